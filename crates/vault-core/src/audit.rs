@@ -1,0 +1,238 @@
+//! The audit trail: who did what, when, to what. An allow-list of fields; nothing secret has a place in it.
+
+use crate::digest::Digest;
+use crate::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SessionId};
+use crate::principal::Principal;
+use crate::time::Timestamp;
+
+/// Who acted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Actor {
+    /// An account through a session.
+    Account(AccountId, SessionId),
+    /// A user of an embedding service.
+    Embedder(AccountId),
+    /// Somebody with access to the machine, by the command line.
+    Operator,
+    /// Somebody who has not proven who they are.
+    Unknown,
+}
+
+impl Actor {
+    /// The kind's stored name.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Account(..) => "account",
+            Self::Embedder(_) => "embedder",
+            Self::Operator => "operator",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The account, where one is known.
+    pub const fn account(self) -> Option<AccountId> {
+        match self {
+            Self::Account(account, _) | Self::Embedder(account) => Some(account),
+            Self::Operator | Self::Unknown => None,
+        }
+    }
+
+    /// The session, where one is known.
+    pub const fn session(self) -> Option<SessionId> {
+        match self {
+            Self::Account(_, session) => Some(session),
+            _ => None,
+        }
+    }
+}
+
+impl From<&Principal> for Actor {
+    fn from(principal: &Principal) -> Self {
+        match principal {
+            Principal::Session(session) => Self::Account(session.account, session.session),
+            Principal::Embedder(embedder) => Self::Embedder(embedder.account),
+        }
+    }
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AuditAction {
+    /// The deployment was made.
+    InstanceCreated,
+    /// An organization was made.
+    OrganizationCreated,
+    /// An organization was disabled.
+    OrganizationDisabled,
+    /// An organization was enabled.
+    OrganizationEnabled,
+    /// An organization and its keys were destroyed.
+    OrganizationDeleted,
+    /// An organization's key was replaced.
+    OrganizationKeyReplaced,
+    /// An account was made.
+    AccountCreated,
+    /// An account was disabled.
+    AccountDisabled,
+    /// An account was enabled.
+    AccountEnabled,
+    /// An account was deleted.
+    AccountDeleted,
+    /// An account's role was changed.
+    AccountRoleChanged,
+    /// An account's password was changed.
+    AccountPasswordChanged,
+    /// An account's passcode seed and recovery codes were replaced.
+    AccountPasscodeReset,
+    /// An account's waits and closed classes were lifted.
+    AccountUnlocked,
+    /// An account's current passcode was printed.
+    AccountPasscodeRead,
+    /// The embedded database's key was printed.
+    DatabaseKeyRead,
+    /// A login succeeded.
+    LoginSucceeded,
+    /// A login was refused after a wrong password or for a closed account.
+    LoginRefused,
+    /// A login was refused after a right password and a wrong passcode.
+    LoginPasscodeRefused,
+    /// Logins on unknown addresses, or during a wait, were refused.
+    LoginTurnedAway,
+    /// A session was ended by its owner.
+    LoggedOut,
+    /// A credential was saved.
+    CredentialSaved,
+    /// A credential was deleted.
+    CredentialDeleted,
+    /// Credentials were listed.
+    CredentialsListed,
+    /// A credential's information was shown.
+    CredentialShown,
+}
+
+impl AuditAction {
+    /// The action's stored name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InstanceCreated => "instance.created",
+            Self::OrganizationCreated => "organization.created",
+            Self::OrganizationDisabled => "organization.disabled",
+            Self::OrganizationEnabled => "organization.enabled",
+            Self::OrganizationDeleted => "organization.deleted",
+            Self::OrganizationKeyReplaced => "organization.key-replaced",
+            Self::AccountCreated => "account.created",
+            Self::AccountDisabled => "account.disabled",
+            Self::AccountEnabled => "account.enabled",
+            Self::AccountDeleted => "account.deleted",
+            Self::AccountRoleChanged => "account.role-changed",
+            Self::AccountPasswordChanged => "account.password-changed",
+            Self::AccountPasscodeReset => "account.passcode-reset",
+            Self::AccountUnlocked => "account.unlocked",
+            Self::AccountPasscodeRead => "account.passcode-read",
+            Self::DatabaseKeyRead => "database.key-read",
+            Self::LoginSucceeded => "login.succeeded",
+            Self::LoginRefused => "login.refused",
+            Self::LoginPasscodeRefused => "login.passcode-refused",
+            Self::LoginTurnedAway => "login.turned-away",
+            Self::LoggedOut => "session.logged-out",
+            Self::CredentialSaved => "credential.saved",
+            Self::CredentialDeleted => "credential.deleted",
+            Self::CredentialsListed => "credentials.listed",
+            Self::CredentialShown => "credential.shown",
+        }
+    }
+}
+
+/// What was acted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// The deployment as a whole.
+    Instance,
+    /// An organization.
+    Organization(OrganizationId),
+    /// An account.
+    Account(AccountId),
+    /// A session.
+    Session(SessionId),
+    /// A credential.
+    Credential(CredentialId),
+    /// An organization's vault.
+    Vault,
+    /// A bucket of unknown addresses.
+    AddressBucket(u16),
+}
+
+impl Subject {
+    /// The subject's stored text.
+    pub fn text(self) -> String {
+        match self {
+            Self::Instance => "instance".to_owned(),
+            Self::Organization(id) => format!("organization:{id}"),
+            Self::Account(id) => format!("account:{id}"),
+            Self::Session(id) => format!("session:{id}"),
+            Self::Credential(id) => format!("credential:{id}"),
+            Self::Vault => "vault".to_owned(),
+            Self::AddressBucket(bucket) => format!("address-bucket:{bucket}"),
+        }
+    }
+}
+
+/// One entry of the trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// Its id; orders the entries of one moment.
+    pub id: AuditId,
+    /// When it happened.
+    pub at: Timestamp,
+    /// In which organization, where in one.
+    pub organization: Option<OrganizationId>,
+    /// Who acted.
+    pub actor: Actor,
+    /// What was done.
+    pub action: AuditAction,
+    /// To what.
+    pub subject: Subject,
+    /// How often, within the minute that the entry stands for; 1 for a single act.
+    pub count: i64,
+}
+
+impl AuditRecord {
+    /// The bytes that the entry's code covers: every field, each with its length before it.
+    pub fn to_authenticated_bytes(&self) -> Vec<u8> {
+        let organization = self.organization.map(|id| *id.as_bytes());
+        let account = self.actor.account().map(|id| *id.as_bytes());
+        let session = self.actor.session().map(|id| *id.as_bytes());
+        let subject = self.subject.text();
+        let at = self.at.as_millis().to_be_bytes();
+        let count = self.count.to_be_bytes();
+        let parts: [&[u8]; 9] = [
+            self.id.as_bytes(),
+            &at,
+            organization.as_ref().map_or(&[], |bytes| bytes.as_slice()),
+            self.actor.kind().as_bytes(),
+            account.as_ref().map_or(&[], |bytes| bytes.as_slice()),
+            session.as_ref().map_or(&[], |bytes| bytes.as_slice()),
+            self.action.as_str().as_bytes(),
+            subject.as_bytes(),
+            &count,
+        ];
+        let mut bytes = Vec::with_capacity(256);
+        for part in parts {
+            bytes.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
+            bytes.extend_from_slice(part);
+        }
+        bytes
+    }
+}
+
+/// An entry with its code: what the store appends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedAuditRecord {
+    /// The entry.
+    pub record: AuditRecord,
+    /// The key of its code.
+    pub key: KeyId,
+    /// The code over the entry.
+    pub code: Digest,
+}

@@ -1,0 +1,38 @@
+//! Credentials: their types, what each type's data may hold, and what may be shown of it.
+//!
+//! The table of a type's fields stands in the file of the type. From it follow parsing, the canonical form
+//! that is sealed and fingerprinted, and the information that a list shows; [`FieldClass`] alone decides what
+//! of a field may be seen.
+
+mod azure_identity;
+mod connection_string;
+mod data;
+mod direct_link;
+mod gcs;
+mod headers;
+mod hygiene;
+mod information;
+mod instant;
+mod key_file;
+mod kind;
+mod link;
+mod mask;
+mod placeholder;
+mod rule;
+mod s3;
+mod secret;
+mod table;
+
+pub use azure_identity::AzureIdentity;
+pub use connection_string::ConnectionString;
+pub use data::{CredentialData, StoredDataError};
+pub use direct_link::DirectLink;
+pub use gcs::Gcs;
+pub use headers::{Header, Headers};
+pub use information::{Fingerprint, Information, InvalidInformation};
+pub use key_file::KeyFile;
+pub use kind::CredentialType;
+pub use link::Link;
+pub use s3::S3;
+pub use secret::{SecretBytes, SecretText};
+pub use table::{DataPolicy, FieldClass, FieldSpec, ValueKind};

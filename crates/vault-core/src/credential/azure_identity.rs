@@ -1,0 +1,31 @@
+//! Azure storage by an application's identity.
+
+use super::table::{Fact, FactValue, credential_table};
+use super::{ConnectionString, SecretText};
+
+credential_table! {
+    /// Azure storage, opened by an application's identity.
+    AzureIdentity {
+        /// The directory: a GUID or a domain.
+        tenant_id: required Place Tenant -> String,
+        /// The application.
+        client_id: required Id ClientId -> SecretText,
+        /// The application's secret.
+        client_secret: required Secret Secret -> SecretText,
+        /// The storage account's connection string.
+        connection_string: required Secret ConnectionString -> ConnectionString,
+        /// The container.
+        container: optional Place Container -> String,
+        /// The beginning of the names of all objects concerned.
+        key_prefix: optional Place KeyPrefix -> String,
+    }
+}
+
+impl AzureIdentity {
+    /// `account_name`, where the connection string tells, and `has_account_key`.
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        let account = self.connection_string.account_name().map(|name| Fact::text("account_name", name));
+        let has_key = FactValue::Flag(self.connection_string.has_account_key());
+        account.into_iter().chain([Fact { name: "has_account_key", value: has_key }]).collect()
+    }
+}

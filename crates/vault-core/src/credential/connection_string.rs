@@ -1,0 +1,176 @@
+//! Connection strings of Azure storage: `key=value` segments between semicolons.
+
+use super::rule::{Flaw, is_token, web_address};
+use super::table::{FieldAt, FieldClass, FieldValue};
+use super::{SecretText, hygiene};
+use crate::field::{FieldCode, FieldError};
+use crate::json::{Node, write_text};
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use std::collections::HashSet;
+use zeroize::Zeroizing;
+
+const ACCOUNT_KEY: &str = "AccountKey";
+const ACCOUNT_NAME: &str = "AccountName";
+const SIGNATURE: &str = "SharedAccessSignature";
+
+/// As forgiving as the programs that will read the key.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// A connection string, kept as it was given.
+#[derive(Debug)]
+pub struct ConnectionString(SecretText);
+
+impl ConnectionString {
+    /// The whole string. Every call states in a comment why it needs it.
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+
+    /// The storage account's name: 3 to 24 lower-case letters and digits, so nothing else can hide there. Read
+    /// from `AccountName`, else from the host of an endpoint.
+    pub fn account_name(&self) -> Option<&str> {
+        // Its public part is all that leaves here.
+        let text = self.expose();
+        let stated =
+            part(text, ACCOUNT_NAME).or_else(|| segments(text).find_map(|(key, value)| account_of(key?, value)));
+        stated.filter(|name| {
+            name.len() >= 3 && is_token(name, 24, b"") && !name.contains(|c: char| c.is_ascii_uppercase())
+        })
+    }
+
+    /// Whether the string carries an account key, which opens the whole account.
+    pub fn has_account_key(&self) -> bool {
+        part(self.expose(), ACCOUNT_KEY).is_some() // Only whether it is there.
+    }
+}
+
+/// Each segment's key, if it has one, and value.
+fn segments(text: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
+    text.strip_suffix(';').unwrap_or(text).split(';').map(|segment| match segment.split_once('=') {
+        Some((key, value)) => (Some(key), value),
+        None => (None, segment),
+    })
+}
+
+fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    segments(text).find(|(key, _)| key.is_some_and(|key| key.eq_ignore_ascii_case(name))).map(|(_, value)| value)
+}
+
+fn is_endpoint(key: &str) -> bool {
+    key.to_ascii_lowercase().ends_with("endpoint")
+}
+
+/// The account in an endpoint such as `https://account.blob.core.windows.net`.
+fn account_of<'a>(key: &str, value: &'a str) -> Option<&'a str> {
+    let host = value.strip_prefix("https://").filter(|_| is_endpoint(key))?;
+    let (account, rest) = host.split_once('.')?;
+    ["blob.", "dfs.", "file.", "queue.", "table."].iter().any(|service| rest.starts_with(service)).then_some(account)
+}
+
+/// Whether a new connection string may be `text`, which has passed the checks common to all fields.
+pub(super) fn check(text: &str) -> Result<(), Flaw> {
+    let malformed = |detail: &'static str| Err(Flaw::new(FieldCode::Malformed, detail));
+    let mut seen = HashSet::new();
+    let mut located = false;
+    for (key, value) in segments(text) {
+        let Some(key) = key.filter(|key| is_token(key, 64, b"")) else {
+            return malformed("must consist of key=value segments between semicolons");
+        };
+        if !seen.insert(key.to_ascii_lowercase()) {
+            return malformed("must give each key only once");
+        }
+        if key.eq_ignore_ascii_case(ACCOUNT_KEY) {
+            hygiene::check(value, FieldClass::Secret).map_err(|flaw| flaw.of("AccountKey in it"))?;
+            if BASE64.decode(value).map(Zeroizing::new).is_err() {
+                return malformed("must hold an AccountKey that is base64");
+            }
+        } else if key.eq_ignore_ascii_case(SIGNATURE) {
+            hygiene::check(value, FieldClass::Secret).map_err(|flaw| flaw.of("SharedAccessSignature in it"))?;
+        } else {
+            hygiene::check(value, FieldClass::Place).map_err(|flaw| flaw.of("a segment of it"))?;
+        }
+        if is_endpoint(key) {
+            if web_address(value).is_none() {
+                return malformed("must hold endpoints that begin with https:// or http://");
+            }
+            located = true;
+        }
+        located |= key.eq_ignore_ascii_case(ACCOUNT_NAME);
+    }
+    if !located {
+        return malformed("must hold AccountName or an endpoint; the local emulator is no place for an organization");
+    }
+    Ok(())
+}
+
+impl FieldValue for ConnectionString {
+    fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
+        field.text(node).map(Self)
+    }
+
+    fn write(&self, sink: &mut dyn FnMut(&str)) {
+        write_text(self.expose(), sink); // The caller's sink decides where it may go.
+    }
+
+    fn texts(&self, each: &mut dyn FnMut(&str)) {
+        // For comparison with the fields that can be seen.
+        let text = self.expose();
+        each(text);
+        [ACCOUNT_KEY, SIGNATURE].into_iter().filter_map(|name| part(text, name)).for_each(each);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_the_usual_forms() {
+        for text in [
+            "DefaultEndpointsProtocol=https;AccountName=acct;AccountKey=c2VjcmV0;EndpointSuffix=core.windows.net",
+            "AccountName=acct;AccountKey=c2VjcmV0Pw==;",
+            "BlobEndpoint=https://acct.blob.core.windows.net/;SharedAccessSignature=sv=2024-01-01&sig=abc%3D",
+            "AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;",
+        ] {
+            assert!(check(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_does_not_parse() {
+        for (text, code) in [
+            ("nonsense", FieldCode::Malformed),
+            ("AccountKey=c2VjcmV0", FieldCode::Malformed),
+            ("UseDevelopmentStorage=true", FieldCode::Malformed),
+            ("AccountName=acct;;AccountKey=c2VjcmV0", FieldCode::Malformed),
+            ("AccountName=acct;accountname=acct", FieldCode::Malformed),
+            ("AccountName=acct;AccountKey=not/base64!", FieldCode::Malformed),
+            ("AccountName=acct;AccountKey=", FieldCode::Blank),
+            ("AccountName=acct;AccountKey=***", FieldCode::Masked),
+            ("AccountName=acct;AccountKey=<your-key>", FieldCode::Placeholder),
+            ("AccountName= acct", FieldCode::Surrounded),
+            ("BlobEndpoint=acct.blob.core.windows.net", FieldCode::Malformed),
+        ] {
+            assert_eq!(check(text).err().map(|flaw| flaw.code), Some(code), "{text}");
+        }
+    }
+
+    #[test]
+    fn tells_the_account_only_in_its_exact_shape() {
+        let name = |text: &str| ConnectionString(text.into()).account_name().map(str::to_owned);
+        assert_eq!(name("AccountName=acct1"), Some("acct1".into()));
+        assert_eq!(name("BlobEndpoint=https://acct2.blob.core.windows.net"), Some("acct2".into()));
+        for text in
+            ["AccountName=Not-An-Account", "AccountName=c2VjcmV0Pw==", "BlobEndpoint=https://token.example.com", ""]
+        {
+            assert_eq!(name(text), None, "{text}");
+        }
+    }
+}

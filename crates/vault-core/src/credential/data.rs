@@ -1,0 +1,123 @@
+//! The data of a credential, whatever its type.
+
+use super::information::assemble;
+use super::table::{Checks, Entry, Fact, FieldReader};
+use super::{AzureIdentity, CredentialType, DataPolicy, DirectLink, Fingerprint, Gcs, Information, S3, SecretBytes};
+use crate::field::FieldError;
+use crate::json::{self, Limits, Node, ObjectReader, ObjectWriter, SyntaxError};
+
+/// What a credential holds.
+#[derive(Debug)]
+pub enum CredentialData {
+    /// `s3`
+    S3(S3),
+    /// `azure_identity`
+    AzureIdentity(AzureIdentity),
+    /// `gcs`
+    Gcs(Gcs),
+    /// `direct-link`
+    DirectLink(DirectLink),
+}
+
+/// What was sealed is not data of the type that its row names. Says where, never what.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoredDataError {
+    /// Not JSON at all.
+    #[error("stored data {0}")]
+    Syntax(SyntaxError),
+    /// Not of the type's shape.
+    #[error("stored data is not of the shape of its type ({} flaws)", .0.len())]
+    Shape(Vec<FieldError>),
+}
+
+impl CredentialData {
+    /// The data in `node`, which stands at `pointer`.
+    ///
+    /// # Errors
+    /// All flaws at once, those of form and those of value.
+    pub fn parse(kind: CredentialType, node: Node, pointer: &str, policy: DataPolicy) -> Result<Self, Vec<FieldError>> {
+        Self::read(kind, node, pointer, Checks::New(policy))
+    }
+
+    /// The data that [`CredentialData::to_canonical_json`] wrote. Its shape is checked, but no rule about values:
+    /// what was accepted once opens for ever.
+    ///
+    /// # Errors
+    /// The bytes are not data of this type.
+    pub fn from_canonical_json(kind: CredentialType, bytes: &[u8]) -> Result<Self, StoredDataError> {
+        let document = json::parse(bytes, Limits::STORED).map_err(StoredDataError::Syntax)?;
+        if !document.duplicates.is_empty() {
+            return Err(StoredDataError::Shape(document.duplicates));
+        }
+        Self::read(kind, document.root, "", Checks::Stored).map_err(StoredDataError::Shape)
+    }
+
+    fn read(kind: CredentialType, node: Node, pointer: &str, checks: Checks) -> Result<Self, Vec<FieldError>> {
+        let object = ObjectReader::new(node, pointer).map_err(|error| vec![error])?;
+        let mut source = FieldReader::new(object, checks);
+        let data = match kind {
+            CredentialType::S3 => S3::read(&mut source).map(Self::S3),
+            CredentialType::AzureIdentity => AzureIdentity::read(&mut source).map(Self::AzureIdentity),
+            CredentialType::Gcs => Gcs::read(&mut source).map(Self::Gcs),
+            CredentialType::DirectLink => DirectLink::read(&mut source).map(Self::DirectLink),
+        };
+        match (data, source.finish()) {
+            (Some(data), errors) if errors.is_empty() => Ok(data),
+            (_, errors) => Err(errors),
+        }
+    }
+
+    /// The type of the credential.
+    pub fn kind(&self) -> CredentialType {
+        match self {
+            Self::S3(_) => CredentialType::S3,
+            Self::AzureIdentity(_) => CredentialType::AzureIdentity,
+            Self::Gcs(_) => CredentialType::Gcs,
+            Self::DirectLink(_) => CredentialType::DirectLink,
+        }
+    }
+
+    /// The one spelling that is sealed and fingerprinted: no white space, members sorted, absent ones left out.
+    pub fn to_canonical_json(&self) -> SecretBytes {
+        // Measured first: a buffer that grows would leave copies behind.
+        let mut length = 0;
+        self.write(&mut |piece| length += piece.len());
+        let mut bytes = Vec::with_capacity(length);
+        self.write(&mut |piece| bytes.extend_from_slice(piece.as_bytes()));
+        SecretBytes::from(bytes)
+    }
+
+    /// What a list shows of the credential.
+    pub fn information(&self, fingerprint: Fingerprint) -> Information {
+        assemble(&self.entries(), &self.facts(), fingerprint)
+    }
+
+    fn write(&self, sink: &mut dyn FnMut(&str)) {
+        let mut entries = self.entries();
+        entries.sort_by_key(|entry| entry.spec.name);
+        let mut object = ObjectWriter::new(sink);
+        for entry in entries {
+            entry.value.write(object.member(entry.spec.name));
+        }
+        object.end();
+    }
+
+    fn entries(&self) -> Vec<Entry<'_>> {
+        match self {
+            Self::S3(data) => data.entries(),
+            Self::AzureIdentity(data) => data.entries(),
+            Self::Gcs(data) => data.entries(),
+            Self::DirectLink(data) => data.entries(),
+        }
+    }
+
+    fn facts(&self) -> Vec<Fact> {
+        match self {
+            Self::S3(data) => data.facts(),
+            Self::AzureIdentity(data) => data.facts(),
+            Self::Gcs(data) => data.facts(),
+            Self::DirectLink(data) => data.facts(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What no value may be, whatever its field: blank, cut out with its quotes, masked, or never filled in.
+
+use super::rule::Flaw;
+use super::table::FieldClass;
+use super::{mask, placeholder};
+use crate::field::FieldCode;
+
+/// The longest text, in bytes.
+pub(super) const MAX_LENGTH: usize = 16 * 1024;
+
+/// Every check.
+pub(super) fn check(text: &str, class: FieldClass) -> Result<(), Flaw> {
+    length(text)?;
+    blank(text)?;
+    surrounding_space(text)?;
+    quotes(text)?;
+    if text.chars().any(|c| c.is_control() || is_invisible(c)) {
+        return Err(Flaw::new(FieldCode::ControlCharacter, "must not hold control or invisible characters"));
+    }
+    unfilled(text, class)
+}
+
+/// The checks that also hold for texts with a form of their own, such as the parts of a key file.
+pub(super) fn check_content(text: &str, class: FieldClass) -> Result<(), Flaw> {
+    length(text)?;
+    blank(text)?;
+    quotes(text)?;
+    unfilled(text, class)
+}
+
+/// Neither a mask nor a placeholder.
+pub(super) fn unfilled(text: &str, class: FieldClass) -> Result<(), Flaw> {
+    if mask::is_mask(text, class) {
+        return Err(Flaw::new(FieldCode::Masked, "is a mask: give the value itself, from where it was issued"));
+    }
+    if placeholder::is_placeholder(text, class) {
+        return Err(Flaw::new(FieldCode::Placeholder, "is a placeholder: fill in the value before saving"));
+    }
+    Ok(())
+}
+
+pub(super) fn length(text: &str) -> Result<(), Flaw> {
+    if text.len() > MAX_LENGTH {
+        return Err(Flaw::new(FieldCode::TooLong, "must be at most 16,384 bytes"));
+    }
+    Ok(())
+}
+
+pub(super) fn blank(text: &str) -> Result<(), Flaw> {
+    if text.chars().all(is_space) {
+        return Err(Flaw::new(FieldCode::Blank, "must not be empty or blank; an optional field is left out instead"));
+    }
+    Ok(())
+}
+
+pub(super) fn surrounding_space(text: &str) -> Result<(), Flaw> {
+    if text.starts_with(is_space) || text.ends_with(is_space) {
+        return Err(Flaw::new(FieldCode::Surrounded, "must not begin or end with white space"));
+    }
+    Ok(())
+}
+
+pub(super) fn quotes(text: &str) -> Result<(), Flaw> {
+    // Both ends: a secret that somebody chose may well end with a quotation mark.
+    const PAIRS: [(&str, &str); 8] = [
+        ("\"", "\""),
+        ("'", "'"),
+        ("`", "`"),
+        ("\u{201c}", "\u{201d}"),
+        ("\u{201e}", "\u{201c}"),
+        ("\u{2018}", "\u{2019}"),
+        ("\u{ab}", "\u{bb}"),
+        ("\\\"", "\\\""),
+    ];
+    if PAIRS.iter().any(|(open, close)| text.strip_prefix(open).is_some_and(|rest| rest.ends_with(close))) {
+        return Err(Flaw::new(FieldCode::Surrounded, "must not stand between quotation marks"));
+    }
+    Ok(())
+}
+
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || is_invisible(c)
+}
+
+/// Characters that take no room or turn the direction of the text around them.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> Option<FieldCode> {
+        check(text, FieldClass::Secret).err().map(|flaw| flaw.code)
+    }
+
+    #[test]
+    fn names_the_flaw() {
+        for text in ["", " ", "\t\r\n", "\u{a0}", "\u{feff}\u{200b}"] {
+            assert_eq!(code(text), Some(FieldCode::Blank), "{text:?}");
+        }
+        for text in
+            [" a", "a\n", "\u{feff}abc", "\"abc\"", "'abc'", "`abc`", "\u{201c}abc\u{201d}", "\\\"abc\\\"", "''"]
+        {
+            assert_eq!(code(text), Some(FieldCode::Surrounded), "{text:?}");
+        }
+        for text in ["a\0b", "a\nb", "a\u{7f}b", "a\u{85}b", "a\u{202e}b", "a\u{2028}b"] {
+            assert_eq!(code(text), Some(FieldCode::ControlCharacter), "{text:?}");
+        }
+        assert_eq!(code(&"ab".repeat(MAX_LENGTH / 2)), None);
+        assert_eq!(code(&"a".repeat(MAX_LENGTH + 1)), Some(FieldCode::TooLong));
+    }
+
+    #[test]
+    fn leaves_real_values_alone() {
+        for text in ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "a'b\"c", "it's'", "~8Q.x-_y", "pass phrase", "Zażółć"]
+        {
+            assert_eq!(code(text), None, "{text:?}");
+        }
+    }
+}

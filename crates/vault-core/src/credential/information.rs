@@ -1,0 +1,120 @@
+//! What a list shows of a credential.
+
+use super::table::{Entry, Fact, FactValue, FieldClass};
+use crate::json::{ObjectWriter, write_text};
+use std::fmt;
+
+/// Tells equal data from other data inside one organization: 12 lower-case hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 6]);
+
+impl Fingerprint {
+    /// The fingerprint of data with this keyed digest.
+    pub const fn from_digest(digest: &[u8; 32]) -> Self {
+        let [a, b, c, d, e, f, ..] = *digest;
+        Self([a, b, c, d, e, f])
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The `information` object of a list, as ready JSON text. Holds nothing secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Information(String);
+
+/// The text is not a JSON object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a JSON object")]
+pub struct InvalidInformation;
+
+impl Information {
+    /// The information that was written as `text` before.
+    ///
+    /// # Errors
+    /// The text is not a JSON object, so it must not be spliced into an answer.
+    pub fn from_json(text: String) -> Result<Self, InvalidInformation> {
+        // Past this byte, valid JSON can only be an object.
+        if !text.starts_with('{') {
+            return Err(InvalidInformation);
+        }
+        match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+            Ok(_) => Ok(Self(text)),
+            Err(_) => Err(InvalidInformation),
+        }
+    }
+
+    /// The JSON text.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The information on a credential: places, ids masked, facts, names of secrets, fingerprint. The only place
+/// that decides by class what may be seen.
+pub(super) fn assemble(entries: &[Entry<'_>], facts: &[Fact], fingerprint: Fingerprint) -> Information {
+    let mut text = String::new();
+    let of = |class| entries.iter().filter(move |entry| entry.spec.class == class);
+    let mut sink = |piece: &str| text.push_str(piece);
+    let mut object = ObjectWriter::new(&mut sink);
+    for entry in of(FieldClass::Place) {
+        entry.value.write(object.member(entry.spec.name));
+    }
+    for entry in of(FieldClass::Id) {
+        let mut masked = String::new();
+        entry.value.texts(&mut |id| masked = mask(id));
+        write_text(&masked, object.member(entry.spec.name));
+    }
+    for fact in facts {
+        let sink = object.member(fact.name);
+        match &fact.value {
+            FactValue::Text(text) => write_text(text, sink),
+            FactValue::Masked(id) => write_text(&mask(id.expose()), sink), // Shown masked, as an id is.
+            FactValue::Flag(flag) => sink(if *flag { "true" } else { "false" }),
+        }
+    }
+    let sink = object.member("secrets");
+    sink("[");
+    for (index, entry) in of(FieldClass::Secret).enumerate() {
+        if index > 0 {
+            sink(",");
+        }
+        write_text(entry.spec.name, sink);
+    }
+    sink("]");
+    write_text(&fingerprint.to_string(), object.member("fingerprint"));
+    object.end();
+    Information(text)
+}
+
+/// An ellipsis and the last characters of `id`: at most four, and at most a quarter of them.
+fn mask(id: &str) -> String {
+    let length = id.chars().count();
+    let shown = (length / 4).min(4);
+    std::iter::once('\u{2026}').chain(id.chars().skip(length - shown)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_shows_a_quarter_and_at_most_four_characters() {
+        assert_eq!(mask(""), "\u{2026}");
+        assert_eq!(mask("abc"), "\u{2026}");
+        assert_eq!(mask("abcd"), "\u{2026}d");
+        assert_eq!(mask("äöüßäöüß"), "\u{2026}üß");
+        assert_eq!(mask("AKIAIOSFODNN7EXAMPLE"), "\u{2026}MPLE");
+    }
+
+    #[test]
+    fn only_an_object_is_information() {
+        assert!(Information::from_json("{}".into()).is_ok());
+        for text in ["", "[]", "{", "{} {}", "1", "{\"a\"}"] {
+            assert_eq!(Information::from_json(text.into()), Err(InvalidInformation));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The key file of a Google service account.
+
+use super::rule::{Flaw, is_token};
+use super::table::{Checks, FieldAt, FieldClass, FieldValue};
+use super::{SecretText, hygiene};
+use crate::field::{FieldCode, FieldError};
+use crate::json::{self, Limits, Member, Node};
+
+/// A key file, kept as the object that it is, with members that Google may yet add. Given as an object or as
+/// its text, it comes out the same.
+#[derive(Debug)]
+pub struct KeyFile(Vec<Member>);
+
+impl KeyFile {
+    /// The service account's address, if it has the shape of one.
+    pub fn client_email(&self) -> Option<&str> {
+        self.plain("client_email", is_email)
+    }
+
+    /// The project's id, if it has the shape of one.
+    pub fn project_id(&self) -> Option<&str> {
+        self.plain("project_id", is_project)
+    }
+
+    /// The key's id, if it has the shape of one. To be shown masked only.
+    pub fn private_key_id(&self) -> Option<&str> {
+        self.plain("private_key_id", is_key_id)
+    }
+
+    /// The string member `name`. Every call that exposes it states in a comment why it needs it.
+    pub fn member(&self, name: &str) -> Option<&SecretText> {
+        self.0.iter().find(|member| member.name == name).and_then(|member| match &member.value {
+            Node::String(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    fn plain(&self, name: &str, shape: fn(&str) -> bool) -> Option<&str> {
+        // A member that is not secret, once its shape rules out that a secret stands there.
+        self.member(name).map(SecretText::expose).filter(|text| shape(text))
+    }
+
+    /// The flaws of a new key file.
+    fn flaws(&self) -> Vec<Flaw> {
+        let malformed = |detail: &'static str| Flaw::new(FieldCode::Malformed, detail);
+        let mut flaws = Vec::new();
+        let mut length = 0;
+        self.write(&mut |piece| length += piece.len());
+        if length > hygiene::MAX_LENGTH {
+            flaws.push(Flaw::new(FieldCode::TooLong, "must be at most 16,384 bytes"));
+        }
+        if self.0.iter().any(|member| has_fraction(&member.value)) {
+            // Such a number has no one spelling, so equal key files could have two fingerprints.
+            flaws.push(malformed("must not hold numbers other than 64-bit integers"));
+        }
+        let mut check = |name: &'static str, class: FieldClass, shape: fn(&str) -> bool, detail: &'static str| {
+            // Looked at by the rule, which answers with fixed text only.
+            let flaw = match self.member(name).map(SecretText::expose) {
+                None => Some(malformed("must be a string and must be there")),
+                Some(text) => {
+                    let content = hygiene::check_content(text, class).err();
+                    content.or_else(|| (!shape(text)).then(|| malformed(detail)))
+                }
+            };
+            flaws.extend(flaw.map(|flaw| flaw.of(&format!("{name} in the key file"))));
+        };
+        check("type", FieldClass::Place, |text| text == "service_account", "must be service_account");
+        check("project_id", FieldClass::Place, is_project, "must be a project's id");
+        check("private_key_id", FieldClass::Id, is_key_id, "must be the key's id");
+        check("client_email", FieldClass::Place, is_email, "must be the service account's address");
+        let pem = "must be a key in PEM form with its BEGIN and END lines, its line ends as JSON writes them (\\n)";
+        check("private_key", FieldClass::Secret, is_pem, pem);
+        flaws
+    }
+}
+
+fn is_email(text: &str) -> bool {
+    text.len() <= 320
+        && text.split_once('@').is_some_and(|(local, domain)| {
+            is_token(local, 64, b"._%+-") && domain.contains('.') && is_token(domain, 255, b".-")
+        })
+}
+
+fn is_project(text: &str) -> bool {
+    is_token(text, 128, b".:_-")
+}
+
+fn is_key_id(text: &str) -> bool {
+    is_token(text, 128, b"_-")
+}
+
+/// A key between its marks. Whether it is a good one only the store can tell.
+fn is_pem(text: &str) -> bool {
+    let body = ["PRIVATE KEY", "RSA PRIVATE KEY"].iter().find_map(|label| {
+        let rest = text.trim().strip_prefix(&*format!("-----BEGIN {label}-----"))?;
+        rest.strip_suffix(&*format!("-----END {label}-----"))
+    });
+    let in_alphabet = |byte: u8| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || b"+/=_-".contains(&byte);
+    body.is_some_and(|body| body.bytes().all(in_alphabet) && body.bytes().any(|byte| byte.is_ascii_alphanumeric()))
+}
+
+fn has_fraction(node: &Node) -> bool {
+    match node {
+        Node::Number(number) => number.is_f64(),
+        Node::Array(elements) => elements.iter().any(has_fraction),
+        Node::Object(members) => members.iter().any(|member| has_fraction(&member.value)),
+        Node::Null | Node::Bool(_) | Node::String(_) => false,
+    }
+}
+
+/// The object that `text` spells.
+fn unpack(text: &SecretText, field: &FieldAt<'_>) -> Result<Vec<Member>, Flaw> {
+    let malformed = |detail: &'static str| Flaw::new(FieldCode::Malformed, detail);
+    // The file's own white space is no flaw of the value.
+    let text = text.expose().trim_matches([' ', '\t', '\r', '\n']);
+    let limits = match field.checks {
+        Checks::Stored => Limits::STORED,
+        Checks::New(_) => {
+            hygiene::check_content(text, FieldClass::Secret)?;
+            Limits::REQUEST
+        }
+    };
+    let not_a_file = || malformed("must be the whole key file: a JSON object, or the same as a JSON string");
+    let document = json::parse(text.as_bytes(), limits).map_err(|_| not_a_file())?;
+    if !document.duplicates.is_empty() {
+        return Err(malformed("must not hold a member twice"));
+    }
+    match document.root {
+        Node::Object(members) => Ok(members),
+        _ => Err(not_a_file()),
+    }
+}
+
+impl FieldValue for KeyFile {
+    fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
+        let file = match node {
+            Node::Object(members) => Self(members),
+            Node::String(text) => Self(unpack(&text, field).map_err(|flaw| field.refuse(flaw))?),
+            _ => return Err(field.wrong_type("must be the key file's object, or the same as a JSON string")),
+        };
+        let flaws = match field.checks {
+            Checks::Stored => Vec::new(),
+            Checks::New(_) => file.flaws(),
+        };
+        if flaws.is_empty() { Ok(file) } else { Err(flaws.into_iter().flat_map(|flaw| field.refuse(flaw)).collect()) }
+    }
+
+    fn write(&self, sink: &mut dyn FnMut(&str)) {
+        json::write_members(&self.0, sink);
+    }
+
+    fn texts(&self, each: &mut dyn FnMut(&str)) {
+        // For comparison with the fields that can be seen.
+        if let Some(key) = self.member("private_key") {
+            each(key.expose());
+        }
+    }
+}

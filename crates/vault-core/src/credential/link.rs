@@ -1,0 +1,166 @@
+//! The address behind a direct link.
+
+use super::rule::{Flaw, web_address};
+use super::table::{DataPolicy, FieldAt, FieldClass, FieldValue};
+use super::{SecretText, hygiene, instant};
+use crate::field::{FieldCode, FieldError};
+use crate::json::{Node, write_text};
+use url::Url;
+use zeroize::Zeroizing;
+
+/// A link, kept exactly as given, since a signature covers its spelling. It may name a user and password, as
+/// some stores hand out: the whole address is secret anyway.
+#[derive(Debug)]
+pub struct Link(SecretText);
+
+/// What of a link may be seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) scheme: &'static str,
+    /// In lower case and A-labels, with the port where that is not the scheme's own.
+    pub(super) host: String,
+}
+
+impl Link {
+    /// The whole address. Every call states in a comment why it needs it.
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+
+    pub(super) fn origin(&self) -> Option<Origin> {
+        // Scheme and host are all that leaves here.
+        with_address(self.expose(), |scheme, url| {
+            let host = url.host_str()?;
+            let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+            Some(Origin { scheme, host })
+        })?
+    }
+
+    /// When the link's signature expires, as RFC 3339 text; `None` where it does not say. Understands the query
+    /// parameters of Amazon's and Google's signatures, old (`Expires`) and new, and of Azure's (`se`).
+    pub fn expires_at(&self) -> Option<String> {
+        // A point in time is all that leaves here.
+        with_address(self.expose(), |_, url| {
+            let one = |wanted: &str| {
+                let mut values = url.query_pairs().filter(|(name, _)| name == wanted).map(|(_, value)| value);
+                let first = values.next()?;
+                // Given twice, nobody can say which the store believes.
+                values.next().is_none().then_some(first)
+            };
+            let lasting = |date: &str, seconds: &str| {
+                let begin = instant::parse_basic(&one(date)?)?;
+                begin.checked_add(one(seconds)?.parse::<u32>().ok()?.into())
+            };
+            let seconds = lasting("X-Amz-Date", "X-Amz-Expires")
+                .or_else(|| lasting("X-Goog-Date", "X-Goog-Expires"))
+                .or_else(|| one("Signature").and_then(|_| one("Expires")?.parse().ok()))
+                .or_else(|| one("sig").and_then(|_| instant::parse_extended(&one("se")?)));
+            instant::to_rfc3339(seconds?)
+        })?
+    }
+}
+
+/// What `read` makes of the address in `text`; the parser's copy of it is wiped.
+fn with_address<T>(text: &str, read: impl FnOnce(&'static str, &Url) -> T) -> Option<T> {
+    let (scheme, url) = web_address(text)?;
+    let result = read(scheme, &url);
+    drop(Zeroizing::new(String::from(url)));
+    Some(result)
+}
+
+/// Whether a new link may be `text`, which has passed the checks common to all fields.
+pub(super) fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
+    let checked = with_address(text, |scheme, url| {
+        if scheme == "http" && !policy.allow_http_links {
+            return Err(Flaw::new(FieldCode::NotAllowed, "must begin with https://: http is not allowed here"));
+        }
+        if url.fragment().is_some() {
+            // It is never sent, so a link that needs one is read by a browser and is not direct.
+            return Err(Flaw::new(FieldCode::Malformed, "must not hold a fragment (#)"));
+        }
+        for (name, value) in url.query_pairs().filter(|(_, value)| value.len() >= 3) {
+            let name = name.to_ascii_lowercase();
+            let secret = ["sig", "token", "key", "password"].iter().any(|word| name.contains(word));
+            let class = if secret { FieldClass::Secret } else { FieldClass::Place };
+            hygiene::unfilled(&value, class).map_err(|flaw| flaw.of("a query parameter"))?;
+        }
+        Ok(())
+    });
+    checked.unwrap_or_else(|| Err(Flaw::new(FieldCode::Malformed, "must be an address that begins with https://")))
+}
+
+impl FieldValue for Link {
+    fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
+        field.text(node).map(Self)
+    }
+
+    fn write(&self, sink: &mut dyn FnMut(&str)) {
+        write_text(self.expose(), sink); // The caller's sink decides where it may go.
+    }
+
+    fn texts(&self, each: &mut dyn FnMut(&str)) {
+        each(self.expose()); // For comparison with the fields that can be seen.
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HTTPS: DataPolicy = DataPolicy { allow_http_links: false };
+
+    #[test]
+    fn shows_scheme_and_host_only() {
+        let origin = |text: &str| Link(text.into()).origin().map(|origin| (origin.scheme, origin.host));
+        assert_eq!(origin("HTTPS://User:Pass@Host.Example:443/p?q"), Some(("https", "host.example".into())));
+        assert_eq!(origin("https://host:8443/p"), Some(("https", "host:8443".into())));
+        assert_eq!(origin("http://[::1]:80/"), Some(("http", "[::1]".into())));
+        assert_eq!(origin("https://b\u{fc}cher.example/"), Some(("https", "xn--bcher-kva.example".into())));
+        assert_eq!(origin("nonsense"), None);
+    }
+
+    #[test]
+    fn reads_the_expiry_of_each_signature() {
+        let expiry = |query: &str| Link(format!("https://h/p?{query}").into()).expires_at();
+        let noon = Some("2026-11-20T12:00:00Z".to_owned());
+        assert_eq!(expiry("X-Amz-Date=20261120T110000Z&X-Amz-Expires=3600&X-Amz-Signature=ab"), noon);
+        assert_eq!(expiry("X-Goog-Date=20261120T110000Z&X-Goog-Expires=3600"), noon);
+        assert_eq!(expiry("AWSAccessKeyId=a&Expires=1795176000&Signature=x"), noon);
+        assert_eq!(expiry("sv=2024-01-01&se=2026-11-20T12%3A00%3A00Z&sig=x"), noon);
+        assert_eq!(expiry("se=2026-11-20T12:00Z&sig=x"), noon);
+        assert_eq!(expiry("se=2026-11-20&sig=x"), Some("2026-11-20T00:00:00Z".into()));
+        for query in [
+            "",
+            "se=2026-11-20",
+            "Expires=1795176000",
+            "X-Amz-Date=20261120T110000Z",
+            "X-Amz-Date=x&X-Amz-Expires=3600",
+            "X-Amz-Date=20261120T110000Z&X-Amz-Expires=-1",
+            "Expires=99999999999999&Signature=x",
+            "Expires=1&Expires=2&Signature=x",
+        ] {
+            assert_eq!(expiry(query), None, "{query}");
+        }
+    }
+
+    #[test]
+    fn checks_new_links() {
+        for text in ["https://h/p?q=1", "https://user:pass@h/p", "https://h", "https://h/a%20b"] {
+            assert!(check(text, HTTPS).is_ok(), "{text}");
+        }
+        assert!(check("http://h/p", DataPolicy { allow_http_links: true }).is_ok());
+        for (text, code) in [
+            ("http://h/p", FieldCode::NotAllowed),
+            ("ftp://h/p", FieldCode::Malformed),
+            ("h/p", FieldCode::Malformed),
+            ("https:///p", FieldCode::Malformed),
+            ("https://h/p#x", FieldCode::Malformed),
+            ("https://h/a b", FieldCode::Malformed),
+            ("https://h/?sig=REDACTED", FieldCode::Masked),
+            ("https://h/?a=***", FieldCode::Masked),
+            ("https://h/?sig=%3Cyour-signature%3E", FieldCode::Placeholder),
+        ] {
+            assert_eq!(check(text, HTTPS).err().map(|flaw| flaw.code), Some(code), "{text}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Recognises placeholders that a template or a shell should have replaced.
+
+use super::table::FieldClass;
+
+/// Whether `text` is or holds a placeholder.
+pub(super) fn is_placeholder(text: &str, class: FieldClass) -> bool {
+    /// Forms that count wherever they stand.
+    const INSIDE: [(&str, &str); 5] = [("${", "}"), ("{{", "}}"), ("$(", ")"), ("#{", "}"), ("<%", "%>")];
+    let inside = |(open, close): &(&str, &str)| match text.split_once(open) {
+        Some((_, rest)) => rest.contains(close),
+        None => false,
+    };
+    INSIDE.iter().any(inside) || is_whole(text) || (class != FieldClass::Place && is_worded(text))
+}
+
+/// Forms that count only as the whole text: inside, `%2F` and `$x` are parts of real values.
+fn is_whole(text: &str) -> bool {
+    let between = |open, close| text.strip_prefix(open).and_then(|rest: &str| rest.strip_suffix(close));
+    between("<", ">").is_some()
+        || between("%", "%").is_some_and(is_variable)
+        || between("{", "}").is_some_and(is_variable)
+        || text.strip_prefix("$env:").is_some_and(is_variable)
+        || text.strip_prefix('$').is_some_and(|name| is_variable(name) && name == name.to_ascii_uppercase())
+}
+
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
+fn is_worded(text: &str) -> bool {
+    const WORDS: [&str; 6] = ["changeme", "replaceme", "todo", "tbd", "placeholder", "yoursecret"];
+    if text.len() > 64 {
+        return false;
+    }
+    let text = text.to_ascii_lowercase();
+    let your = text.strip_prefix("your").is_some_and(|rest| rest.starts_with(['-', '_', ' ']));
+    your || WORDS.contains(&text.replace(['-', '_', ' '], "").as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recognises_placeholders() {
+        for text in [
+            "${VAR}",
+            "a${VAR}b",
+            "{{ x }}",
+            "{{}}",
+            "$(cat key)",
+            "%SECRET%",
+            "<your-secret>",
+            "$SECRET_KEY",
+            "$env:KEY",
+            "{secret}",
+            "#{key}",
+            "YOUR_SECRET_KEY",
+            "change-me",
+            "TODO",
+        ] {
+            assert!(is_placeholder(text, FieldClass::Secret), "{text}");
+        }
+    }
+
+    #[test]
+    fn leaves_values_alone() {
+        for text in [
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            "%2Fa%2F",
+            "a$b",
+            "$ecret",
+            "{a}b",
+            "}}{{",
+            "100%",
+            "c2VjcmV0Pw==",
+            "a<b>c",
+        ] {
+            assert!(!is_placeholder(text, FieldClass::Secret), "{text}");
+        }
+        for text in ["$web", "todo", "your-data"] {
+            assert!(!is_placeholder(text, FieldClass::Place), "{text}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What each kind of text must look like.
+
+use super::table::{DataPolicy, FieldClass, FieldSpec, ValueKind};
+use super::{connection_string, hygiene, link};
+use crate::field::FieldCode;
+use std::borrow::Cow;
+use url::Url;
+
+/// What is wrong with a value, before it is known where it stands.
+#[derive(Debug)]
+pub(super) struct Flaw {
+    pub(super) code: FieldCode,
+    pub(super) detail: Cow<'static, str>,
+}
+
+impl Flaw {
+    pub(super) fn new(code: FieldCode, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+
+    /// The same flaw, of the part of the value that `part` names.
+    pub(super) fn of(self, part: &str) -> Self {
+        Self { code: self.code, detail: format!("{part} {}", self.detail).into() }
+    }
+}
+
+fn malformed(detail: &'static str) -> Result<(), Flaw> {
+    Err(Flaw::new(FieldCode::Malformed, detail))
+}
+
+impl FieldSpec {
+    /// Whether a new value of this field may be `text`.
+    pub(super) fn check(&self, text: &str, policy: DataPolicy) -> Result<(), Flaw> {
+        hygiene::check(text, self.class)?;
+        if self.class == FieldClass::Place && names_user(text) {
+            return Err(Flaw::new(FieldCode::NotAllowed, "must not name a user or password: it can be seen in lists"));
+        }
+        match self.kind {
+            ValueKind::Secret | ValueKind::Flag | ValueKind::KeyFile | ValueKind::Headers => Ok(()),
+            ValueKind::AccessKeyId => access_key_id(text),
+            ValueKind::Bucket => bucket(text),
+            ValueKind::Container => bucket(text.strip_prefix('$').unwrap_or(text)),
+            ValueKind::Region => region(text),
+            ValueKind::Endpoint => endpoint(text),
+            ValueKind::KeyPrefix => key_prefix(text),
+            ValueKind::RoleArn => role_arn(text),
+            ValueKind::Tenant => tenant(text),
+            ValueKind::ClientId => client_id(text),
+            ValueKind::ConnectionString => connection_string::check(text),
+            ValueKind::Link => link::check(text, policy),
+        }
+    }
+}
+
+/// Whether `text` consists of 1 to `max` ASCII letters, digits and bytes of `others`.
+pub(super) fn is_token(text: &str, max: usize, others: &[u8]) -> bool {
+    (1..=max).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
+}
+
+fn names_user(text: &str) -> bool {
+    text.split("://").skip(1).any(|rest| rest.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@')))
+}
+
+fn access_key_id(text: &str) -> Result<(), Flaw> {
+    if text.len() <= 255 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    malformed("must be at most 255 printable ASCII characters without white space")
+}
+
+fn bucket(text: &str) -> Result<(), Flaw> {
+    // Wider than any one store allows: each S3-style store has rules of its own.
+    if is_token(text, 255, b"._:-") && text.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
+        return Ok(());
+    }
+    malformed("must be a bare name of 1 to 255 letters, digits, '.', '_', ':' and '-'; put paths into key_prefix")
+}
+
+fn region(text: &str) -> Result<(), Flaw> {
+    if is_token(text, 64, b"._-") {
+        return Ok(());
+    }
+    malformed("must be 1 to 64 letters, digits, '.', '_' and '-'")
+}
+
+fn endpoint(text: &str) -> Result<(), Flaw> {
+    if text.len() > 2_048 {
+        return Err(Flaw::new(FieldCode::TooLong, "must be at most 2,048 bytes"));
+    }
+    let Some(("http" | "https", url)) = web_address(text) else {
+        return malformed("must be an address that begins with https:// or http://");
+    };
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        return Err(Flaw::new(FieldCode::NotAllowed, "must hold neither user, password, query nor fragment"));
+    }
+    Ok(())
+}
+
+/// The address in `text` and its scheme, if it is spelt so that every reader finds the same host in it.
+pub(super) fn web_address(text: &str) -> Option<(&'static str, Url)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let scheme = match scheme.to_ascii_lowercase().as_str() {
+        "https" => "https",
+        "http" => "http",
+        _ => return None,
+    };
+    // The parser forgives all of these; other programs that will read the address do not, or not alike.
+    if rest.starts_with('/') || text.contains('\\') || text.contains(char::is_whitespace) {
+        return None;
+    }
+    let url = Url::parse(text).ok()?;
+    url.has_host().then_some((scheme, url))
+}
+
+fn key_prefix(text: &str) -> Result<(), Flaw> {
+    if text.len() <= 1_024 {
+        return Ok(());
+    }
+    Err(Flaw::new(FieldCode::TooLong, "must be at most 1,024 bytes"))
+}
+
+fn role_arn(text: &str) -> Result<(), Flaw> {
+    let parts = text.bytes().filter(|byte| *byte == b':').count();
+    if text.starts_with("arn:") && parts >= 5 && is_token(text, 2_048, b":/_+=,.@-") {
+        return Ok(());
+    }
+    malformed("must be an Amazon resource name: arn:<partition>:iam:<region>:<account>:role/<name>")
+}
+
+fn tenant(text: &str) -> Result<(), Flaw> {
+    if is_token(text, 255, b".-") {
+        return Ok(());
+    }
+    malformed("must be a GUID or a domain name")
+}
+
+fn client_id(text: &str) -> Result<(), Flaw> {
+    if is_token(text, 255, b"._-") {
+        return Ok(());
+    }
+    malformed("must be the application's id, as a rule a GUID")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints() {
+        for text in
+            ["https://s3.example.com", "http://127.0.0.1:9000", "http://[::1]:9000/", "https://h/base", "HTTPS://h"]
+        {
+            assert!(endpoint(text).is_ok(), "{text}");
+        }
+        for text in [
+            "s3.example.com",
+            "ftp://h",
+            "https://",
+            "https:///h",
+            "https:h",
+            "https://u@h",
+            "https://h?x",
+            "https://h#x",
+            "https://h\\x",
+            "https://a b/",
+            "https://h:99999",
+        ] {
+            assert!(endpoint(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn buckets() {
+        for text in ["b", "my-bucket", "example.com", "tenant:bucket", "A_b"] {
+            assert!(bucket(text).is_ok(), "{text}");
+        }
+        for text in ["a/b", "a b", "..", "-", "a\\b", "bücket", "s3://b", &"b".repeat(256)] {
+            assert!(bucket(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn users_in_addresses() {
+        assert!(names_user("s3://user:pass@host/x"));
+        assert!(!names_user("a@b"));
+        assert!(!names_user("s3://host/user@x"));
+    }
+
+    #[test]
+    fn role_names() {
+        assert!(role_arn("arn:aws:iam::123456789012:role/path/name").is_ok());
+        for text in ["role/name", "arn:aws:iam", "arn:aws:iam::1:role/a b"] {
+            assert!(role_arn(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Buckets of S3-style stores.
+
+use super::SecretText;
+use super::table::{Fact, credential_table};
+
+credential_table! {
+    /// A bucket of an S3-style store, opened by an access key.
+    S3 {
+        /// The access key's id.
+        access_key_id: required Id AccessKeyId -> SecretText,
+        /// The access key's secret.
+        secret_access_key: required Secret Secret -> SecretText,
+        /// The bucket.
+        bucket: required Place Bucket -> String,
+        /// The store's region.
+        region: optional Place Region -> String,
+        /// The store's address, where it is not Amazon's.
+        endpoint: optional Place Endpoint -> String,
+        /// The beginning of the names of all objects concerned.
+        key_prefix: optional Place KeyPrefix -> String,
+        /// Whether the bucket stands in the path of an address instead of its host.
+        path_style_access: optional Place Flag -> bool,
+        /// The role to take on.
+        role_arn: optional Place RoleArn -> String,
+        /// The session token that belongs to temporary keys.
+        session_token: optional Secret Secret -> SecretText,
+        /// The external id that the role asks for.
+        external_id: optional Secret Secret -> SecretText,
+    }
+}
+
+impl S3 {
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,66 @@
+//! Where the next page of a list begins: opaque to its holder, and bound to the list it came from.
+
+use crate::credential::CredentialType;
+use crate::digest::{Digest, DigestPurpose};
+use crate::id::{CredentialId, OrganizationId};
+use crate::namespace::Namespace;
+use crate::port::KeyedDigester;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// Which credentials a list holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListFilter {
+    /// Only those of this namespace.
+    pub namespace: Option<Namespace>,
+    /// Only those of this type.
+    pub kind: Option<CredentialType>,
+}
+
+/// The text is not a cursor of this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a cursor of this list: take it from the Link header of the page before, with the same filters")]
+pub struct InvalidCursor;
+
+/// The cursor for the page after `last`.
+pub fn encode(
+    digester: &dyn KeyedDigester,
+    organization: OrganizationId,
+    filter: &ListFilter,
+    last: CredentialId,
+) -> String {
+    let mut bytes = [0; 48];
+    bytes[..16].copy_from_slice(last.as_bytes());
+    bytes[16..].copy_from_slice(digest(digester, organization, filter, last).as_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The credential after which the page of `text` begins.
+///
+/// # Errors
+/// The text is not a cursor, or one of another organization or of other filters.
+pub fn decode(
+    digester: &dyn KeyedDigester,
+    organization: OrganizationId,
+    filter: &ListFilter,
+    text: &str,
+) -> Result<CredentialId, InvalidCursor> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
+    let (id, code) = bytes.split_first_chunk::<16>().ok_or(InvalidCursor)?;
+    let last = CredentialId::from_bytes(*id);
+    let code = Digest::from_bytes(code.try_into().map_err(|_| InvalidCursor)?);
+    if code == digest(digester, organization, filter, last) { Ok(last) } else { Err(InvalidCursor) }
+}
+
+fn digest(
+    digester: &dyn KeyedDigester,
+    organization: OrganizationId,
+    filter: &ListFilter,
+    last: CredentialId,
+) -> Digest {
+    // An empty part stands for "no filter": neither a namespace nor a type is ever empty.
+    let namespace = filter.namespace.as_ref().map_or("", Namespace::as_str);
+    let kind = filter.kind.map_or("", CredentialType::as_str);
+    let parts: [&[u8]; 4] = [organization.as_bytes(), namespace.as_bytes(), kind.as_bytes(), last.as_bytes()];
+    digester.digest(DigestPurpose::Cursor, &parts)
+}

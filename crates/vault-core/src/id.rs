@@ -1,0 +1,70 @@
+//! Identifiers: 128-bit UUIDs, each kind a type of its own.
+
+use std::fmt;
+use std::str::FromStr;
+use uuid::Uuid;
+
+/// The text is not an identifier in its one accepted spelling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an identifier: 36 characters, lower-case hexadecimal with hyphens")]
+pub struct InvalidId;
+
+fn parse(text: &str) -> Result<Uuid, InvalidId> {
+    // One spelling only: other cases, braces and bare digits would be second names of the same object.
+    let id = Uuid::try_parse(text).map_err(|_| InvalidId)?;
+    let mut buffer = Uuid::encode_buffer();
+    if id.hyphenated().encode_lower(&mut buffer) == text { Ok(id) } else { Err(InvalidId) }
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// The identifier with these bits.
+            pub const fn from_uuid(id: Uuid) -> Self { Self(id) }
+            /// The identifier's bits.
+            pub const fn as_uuid(&self) -> &Uuid { &self.0 }
+            /// The identifier's 16 bytes, big-endian.
+            pub const fn as_bytes(&self) -> &[u8; 16] { self.0.as_bytes() }
+            /// The identifier with these 16 bytes.
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self { Self(Uuid::from_bytes(bytes)) }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { self.0.hyphenated().fmt(f) }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0.hyphenated())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+            fn from_str(text: &str) -> Result<Self, InvalidId> { parse(text).map(Self) }
+        }
+    )*};
+}
+
+ids! {
+    /// One deployment: everything under one root key.
+    InstanceId;
+    /// An organization.
+    OrganizationId;
+    /// An account.
+    AccountId;
+    /// A login's session; the token's `jti`.
+    SessionId;
+    /// A saved credential.
+    CredentialId;
+    /// An audit record.
+    AuditId;
+    /// A key that seals, wraps or authenticates.
+    KeyId;
+    /// One passcode seed; a new seed has a new id.
+    SeedId;
+}

@@ -1,0 +1,144 @@
+//! Reading an object member by member, collecting every flaw on the way.
+
+use super::{Member, Node, pointer_to};
+use crate::credential::SecretText;
+use crate::field::{FieldCode, FieldError, child};
+
+/// Takes the members of one object. A required member that is read as `None` has been reported, so a caller may
+/// read everything first, then call [`ObjectReader::finish`] and look only there.
+///
+/// `null` is a value of the wrong type everywhere, never a member left out.
+pub struct ObjectReader {
+    pointer: String,
+    members: Vec<Member>,
+    errors: Vec<FieldError>,
+}
+
+impl ObjectReader {
+    /// A reader of `node`, which stands at `pointer`.
+    ///
+    /// # Errors
+    /// [`FieldCode::WrongType`] where it is not an object.
+    pub fn new(node: Node, pointer: &str) -> Result<Self, FieldError> {
+        match node {
+            Node::Object(members) => Ok(Self { pointer: pointer.to_owned(), members, errors: Vec::new() }),
+            _ => Err(FieldError::new(pointer, FieldCode::WrongType, "must be an object")),
+        }
+    }
+
+    /// The pointer to the object itself.
+    pub fn pointer(&self) -> &str {
+        &self.pointer
+    }
+
+    /// The string `name`, which must be there.
+    pub fn string(&mut self, name: &str) -> Option<SecretText> {
+        let node = self.node(name)?;
+        self.as_string(name, node)
+    }
+
+    /// The string `name`, if it is there.
+    pub fn optional_string(&mut self, name: &str) -> Option<SecretText> {
+        let node = self.optional_node(name)?;
+        self.as_string(name, node)
+    }
+
+    /// The boolean `name`, if it is there.
+    pub fn optional_bool(&mut self, name: &str) -> Option<bool> {
+        match self.optional_node(name)? {
+            Node::Bool(value) => Some(value),
+            _ => self.wrong_type(name, "must be true or false"),
+        }
+    }
+
+    /// The integer `name`, if it is there. One beyond 64 bits is read as the nearest that is not, so that the
+    /// range of the field decides.
+    pub fn optional_integer(&mut self, name: &str) -> Option<i64> {
+        let integer = match self.optional_node(name)? {
+            Node::Number(number) => integer(&number),
+            _ => None,
+        };
+        match integer {
+            Some(value) => Some(value),
+            None => self.wrong_type(name, "must be a whole number"),
+        }
+    }
+
+    /// The member `name` of whatever type, which must be there.
+    pub fn node(&mut self, name: &str) -> Option<Node> {
+        match self.take(name) {
+            None => {
+                self.flaw(name, FieldCode::Required, "must be given");
+                None
+            }
+            Some(Node::Null) => self.wrong_type(name, "must not be null"),
+            found => found,
+        }
+    }
+
+    /// The member `name` of whatever type, if it is there.
+    pub fn optional_node(&mut self, name: &str) -> Option<Node> {
+        match self.take(name) {
+            Some(Node::Null) => self.wrong_type(name, "must not be null: leave the member out instead"),
+            found => found,
+        }
+    }
+
+    /// Adds a flaw that the caller found.
+    pub fn report(&mut self, error: FieldError) {
+        self.errors.push(error);
+    }
+
+    /// Adds flaws that the caller found.
+    pub fn report_all(&mut self, errors: impl IntoIterator<Item = FieldError>) {
+        self.errors.extend(errors);
+    }
+
+    /// All flaws, among them the members that nobody asked for. Empty if there are none.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<FieldError> {
+        for member in &self.members {
+            let pointer = pointer_to(&self.pointer, &member.name);
+            let error = FieldError::new(pointer, FieldCode::Unknown, "is not a member that may stand here");
+            // Names that may not be repeated share the object's pointer; saying so once is enough.
+            if self.errors.last() != Some(&error) {
+                self.errors.push(error);
+            }
+        }
+        self.errors
+    }
+
+    fn take(&mut self, name: &str) -> Option<Node> {
+        let index = self.members.iter().position(|member| member.name == name)?;
+        Some(self.members.remove(index).value)
+    }
+
+    fn as_string(&mut self, name: &str, node: Node) -> Option<SecretText> {
+        match node {
+            Node::String(text) => Some(text),
+            _ => self.wrong_type(name, "must be a string"),
+        }
+    }
+
+    fn wrong_type<T>(&mut self, name: &str, detail: &'static str) -> Option<T> {
+        self.flaw(name, FieldCode::WrongType, detail);
+        None
+    }
+
+    fn flaw(&mut self, name: &str, code: FieldCode, detail: &'static str) {
+        self.errors.push(FieldError::new(child(&self.pointer, name), code, detail));
+    }
+}
+
+fn integer(number: &serde_json::Number) -> Option<i64> {
+    /// 2^63: floats at least this large are whole, and digits beyond 64 bits arrive as floats.
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    if number.is_f64() {
+        return match number.as_f64()? {
+            large if large >= BEYOND => Some(i64::MAX),
+            large if large <= -BEYOND => Some(i64::MIN),
+            _ => None,
+        };
+    }
+    Some(number.as_i64().unwrap_or(i64::MAX))
+}

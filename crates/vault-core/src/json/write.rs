@@ -1,0 +1,91 @@
+//! Writing JSON piece by piece, without intermediate copies of what may be secret.
+
+use super::{Member, Node};
+
+/// Writes `text` as a JSON string.
+pub(crate) fn write_text(text: &str, sink: &mut dyn FnMut(&str)) {
+    sink("\"");
+    let mut clean = 0;
+    for (index, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..0x20 => "",
+            _ => continue,
+        };
+        sink(&text[clean..index]);
+        if escape.is_empty() {
+            sink(&format!("\\u{byte:04x}"));
+        } else {
+            sink(escape);
+        }
+        clean = index + 1;
+    }
+    sink(&text[clean..]);
+    sink("\"");
+}
+
+/// Writes `node` in its canonical form: no white space, members sorted by the bytes of their names.
+fn write_node(node: &Node, sink: &mut dyn FnMut(&str)) {
+    match node {
+        Node::Null => sink("null"),
+        Node::Bool(value) => sink(if *value { "true" } else { "false" }),
+        Node::Number(number) => sink(&number.to_string()),
+        Node::String(text) => write_text(text.expose(), sink), // The caller's sink decides where it may go.
+        Node::Array(elements) => {
+            sink("[");
+            for (index, element) in elements.iter().enumerate() {
+                if index > 0 {
+                    sink(",");
+                }
+                write_node(element, sink);
+            }
+            sink("]");
+        }
+        Node::Object(members) => write_members(members, sink),
+    }
+}
+
+/// Writes the object of `members` in its canonical form.
+pub(crate) fn write_members(members: &[Member], sink: &mut dyn FnMut(&str)) {
+    let mut sorted: Vec<_> = members.iter().collect();
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut object = ObjectWriter::new(sink);
+    for member in sorted {
+        write_node(&member.value, object.member(&member.name));
+    }
+    object.end();
+}
+
+/// Writes an object whose members come in the order they are given.
+pub(crate) struct ObjectWriter<'a> {
+    sink: &'a mut dyn FnMut(&str),
+    begun: bool,
+}
+
+impl<'a> ObjectWriter<'a> {
+    /// Begins an object.
+    pub(crate) fn new(sink: &'a mut dyn FnMut(&str)) -> Self {
+        sink("{");
+        Self { sink, begun: false }
+    }
+
+    /// Begins the member `name`; its value is to be written to what is returned.
+    pub(crate) fn member(&mut self, name: &str) -> &mut dyn FnMut(&str) {
+        if self.begun {
+            (self.sink)(",");
+        }
+        self.begun = true;
+        write_text(name, self.sink);
+        (self.sink)(":");
+        self.sink
+    }
+
+    /// Ends the object.
+    pub(crate) fn end(self) {
+        (self.sink)("}");
+    }
+}

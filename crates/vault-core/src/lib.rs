@@ -1,0 +1,28 @@
+//! The domain of OrgVault: what a credential is, who may do what with it, and how each operation proceeds.
+//!
+//! This crate knows nothing of HTTP, SQL, ciphers, files or clocks. It says what it needs as traits in
+//! [`port`]; adapters supply them. One file in [`usecase`] is one operation and reads top-down like its
+//! sentence in the documentation. Rules are pure functions beside the type they govern.
+
+pub mod account;
+pub mod audit;
+pub mod credential;
+pub mod cursor;
+pub mod digest;
+pub mod email;
+pub mod field;
+pub mod id;
+pub mod json;
+pub mod lockout;
+pub mod namespace;
+pub mod network;
+pub mod organization;
+pub mod passcode;
+pub mod password;
+pub mod port;
+pub mod principal;
+pub mod role;
+pub mod sealed;
+pub mod session;
+pub mod time;
+pub mod usecase;

@@ -1,0 +1,45 @@
+//! The namespace under which a credential is saved, and which activation must name again.
+
+use crate::field::{FieldCode, FieldError};
+use std::fmt;
+
+/// 1 to 128 characters of `A-Z a-z 0-9 . _ - /`, the first a letter or digit. Compared exactly.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Namespace(String);
+
+impl Namespace {
+    /// The longest namespace, in characters.
+    pub const MAX_LENGTH: usize = 128;
+
+    /// The namespace spelt `text`; `pointer` is where it stands in the request.
+    ///
+    /// # Errors
+    /// Says which rule the text breaks.
+    pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
+        let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
+        if text.is_empty() {
+            return flaw(FieldCode::Blank, "must not be empty");
+        }
+        if text.len() > Self::MAX_LENGTH {
+            return flaw(FieldCode::TooLong, "must be at most 128 characters");
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte)) {
+            return flaw(FieldCode::Malformed, "may hold letters A-Z a-z, digits and . _ - / only");
+        }
+        if !text.as_bytes()[0].is_ascii_alphanumeric() {
+            return flaw(FieldCode::Malformed, "must start with a letter or digit");
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The namespace's text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,76 @@
+//! Which passwords an account may have (NIST SP 800-63B-4 section 3.1.1.2).
+
+use crate::email::EmailAddress;
+use crate::port::{Entropy, NoEntropy};
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+/// The longest password, in bytes.
+pub const MAX_BYTES: usize = 1_024;
+/// The shortest password, in characters; enough because a second factor is always asked for.
+pub const MIN_CHARACTERS: usize = 8;
+
+/// Why a password is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordFlaw {
+    /// Fewer than [`MIN_CHARACTERS`].
+    #[error("a password has at least 8 characters")]
+    TooShort,
+    /// More than [`MAX_BYTES`].
+    #[error("a password has at most 1,024 bytes")]
+    TooLong,
+    /// Among the passwords that attackers try first.
+    #[error("this password is among the most common ones; choose another")]
+    Common,
+    /// The address, its local part, the organization's name or this product's.
+    #[error("a password must not be the address, the organization's name or the name of this service")]
+    Guessable,
+}
+
+/// Checks a new password. Compared exactly; no composition rules.
+///
+/// # Errors
+/// The first rule that the password breaks.
+pub fn check_new_password(
+    password: &SecretString,
+    email: &EmailAddress,
+    organization: &str,
+) -> Result<(), PasswordFlaw> {
+    let password = password.expose_secret(); // only to judge it
+    if password.chars().count() < MIN_CHARACTERS {
+        return Err(PasswordFlaw::TooShort);
+    }
+    if password.len() > MAX_BYTES {
+        return Err(PasswordFlaw::TooLong);
+    }
+    let folded = password.to_lowercase();
+    let guesses = [email.as_str(), email.local_part(), organization, "orgvault"];
+    let guessable = guesses.iter().any(|guess| {
+        let guess = guess.to_lowercase();
+        !guess.is_empty()
+            && (folded == guess || folded.trim_end_matches(|c: char| c.is_ascii_digit() || c == '!') == guess)
+    });
+    if guessable {
+        return Err(PasswordFlaw::Guessable);
+    }
+    if is_common(&folded) { Err(PasswordFlaw::Common) } else { Ok(()) }
+}
+
+/// A password of 26 characters that nobody has used before: 130 random bits as Base32 letters and digits.
+///
+/// # Errors
+/// The operating system gives no randomness.
+pub fn generate_password(entropy: &dyn Entropy) -> Result<SecretString, NoEntropy> {
+    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut bytes = Zeroizing::new([0; 26]);
+    entropy.fill(&mut *bytes)?;
+    // 32 divides 256, so the remainder favours no character.
+    let letters: String = bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect();
+    Ok(SecretString::from(letters))
+}
+
+fn is_common(folded: &str) -> bool {
+    static COMMON: std::sync::LazyLock<std::collections::HashSet<&'static str>> =
+        std::sync::LazyLock::new(|| include_str!("password/common.txt").lines().collect());
+    COMMON.contains(folded)
+}

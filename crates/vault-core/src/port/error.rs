@@ -1,0 +1,93 @@
+//! How ports fail, by whose fault it is.
+
+use std::error::Error as StdError;
+
+/// The driver's error, kept for the log.
+pub type Cause = Box<dyn StdError + Send + Sync>;
+
+/// A store could not carry a decision out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store is away, full, locked or overloaded: later may work. Nothing was acknowledged, but a
+    /// decision whose answer was lost may have been made.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Cause),
+    /// A row does not decode or does not fit its code.
+    #[error("row {id} of table {table} is damaged: {reason}")]
+    Integrity {
+        /// The table.
+        table: &'static str,
+        /// The row's id.
+        id: String,
+        /// What does not fit. Never a value.
+        reason: &'static str,
+    },
+    /// A fault of the adapter or its set-up.
+    #[error("the store failed")]
+    Fault(#[source] Cause),
+}
+
+/// Sealing or opening failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// The organization has no keys: it was deleted.
+    #[error("the organization has no keys")]
+    NoKeys,
+    /// The organization's key has been used as often as it may be (NIST SP 800-38D).
+    #[error("key {0} is exhausted and must be replaced")]
+    Exhausted(crate::id::KeyId),
+    /// What was to be opened is damaged, moved, or sealed under an unknown key.
+    #[error("{column} of {object} does not open: {reason}")]
+    Integrity {
+        /// The column.
+        column: &'static str,
+        /// The row's id.
+        object: String,
+        /// What does not fit. Never a value.
+        reason: &'static str,
+    },
+    /// Keys could not be read or taken.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A fault of the adapter, the operating system's entropy included.
+    #[error("sealing failed")]
+    Fault(#[source] Cause),
+}
+
+/// A password could not be hashed or verified.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HashError {
+    /// More logins wait than the queue holds.
+    #[error("too many logins at once")]
+    Busy,
+    /// A fault of the adapter.
+    #[error("password hashing failed")]
+    Fault(#[source] Cause),
+}
+
+/// Why a token is refused. All are the same to its holder; the log tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenRefusal {
+    /// Not of the form of a token, or too long.
+    #[error("malformed")]
+    Malformed,
+    /// Names a key that is not ours.
+    #[error("unknown key")]
+    UnknownKey,
+    /// Does not open under its key.
+    #[error("not authentic")]
+    NotAuthentic,
+    /// Authentic, but a claim is missing, malformed, doubled or not for us.
+    #[error("claims not acceptable")]
+    Claims,
+    /// Expired.
+    #[error("expired")]
+    Expired,
+    /// Issued in the future.
+    #[error("not yet valid")]
+    NotYetValid,
+}

@@ -1,0 +1,115 @@
+//! Passwords, passcodes and keyed digests.
+
+use super::{HashError, SealError};
+use crate::digest::{Digest, DigestPurpose};
+use crate::email::EmailAddress;
+use crate::id::AccountId;
+use crate::passcode::{Digits, PasscodeSecret, RecoveryCode, TimeStep};
+use crate::sealed::{SealedPassword, SealedSeed};
+use crate::time::Timestamp;
+use async_trait::async_trait;
+use secrecy::SecretString;
+use std::any::Any;
+
+/// The right to run one password hash; given back when dropped.
+pub struct HashPermit(pub Box<dyn Any + Send>);
+
+/// What verifying a password found.
+#[derive(Debug)]
+pub enum PasswordVerdict {
+    /// The right password. `rehashed` is its verifier at today's parameters, where the stored one lags behind.
+    Right {
+        /// The verifier to store instead, if any.
+        rehashed: Option<SealedPassword>,
+    },
+    /// A wrong password, or none was stored.
+    Wrong,
+    /// The stored verifier does not open or is out of bounds. The same work was done.
+    Damaged,
+}
+
+/// Hashes passwords with a memory-hard function, at most as many at once as there is memory set aside.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait PasswordHasher: Send + Sync {
+    /// Waits for a permit in a short queue.
+    ///
+    /// # Errors
+    /// [`HashError::Busy`] at once when the queue is full.
+    async fn permit(&self) -> Result<HashPermit, HashError>;
+
+    /// Verifies `password`. With `stored` absent a decoy is verified: the same work, always wrong.
+    async fn verify(
+        &self,
+        permit: HashPermit,
+        account: Option<AccountId>,
+        password: SecretString,
+        stored: Option<SealedPassword>,
+    ) -> Result<PasswordVerdict, HashError>;
+
+    /// The sealed verifier of a new password of `account`.
+    async fn hash(
+        &self,
+        permit: HashPermit,
+        account: AccountId,
+        password: SecretString,
+    ) -> Result<SealedPassword, HashError>;
+}
+
+/// A new passcode seed: sealed for the store, plain for its owner.
+pub struct NewSeed {
+    /// For the store.
+    pub sealed: SealedSeed,
+    /// For the owner, once.
+    pub secret: PasscodeSecret,
+}
+
+/// New recovery codes: digests for the store, plain for their owner.
+pub struct NewRecoveryCodes {
+    /// For the store.
+    pub digests: Vec<Digest>,
+    /// For the owner, once.
+    pub codes: Vec<RecoveryCode>,
+}
+
+/// Makes and verifies passcodes.
+#[cfg_attr(feature = "mock", mockall::automock)]
+pub trait PasscodeVerifier: Send + Sync {
+    /// A new seed of 160 random bits.
+    ///
+    /// # Errors
+    /// No entropy.
+    fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError>;
+
+    /// Ten new recovery codes of 20 random digits.
+    ///
+    /// # Errors
+    /// No entropy.
+    fn new_recovery_codes(&self, account: AccountId) -> Result<NewRecoveryCodes, SealError>;
+
+    /// The step, current at `now` or the one before, whose code `digits` is. Takes the same time whichever
+    /// matches.
+    ///
+    /// # Errors
+    /// The seed does not open.
+    fn matching_step(
+        &self,
+        account: AccountId,
+        seed: &SealedSeed,
+        digits: &Digits,
+        now: Timestamp,
+    ) -> Result<Option<TimeStep>, SealError>;
+
+    /// The code of `step`, for operators with access to the machine.
+    ///
+    /// # Errors
+    /// The seed does not open.
+    fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError>;
+}
+
+/// Keyed digests, one key per purpose.
+#[cfg_attr(feature = "mock", mockall::automock)]
+pub trait KeyedDigester: Send + Sync {
+    /// The digest of `parts`, each with its length before it.
+    fn digest<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> Digest;
+}

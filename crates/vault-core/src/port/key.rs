@@ -1,0 +1,65 @@
+//! Where wrapped keys lie.
+
+use super::StoreError;
+use crate::audit::SealedAuditRecord;
+use crate::id::{KeyId, OrganizationId};
+use crate::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeyRecord, OrganizationKeys};
+use async_trait::async_trait;
+
+/// Makes a deployment's keys, once.
+#[derive(Clone, Debug)]
+pub struct CreateInstance {
+    /// The root of its keys.
+    pub instance: InstanceRecord,
+    /// Its instance-wide keys.
+    pub keys: Vec<InstanceKeyRecord>,
+    /// The record of it.
+    pub audit: SealedAuditRecord,
+}
+
+/// Takes the next block of an organization key's uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakeKeyUses {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The key.
+    pub key: KeyId,
+    /// Uses handed out so far, as read; the block begins here.
+    pub from: i64,
+    /// How many to take.
+    pub block: i64,
+}
+
+/// Puts a new active key in the place of another, which then only opens.
+#[derive(Clone, Debug)]
+pub struct ReplaceOrganizationKey {
+    /// The key that must still be active.
+    pub current: KeyId,
+    /// Its successor.
+    pub next: OrganizationKeyRecord,
+    /// The record of it.
+    pub audit: SealedAuditRecord,
+}
+
+/// Wrapped keys. None of them can be read without the root key.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait KeyRepository: Send + Sync {
+    /// The deployment's root record, if it has been made.
+    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError>;
+
+    /// Makes the deployment. `false`: there already is one, nothing was changed.
+    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError>;
+
+    /// The instance-wide keys, oldest first.
+    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;
+
+    /// An organization's keys, if the organization is there.
+    async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError>;
+
+    /// Takes a block of uses. `false`: somebody else took one since, or the key is no longer active; read again.
+    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError>;
+
+    /// Replaces the active key. `false`: it was no longer active, nothing was changed.
+    async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError>;
+}

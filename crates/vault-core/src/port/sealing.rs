@@ -1,0 +1,94 @@
+//! Sealing and opening. Three ports, so that what may only seal cannot open.
+
+use super::SealError;
+use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
+use crate::id::{CredentialId, KeyId, OrganizationId};
+use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
+use crate::time::Timestamp;
+use async_trait::async_trait;
+
+/// What a sealed part is bound to: it opens nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CredentialContext {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The credential.
+    pub credential: CredentialId,
+    /// Its version.
+    pub version: i64,
+}
+
+/// Seals; cannot open.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Sealer: Send + Sync {
+    /// The fingerprint of `data` (canonical JSON): equal within the organization for equal data, meaningless outside.
+    async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError>;
+
+    /// Seals data under a new data key, and the data key and the information under the organization's
+    /// active key.
+    async fn seal(
+        &self,
+        context: CredentialContext,
+        data: &SecretBytes,
+        information: &Information,
+    ) -> Result<SealedCredential, SealError>;
+
+    /// Forgets what is remembered of the organization's keys, because the store says that one is no longer active.
+    fn forget(&self, organization: OrganizationId);
+
+    /// Keys for a new organization, wrapped.
+    ///
+    /// # Errors
+    /// No entropy.
+    fn new_organization_keys(
+        &self,
+        organization: OrganizationId,
+        now: Timestamp,
+    ) -> Result<OrganizationKeys, SealError>;
+
+    /// A successor for an organization's active key, wrapped.
+    ///
+    /// # Errors
+    /// No entropy.
+    fn new_organization_key(
+        &self,
+        organization: OrganizationId,
+        now: Timestamp,
+    ) -> Result<OrganizationKeyRecord, SealError>;
+}
+
+/// One row's sealed information and what it is bound to.
+#[derive(Clone, Copy, Debug)]
+pub struct SealedInformation<'a> {
+    /// What it is bound to.
+    pub context: CredentialContext,
+    /// The organization key whose information key it lies under.
+    pub key: KeyId,
+    /// The sealed information.
+    pub blob: &'a Blob,
+}
+
+/// Opens what a list shows; cannot open data.
+#[async_trait]
+pub trait InformationOpener: Send + Sync {
+    /// Opens the information of rows of one organization, in their order.
+    async fn open_information<'a>(
+        &self,
+        organization: OrganizationId,
+        rows: &[SealedInformation<'a>],
+    ) -> Result<Vec<Information>, SealError>;
+}
+
+/// Opens data: the activation side's alone.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Opener: Send + Sync {
+    /// Opens a credential's data.
+    async fn open(
+        &self,
+        context: CredentialContext,
+        kind: CredentialType,
+        sealed: &SealedCredential,
+    ) -> Result<CredentialData, SealError>;
+}

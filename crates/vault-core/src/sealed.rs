@@ -1,0 +1,160 @@
+//! Sealed forms: what leaves the crypto adapter for the store. Opaque to everything else.
+
+use crate::id::{InstanceId, KeyId, OrganizationId, SeedId};
+use crate::time::Timestamp;
+
+/// Ciphertext with its format, algorithm, key id, nonce and tag. Holds nothing readable without its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob(Vec<u8>);
+
+impl Blob {
+    /// The blob with these bytes.
+    pub const fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// The blob's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The blob's bytes, taken.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// A password's sealed verifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedPassword(pub Blob);
+
+/// A passcode seed, sealed, with the id that tells it from its successors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedSeed {
+    /// The seed's id.
+    pub id: SeedId,
+    /// The sealed seed.
+    pub blob: Blob,
+}
+
+/// A credential's two sealed parts and the wrapped key of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedCredential {
+    /// The organization key under which data key and information lie.
+    pub key: KeyId,
+    /// The data key, wrapped.
+    pub data_key: Blob,
+    /// The data, sealed under the data key.
+    pub data: Blob,
+    /// The information, sealed under the organization's information key.
+    pub information: Blob,
+}
+
+/// The root of one deployment's keys, as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceRecord {
+    /// The deployment.
+    pub id: InstanceId,
+    /// The root key that wraps the instance key.
+    pub root_key: KeyId,
+    /// The instance key's id.
+    pub instance_key: KeyId,
+    /// The instance key, wrapped by the root key.
+    pub wrapped: Blob,
+    /// A known text sealed under the instance key: proves that the right key was unwrapped.
+    pub canary: Blob,
+    /// When the deployment was made.
+    pub created_at: Timestamp,
+}
+
+/// What an instance-wide key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InstanceKeyPurpose {
+    /// Digests that are looked up.
+    LookUp,
+    /// Codes over audit records.
+    Audit,
+    /// Access tokens.
+    Token,
+}
+
+impl InstanceKeyPurpose {
+    /// The purpose's stored name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LookUp => "look-up",
+            Self::Audit => "audit",
+            Self::Token => "token",
+        }
+    }
+
+    /// The purpose of this stored name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::LookUp, Self::Audit, Self::Token].into_iter().find(|purpose| purpose.as_str() == text)
+    }
+}
+
+/// One instance-wide key, as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceKeyRecord {
+    /// The key's id.
+    pub id: KeyId,
+    /// What it is for.
+    pub purpose: InstanceKeyPurpose,
+    /// The key, wrapped by the instance key.
+    pub wrapped: Blob,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// How far an organization key is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    /// Seals and opens.
+    Active,
+    /// Opens only; rows still name it.
+    Retiring,
+}
+
+impl KeyState {
+    /// The state's stored name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Retiring => "retiring",
+        }
+    }
+
+    /// The state of this stored name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Active, Self::Retiring].into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// One key of an organization, as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrganizationKeyRecord {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The key's id.
+    pub id: KeyId,
+    /// How far it is in its life.
+    pub state: KeyState,
+    /// The key, wrapped by the instance key.
+    pub wrapped: Blob,
+    /// Uses handed out so far; taken in blocks ahead of use.
+    pub uses: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// The keys of an organization, as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrganizationKeys {
+    /// The fingerprint key's id.
+    pub fingerprint_key: KeyId,
+    /// The fingerprint key, wrapped by the instance key.
+    pub fingerprint_wrapped: Blob,
+    /// The organization keys; exactly one is active.
+    pub keys: Vec<OrganizationKeyRecord>,
+}

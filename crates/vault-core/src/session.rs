@@ -1,0 +1,41 @@
+//! Sessions: what a login makes and an access token names.
+
+use crate::id::{AccountId, InstanceId, OrganizationId, SessionId};
+use crate::role::Role;
+use crate::time::Timestamp;
+use secrecy::SecretString;
+
+/// What an access token says. Every member is required (RFC 7519 names: `jti`, `sub`, `org`, `role`, `iat`, `exp`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionClaims {
+    /// The deployment that issued the token.
+    pub instance: InstanceId,
+    /// The session.
+    pub session: SessionId,
+    /// The account.
+    pub account: AccountId,
+    /// The account's organization.
+    pub organization: OrganizationId,
+    /// The role at login; the rows can only take it away.
+    pub role: Role,
+    /// When it was issued, in whole seconds.
+    pub issued_at: Timestamp,
+    /// The first moment at which it no longer works, in whole seconds.
+    pub expires_at: Timestamp,
+}
+
+/// An access token in its plain form, as handed to the account holder.
+pub struct AccessToken(pub SecretString);
+
+/// A session as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it ends at the latest.
+    pub expires_at: Timestamp,
+    /// The network it was made from, as text for its owner.
+    pub network: String,
+}

@@ -1,0 +1,95 @@
+//! Acts that change nothing and may be many: counted in memory, recorded once a minute.
+
+use super::Ambient;
+use crate::audit::{Actor, AuditAction, AuditRecord, Subject};
+use crate::id::{AuditId, OrganizationId};
+use crate::port::{AuditLog, StoreError};
+use crate::time::Timestamp;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const MINUTE: i64 = 60_000;
+/// Records written in one append.
+const APPEND_SLICE: usize = 500;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    minute: i64,
+    organization: Option<OrganizationId>,
+    actor: Actor,
+    action: AuditAction,
+    subject: Subject,
+}
+
+/// Counts lists and shows per session and minute, and logins turned away per account or bucket and minute.
+///
+/// They reveal no secret, so their record may follow the answer. [`AuditTally::flush`] is called every few
+/// seconds, and with everything at shutdown.
+pub struct AuditTally {
+    ambient: Ambient,
+    log: Arc<dyn AuditLog>,
+    counts: Mutex<HashMap<Key, i64>>,
+}
+
+impl AuditTally {
+    /// An empty tally that writes to `log`.
+    pub fn new(ambient: Ambient, log: Arc<dyn AuditLog>) -> Self {
+        Self { ambient, log, counts: Mutex::default() }
+    }
+
+    /// Counts one act at `at`.
+    pub fn count(
+        &self,
+        at: Timestamp,
+        organization: Option<OrganizationId>,
+        actor: Actor,
+        action: AuditAction,
+        subject: Subject,
+    ) {
+        let key = Key { minute: at.as_millis().div_euclid(MINUTE), organization, actor, action, subject };
+        *self.lock().entry(key).or_insert(0) += 1;
+    }
+
+    /// Records the minutes that are over, or all with `everything`. What cannot be written is kept for the
+    /// next call.
+    ///
+    /// # Errors
+    /// The log could not be written.
+    pub async fn flush(&self, everything: bool) -> Result<(), StoreError> {
+        let current = self.ambient.now().as_millis().div_euclid(MINUTE);
+        let due: Vec<(Key, i64)> = {
+            let mut counts = self.lock();
+            counts.extract_if(|key, _| everything || key.minute < current).collect()
+        };
+        let mut slices = due.chunks(APPEND_SLICE);
+        while let Some(slice) = slices.next() {
+            let records = slice.iter().map(|(key, count)| self.ambient.audit.seal(self.record(key, *count))).collect();
+            if let Err(error) = self.log.append(records).await {
+                let mut counts = self.lock();
+                for (key, count) in slice.iter().chain(slices.flatten()) {
+                    *counts.entry(*key).or_insert(0) += count;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&self, key: &Key, count: i64) -> AuditRecord {
+        let at = Timestamp::from_millis(key.minute * MINUTE);
+        AuditRecord {
+            id: AuditId::from_uuid(self.ambient.ids.ordered(at)),
+            at,
+            organization: key.organization,
+            actor: key.actor,
+            action: key.action,
+            subject: key.subject,
+            count,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, i64>> {
+        // A count is whole at every point, so a panic elsewhere leaves nothing half done.
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

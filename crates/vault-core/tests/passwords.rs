@@ -1,0 +1,56 @@
+//! Which passwords are taken.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::prelude::*;
+use secrecy::{ExposeSecret, SecretString};
+use vault_core::email::EmailAddress;
+use vault_core::password::{PasswordFlaw, check_new_password, generate_password};
+use vault_core::port::{Entropy, NoEntropy};
+
+fn check(password: &str) -> Result<(), PasswordFlaw> {
+    let email = EmailAddress::parse("jane.doe@corp.example").unwrap();
+    check_new_password(&SecretString::from(password), &email, "Corp Industries")
+}
+
+#[test]
+fn refuses_what_attackers_try_first() {
+    assert_eq!(check("short"), Err(PasswordFlaw::TooShort));
+    assert_eq!(check(&"x".repeat(1_025)), Err(PasswordFlaw::TooLong));
+    for common in ["password", "Password1", "12345678", "QWERTYUIOP", "iloveyou", "trustno1"] {
+        assert_eq!(check(common), Err(PasswordFlaw::Common), "{common}");
+    }
+    for guess in ["jane.doe@corp.example", "Jane.Doe", "jane.doe123", "corp industries", "OrgVault", "orgvault2026!"] {
+        assert_eq!(check(guess), Err(PasswordFlaw::Guessable), "{guess}");
+    }
+}
+
+#[test]
+fn takes_any_characters_and_no_composition_rules() {
+    for sound in
+        ["eight ch", "correct horse battery staple ", "пароль-пароль", "🔐🔑🗝️🔒🔏🔐🔑🗝", "with\u{0}nul inside"]
+    {
+        assert_eq!(check(sound), Ok(()), "{sound}");
+    }
+    assert_eq!(check(&"x".repeat(1_024)), Ok(()));
+}
+
+struct Bytes(u8);
+
+impl Entropy for Bytes {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = self.0.wrapping_add(u8::try_from(index % 256).unwrap().wrapping_mul(37));
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_generated_password_is_always_taken(seed in any::<u8>()) {
+        let password = generate_password(&Bytes(seed)).unwrap();
+        prop_assert_eq!(password.expose_secret().len(), 26);
+        prop_assert_eq!(check(password.expose_secret()), Ok(()));
+    }
+}

@@ -1,0 +1,219 @@
+//! Properties of the rules that decide who gets in, for all inputs.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::prelude::*;
+use secrecy::SecretString;
+use vault_core::email::EmailAddress;
+use vault_core::lockout::{AttemptClass, AttemptDecision, CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS};
+use vault_core::namespace::Namespace;
+use vault_core::network::Network;
+use vault_core::passcode::{Passcode, TimeStep};
+use vault_core::principal::{PrincipalRefusal, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::role::{Action, Role};
+use vault_core::time::{Timestamp, Ttl};
+
+fn addresses() -> impl Strategy<Value = String> {
+    "[a-zA-Z0-9.+_-]{1,20}@[a-zA-Z0-9]{1,10}(\\.[a-zA-Z0-9äöüßÄéαж。-]{1,10}){0,3}"
+}
+
+proptest! {
+    #[test]
+    fn canonicalising_an_address_is_idempotent(text in addresses()) {
+        if let Ok(address) = EmailAddress::parse(&text) {
+            let again = EmailAddress::parse(address.as_str()).unwrap();
+            prop_assert_eq!(&again, &address);
+            prop_assert!(address.as_str().is_ascii());
+            prop_assert_eq!(address.as_str().to_ascii_lowercase(), address.as_str());
+        }
+    }
+
+    #[test]
+    fn ascii_case_never_makes_another_account(text in addresses()) {
+        let upper = text.chars().map(|c| c.to_ascii_uppercase()).collect::<String>();
+        prop_assert_eq!(EmailAddress::parse(&text), EmailAddress::parse(&upper));
+    }
+
+    #[test]
+    fn parsing_an_address_never_panics(text in any::<String>()) {
+        let _ = EmailAddress::parse(&text);
+        let _ = EmailAddress::parse(&format!("a@{text}"));
+    }
+
+    #[test]
+    fn a_lifetime_is_within_its_bounds_or_refused(wished in any::<Option<i64>>(), ceiling in any::<u32>()) {
+        match Ttl::parse(wished, ceiling) {
+            Ok(ttl) => {
+                prop_assert!((Ttl::MIN..=Ttl::MAX).contains(&ttl.as_seconds()));
+                prop_assert!(ttl.as_seconds() <= ceiling.max(Ttl::MIN));
+                if let Some(wished) = wished {
+                    prop_assert_eq!(i64::from(ttl.as_seconds()), wished);
+                }
+            }
+            Err(error) => prop_assert_eq!(error.pointer, "/ttl"),
+        }
+    }
+
+    #[test]
+    fn every_lifetime_within_the_bounds_is_granted(wished in 60_i64..=86_400) {
+        prop_assert_eq!(i64::from(Ttl::parse(Some(wished), Ttl::MAX).unwrap().as_seconds()), wished);
+    }
+
+    #[test]
+    fn waits_rise_to_their_ceiling_and_never_fall(attempts in 0_u32..1_000) {
+        let class = |attempts| AttemptClass { attempts, latest: None };
+        prop_assert!(class(attempts).wait_seconds() <= class(attempts + 1).wait_seconds());
+        prop_assert!(class(attempts).wait_seconds() <= LONGEST_WAIT_SECONDS);
+        prop_assert_eq!(class(attempts).wait_seconds() == 0, attempts < FREE_ATTEMPTS);
+    }
+
+    #[test]
+    fn however_attempts_are_spread_few_are_evaluated(steps in prop::collection::vec(0_i64..120_000, 1..400)) {
+        let mut class = AttemptClass::default();
+        let mut now = 0;
+        let mut evaluated = 0;
+        for step in steps {
+            now += step;
+            if let AttemptDecision::Evaluate(next) = class.decide(Timestamp::from_millis(now)) {
+                prop_assert_eq!(next.attempts, class.attempts + 1);
+                class = next;
+                evaluated += 1;
+            }
+        }
+        // Five are free; every further one costs at least the first wait.
+        prop_assert!(evaluated <= i64::from(FREE_ATTEMPTS) + now / 30_000);
+        prop_assert!(class.attempts <= CLOSING_ATTEMPTS);
+    }
+
+    #[test]
+    fn a_clock_set_back_shortens_no_wait(attempts in FREE_ATTEMPTS..CLOSING_ATTEMPTS, latest in 0_i64..1 << 40, back in 0_i64..1 << 40) {
+        let class = AttemptClass { attempts, latest: Some(Timestamp::from_millis(latest)) };
+        prop_assert_eq!(class.decide(Timestamp::from_millis(latest - back)), AttemptDecision::Wait);
+    }
+
+    #[test]
+    fn a_closed_class_stays_closed(attempts in CLOSING_ATTEMPTS.., now in any::<i64>()) {
+        let class = AttemptClass { attempts, latest: None };
+        prop_assert_eq!(class.decide(Timestamp::from_millis(now)), AttemptDecision::Closed);
+    }
+
+    #[test]
+    fn a_namespace_is_kept_to_the_letter(text in "[A-Za-z0-9][A-Za-z0-9._/-]{0,127}") {
+        let namespace = Namespace::parse(&text, "/namespace").unwrap();
+        prop_assert_eq!(namespace.as_str(), text);
+    }
+
+    #[test]
+    fn any_other_namespace_is_refused_at_its_field(text in any::<String>()) {
+        let sound = (1..=128).contains(&text.len())
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+        match Namespace::parse(&text, "/namespace") {
+            Ok(_) => prop_assert!(sound),
+            Err(error) => {
+                prop_assert!(!sound);
+                prop_assert_eq!(error.pointer, "/namespace");
+            }
+        }
+    }
+
+    #[test]
+    fn only_exact_digits_are_a_passcode(text in "\\PC{0,24}") {
+        let read = Passcode::read(&SecretString::from(text.as_str()));
+        let digits = text.chars().filter(char::is_ascii_digit).count();
+        match read {
+            Passcode::TimeBased(code) => {
+                prop_assert_eq!(code.expose(), &text);
+                prop_assert_eq!(digits, 6);
+            }
+            Passcode::Recovery(code) => prop_assert_eq!(code.expose().to_owned(), text.replace('-', "")),
+            Passcode::Impossible => prop_assert!(!(digits == text.len() && (digits == 6 || digits == 20))),
+        }
+    }
+
+    #[test]
+    fn hyphens_between_groups_make_no_difference(groups in prop::collection::vec("[0-9]{5}", 4)) {
+        let plain = Passcode::read(&SecretString::from(groups.concat()));
+        let hyphened = Passcode::read(&SecretString::from(groups.join("-")));
+        match (plain, hyphened) {
+            (Passcode::Recovery(plain), Passcode::Recovery(hyphened)) => prop_assert_eq!(plain.expose(), hyphened.expose()),
+            _ => prop_assert!(false, "not read as recovery codes"),
+        }
+    }
+
+    #[test]
+    fn a_time_lies_in_its_step(millis in -1_i64 << 40..1 << 40) {
+        let time = Timestamp::from_millis(millis);
+        let step = TimeStep::at(time);
+        prop_assert!(step.begins_at() <= time && time < step.next().begins_at());
+    }
+
+    #[test]
+    fn a_network_forgets_the_host(a in any::<[u8; 4]>(), last in any::<u8>()) {
+        let other = [a[0], a[1], a[2], last];
+        prop_assert_eq!(Network::of(a.into()), Network::of(other.into()));
+        let mapped = std::net::Ipv4Addr::from(a).to_ipv6_mapped();
+        prop_assert_eq!(Network::of(a.into()), Network::of(mapped.into()));
+    }
+
+    #[test]
+    fn a_session_acts_only_while_every_fact_holds(live in any::<bool>(), role in 0_usize..4, open in any::<bool>()) {
+        let id = uuid::Uuid::nil();
+        let principal = SessionPrincipal {
+            organization: vault_core::id::OrganizationId::from_uuid(id),
+            account: vault_core::id::AccountId::from_uuid(id),
+            session: vault_core::id::SessionId::from_uuid(id),
+            role: Role::Editor,
+        };
+        let active_role = Role::ALL.get(role).copied();
+        let verdict = judge_session(&principal, SessionFacts { session_live: live, active_role, organization_active: open });
+        prop_assert_eq!(verdict.is_ok(), live && open && active_role == Some(Role::Editor));
+        if !open {
+            prop_assert_eq!(verdict, Err(PrincipalRefusal::OrganizationClosed));
+        }
+    }
+}
+
+#[test]
+fn spellings_of_one_address_are_one_account_or_refused() {
+    let canonical = EmailAddress::parse("user@xn--bcher-kva.example").unwrap();
+    for same in ["USER@bücher.example", "user@BÜCHER.example", "user@xn--BCHER-KVA.example", "user@bücher。example"]
+    {
+        assert_eq!(EmailAddress::parse(same).as_ref(), Ok(&canonical), "{same}");
+    }
+    for refused in [
+        "",
+        "@",
+        "a@",
+        "@b",
+        "a b@c",
+        "\"a\"@b.example",
+        "a@b..example",
+        "a@b.example.",
+        ".a@b.example",
+        "a.@b.example",
+        "a@[127.0.0.1]",
+        "a@127.0.0.1",
+        "ä@b.example",
+        "a@-b.example",
+        "a@xn--example-.org",
+        "a@b_c.example",
+        " a@b.example",
+        "a@b.example ",
+        "a@b.exam\u{0}ple",
+        "a@b\n.example",
+    ] {
+        assert!(EmailAddress::parse(refused).is_err(), "{refused:?}");
+    }
+}
+
+#[test]
+fn roles_permit_what_the_interface_says() {
+    let permitted = |role: Role| [Action::Save, Action::List, Action::Delete].map(|action| role.permits(action));
+    assert_eq!(permitted(Role::Admin), [true, true, true]);
+    assert_eq!(permitted(Role::Editor), [true, true, true]);
+    assert_eq!(permitted(Role::Viewer), [false, true, false]);
+    for other in [" ADMIN", "Admin", "admin\0", "ａｄｍｉｎ", ""] {
+        assert_eq!(Role::parse(other), None);
+    }
+}
