@@ -4,7 +4,7 @@ use super::rule::{Flaw, is_token};
 use super::table::{Checks, FieldAt, FieldClass, FieldValue};
 use super::{SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
-use crate::json::{self, Limits, Member, Node};
+use crate::json::{self, Document, Limits, Member, Node};
 
 /// A key file, kept as the object that it is, with members that Google may yet add. Given as an object or as
 /// its text, it comes out the same.
@@ -109,25 +109,26 @@ fn has_fraction(node: &Node) -> bool {
 }
 
 /// The object that `text` spells.
-fn unpack(text: &SecretText, field: &FieldAt<'_>) -> Result<Vec<Member>, Flaw> {
-    let malformed = |detail: &'static str| Flaw::new(FieldCode::Malformed, detail);
+fn unpack(text: &SecretText, checks: Checks) -> Result<Vec<Member>, Flaw> {
     // The file's own white space is no flaw of the value.
     let text = text.expose().trim_matches([' ', '\t', '\r', '\n']);
-    let limits = match field.checks {
+    let limits = match checks {
         Checks::Stored => Limits::STORED,
         Checks::New(_) => {
-            hygiene::check_content(text, FieldClass::Secret)?;
+            hygiene::length(text)?;
             Limits::REQUEST
         }
     };
-    let not_a_file = || malformed("must be the whole key file: a JSON object, or the same as a JSON string");
-    let document = json::parse(text.as_bytes(), limits).map_err(|_| not_a_file())?;
-    if !document.duplicates.is_empty() {
-        return Err(malformed("must not hold a member twice"));
-    }
-    match document.root {
-        Node::Object(members) => Ok(members),
-        _ => Err(not_a_file()),
+    match json::parse(text.as_bytes(), limits) {
+        Ok(Document { root: Node::Object(members), duplicates }) if duplicates.is_empty() => Ok(members),
+        Ok(Document { root: Node::Object(_), .. }) => {
+            Err(Flaw::new(FieldCode::Malformed, "must not hold a member twice"))
+        }
+        _ => {
+            hygiene::check_content(text, FieldClass::Secret)?;
+            let detail = "must be the whole key file: a JSON object, or the same as a JSON string";
+            Err(Flaw::new(FieldCode::Malformed, detail))
+        }
     }
 }
 
@@ -135,7 +136,7 @@ impl FieldValue for KeyFile {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
         let file = match node {
             Node::Object(members) => Self(members),
-            Node::String(text) => Self(unpack(&text, field).map_err(|flaw| field.refuse(flaw))?),
+            Node::String(text) => Self(unpack(&text, field.checks).map_err(|flaw| field.refuse(flaw))?),
             _ => return Err(field.wrong_type("must be the key file's object, or the same as a JSON string")),
         };
         let flaws = match field.checks {

@@ -1,0 +1,193 @@
+//! Valid credentials of every type, generated.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::field::FieldError;
+use vault_core::json::{Limits, parse};
+
+/// Secrets as stores issue them and as people choose them.
+pub const ANY_SECRET: &str = "[A-Za-z][A-Za-z0-9/+=_.~!@^&|,:-]{18,60}[A-Za-z0-9=]";
+/// Secrets of characters that no other part of a generated credential has, so that none can appear by chance.
+pub const UPPER_SECRET: &str = "[B-SU-Y]{20,60}";
+
+/// A credential that must be accepted.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub kind: CredentialType,
+    pub members: Vec<(&'static str, Value)>,
+}
+
+impl Sample {
+    /// The data as JSON text, its members in the order that they have here.
+    pub fn text(&self) -> String {
+        let members: Vec<_> = self.members.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
+        format!("{{{}}}", members.join(","))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.members.iter().find(|(member, _)| *member == name).map(|(_, value)| value)
+    }
+
+    /// The same with another value of `name`.
+    pub fn with(&self, name: &'static str, value: Value) -> Self {
+        let mut sample = self.clone();
+        sample.members.retain(|(member, _)| *member != name);
+        sample.members.push((name, value));
+        sample
+    }
+
+    pub fn without(&self, name: &str) -> Self {
+        let mut sample = self.clone();
+        sample.members.retain(|(member, _)| *member != name);
+        sample
+    }
+
+    pub fn parse(&self) -> Result<CredentialData, Vec<FieldError>> {
+        read(self.kind, &self.text())
+    }
+}
+
+/// Reads `text` as a request's `/data`.
+pub fn read(kind: CredentialType, text: &str) -> Result<CredentialData, Vec<FieldError>> {
+    let document = parse(text.as_bytes(), Limits::REQUEST).unwrap();
+    assert!(document.duplicates.is_empty());
+    CredentialData::parse(kind, document.root, "/data", DataPolicy::default())
+}
+
+/// A credential of any type whose secrets match `secret`, with some of its optional fields, in any order.
+pub fn samples(secret: &'static str) -> impl Strategy<Value = Sample> {
+    let complete = prop_oneof![s3(secret), azure_identity(secret), gcs(secret), direct_link(secret)];
+    (complete, vec(any::<bool>(), 16))
+        .prop_map(|(mut sample, keep)| {
+            let mut keep = keep.into_iter();
+            let required = |name: &str| sample.kind.fields().iter().any(|field| field.name == name && field.required);
+            sample.members.retain(|(name, _)| keep.next().unwrap() || required(name));
+            sample
+        })
+        .prop_flat_map(|sample| {
+            let kind = sample.kind;
+            Just(sample.members).prop_shuffle().prop_map(move |members| Sample { kind, members })
+        })
+}
+
+fn s3(secret: &'static str) -> impl Strategy<Value = Sample> {
+    let places = (
+        "[a-z][a-z0-9.-]{2,40}[a-z0-9]",
+        "[a-z]{2}-[a-z]{4,9}-[0-9]",
+        "https?://[a-z]{1,20}(\\.[a-z]{2,10})?(:[1-9][0-9]{3})?(/[a-z]{1,8})?",
+        prefixes(),
+        any::<bool>(),
+        "arn:aws:iam::[0-9]{12}:role/[a-z]{1,20}",
+    );
+    ("[0-9a-z]{1,30}", secret, places, secret, secret).prop_map(|(id, key, places, token, external)| {
+        let (bucket, region, endpoint, prefix, path_style, role) = places;
+        let members = vec![
+            ("access_key_id", json!(id)),
+            ("secret_access_key", json!(key)),
+            ("bucket", json!(bucket)),
+            ("region", json!(region)),
+            ("endpoint", json!(endpoint)),
+            ("key_prefix", json!(prefix)),
+            ("path_style_access", json!(path_style)),
+            ("role_arn", json!(role)),
+            ("session_token", json!(token)),
+            ("external_id", json!(external)),
+        ];
+        Sample { kind: CredentialType::S3, members }
+    })
+}
+
+fn azure_identity(secret: &'static str) -> impl Strategy<Value = Sample> {
+    let guid = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}";
+    let tenant = prop_oneof![guid, "[a-z]{3,12}\\.onmicrosoft\\.com"];
+    let connection = ("[a-z0-9]{3,24}", "([B-SU-Y]{4}){5,22}", any::<bool>()).prop_map(|(name, key, with_key)| {
+        if with_key {
+            format!(
+                "DefaultEndpointsProtocol=https;AccountName={name};AccountKey={key};EndpointSuffix=core.windows.net"
+            )
+        } else {
+            format!("BlobEndpoint=https://{name}.blob.core.windows.net/;SharedAccessSignature=sv=2024-01-01&sig={key}")
+        }
+    });
+    (tenant, guid, secret, connection, "\\$?[a-z][a-z0-9-]{1,60}[a-z0-9]", prefixes()).prop_map(
+        |(tenant, client, secret, connection, container, prefix)| {
+            let members = vec![
+                ("tenant_id", json!(tenant)),
+                ("client_id", json!(client)),
+                ("client_secret", json!(secret)),
+                ("connection_string", json!(connection)),
+                ("container", json!(container)),
+                ("key_prefix", json!(prefix)),
+            ];
+            Sample { kind: CredentialType::AzureIdentity, members }
+        },
+    )
+}
+
+/// A key file as Google issues them, with some members that it may yet add.
+pub fn key_files() -> impl Strategy<Value = Value> {
+    let later =
+        prop_oneof![Just(json!(null)), any::<bool>().prop_map(Value::from), any::<i64>().prop_map(Value::from), {
+            "[ -~]{0,20}".prop_map(Value::from)
+        }];
+    let later = prop_oneof![later.clone(), vec(later, 0..4).prop_map(Value::from)];
+    (
+        "[a-z][a-z0-9-]{4,28}[a-z0-9]",
+        "[0-9a-f]{40}",
+        "[a-z][a-z0-9-]{4,28}",
+        vec("[B-SU-Y]{64}", 1..20),
+        any::<bool>(),
+        { btree_map("later_[a-z]{1,8}", later, 0..4) },
+    )
+        .prop_map(|(project, id, name, lines, rsa, later)| {
+            let label = if rsa { "RSA PRIVATE KEY" } else { "PRIVATE KEY" };
+            let pem = format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"));
+            let mut file = json!({
+                "type": "service_account",
+                "project_id": project,
+                "private_key_id": id,
+                "private_key": pem,
+                "client_email": format!("{name}@{project}.iam.gserviceaccount.com"),
+                "client_id": "100000000000000000001",
+                "token_uri": "https://oauth2.googleapis.com/token",
+            });
+            file.as_object_mut().unwrap().extend(later);
+            file
+        })
+}
+
+fn gcs(_: &'static str) -> impl Strategy<Value = Sample> {
+    (key_files(), any::<bool>(), "[a-z][a-z0-9._-]{1,60}[a-z0-9]", prefixes()).prop_map(
+        |(file, as_text, bucket, prefix)| {
+            let file = if as_text { json!(serde_json::to_string_pretty(&file).unwrap() + "\n") } else { file };
+            let members = vec![("service_account_key", file), ("bucket", json!(bucket)), ("key_prefix", json!(prefix))];
+            Sample { kind: CredentialType::Gcs, members }
+        },
+    )
+}
+
+fn direct_link(secret: &'static str) -> impl Strategy<Value = Sample> {
+    let host = "[a-z]{1,20}\\.[a-z]{2,10}(:[1-9][0-9]{3})?";
+    let user = proptest::option::of(UPPER_SECRET);
+    let expiry = prop_oneof![
+        Just(""),
+        Just("&X-Amz-Date=20261120T110000Z&X-Amz-Expires=3600"),
+        Just("&Expires=1795176000&Signature=x"),
+        Just("&se=2026-11-20T12%3A00%3A00Z"),
+    ];
+    let headers = btree_map("x-[a-z]{1,12}", secret, 1..5);
+    (host, user, UPPER_SECRET, UPPER_SECRET, expiry, headers).prop_map(|(host, user, path, sig, expiry, headers)| {
+        let user = user.map(|user| format!("user:{user}@")).unwrap_or_default();
+        let members =
+            vec![("url", json!(format!("https://{user}{host}/{path}?sig={sig}{expiry}"))), ("headers", json!(headers))];
+        Sample { kind: CredentialType::DirectLink, members }
+    })
+}
+
+fn prefixes() -> impl Strategy<Value = String> {
+    "[a-zäöü0-9]{1,12}(/[a-z0-9 ._-]{1,12}){0,3}/"
+}
