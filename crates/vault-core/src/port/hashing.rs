@@ -111,5 +111,6 @@ pub trait PasscodeVerifier: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait KeyedDigester: Send + Sync {
     /// The digest of `parts`, each with its length before it.
+    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
     fn digest<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> Digest;
 }

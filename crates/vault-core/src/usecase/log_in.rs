@@ -142,7 +142,6 @@ impl LogIn {
     }
 
     /// Which proof the attempt brought, or why it fails.
-    #[expect(clippy::type_complexity, reason = "a verdict inside a failure; a name for it would say no more")]
     fn judge(
         &self,
         reserved: &ReservedAccount,
