@@ -14,6 +14,8 @@ pub enum Actor {
     Embedder(AccountId),
     /// Somebody with access to the machine, by the command line.
     Operator,
+    /// The service itself.
+    System,
     /// Somebody who has not proven who they are.
     Unknown,
 }
@@ -25,6 +27,7 @@ impl Actor {
             Self::Account(..) => "account",
             Self::Embedder(_) => "embedder",
             Self::Operator => "operator",
+            Self::System => "system",
             Self::Unknown => "unknown",
         }
     }
@@ -33,7 +36,7 @@ impl Actor {
     pub const fn account(self) -> Option<AccountId> {
         match self {
             Self::Account(account, _) | Self::Embedder(account) => Some(account),
-            Self::Operator | Self::Unknown => None,
+            Self::Operator | Self::System | Self::Unknown => None,
         }
     }
 

@@ -1,0 +1,189 @@
+//! The command line: every command, flag and help text.
+
+use crate::settings::Flags;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// A self-hosted vault for the storage credentials of batch integrations.
+#[derive(Parser)]
+#[command(name = "orgvault", version, about, max_term_width = 110, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "Settings come from flags, then the environment, then a TOML file whose keys are the flags' \
+names without the dashes. Exit status: 0 done, 1 refused or failed, 2 wrong usage.";
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Set up a vault with an organization and an admin account, print how to sign in, and serve it
+    ///
+    /// Makes the data directory, root key, embedded database, an organization and an admin account; prints the
+    /// sign-in details and ready-to-paste curl lines; then serves. Run again, it serves what is there and changes
+    /// nothing.
+    Quickstart(QuickstartArgs),
+    /// Make the data directory, root key and schema, nothing else
+    ///
+    /// Refuses to touch a vault that is already there.
+    Init,
+    /// Serve the HTTP interface
+    Serve(ServeArgs),
+    /// Bring the database's schema up to date
+    Migrate,
+    /// Organizations: the tenants, each with a vault of its own
+    #[command(subcommand)]
+    Org(OrgCommand),
+    /// Accounts: who may log in, to which organization, in which role
+    #[command(subcommand)]
+    Account(AccountCommand),
+    /// The embedded database file
+    #[command(subcommand)]
+    Database(DatabaseCommand),
+    /// Print a shell's completion script
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct QuickstartArgs {
+    /// The organization to make
+    #[arg(long, default_value = "Example", value_name = "NAME")]
+    pub(crate) org: String,
+    /// The admin account to make
+    #[arg(long, default_value = "admin@example.com", value_name = "ADDRESS")]
+    pub(crate) email: String,
+}
+
+#[derive(Args)]
+pub(crate) struct ServeArgs {
+    /// Apply pending migrations first
+    #[arg(long)]
+    pub(crate) migrate: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum OrgCommand {
+    /// Make an organization with keys of its own
+    Create(Named),
+    /// List organizations
+    List,
+    /// Close an organization for now: nobody logs in, no token works
+    Disable(Named),
+    /// Open a disabled organization again
+    Enable(Named),
+    /// Delete an organization with its accounts, credentials and keys, for good
+    Delete {
+        #[command(flatten)]
+        org: Named,
+        /// Do not ask for the name again
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct Named {
+    /// The organization's name
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum RoleArg {
+    /// Everything
+    Admin,
+    /// Save, list and delete credentials
+    Editor,
+    /// List credentials
+    Viewer,
+}
+
+#[derive(Args)]
+pub(crate) struct ByEmail {
+    /// The account's address
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) email: String,
+}
+
+#[derive(Args)]
+pub(crate) struct PasswordFile {
+    /// File with the password (one line end at its end is left out); `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum AccountCommand {
+    /// Make an account and print its sign-in details once
+    Create {
+        /// The organization's name
+        #[arg(long, value_name = "NAME")]
+        org: String,
+        #[command(flatten)]
+        account: ByEmail,
+        /// What it may do
+        #[arg(long)]
+        role: RoleArg,
+        #[command(flatten)]
+        password: PasswordFile,
+    },
+    /// List accounts
+    List {
+        /// Only those of this organization
+        #[arg(long, value_name = "NAME")]
+        org: Option<String>,
+    },
+    /// Keep an account from logging in and end its sessions
+    Disable(ByEmail),
+    /// Let a disabled account log in again
+    Enable(ByEmail),
+    /// Delete an account
+    Delete {
+        #[command(flatten)]
+        account: ByEmail,
+        /// Do not ask for the address again
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Replace an account's passcode seed and recovery codes and end its sessions
+    ResetPasscode(ByEmail),
+    /// Replace an account's password and end its sessions; without a file a strong one is made
+    SetPassword {
+        #[command(flatten)]
+        account: ByEmail,
+        #[command(flatten)]
+        password: PasswordFile,
+    },
+    /// Change an account's role and end its sessions
+    SetRole {
+        #[command(flatten)]
+        account: ByEmail,
+        /// What it may do from now on
+        #[arg(long)]
+        role: RoleArg,
+    },
+    /// End the waits that failed logins have caused
+    Unlock(ByEmail),
+    /// Print an account's current passcode; waits for the next one when the current one is spent
+    ///
+    /// For machines with access to the data directory and root key. Recorded in the audit.
+    Passcode(ByEmail),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum DatabaseCommand {
+    /// Print the embedded file's key as SQLCipher takes it, for forensic work and repair
+    ///
+    /// Whoever has it can read the whole file. Recorded in the audit.
+    Key {
+        /// Do not ask first
+        #[arg(long)]
+        yes: bool,
+    },
+}

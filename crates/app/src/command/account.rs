@@ -1,0 +1,319 @@
+//! `orgvault account …`
+
+use crate::cli::{AccountCommand as Asked, PasswordFile, RoleArg};
+use crate::compose::Vault;
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use crate::text::{passcode_sheet, rfc3339};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use std::io::Read;
+use std::time::Duration;
+use vault_core::account::AccountGrant;
+use vault_core::organization::OrganizationName;
+use vault_core::passcode::{PasscodeSecret, RecoveryCode};
+use vault_core::password::{MAX_BYTES, generate_password};
+use vault_core::role::Role;
+use vault_core::usecase::{
+    AccountCommand, ChangeAccountUseCase, CreateAccountRequest, CreateAccountUseCase, CreatedAccount, CurrentPasscode,
+    ReadPasscode,
+};
+use zeroize::Zeroizing;
+
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Self {
+        match role {
+            RoleArg::Admin => Self::Admin,
+            RoleArg::Editor => Self::Editor,
+            RoleArg::Viewer => Self::Viewer,
+        }
+    }
+}
+
+/// An authenticator's secret, as scripts read it.
+#[derive(Serialize)]
+pub(crate) struct ShownTotp {
+    secret: String,
+    uri: String,
+}
+
+impl From<&PasscodeSecret> for ShownTotp {
+    fn from(passcode: &PasscodeSecret) -> Self {
+        // Printed for its owner, once.
+        Self { secret: passcode.secret.expose_secret().to_owned(), uri: passcode.uri.expose_secret().to_owned() }
+    }
+}
+
+/// A new account, as scripts read it.
+#[derive(Serialize)]
+pub(crate) struct ShownCreated {
+    pub(crate) account_id: String,
+    pub(crate) email: String,
+    pub(crate) organization: String,
+    pub(crate) role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) password: Option<String>,
+    pub(crate) totp: ShownTotp,
+    pub(crate) recovery_codes: Vec<String>,
+}
+
+impl From<&CreatedAccount> for ShownCreated {
+    fn from(created: &CreatedAccount) -> Self {
+        Self {
+            account_id: created.grant.account.to_string(),
+            email: created.grant.email.to_string(),
+            organization: created.organization.name.to_string(),
+            role: created.grant.role.as_str(),
+            password: created.generated_password.as_ref().map(reveal),
+            totp: ShownTotp::from(&created.passcode),
+            recovery_codes: created.recovery_codes.iter().map(|code| reveal(&code.0)).collect(),
+        }
+    }
+}
+
+/// A secret in the open, to be printed for its owner, once.
+fn reveal(secret: &SecretString) -> String {
+    secret.expose_secret().to_owned()
+}
+
+#[derive(Serialize)]
+struct ShownAccount {
+    account_id: String,
+    email: String,
+    organization: String,
+    role: &'static str,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_login_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    password: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    totp: Option<ShownTotp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovery_codes: Option<Vec<String>>,
+}
+
+/// Carries the command out.
+pub(crate) async fn run(vault: &Vault, command: Asked, output: Output) -> Result<(), Failure> {
+    match command {
+        Asked::Create { org, account, role, password } => {
+            let password = password.read()?;
+            let created = create(vault, org, account.email, role.into(), password).await?;
+            output.print(&ShownCreated::from(&created), &created_text(&created)?)
+        }
+        Asked::List { org } => list(vault, org, output).await,
+        Asked::Disable(account) => {
+            let done = "is disabled; its sessions have ended";
+            change(vault, &account.email, AccountCommand::Disable, done, output).await
+        }
+        Asked::Enable(account) => change(vault, &account.email, AccountCommand::Enable, "is enabled", output).await,
+        Asked::Delete { account, yes } => {
+            if !yes {
+                output.confirm(&format!("This deletes account {}.", account.email), &account.email)?;
+            }
+            change(vault, &account.email, AccountCommand::Delete, "is deleted", output).await
+        }
+        Asked::ResetPasscode(account) => {
+            let done = "has a new passcode and new recovery codes; its sessions have ended";
+            change(vault, &account.email, AccountCommand::ResetPasscode, done, output).await
+        }
+        Asked::SetPassword { account, password } => set_password(vault, &account.email, &password, output).await,
+        Asked::SetRole { account, role } => {
+            let done = "has its new role; its sessions have ended";
+            change(vault, &account.email, AccountCommand::SetRole(role.into()), done, output).await
+        }
+        Asked::Unlock(account) => {
+            change(vault, &account.email, AccountCommand::Unlock, "may try to log in at once", output).await
+        }
+        Asked::Passcode(account) => passcode(vault, &account.email, output).await,
+    }
+}
+
+/// Makes an account.
+pub(crate) async fn create(
+    vault: &Vault,
+    organization: String,
+    email: String,
+    role: Role,
+    password: Option<SecretString>,
+) -> Result<CreatedAccount, Failure> {
+    let use_case = CreateAccountUseCase {
+        ambient: vault.ambient.clone(),
+        entropy: vault.entropy.clone(),
+        hasher: vault.hasher.clone(),
+        passcodes: vault.passcodes.clone(),
+        digester: vault.digester.clone(),
+        organizations: vault.store.organizations.clone(),
+        accounts: vault.store.accounts.clone(),
+    };
+    Ok(use_case.run(CreateAccountRequest { organization, email, role, password }).await?)
+}
+
+/// A new account's sign-in details, for people.
+pub(crate) fn created_text(created: &CreatedAccount) -> Result<String, Failure> {
+    let grant = &created.grant;
+    let password = created.generated_password.as_ref().map_or_else(|| "as given".to_owned(), reveal);
+    Ok(format!(
+        "Account {} of {} ({}). Its owner needs these; they are shown this once:\n\n  e-mail         {}\n  password       {password}\n{}",
+        grant.account,
+        created.organization.name,
+        grant.role,
+        grant.email,
+        passcode_sheet(&created.passcode, &created.recovery_codes)?
+    ))
+}
+
+async fn change(
+    vault: &Vault,
+    email: &str,
+    command: AccountCommand,
+    done: &str,
+    output: Output,
+) -> Result<(), Failure> {
+    let (shown, text) = changed(vault, email, command, done).await?;
+    output.print(&shown, &text)
+}
+
+async fn changed(
+    vault: &Vault,
+    email: &str,
+    command: AccountCommand,
+    done: &str,
+) -> Result<(ShownAccount, String), Failure> {
+    let use_case = ChangeAccountUseCase {
+        ambient: vault.ambient.clone(),
+        hasher: vault.hasher.clone(),
+        passcodes: vault.passcodes.clone(),
+        digester: vault.digester.clone(),
+        organizations: vault.store.organizations.clone(),
+        accounts: vault.store.accounts.clone(),
+    };
+    let changed = use_case.run(email, command).await?;
+    let mut shown = shown(&changed.grant, organization_name(vault, &changed.grant).await?);
+    let mut text = format!("account {} {done}\n", changed.grant.email);
+    if let Some((passcode, codes)) = &changed.passcode {
+        text += &format!("Its owner needs these; they are shown this once:\n\n{}", passcode_sheet(passcode, codes)?);
+        shown.totp = Some(ShownTotp::from(passcode));
+        shown.recovery_codes = Some(codes.iter().map(|RecoveryCode(code)| reveal(code)).collect());
+    }
+    Ok((shown, text))
+}
+
+async fn set_password(vault: &Vault, email: &str, file: &PasswordFile, output: Output) -> Result<(), Failure> {
+    let given = file.read()?;
+    let generated = match given {
+        Some(_) => None,
+        None => Some(generate_password(&*vault.entropy)?),
+    };
+    let Some(password) = given.or_else(|| generated.clone()) else { return Ok(()) };
+    let done = "has its new password; its sessions have ended";
+    let (mut shown, mut text) = changed(vault, email, AccountCommand::SetPassword(password), done).await?;
+    if let Some(password) = &generated {
+        text += &format!("Its owner needs it; it is shown this once:\n\n  password       {}\n", reveal(password));
+        shown.password = Some(reveal(password));
+    }
+    output.print(&shown, &text)
+}
+
+async fn list(vault: &Vault, org: Option<String>, output: Output) -> Result<(), Failure> {
+    let organizations = vault.store.organizations.list_organizations().await?;
+    let only = match &org {
+        None => None,
+        Some(name) => {
+            let key = OrganizationName::parse(name).map(|name| name.uniqueness_key()).unwrap_or_default();
+            let found = organizations.iter().find(|organization| organization.name.uniqueness_key() == key);
+            Some(found.ok_or_else(|| Failure::new("no organization of this name"))?.id)
+        }
+    };
+    let accounts = vault.store.accounts.list_accounts(only).await?;
+    let shown: Vec<ShownAccount> = accounts
+        .iter()
+        .map(|account| {
+            let organization = organizations.iter().find(|organization| organization.id == account.grant.organization);
+            let name = organization.map_or_else(String::new, |organization| organization.name.to_string());
+            ShownAccount {
+                created_at: Some(rfc3339(account.created_at)),
+                last_login_at: account.last_login_at.map(rfc3339),
+                ..shown(&account.grant, name)
+            }
+        })
+        .collect();
+    let rows: Vec<Vec<String>> = shown
+        .iter()
+        .map(|row| {
+            let last = row.last_login_at.clone().unwrap_or_else(|| "never".to_owned());
+            vec![row.email.clone(), row.organization.clone(), row.role.to_owned(), row.state.to_owned(), last]
+        })
+        .collect();
+    output.print(&shown, &table(&["E-MAIL", "ORGANIZATION", "ROLE", "STATE", "LAST LOGIN"], &rows))
+}
+
+fn shown(grant: &AccountGrant, organization: String) -> ShownAccount {
+    ShownAccount {
+        account_id: grant.account.to_string(),
+        email: grant.email.to_string(),
+        organization,
+        role: grant.role.as_str(),
+        state: grant.state.as_str(),
+        created_at: None,
+        last_login_at: None,
+        password: None,
+        totp: None,
+        recovery_codes: None,
+    }
+}
+
+async fn organization_name(vault: &Vault, grant: &AccountGrant) -> Result<String, Failure> {
+    let organization = vault.store.organizations.organization(grant.organization).await?;
+    Ok(organization.map_or_else(String::new, |organization| organization.name.to_string()))
+}
+
+#[derive(Serialize)]
+struct ShownPasscode<'a> {
+    passcode: &'a str,
+    expires_at: String,
+}
+
+async fn passcode(vault: &Vault, email: &str, output: Output) -> Result<(), Failure> {
+    let use_case = ReadPasscode {
+        ambient: vault.ambient.clone(),
+        passcodes: vault.passcodes.clone(),
+        digester: vault.digester.clone(),
+        accounts: vault.store.accounts.clone(),
+    };
+    loop {
+        match use_case.run(email).await? {
+            CurrentPasscode::Ready(code, until) => {
+                let code = code.expose_secret(); // printed because it was asked for
+                return output.print(&ShownPasscode { passcode: code, expires_at: rfc3339(until) }, code);
+            }
+            CurrentPasscode::SpentUntil(next) => {
+                let wait = next.millis_since(vault.ambient.now()).max(0);
+                tracing::info!(seconds = (wait + 999) / 1000, "the current code is spent; waiting for the next one");
+                tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
+            }
+        }
+    }
+}
+
+impl PasswordFile {
+    /// The password in the file, if one was named, without the line end that editors put after it.
+    fn read(&self) -> Result<Option<SecretString>, Failure> {
+        let Some(path) = &self.password_file else { return Ok(None) };
+        let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_BYTES));
+        let limit = u64::try_from(2 * MAX_BYTES).unwrap_or(u64::MAX);
+        let failed = |error: std::io::Error| {
+            Failure::new(format!("--password-file: {} cannot be read: {error}", path.display()))
+        };
+        if path.as_os_str() == "-" {
+            std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(failed)?;
+        } else {
+            std::fs::File::open(path).map_err(failed)?.take(limit).read_to_end(&mut bytes).map_err(failed)?;
+        }
+        let text = std::str::from_utf8(&bytes).map_err(|_| Failure::new("--password-file: must be UTF-8 text"))?;
+        let text = text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text));
+        Ok(Some(SecretString::from(text)))
+    }
+}

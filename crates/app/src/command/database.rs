@@ -1,0 +1,43 @@
+//! `orgvault database …`
+
+use crate::cli::DatabaseCommand;
+use crate::compose::Vault;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::settings::{Database, Settings};
+use secrecy::ExposeSecret;
+use serde::Serialize;
+use vault_core::audit::{Actor, AuditAction, Subject};
+use zeroize::Zeroizing;
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    database: String,
+    key: &'a str,
+}
+
+/// Carries the command out.
+pub(crate) async fn run(
+    settings: &Settings,
+    vault: &Vault,
+    command: DatabaseCommand,
+    output: Output,
+) -> Result<(), Failure> {
+    let DatabaseCommand::Key { yes } = command;
+    let Database::Sqlite(file) = &settings.database else {
+        return Err(Failure::new("only the embedded database has a key; on PostgreSQL the volume is encrypted, or not"));
+    };
+    let Some(key) = &vault.database_key else {
+        return Err(Failure::new("the embedded database has no key file"));
+    };
+    if !yes {
+        output.confirm("Whoever has this key can read the whole database file.", "yes")?;
+    }
+    let (actor, action) = (Actor::Operator, AuditAction::DatabaseKeyRead);
+    let record = vault.ambient.record(vault.ambient.now(), None, actor, action, Subject::Instance);
+    vault.store.audit.append(vec![record]).await?;
+    let key = key.expose_hex();
+    // Printed because it was asked for, after it was recorded.
+    let literal = Zeroizing::new(format!("x'{}'", key.expose_secret()));
+    output.print(&Shown { database: file.display().to_string(), key: &literal }, &literal)
+}

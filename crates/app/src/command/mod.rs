@@ -1,0 +1,9 @@
+//! What each command does.
+
+pub(crate) mod account;
+pub(crate) mod database;
+pub(crate) mod init;
+pub(crate) mod migrate;
+pub(crate) mod organization;
+pub(crate) mod quickstart;
+pub(crate) mod serve;

@@ -1,0 +1,70 @@
+//! `orgvault org …`
+
+use crate::cli::OrgCommand;
+use crate::compose::Vault;
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use crate::text::rfc3339;
+use serde::Serialize;
+use vault_core::organization::Organization;
+use vault_core::usecase::{ChangeOrganization, CreateOrganizationUseCase, OrganizationCommand};
+
+#[derive(Serialize)]
+struct Shown {
+    id: String,
+    name: String,
+    state: &'static str,
+    created_at: String,
+}
+
+impl From<&Organization> for Shown {
+    fn from(organization: &Organization) -> Self {
+        Self {
+            id: organization.id.to_string(),
+            name: organization.name.to_string(),
+            state: organization.state.as_str(),
+            created_at: rfc3339(organization.created_at),
+        }
+    }
+}
+
+/// Carries the command out.
+pub(crate) async fn run(vault: &Vault, command: OrgCommand, output: Output) -> Result<(), Failure> {
+    let (name, change, done) = match command {
+        OrgCommand::Create(org) => {
+            let create = CreateOrganizationUseCase::new(
+                vault.ambient.clone(),
+                vault.sealer.clone(),
+                vault.store.organizations.clone(),
+            );
+            let organization = create.run(&org.name).await?;
+            return output.print(&Shown::from(&organization), &format!("organization {} is there", organization.name));
+        }
+        OrgCommand::List => return list(vault, output).await,
+        OrgCommand::Disable(org) => (org.name, OrganizationCommand::Disable, "is disabled; its sessions have ended"),
+        OrgCommand::Enable(org) => (org.name, OrganizationCommand::Enable, "is enabled"),
+        OrgCommand::Delete { org, yes } => {
+            if !yes {
+                let question = format!(
+                    "This destroys organization {0}, its accounts, its credentials and their keys, for good.",
+                    org.name
+                );
+                output.confirm(&question, &org.name)?;
+            }
+            (org.name, OrganizationCommand::Delete, "is deleted; its keys are destroyed")
+        }
+    };
+    let use_case = ChangeOrganization::new(vault.ambient.clone(), vault.store.organizations.clone());
+    let organization = use_case.run(&name, change).await?;
+    output.print(&Shown::from(&organization), &format!("organization {} {done}", organization.name))
+}
+
+async fn list(vault: &Vault, output: Output) -> Result<(), Failure> {
+    let organizations = vault.store.organizations.list_organizations().await?;
+    let shown: Vec<Shown> = organizations.iter().map(Shown::from).collect();
+    let rows: Vec<Vec<String>> = shown
+        .iter()
+        .map(|row| vec![row.name.clone(), row.state.to_owned(), row.created_at.clone(), row.id.clone()])
+        .collect();
+    output.print(&shown, &table(&["NAME", "STATE", "CREATED", "ID"], &rows))
+}

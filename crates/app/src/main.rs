@@ -1,0 +1,72 @@
+//! `orgvault`: a self-hosted vault for the storage credentials of batch integrations.
+//!
+//! This crate is the composition root: it reads settings, picks the adapters they name, hands them to the use
+//! cases as ports, and runs one command.
+
+mod ambient;
+mod cli;
+mod command;
+mod compose;
+mod failure;
+mod hardening;
+mod logging;
+mod output;
+mod settings;
+mod text;
+
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Command};
+use failure::Failure;
+use output::Output;
+use settings::Settings;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Wipes what is freed, so that a secret does not outlive its use in memory that nobody owns any more: request
+/// buffers of the web framework, strings of the JSON reader, rows of the database drivers.
+#[global_allocator]
+static ALLOCATOR: zeroizing_alloc::ZeroAlloc<std::alloc::System> = zeroizing_alloc::ZeroAlloc(std::alloc::System);
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Standard error may be gone; there is nobody left to tell then.
+            let _ = writeln!(std::io::stderr(), "orgvault: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    if let Command::Completions { shell } = cli.command {
+        clap_complete::generate(shell, &mut Cli::command(), "orgvault", &mut std::io::stdout());
+        return Ok(());
+    }
+    hardening::apply()?;
+    let output = Output::new(cli.flags.json);
+    let settings = Settings::read(&cli.flags)?;
+    logging::start(settings.log_format, settings.log_level);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(dispatch(settings, cli.command, output))
+}
+
+async fn dispatch(settings: Settings, command: Command, output: Output) -> Result<(), Failure> {
+    match command {
+        Command::Quickstart(args) => command::quickstart::run(settings, args, output).await,
+        Command::Init => command::init::run(&settings, output).await,
+        Command::Serve(args) => command::serve::open_and_run(settings, args).await,
+        Command::Migrate => command::migrate::run(&settings, output).await,
+        Command::Org(command) => {
+            command::organization::run(&compose::open(&settings).await?, command, output).await
+        }
+        Command::Account(command) => {
+            command::account::run(&compose::open(&settings).await?, command, output).await
+        }
+        Command::Database(command) => {
+            command::database::run(&settings, &compose::open(&settings).await?, command, output).await
+        }
+        Command::Completions { .. } => Ok(()),
+    }
+}

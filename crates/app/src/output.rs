@@ -1,0 +1,68 @@
+//! What commands print on standard output: text for people, or one JSON document for scripts.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use std::io::{self, BufRead, IsTerminal, Write};
+
+/// Where and how to print.
+#[derive(Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// JSON for scripts, or text for people.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Prints `document` for scripts or `text` for people.
+    pub(crate) fn print(self, document: &impl Serialize, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut stdout, document)?;
+            stdout.write_all(b"\n")?;
+        } else {
+            stdout.write_all(text.as_bytes())?;
+            if !text.ends_with('\n') {
+                stdout.write_all(b"\n")?;
+            }
+        }
+        Ok(stdout.flush()?)
+    }
+
+    /// Asks on the terminal for `expected` to be typed. Without a terminal it refuses and names the flag that scripts use.
+    pub(crate) fn confirm(self, question: &str, expected: &str) -> Result<(), Failure> {
+        if !io::stdin().is_terminal() {
+            return Err(Failure::usage("this asks first, and standard input is not a terminal: give --yes"));
+        }
+        let mut stderr = io::stderr().lock();
+        write!(stderr, "{question} Type {expected} to go on: ")?;
+        stderr.flush()?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        if answer.trim_end_matches(['\r', '\n']) == expected {
+            Ok(())
+        } else {
+            Err(Failure::new("not confirmed; nothing was changed"))
+        }
+    }
+}
+
+/// Rows as aligned columns under a heading.
+pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([heading[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..heading.len()).map(width).collect();
+    let line = |cells: Vec<&str>| {
+        let padded: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        padded.join("  ").trim_end().to_owned() + "\n"
+    };
+    let mut text = line(heading.to_vec());
+    for row in rows {
+        text += &line(row.iter().map(String::as_str).collect());
+    }
+    text
+}

@@ -1,0 +1,37 @@
+//! Small pieces of text that several commands print.
+
+use crate::failure::Failure;
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
+use secrecy::{ExposeSecret, SecretString};
+use std::fmt::Write as _;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use vault_core::passcode::{PasscodeSecret, RecoveryCode};
+use vault_core::time::Timestamp;
+
+/// A moment as RFC 3339 in UTC, to the second.
+pub(crate) fn rfc3339(moment: Timestamp) -> String {
+    OffsetDateTime::from_unix_timestamp(moment.as_seconds())
+        .ok()
+        .and_then(|moment| moment.format(&Rfc3339).ok())
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// A QR code of `text` in half-height block characters, light on dark as terminals are, with its quiet zone.
+pub(crate) fn qr_code(text: &SecretString) -> Result<String, Failure> {
+    let code = QrCode::new(text.expose_secret())?; // shown to its owner, once
+    Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Dark).light_color(Dense1x2::Light).quiet_zone(true).build())
+}
+
+/// The second factor as its owner needs it: address for the authenticator, QR code, recovery codes.
+pub(crate) fn passcode_sheet(passcode: &PasscodeSecret, recovery_codes: &[RecoveryCode]) -> Result<String, Failure> {
+    let mut text = format!("  authenticator  {}\n", passcode.uri.expose_secret()); // shown to its owner, once
+    writeln!(text, "\nScan this with an authenticator app:\n\n{}\n", qr_code(&passcode.uri)?)?;
+    text += "Recovery codes, each good for one login without the authenticator:\n\n";
+    for pair in recovery_codes.chunks(2) {
+        let codes: Vec<&str> = pair.iter().map(|code| code.0.expose_secret()).collect(); // shown to their owner, once
+        writeln!(text, "  {}", codes.join("   "))?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,175 @@
+//! Problem documents (RFC 9457).
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+macro_rules! problem_codes {
+    ($($(#[$doc:meta])* $name:ident = $status:literal $code:literal $title:literal;)*) => {
+        /// Every way in which a request can fail, in a form that scripts can match.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ProblemCode { $($(#[$doc])* $name,)* }
+
+        impl ProblemCode {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The HTTP status that goes with the code.
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$name => $status,)* }
+            }
+
+            /// The code on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// The `type` of the problem: a name, not an address to visit.
+            pub const fn urn(self) -> &'static str {
+                match self { $(Self::$name => concat!("urn:orgvault:problem:", $code),)* }
+            }
+
+            /// The problem in a few words.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)* }
+            }
+        }
+    };
+}
+
+problem_codes! {
+    /// The request does not have the expected form.
+    MalformedRequest = 400 "malformed-request" "The request is malformed";
+    /// Address, password or passcode; which of them is never told.
+    InvalidLogin = 401 "invalid-login" "The login is not valid";
+    /// No access token, or one that does not work (any more).
+    InvalidToken = 401 "invalid-token" "A valid access token is needed";
+    /// The account's role does not permit it.
+    InsufficientRole = 403 "insufficient-role" "The role does not permit this";
+    /// No such address, or no such credential in this organization.
+    NotFound = 404 "not-found" "Not found";
+    /// The address does not have this method.
+    MethodNotAllowed = 405 "method-not-allowed" "The method is not allowed here";
+    /// The body did not arrive in time.
+    RequestTimeout = 408 "request-timeout" "The request took too long";
+    /// Something that is there stands in the way.
+    Conflict = 409 "conflict" "The request conflicts with what is there";
+    /// A precondition of the request does not hold.
+    PreconditionFailed = 412 "precondition-failed" "A precondition does not hold";
+    /// The body is too large.
+    TooLarge = 413 "too-large" "The body is too large";
+    /// The request's address is too long.
+    AddressTooLong = 414 "address-too-long" "The address is too long";
+    /// The body is not plain `application/json`.
+    UnsupportedMediaType = 415 "unsupported-media-type" "The media type is not supported";
+    /// Well-formed, but a value is refused.
+    RefusedValue = 422 "refused-value" "A value is refused";
+    /// The idempotency key stands for another request.
+    IdempotencyMismatch = 422 "idempotency-mismatch" "The idempotency key was used for another request";
+    /// The organization has as many credentials as it may.
+    LimitReached = 422 "limit-reached" "A limit is reached";
+    /// Too many requests from one network.
+    TooManyRequests = 429 "too-many-requests" "Too many requests";
+    /// The headers are too large.
+    HeadersTooLarge = 431 "headers-too-large" "The headers are too large";
+    /// A fault of the server.
+    InternalError = 500 "internal-error" "Internal error";
+    /// Overloaded, or a part that is needed is away. Later may work.
+    Unavailable = 503 "unavailable" "Unavailable for the moment";
+}
+
+impl ProblemCode {
+    /// The code whose name on the wire is `text`.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == text)
+    }
+}
+
+impl fmt::Display for ProblemCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A problem document. `code` is text, so that a client can read problems that are younger than itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// `urn:orgvault:problem:<code>`.
+    #[serde(rename = "type")]
+    pub kind: Cow<'static, str>,
+    /// The problem in a few words.
+    pub title: Cow<'static, str>,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened and how to mend it.
+    pub detail: Cow<'static, str>,
+    /// See [`ProblemCode`].
+    pub code: Cow<'static, str>,
+    /// The request's name in the server's log.
+    pub request_id: String,
+    /// All refused fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldProblem>,
+}
+
+impl Problem {
+    /// A problem without refused fields.
+    pub fn new(code: ProblemCode, detail: impl Into<Cow<'static, str>>, request_id: impl Into<String>) -> Self {
+        Self {
+            kind: code.urn().into(),
+            title: code.title().into(),
+            status: code.status(),
+            detail: detail.into(),
+            code: code.as_str().into(),
+            request_id: request_id.into(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// The problem's code, unless it is younger than this crate.
+    pub fn known_code(&self) -> Option<ProblemCode> {
+        ProblemCode::parse(&self.code)
+    }
+}
+
+/// One refused field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldProblem {
+    /// JSON pointer (RFC 6901) to the field; for a query parameter, a slash and its name.
+    pub pointer: String,
+    /// What is wrong, for scripts.
+    pub code: Cow<'static, str>,
+    /// What is wrong and how to mend it, for people.
+    pub detail: Cow<'static, str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_read_back() {
+        for code in ProblemCode::ALL {
+            assert_eq!(ProblemCode::parse(code.as_str()), Some(*code));
+            assert!((400..600).contains(&code.status()), "{code}");
+            assert_eq!(code.urn(), format!("urn:orgvault:problem:{code}"));
+        }
+    }
+
+    #[test]
+    fn members_stand_in_the_documented_order() {
+        let problem = Problem::new(ProblemCode::NotFound, "There is nothing here.", "r");
+        assert_eq!(
+            serde_json::to_string(&problem).unwrap_or_default(),
+            r#"{"type":"urn:orgvault:problem:not-found","title":"Not found","status":404,"detail":"There is nothing here.","code":"not-found","request_id":"r"}"#
+        );
+    }
+
+    #[test]
+    fn a_problem_of_a_younger_server_is_read() {
+        let text = r#"{"type":"x","title":"t","status":499,"detail":"d","code":"brand-new","request_id":"r","more":1}"#;
+        let problem: Option<Problem> = serde_json::from_str(text).ok();
+        assert_eq!(problem.map(|problem| problem.known_code()), Some(None));
+    }
+}

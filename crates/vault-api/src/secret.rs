@@ -1,0 +1,75 @@
+//! Secrets on their way over the wire.
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// A secret string in a request or an answer: unlike every other secret it serialises, because crossing the
+/// wire is what it is for. No `Display` or `Clone`; `Debug` shows nothing of it.
+pub struct WireSecret(SecretString);
+
+impl WireSecret {
+    /// The secret, to be kept.
+    pub fn into_secret(self) -> SecretString {
+        self.0
+    }
+}
+
+impl From<SecretString> for WireSecret {
+    fn from(secret: SecretString) -> Self {
+        Self(secret)
+    }
+}
+
+impl fmt::Debug for WireSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WireSecret(..)")
+    }
+}
+
+impl Serialize for WireSecret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.expose_secret()) // crosses the wire
+    }
+}
+
+impl<'de> Deserialize<'de> for WireSecret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self(SecretString::from(text)))
+    }
+}
+
+/// JSON text that holds secrets, sent as it stands. No `Display` or `Clone`; `Debug` shows nothing of it.
+pub struct WireJson(SecretString);
+
+impl From<SecretString> for WireJson {
+    /// The JSON in `text`. That it is JSON shows only when it is serialised.
+    fn from(text: SecretString) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for WireJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WireJson(..)")
+    }
+}
+
+impl Serialize for WireJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Crosses the wire. The parser's message could quote the text, so it is not passed on.
+        let raw: &RawValue =
+            serde_json::from_str(self.0.expose_secret()).map_err(|_| S::Error::custom("the data is not JSON"))?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for WireJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer).map_err(|_| D::Error::custom("not JSON"))?;
+        Ok(Self(SecretString::from(String::from(Box::<str>::from(raw)))))
+    }
+}

@@ -1,0 +1,81 @@
+//! Where the interface is.
+
+use crate::ClientError;
+use std::fmt;
+use std::str::FromStr;
+
+/// Scheme, host, port and base path of the interface, without a last slash: `http://127.0.0.1:8080/v1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseUrl(String);
+
+impl FromStr for BaseUrl {
+    type Err = ClientError;
+
+    fn from_str(text: &str) -> Result<Self, ClientError> {
+        let trimmed = text.trim_end_matches('/');
+        let authority = trimmed.strip_prefix("http://").or_else(|| trimmed.strip_prefix("https://"));
+        let host = authority.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        // No user (`@`): it would be sent nowhere. No query or fragment: paths are appended.
+        let sound =
+            !host.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_graphic() && !b"@?#\\\"<>".contains(&byte));
+        if sound { Ok(Self(trimmed.to_owned())) } else { Err(ClientError::BaseUrl) }
+    }
+}
+
+impl BaseUrl {
+    /// The address of `path`, which begins with a slash.
+    pub(crate) fn join(&self, path: &str) -> String {
+        [&self.0, path].concat()
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// `text` as one segment of a path or one value of a query: whatever it holds, it names nothing else.
+pub(crate) fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_scheme_and_a_host_and_no_more_than_a_path() {
+        for (text, sound) in [
+            ("http://127.0.0.1:8080/v1", Some("http://127.0.0.1:8080/v1")),
+            ("https://vault.example/v1/", Some("https://vault.example/v1")),
+            ("http://[::1]:1", Some("http://[::1]:1")),
+            ("", None),
+            ("vault.example/v1", None),
+            ("ftp://vault.example", None),
+            ("http://", None),
+            ("http:///v1", None),
+            ("http://user:password@vault.example/v1", None),
+            ("http://vault.example/v1?a=b", None),
+            ("http://vault.example/v1#a", None),
+            ("http://vault.example/v1 ", None),
+        ] {
+            assert_eq!(text.parse::<BaseUrl>().ok().map(|url| url.to_string()).as_deref(), sound, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_cannot_leave_their_segment() {
+        assert_eq!(encode("0193-ab"), "0193-ab");
+        assert_eq!(encode("../login?a=b#c"), "%2E%2E%2Flogin%3Fa%3Db%23c");
+        assert_eq!(encode("ä\r\n"), "%C3%A4%0D%0A");
+    }
+}

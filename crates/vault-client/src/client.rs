@@ -1,0 +1,158 @@
+//! Requests and their answers.
+
+use crate::base::BaseUrl;
+use crate::{ClientError, Session};
+use secrecy::zeroize::Zeroizing;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+use ureq::http::{HeaderMap, HeaderValue, Method, Request, Response, header};
+use ureq::{Agent, Body};
+use vault_api::{LoginRequest, LoginResponse};
+
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// The largest answer that is read, in bytes: a page of 1,000 credentials whose fields are as long as they may be.
+const MAX_ANSWER: u64 = 256 * 1024 * 1024;
+
+/// An interface to talk to. Follows no redirect and uses no proxy, so that nothing is sent anywhere else. Cheap to
+/// clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    agent: Agent,
+    base: BaseUrl,
+}
+
+impl Client {
+    /// A client of the interface at `base_url`.
+    ///
+    /// # Errors
+    /// [`ClientError::BaseUrl`]
+    pub fn new(base_url: &str) -> Result<Self, ClientError> {
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .timeout_global(Some(DEADLINE))
+            .build()
+            .new_agent();
+        Ok(Self { agent, base: base_url.parse()? })
+    }
+
+    /// Logs in.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if address, password or passcode is not right.
+    pub fn log_in(&self, request: &LoginRequest) -> Result<Session, ClientError> {
+        let answer = self.send(self.request(Method::POST, "/login"), Some(&json(request)?))?;
+        let response: LoginResponse = answer.json()?;
+        Ok(Session::new(self.clone(), response.access_token.into_secret(), Some(response.expires_at)))
+    }
+
+    /// A session that goes on with a token from an earlier login.
+    pub fn resume(&self, token: SecretString) -> Session {
+        Session::new(self.clone(), token, None)
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestParts {
+        RequestParts { method, url: self.base.join(path), headers: HeaderMap::new() }
+    }
+
+    pub(crate) fn send(&self, parts: RequestParts, body: Option<&[u8]>) -> Result<Answer, ClientError> {
+        let mut builder = Request::builder().method(parts.method).uri(parts.url);
+        if let Some(headers) = builder.headers_mut() {
+            headers.extend(parts.headers);
+        }
+        let response = match body {
+            Some(body) => {
+                let builder = builder.header(header::CONTENT_TYPE, "application/json");
+                self.agent.run(builder.body(body).map_err(ureq::Error::from)?)?
+            }
+            None => self.agent.run(builder.body(()).map_err(ureq::Error::from)?)?,
+        };
+        Answer::read(response)
+    }
+}
+
+/// `value` as JSON, in memory that is wiped.
+pub(crate) fn json(value: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, ClientError> {
+    // Written twice rather than grown: a buffer that grows would leave copies behind.
+    let mut length = Count(0);
+    let not_json = |_| ClientError::Request("the data is not JSON");
+    serde_json::to_writer(&mut length, value).map_err(not_json)?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length.0));
+    serde_json::to_writer(&mut *bytes, value).map_err(not_json)?;
+    Ok(bytes)
+}
+
+struct Count(usize);
+
+impl std::io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A request before its body.
+pub(crate) struct RequestParts {
+    method: Method,
+    url: String,
+    headers: HeaderMap,
+}
+
+impl RequestParts {
+    /// With a token.
+    pub(crate) fn bearer(mut self, token: &SecretString) -> Result<Self, ClientError> {
+        // Crosses the wire in this header.
+        let value = Zeroizing::new(["Bearer ", token.expose_secret()].concat());
+        let mut value = HeaderValue::from_str(&value).map_err(|_| ClientError::Request("the token is not one"))?;
+        value.set_sensitive(true);
+        self.headers.insert(header::AUTHORIZATION, value);
+        Ok(self)
+    }
+
+    /// With the header `name`.
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, ClientError> {
+        let value = HeaderValue::from_str(value).map_err(|_| ClientError::Request("a header cannot hold this"))?;
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+}
+
+/// An answer that says success.
+pub(crate) struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: Zeroizing<Vec<u8>>,
+}
+
+impl Answer {
+    fn read(mut response: Response<Body>) -> Result<Self, ClientError> {
+        let status = response.status().as_u16();
+        let body = Zeroizing::new(response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec()?);
+        if (200..300).contains(&status) {
+            return Ok(Self { status, headers: response.into_parts().0.headers, body });
+        }
+        match serde_json::from_slice(&body) {
+            Ok(problem) if status >= 400 => Err(ClientError::Problem(Box::new(problem))),
+            _ => Err(ClientError::Unexpected { status }),
+        }
+    }
+
+    /// The body, read as JSON.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        serde_json::from_slice(&self.body).map_err(|_| ClientError::Unexpected { status: self.status })
+    }
+
+    /// The values of the header `name`.
+    pub(crate) fn header(&self, name: header::HeaderName) -> impl Iterator<Item = &str> {
+        self.headers.get_all(name).iter().filter_map(|value| value.to_str().ok())
+    }
+}

@@ -1,0 +1,37 @@
+//! A small blocking client of the HTTP interface, for command lines and tests.
+//!
+//! ```no_run
+//! use secrecy::SecretString;
+//! use vault_client::{Client, ClientError, ListFilter, LoginRequest};
+//!
+//! # fn main() -> Result<(), ClientError> {
+//! let client = Client::new("http://127.0.0.1:8080/v1")?;
+//! let session = client.log_in(&LoginRequest {
+//!     email: "ada@example.org".to_owned(),
+//!     password: SecretString::from("correct horse battery").into(),
+//!     passcode: SecretString::from("123456").into(),
+//!     ttl: None,
+//! })?;
+//! for credential in session.list(ListFilter::default()) {
+//!     let credential = credential?;
+//!     println!("{} {}", credential.id, credential.namespace);
+//! }
+//! session.log_out()
+//! # }
+//! ```
+
+mod base;
+mod client;
+mod error;
+mod list;
+mod session;
+
+pub use base::BaseUrl;
+pub use client::Client;
+pub use error::ClientError;
+pub use list::{Credentials, ListFilter, Page};
+pub use session::Session;
+pub use vault_api::{
+    CredentialItem, FieldProblem, LoginRequest, Problem, ProblemCode, SaveRequest, SavedCredential, WireJson,
+    WireSecret,
+};

@@ -1,0 +1,132 @@
+//! Lists, page by page.
+
+use crate::base::encode;
+use crate::{ClientError, CredentialItem, Session};
+use std::fmt::Write as _;
+
+/// Which credentials a list holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListFilter {
+    /// Only those of this namespace.
+    pub namespace: Option<String>,
+    /// Only those of this type.
+    pub kind: Option<String>,
+    /// At most so many in a page, 1 to 1,000; as many as can be, if `None`.
+    pub page_size: Option<u32>,
+}
+
+impl ListFilter {
+    /// The query, with a question mark before it if there is one.
+    pub(crate) fn query(&self, cursor: Option<&str>) -> String {
+        let mut query = String::new();
+        let limit = self.page_size.map(|size| size.to_string());
+        let parameters = [
+            ("namespace", &self.namespace),
+            ("type", &self.kind),
+            ("limit", &limit),
+            ("cursor", &cursor.map(str::to_owned)),
+        ];
+        for (name, value) in parameters {
+            if let Some(value) = value {
+                let mark = if query.is_empty() { '?' } else { '&' };
+                let _ = write!(query, "{mark}{name}={}", encode(value)); // a String takes everything
+            }
+        }
+        query
+    }
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// Its credentials, newest first.
+    pub credentials: Vec<CredentialItem>,
+    /// The cursor of the next page, if there is one.
+    pub next: Option<String>,
+}
+
+/// The cursor in a `Link` header whose relation is `next`. Only the cursor is taken from it: the address that the
+/// request goes to is always the client's own.
+pub(crate) fn next_cursor(link: &str) -> Option<String> {
+    let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+    let is_next = parameters.split(';').any(|parameter| matches!(parameter.trim(), "rel=\"next\"" | "rel=next"));
+    let (_, query) = target.split_once('?').filter(|_| is_next)?;
+    let cursor = query.split('&').find_map(|pair| pair.strip_prefix("cursor="))?;
+    let plain = !cursor.is_empty() && cursor.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    plain.then(|| cursor.to_owned())
+}
+
+/// All credentials of a list. Fuses after an error.
+pub struct Credentials<'a> {
+    session: &'a Session,
+    filter: ListFilter,
+    page: std::vec::IntoIter<CredentialItem>,
+    ahead: Ahead,
+}
+
+enum Ahead {
+    First,
+    From(String),
+    Nothing,
+}
+
+impl<'a> Credentials<'a> {
+    pub(crate) fn new(session: &'a Session, filter: ListFilter) -> Self {
+        Self { session, filter, page: Vec::new().into_iter(), ahead: Ahead::First }
+    }
+}
+
+impl Iterator for Credentials<'_> {
+    type Item = Result<CredentialItem, ClientError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(credential) = self.page.next() {
+                return Some(Ok(credential));
+            }
+            let page = match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
+                Ahead::First => self.session.page(&self.filter, None),
+                Ahead::From(cursor) => self.session.page(&self.filter, Some(&cursor)),
+                Ahead::Nothing => return None,
+            };
+            match page {
+                Ok(page) => {
+                    self.page = page.credentials.into_iter();
+                    self.ahead = page.next.map_or(Ahead::Nothing, Ahead::From);
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_hold_what_was_asked_for() {
+        assert_eq!(ListFilter::default().query(None), "");
+        let filter = ListFilter { namespace: Some("a/b&c".into()), kind: Some("s3".into()), page_size: Some(2) };
+        assert_eq!(filter.query(Some("x-_")), "?namespace=a%2Fb%26c&type=s3&limit=2&cursor=x-_");
+    }
+
+    #[test]
+    fn only_the_cursor_of_the_next_page_is_taken() {
+        assert_eq!(
+            next_cursor("</v1/organization-vault?limit=2&cursor=aB-_9>; rel=\"next\"").as_deref(),
+            Some("aB-_9")
+        );
+        assert_eq!(next_cursor("<https://evil.example/?cursor=a>; rel=next").as_deref(), Some("a"));
+        for other in [
+            "",
+            "</v1?cursor=a>; rel=\"prev\"",
+            "</v1?limit=2>; rel=\"next\"",
+            "/v1?cursor=a; rel=next",
+            "</v1?cursor=>; rel=next",
+            "</v1?cursor=a%26b>; rel=next",
+        ] {
+            assert_eq!(next_cursor(other), None, "{other}");
+        }
+    }
+}

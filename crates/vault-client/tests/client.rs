@@ -1,0 +1,137 @@
+//! The client against a server that says what the test wrote down.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+
+use secrecy::{ExposeSecret, SecretString};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+use vault_client::{Client, ClientError, ListFilter, LoginRequest, ProblemCode, SaveRequest, Session};
+
+const ITEM: &str = r#"{"id":"i","type":"s3","namespace":"n","information":{"fingerprint":"f"},"version":1,"created_at":"c","updated_at":"u"}"#;
+
+/// A server that gives `answers` one after another; what it was asked comes back when it is joined.
+fn server(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = Client::new(&format!("http://{}/v1/", listener.local_addr().unwrap())).unwrap();
+    let thread = std::thread::spawn(move || {
+        answers
+            .into_iter()
+            .map(|answer| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = Vec::new();
+                while !is_whole(&request) {
+                    let mut buffer = [0; 4096];
+                    let read = stream.read(&mut buffer).unwrap();
+                    request.extend_from_slice(&buffer[..read]);
+                }
+                stream.write_all(answer.as_bytes()).unwrap();
+                String::from_utf8(request).unwrap()
+            })
+            .collect()
+    });
+    (client, thread)
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length =
+        head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |length| length.parse().unwrap());
+    body.len() >= length
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn session(client: &Client) -> Session {
+    client.resume(SecretString::from("v4.local.token"))
+}
+
+#[test]
+fn a_login_gives_a_session_that_does_not_show_its_token() {
+    let body = r#"{"access_token":"v4.local.secret","token_type":"Bearer","expires_in":60,"expires_at":"2026-11-20T12:00:00Z"}"#;
+    let (client, server) = server(vec![answer("200 OK", "", body), answer("204 No Content", "", "")]);
+    let request = LoginRequest {
+        email: "a@x.io".into(),
+        password: SecretString::from("hun\"ter2").into(),
+        passcode: SecretString::from("123456").into(),
+        ttl: Some(60),
+    };
+    assert!(!format!("{request:?}").contains("ter2"), "{request:?}");
+    let session = client.log_in(&request).unwrap();
+    assert_eq!(
+        (session.token().expose_secret(), session.expires_at()),
+        ("v4.local.secret", Some("2026-11-20T12:00:00Z"))
+    );
+    assert!(!format!("{session:?}").contains("v4.local"), "{session:?}");
+    session.log_out().unwrap();
+    let asked = server.join().unwrap();
+    assert!(asked[0].starts_with("POST /v1/login HTTP/1.1\r\n"));
+    assert!(asked[0].to_lowercase().contains("content-type: application/json\r\n"));
+    assert!(asked[0].ends_with(r#"{"email":"a@x.io","password":"hun\"ter2","passcode":"123456","ttl":60}"#));
+    assert!(asked[1].starts_with("POST /v1/logout HTTP/1.1\r\n"));
+    assert!(asked[1].to_lowercase().contains("authorization: bearer v4.local.secret\r\n"));
+}
+
+#[test]
+fn data_is_saved_as_it_stands() {
+    let (client, server) = server(vec![answer("201 Created", "", r#"{"id":"i"}"#)]);
+    let request =
+        |data: &str| SaveRequest { kind: "s3".into(), namespace: "a/b".into(), data: SecretString::from(data).into() };
+    let saved = session(&client).save(&request(r#"{"bucket": "b"}"#), Some("key-1")).unwrap();
+    assert_eq!(saved.id, "i");
+    let error = session(&client).save(&request("secret, not JSON"), None).unwrap_err();
+    assert!(matches!(error, ClientError::Request(_)) && !error.to_string().contains("secret"), "{error}");
+    let asked = server.join().unwrap().remove(0);
+    assert!(asked.starts_with("PATCH /v1/organization-vault HTTP/1.1\r\n"));
+    assert!(asked.to_lowercase().contains("idempotency-key: key-1\r\n"));
+    assert!(asked.ends_with(r#"{"type":"s3","namespace":"a/b","data":{"bucket": "b"}}"#));
+}
+
+#[test]
+fn pages_are_followed_by_their_cursor_alone() {
+    let link = "Link: <http://elsewhere.example/v9?cursor=abc>; rel=\"next\"\r\n";
+    let (client, server) =
+        server(vec![answer("200 OK", link, &format!("[{ITEM},{ITEM}]")), answer("200 OK", "", &format!("[{ITEM}]"))]);
+    let filter = ListFilter { namespace: Some("a/b".into()), kind: None, page_size: Some(2) };
+    let found: Result<Vec<_>, _> = session(&client).list(filter).collect();
+    let found = found.unwrap();
+    assert_eq!((found.len(), &*found[0].kind, &found[0].information["fingerprint"]), (3, "s3", &"f".into()));
+    let asked = server.join().unwrap();
+    assert!(asked[0].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2 HTTP/1.1\r\n"));
+    assert!(asked[1].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2&cursor=abc HTTP/1.1\r\n"));
+}
+
+#[test]
+fn problems_are_told_from_answers_of_somebody_else() {
+    let problem = r#"{"type":"urn:orgvault:problem:not-found","title":"Not found","status":404,"detail":"d","code":"not-found","request_id":"r","errors":[{"pointer":"/a","code":"blank","detail":"must not be empty"}]}"#;
+    let (client, server) = server(vec![
+        answer("404 Not Found", "", problem),
+        answer("502 Bad Gateway", "", "<html>"),
+        answer("302 Found", "Location: http://elsewhere.example/\r\n", ""),
+        answer("200 OK", "", "<html>"),
+        answer("204 No Content", "", ""),
+    ]);
+    let session = session(&client);
+    let error = session.show("../login").unwrap_err();
+    assert_eq!(error.code(), Some(ProblemCode::NotFound));
+    assert_eq!(error.to_string(), "Not found: d\n  /a: must not be empty\n  request r");
+    for status in [502, 302, 200] {
+        let error = session.show("i").unwrap_err();
+        assert!(matches!(error, ClientError::Unexpected { status: found } if found == status), "{error:?}");
+    }
+    session.delete("i").unwrap();
+    let asked = server.join().unwrap();
+    assert!(asked[0].starts_with("GET /v1/organization-vault/%2E%2E%2Flogin HTTP/1.1\r\n"));
+    assert!(asked[4].starts_with("DELETE /v1/organization-vault/i HTTP/1.1\r\n"));
+}
+
+#[test]
+fn no_answer_is_a_transport_error() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let client = Client::new(&format!("http://{address}/v1")).unwrap();
+    assert!(matches!(session(&client).delete("i"), Err(ClientError::Transport(_))));
+    assert!(matches!(Client::new("vault"), Err(ClientError::BaseUrl)));
+}

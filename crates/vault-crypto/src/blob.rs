@@ -1,0 +1,106 @@
+//! The sealed form: `version 1 | algorithm 1 | key id 16 | nonce 12 | ciphertext | tag 16` (lengths in bytes).
+
+use vault_core::id::KeyId;
+use vault_core::sealed::Blob;
+
+/// Version and algorithm of a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// Version 1, algorithm 1: AES-256-GCM (NIST SP 800-38D) over plaintext padded to steps of 256 bytes.
+    Padded,
+    /// Version 1, algorithm 2: AES-256-GCM over a 256-bit key. Every key is as long as every other, so padding
+    /// would hide nothing.
+    Key,
+}
+
+impl Format {
+    /// Its two bytes.
+    pub const fn to_bytes(self) -> [u8; 2] {
+        match self {
+            Self::Padded => [1, 1],
+            Self::Key => [1, 2],
+        }
+    }
+}
+
+/// Why something does not open. Says where, never what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Too short to be a blob.
+    #[error("truncated")]
+    Truncated,
+    /// Of a version that this program does not know.
+    #[error("unknown version")]
+    UnknownVersion,
+    /// Of an algorithm that does not belong here.
+    #[error("unknown algorithm")]
+    UnknownAlgorithm,
+    /// Names another key.
+    #[error("sealed under another key")]
+    OtherKey,
+    /// Changed, moved, or sealed under another key of the same id.
+    #[error("not authentic")]
+    NotAuthentic,
+    /// Authentic, but not of the expected form.
+    #[error("malformed inside")]
+    Malformed,
+}
+
+impl OpenError {
+    /// The reason as it stands in port errors.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Truncated => "truncated",
+            Self::UnknownVersion => "unknown version",
+            Self::UnknownAlgorithm => "unknown algorithm",
+            Self::OtherKey => "sealed under another key",
+            Self::NotAuthentic => "not authentic",
+            Self::Malformed => "malformed inside",
+        }
+    }
+}
+
+pub(crate) const NONCE: usize = 12;
+pub(crate) const TAG: usize = 16;
+pub(crate) const HEADER: usize = 2 + 16 + NONCE;
+
+/// The parts of a blob.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    pub(crate) key: KeyId,
+    pub(crate) nonce: &'a [u8; NONCE],
+    pub(crate) ciphertext: &'a [u8],
+    pub(crate) tag: &'a [u8; TAG],
+}
+
+/// Reads a blob of `format`.
+pub(crate) fn read(bytes: &[u8], format: Format) -> Result<Parts<'_>, OpenError> {
+    let ([version, algorithm], rest) = bytes.split_first_chunk().ok_or(OpenError::Truncated)?;
+    let [expected_version, expected_algorithm] = format.to_bytes();
+    if *version != expected_version {
+        return Err(OpenError::UnknownVersion);
+    }
+    if *algorithm != expected_algorithm {
+        return Err(OpenError::UnknownAlgorithm);
+    }
+    let (key, rest) = rest.split_first_chunk().ok_or(OpenError::Truncated)?;
+    let (nonce, rest) = rest.split_first_chunk().ok_or(OpenError::Truncated)?;
+    let (ciphertext, tag) = rest.split_last_chunk().ok_or(OpenError::Truncated)?;
+    Ok(Parts { key: KeyId::from_bytes(*key), nonce, ciphertext, tag })
+}
+
+/// Begins a blob: everything before the ciphertext.
+pub(crate) fn begin(bytes: &mut Vec<u8>, format: Format, key: KeyId, nonce: &[u8; NONCE]) {
+    bytes.extend_from_slice(&format.to_bytes());
+    bytes.extend_from_slice(key.as_bytes());
+    bytes.extend_from_slice(nonce);
+}
+
+/// The id of the key that a blob of any format names.
+pub(crate) fn sealing_key(blob: &Blob) -> Option<KeyId> {
+    let (_, rest) = blob.as_bytes().split_first_chunk::<2>()?;
+    let (key, _) = rest.split_first_chunk()?;
+    Some(KeyId::from_bytes(*key))
+}

@@ -1,0 +1,49 @@
+//! Opening a credential's data.
+
+use crate::aead::AeadKey;
+use crate::blob::{self, OpenError};
+use crate::context::Context;
+use crate::error::{damaged, does_not_open};
+use crate::organization_keys::OrganizationKeyring;
+use async_trait::async_trait;
+use std::sync::Arc;
+use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::port::{CredentialContext, Opener, SealError};
+use vault_core::sealed::SealedCredential;
+
+/// Opens the data of credentials: the activation side's alone.
+pub struct CredentialOpener {
+    keys: Arc<OrganizationKeyring>,
+}
+
+impl CredentialOpener {
+    pub(super) fn new(keys: Arc<OrganizationKeyring>) -> Self {
+        Self { keys }
+    }
+}
+
+#[async_trait]
+impl Opener for CredentialOpener {
+    async fn open(
+        &self,
+        context: CredentialContext,
+        kind: CredentialType,
+        sealed: &SealedCredential,
+    ) -> Result<CredentialData, SealError> {
+        let instance = self.keys.instance();
+        let data_context = Context::data(instance, context);
+        let data_key_id =
+            blob::sealing_key(&sealed.data).ok_or_else(|| does_not_open(&data_context, OpenError::Truncated))?;
+        let key_context = Context::data_key(instance, context, data_key_id);
+        let Some(key) = self.keys.opening_key(context.organization, sealed.key).await? else {
+            return Err(damaged(&key_context, "wrapped under an unknown key"));
+        };
+        let data_key =
+            key.wrap.unwrap(&key_context, &sealed.data_key).map_err(|error| does_not_open(&key_context, error))?;
+        let data = AeadKey::new(data_key_id, &data_key)
+            .open(&data_context, &sealed.data)
+            .map_err(|error| does_not_open(&data_context, error))?;
+        CredentialData::from_canonical_json(kind, &data)
+            .map_err(|_| damaged(&data_context, "not data of the type that its row names"))
+    }
+}

@@ -1,0 +1,84 @@
+//! Sealing credentials.
+
+use crate::aead::AeadKey;
+use crate::blob::NONCE;
+use crate::context::Context;
+use crate::entropy::{Drawn, random_key, random_key_id};
+use crate::error::{no_entropy, not_sealed};
+use crate::key::SymmetricKey;
+use crate::organization_keys::OrganizationKeyring;
+use async_trait::async_trait;
+use std::sync::Arc;
+use vault_core::credential::{Fingerprint, Information, SecretBytes};
+use vault_core::id::OrganizationId;
+use vault_core::port::{CredentialContext, SealError, Sealer};
+use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, SealedCredential};
+use vault_core::time::Timestamp;
+
+/// Bytes of randomness in a sealed credential: a data key with its id, and three nonces.
+const DRAWN: usize = 16 + SymmetricKey::LENGTH + 3 * NONCE;
+
+/// Seals credentials and makes organizations' keys. Has no way to open anything.
+pub struct CredentialSealer {
+    keys: Arc<OrganizationKeyring>,
+}
+
+impl CredentialSealer {
+    pub(super) fn new(keys: Arc<OrganizationKeyring>) -> Self {
+        Self { keys }
+    }
+}
+
+#[async_trait]
+impl Sealer for CredentialSealer {
+    async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError> {
+        let entry = self.keys.entry(organization).await?;
+        let digest = entry.fingerprint().code([data.expose()]); // what is told apart by the fingerprint
+        Ok(Fingerprint::from_digest(&digest))
+    }
+
+    async fn seal(
+        &self,
+        context: CredentialContext,
+        data: &SecretBytes,
+        information: &Information,
+    ) -> Result<SealedCredential, SealError> {
+        let instance = self.keys.instance();
+        let key = self.keys.sealing_key(context.organization).await?;
+        let entropy = &Drawn::<DRAWN>::from(self.keys.entropy()).map_err(no_entropy)?;
+
+        let data_key_id = random_key_id(entropy).map_err(no_entropy)?;
+        let data_key = random_key(entropy).map_err(no_entropy)?;
+        // What is sealed; the data key seals nothing else.
+        let data = AeadKey::new(data_key_id, &data_key).seal(entropy, &Context::data(instance, context), data.expose());
+        let wrapped = key.wrap.wrap(entropy, &Context::data_key(instance, context, data_key_id), &data_key);
+        let information =
+            key.information.seal(entropy, &Context::information(instance, context), information.as_json().as_bytes());
+        Ok(SealedCredential {
+            key: key.id(),
+            data_key: wrapped.map_err(not_sealed)?,
+            data: data.map_err(not_sealed)?,
+            information: information.map_err(not_sealed)?,
+        })
+    }
+
+    fn forget(&self, organization: OrganizationId) {
+        self.keys.forget(organization);
+    }
+
+    fn new_organization_keys(
+        &self,
+        organization: OrganizationId,
+        now: Timestamp,
+    ) -> Result<OrganizationKeys, SealError> {
+        self.keys.new_keys(organization, now)
+    }
+
+    fn new_organization_key(
+        &self,
+        organization: OrganizationId,
+        now: Timestamp,
+    ) -> Result<OrganizationKeyRecord, SealError> {
+        self.keys.new_key(organization, now)
+    }
+}

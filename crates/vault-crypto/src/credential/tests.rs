@@ -1,0 +1,201 @@
+use super::*;
+use crate::testing::{Bench, NOW, id};
+use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::port::{
+    CredentialContext, InformationOpener as _, Opener as _, SealError, SealedInformation, Sealer as _,
+};
+use vault_core::sealed::{Blob, SealedCredential};
+
+const LINK: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
+const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
+
+fn context(organization: u128, credential: u128, version: i64) -> CredentialContext {
+    CredentialContext {
+        organization: OrganizationId::from_uuid(id(organization)),
+        credential: CredentialId::from_uuid(id(credential)),
+        version,
+    }
+}
+
+async fn crypto(organizations: u128) -> (Bench, CredentialCrypto) {
+    let bench = Bench::new().await;
+    let crypto = bench.keyring.credentials(bench.ports(), KeyUseLimits::default());
+    for number in 1..=organizations {
+        let organization = OrganizationId::from_uuid(id(number));
+        let keys = crypto.sealer.new_organization_keys(organization, NOW).unwrap();
+        bench.keys.rows.lock().unwrap().insert(organization, keys);
+    }
+    (bench, crypto)
+}
+
+async fn seal(crypto: &CredentialCrypto, context: CredentialContext) -> SealedCredential {
+    let information = Information::from_json(INFORMATION.to_owned()).unwrap();
+    crypto.sealer.seal(context, &SecretBytes::from(LINK.to_vec()), &information).await.unwrap()
+}
+
+async fn list(
+    crypto: &CredentialCrypto,
+    context: CredentialContext,
+    sealed: &SealedCredential,
+) -> Result<Vec<Information>, SealError> {
+    let row = SealedInformation { context, key: sealed.key, blob: &sealed.information };
+    crypto.list_opener.open_information(context.organization, &[row]).await
+}
+
+async fn open(
+    crypto: &CredentialCrypto,
+    context: CredentialContext,
+    sealed: &SealedCredential,
+) -> Result<CredentialData, SealError> {
+    crypto.opener.open(context, CredentialType::DirectLink, sealed).await
+}
+
+fn is_damaged<T>(result: Result<T, SealError>) -> bool {
+    matches!(result, Err(SealError::Integrity { .. }))
+}
+
+#[tokio::test]
+async fn what_is_sealed_opens() {
+    let (_bench, crypto) = crypto(1).await;
+    let place = context(1, 2, 3);
+    let sealed = seal(&crypto, place).await;
+    assert_eq!(list(&crypto, place, &sealed).await.unwrap()[0].as_json(), INFORMATION);
+    let opened = open(&crypto, place, &sealed).await.unwrap();
+    assert_eq!(opened.to_canonical_json().expose(), LINK);
+    let other_type = crypto.opener.open(place, CredentialType::S3, &sealed).await;
+    assert!(is_damaged(other_type));
+}
+
+#[tokio::test]
+async fn lengths_tell_nothing_and_nothing_is_sealed_twice_alike() {
+    let (_bench, crypto) = crypto(1).await;
+    let (one, two) = (seal(&crypto, context(1, 2, 3)).await, seal(&crypto, context(1, 2, 3)).await);
+    assert_eq!(one.key, two.key);
+    for (one, two) in [(&one.data_key, &two.data_key), (&one.data, &two.data), (&one.information, &two.information)] {
+        assert_eq!(one.as_bytes().len(), two.as_bytes().len());
+        assert_ne!(one.as_bytes()[2..], two.as_bytes()[2..]);
+    }
+    assert_eq!(one.data.as_bytes().len(), 30 + 256 + 16);
+    // Each version has a data key of its own.
+    assert_ne!(one.data.as_bytes()[2..18], two.data.as_bytes()[2..18]);
+    let window = one.data.as_bytes().windows(7).chain(one.information.as_bytes().windows(7));
+    assert!(window.into_iter().all(|window| window != b"example" && window != b"secrets"));
+}
+
+/// A62
+#[tokio::test]
+async fn every_flipped_byte_is_refused() {
+    let (_bench, crypto) = crypto(1).await;
+    let place = context(1, 2, 3);
+    let sealed = seal(&crypto, place).await;
+    let parts: [fn(&mut SealedCredential) -> &mut Blob; 3] =
+        [|sealed| &mut sealed.data_key, |sealed| &mut sealed.data, |sealed| &mut sealed.information];
+    for (index, part) in parts.iter().enumerate() {
+        for byte in 0..part(&mut sealed.clone()).as_bytes().len() {
+            let mut damaged = sealed.clone();
+            let mut bytes = part(&mut damaged).as_bytes().to_vec();
+            bytes[byte] ^= 0x10;
+            *part(&mut damaged) = Blob::from_bytes(bytes);
+            let refused = match index {
+                2 => is_damaged(list(&crypto, place, &damaged).await),
+                _ => is_damaged(open(&crypto, place, &damaged).await),
+            };
+            assert!(refused, "part {index}, byte {byte}");
+        }
+    }
+    let renamed = SealedCredential { key: KeyId::from_uuid(id(99)), ..sealed };
+    assert!(is_damaged(open(&crypto, place, &renamed).await) && is_damaged(list(&crypto, place, &renamed).await));
+}
+
+#[tokio::test]
+async fn a_credential_opens_in_its_place_only() {
+    let (_bench, crypto) = crypto(2).await;
+    let place = context(1, 2, 3);
+    let sealed = seal(&crypto, place).await;
+    for other in [context(1, 2, 4), context(1, 3, 3), context(2, 2, 3)] {
+        assert!(is_damaged(open(&crypto, other, &sealed).await), "{other:?}");
+        assert!(is_damaged(list(&crypto, other, &sealed).await), "{other:?}");
+    }
+    // Parts of two versions of one credential do not mix.
+    let next = seal(&crypto, context(1, 2, 4)).await;
+    let mixed = SealedCredential { data_key: next.data_key, ..sealed.clone() };
+    assert!(is_damaged(open(&crypto, place, &mixed).await));
+    let exchanged = SealedCredential { data: sealed.information.clone(), information: sealed.data.clone(), ..sealed };
+    assert!(is_damaged(open(&crypto, place, &exchanged).await) && is_damaged(list(&crypto, place, &exchanged).await));
+}
+
+#[tokio::test]
+async fn another_deployment_opens_nothing() {
+    let (bench, ours) = crypto(1).await;
+    let sealed = seal(&ours, context(1, 2, 3)).await;
+    let (_directory, root) = crate::testing::root();
+    let instance = vault_core::id::InstanceId::from_uuid(id(2));
+    let other = crate::Keyring::create(&root, Arc::new(crate::OsEntropy), instance, NOW).await.unwrap();
+    let other = other.keyring.credentials(bench.ports(), KeyUseLimits::default());
+    assert!(is_damaged(open(&other, context(1, 2, 3), &sealed).await));
+}
+
+#[tokio::test]
+async fn a_list_is_of_one_organization() {
+    let (_bench, crypto) = crypto(2).await;
+    let places = [context(1, 2, 3), context(2, 4, 1)];
+    let sealed = [seal(&crypto, places[0]).await, seal(&crypto, places[1]).await];
+    let rows: Vec<_> = std::iter::zip(places, &sealed)
+        .map(|(context, sealed)| SealedInformation { context, key: sealed.key, blob: &sealed.information })
+        .collect();
+    let organization = places[0].organization;
+    assert_eq!(crypto.list_opener.open_information(organization, &rows[..1]).await.unwrap().len(), 1);
+    assert!(is_damaged(crypto.list_opener.open_information(organization, &rows).await));
+    assert!(crypto.list_opener.open_information(organization, &[]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_list_may_lie_under_several_keys() {
+    let (bench, crypto) = crypto(1).await;
+    let organization = context(1, 0, 0).organization;
+    let mut rows = Vec::new();
+    for number in 0..6 {
+        rows.push((context(1, number, 1), seal(&crypto, context(1, number, 1)).await));
+        if number % 2 == 1 {
+            let next = crypto.sealer.new_organization_key(organization, NOW).unwrap();
+            let mut stored = bench.keys.rows.lock().unwrap();
+            let keys = &mut stored.get_mut(&organization).unwrap().keys;
+            keys.iter_mut().for_each(|row| row.state = vault_core::sealed::KeyState::Retiring);
+            keys.push(next);
+            crypto.sealer.forget(organization);
+        }
+    }
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|(context, sealed)| SealedInformation { context: *context, key: sealed.key, blob: &sealed.information })
+        .collect();
+    let opened = crypto.list_opener.open_information(organization, &rows).await.unwrap();
+    assert!(opened.len() == 6 && opened.iter().all(|information| information.as_json() == INFORMATION));
+    assert_eq!(rows.iter().map(|row| row.key).collect::<std::collections::HashSet<_>>().len(), 3);
+}
+
+#[tokio::test]
+async fn fingerprints_tell_data_apart_within_an_organization() {
+    let (_bench, crypto) = crypto(2).await;
+    let [one, two] = [1, 2].map(|number| context(number, 0, 0).organization);
+    let fingerprint = async |organization, data: &[u8]| -> Fingerprint {
+        crypto.sealer.fingerprint(organization, &SecretBytes::from(data.to_vec())).await.unwrap()
+    };
+    assert_eq!(fingerprint(one, LINK).await, fingerprint(one, LINK).await);
+    assert_ne!(fingerprint(one, LINK).await, fingerprint(two, LINK).await);
+    assert_ne!(fingerprint(one, LINK).await, fingerprint(one, b"{}").await);
+}
+
+#[tokio::test]
+async fn an_organization_without_keys_neither_seals_nor_opens() {
+    let (bench, crypto) = crypto(1).await;
+    let place = context(1, 2, 3);
+    let sealed = seal(&crypto, place).await;
+    bench.keys.rows.lock().unwrap().clear();
+    crypto.sealer.forget(place.organization);
+    assert!(matches!(open(&crypto, place, &sealed).await, Err(SealError::NoKeys)));
+    assert!(matches!(list(&crypto, place, &sealed).await, Err(SealError::NoKeys)));
+    let data = SecretBytes::from(LINK.to_vec());
+    assert!(matches!(crypto.sealer.fingerprint(place.organization, &data).await, Err(SealError::NoKeys)));
+}

@@ -1,0 +1,96 @@
+use super::*;
+use crate::testing::{entropy, root};
+use crate::wrapper::WrapError;
+use secrecy::ExposeSecret as _;
+use std::os::unix::fs::MetadataExt as _;
+
+fn hex(key: &DatabaseKey) -> String {
+    key.expose_hex().expose_secret().to_owned()
+}
+
+#[tokio::test]
+async fn what_is_made_is_read() {
+    let (directory, root) = root();
+    let file = DatabaseKeyFile::beside(directory.path());
+    let made = file.create(&root, &*entropy()).await.unwrap();
+    let text = hex(&made);
+    assert!(text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)));
+    assert_eq!(hex(&file.load(&root).await.unwrap()), text);
+    assert_eq!(std::fs::metadata(directory.path().join("orgvault.db.key")).unwrap().mode() & 0o7777, 0o600);
+    let again = file.create(&root, &*entropy()).await.unwrap_err();
+    assert!(matches!(again.flaw(), DatabaseKeyFlaw::Exists));
+    assert_eq!(hex(&file.load(&root).await.unwrap()), text);
+    assert_eq!(format!("{made:?}"), "DatabaseKey(SymmetricKey(..))");
+}
+
+#[tokio::test]
+async fn a_missing_or_damaged_file_is_refused() {
+    let (directory, root) = root();
+    let file = DatabaseKeyFile::beside(directory.path());
+    assert!(matches!(file.load(&root).await.unwrap_err().flaw(), DatabaseKeyFlaw::Missing));
+    file.create(&root, &*entropy()).await.unwrap();
+    let sound = std::fs::read(&file.path).unwrap();
+    for place in 0..sound.len() {
+        let mut damaged = sound.clone();
+        damaged[place] ^= 1;
+        std::fs::write(&file.path, damaged).unwrap();
+        assert!(file.load(&root).await.is_err(), "byte {place}");
+        std::fs::write(&file.path, &sound[..place]).unwrap();
+        assert!(matches!(file.load(&root).await.unwrap_err().flaw(), DatabaseKeyFlaw::Malformed), "{place} bytes");
+    }
+    std::fs::write(&file.path, [&sound[..], b"\n"].concat()).unwrap();
+    assert!(matches!(file.load(&root).await.unwrap_err().flaw(), DatabaseKeyFlaw::Malformed));
+}
+
+#[tokio::test]
+async fn another_root_key_is_refused_by_its_id() {
+    let (directory, first) = root();
+    let file = DatabaseKeyFile::beside(directory.path());
+    file.create(&first, &*entropy()).await.unwrap();
+    let (_directory, second) = other_root();
+    let error = file.load(&second).await.unwrap_err();
+    assert!(matches!(error.flaw(), DatabaseKeyFlaw::OtherRoot { .. }));
+    let line = error.to_string();
+    assert!(line.contains(&first.id().to_string()) && line.contains(&second.id().to_string()), "{line}");
+}
+
+#[tokio::test]
+async fn while_the_root_is_replaced_both_open_it() {
+    let (directory, first) = root();
+    let (_second_directory, second) = other_root();
+    let file = DatabaseKeyFile::beside(directory.path());
+    let text = hex(&file.create(&first, &*entropy()).await.unwrap());
+
+    for _ in 0..2 {
+        file.begin_root_rotation(&first, &second).await.unwrap();
+        assert_eq!(file.root_keys().unwrap(), [first.id(), second.id()]);
+        assert_eq!(hex(&file.load(&first).await.unwrap()), text);
+        assert_eq!(hex(&file.load(&second).await.unwrap()), text);
+    }
+    for _ in 0..2 {
+        file.finish_root_rotation(&second).await.unwrap();
+        assert_eq!(file.root_keys().unwrap(), [second.id()]);
+    }
+    assert!(file.load(&first).await.is_err());
+    assert_eq!(hex(&file.load(&second).await.unwrap()), text);
+}
+
+#[tokio::test]
+async fn a_wrap_does_not_open_as_that_of_another_database() {
+    let (directory, root) = root();
+    let entropy = entropy();
+    let [one, two] = ["one", "two"].map(|name| DatabaseKeyFile::at(directory.path().join(name)));
+    one.create(&root, &*entropy).await.unwrap();
+    two.create(&root, &*entropy).await.unwrap();
+    let (one, mut bytes) = (std::fs::read(&one.path).unwrap(), std::fs::read(&two.path).unwrap());
+    bytes[..22].copy_from_slice(&one[..22]);
+    std::fs::write(&two.path, bytes).unwrap();
+    let error = two.load(&root).await.unwrap_err();
+    assert!(matches!(error.flaw(), DatabaseKeyFlaw::Wrap(WrapError::DoesNotOpen(_))));
+}
+
+fn other_root() -> (tempfile::TempDir, crate::RootKeyFile) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("root.key");
+    (directory, crate::RootKeyFile::generate(&path, std::sync::Arc::new(crate::OsEntropy)).unwrap())
+}

@@ -1,0 +1,83 @@
+//! One key per purpose from a random parent key: HKDF-SHA-256 (RFC 5869), no salt, one label per purpose.
+
+use crate::aead::AeadKey;
+use crate::key::SymmetricKey;
+use crate::mac::MacKey;
+use hkdf::Hkdf;
+use sha2::Sha256;
+use vault_core::digest::DigestPurpose;
+use vault_core::id::KeyId;
+
+/// What a derived key is for. The label is part of the stored formats: it never changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Label {
+    /// From the root key: its id.
+    RootKeyId,
+    /// From the root key: wraps the instance key and the database key.
+    RootWrap,
+    /// From the instance key: wraps every key directly below it.
+    InstanceWrap,
+    /// From the instance key: the known text that proves it.
+    Canary,
+    /// From the instance key: seals password verifiers.
+    Password,
+    /// From the instance key: seals passcode seeds.
+    Seed,
+    /// From the instance key or the look-up key: a keyed digest.
+    Digest(DigestPurpose),
+    /// From the look-up key: the parent of keyed digests that are not made ready at start.
+    OtherDigests,
+    /// From an audit key: codes over audit records.
+    AuditRecord,
+    /// From an organization's fingerprint key: fingerprints of data.
+    Fingerprint,
+    /// From an organization key: seals what a list shows.
+    Information,
+    /// From an organization key: wraps data keys.
+    OrganizationWrap,
+}
+
+impl Label {
+    const PREFIX: &[u8] = b"orgvault/1/";
+
+    /// The label's two parts; both are chosen by us and no two concatenations agree.
+    fn parts(self) -> [&'static str; 2] {
+        match self {
+            Self::RootKeyId => ["root key id", ""],
+            Self::RootWrap => ["root wrap", ""],
+            Self::InstanceWrap => ["instance wrap", ""],
+            Self::Canary => ["canary", ""],
+            Self::Password => ["password sealing", ""],
+            Self::Seed => ["passcode seed sealing", ""],
+            Self::Digest(purpose) => ["digest/", purpose.label()],
+            Self::OtherDigests => ["other digests", ""],
+            Self::AuditRecord => ["audit record", ""],
+            Self::Fingerprint => ["fingerprint", ""],
+            Self::Information => ["information", ""],
+            Self::OrganizationWrap => ["wrap", ""],
+        }
+    }
+
+    /// The key for this purpose: HKDF-Extract, then the one block of HKDF-Expand that 256 bits need.
+    pub(crate) fn derive(self, parent: &SymmetricKey) -> SymmetricKey {
+        let [first, second] = self.parts();
+        // The parent's bytes are what is derived from.
+        let (mut extracted, _) = Hkdf::<Sha256>::extract(None, parent.expose());
+        let expander = MacKey::new(&SymmetricKey::take(&mut extracted.0));
+        let mut expanded = expander.code([Self::PREFIX, first.as_bytes(), second.as_bytes(), &[1]]);
+        SymmetricKey::take(&mut expanded)
+    }
+
+    /// The sealing key for this purpose; its blobs name the parent.
+    pub(crate) fn sealing_key(self, parent: &SymmetricKey, id: KeyId) -> AeadKey {
+        AeadKey::new(id, &self.derive(parent))
+    }
+
+    /// The code key for this purpose.
+    pub(crate) fn mac_key(self, parent: &SymmetricKey) -> MacKey {
+        MacKey::new(&self.derive(parent))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+use super::*;
+use crate::testing::key;
+use std::collections::HashSet;
+
+const PURPOSES: [DigestPurpose; 7] = [
+    DigestPurpose::Address,
+    DigestPurpose::AttemptBucket,
+    DigestPurpose::Network,
+    DigestPurpose::AccountGrant,
+    DigestPurpose::RecoveryCode,
+    DigestPurpose::IdempotentBody,
+    DigestPurpose::Cursor,
+];
+
+#[test]
+fn digests_of_different_purposes_never_agree() {
+    let digester = HmacDigester::new(&key(1), &key(2));
+    let digests: HashSet<_> =
+        PURPOSES.iter().map(|purpose| *digester.digest(*purpose, &[b"same"]).as_bytes()).collect();
+    assert_eq!(digests.len(), PURPOSES.len());
+}
+
+#[test]
+fn what_is_looked_up_outlives_the_instance_key() {
+    let (before, after) = (HmacDigester::new(&key(1), &key(2)), HmacDigester::new(&key(9), &key(2)));
+    for purpose in PURPOSES {
+        let made_again = matches!(purpose, DigestPurpose::AccountGrant | DigestPurpose::Cursor);
+        let kept = before.digest(purpose, &[b"same"]) == after.digest(purpose, &[b"same"]);
+        assert_eq!(kept, !made_again, "{purpose:?}");
+    }
+}

@@ -1,0 +1,33 @@
+use super::*;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+
+#[test]
+fn a_new_file_is_its_owners_alone_and_never_overwrites() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    create_new(&path, b"first").unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+    assert_eq!(create_new(&path, b"second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(std::fs::read(&path).unwrap(), b"first");
+}
+
+#[test]
+fn a_new_file_is_not_written_through_a_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let (link, target) = (directory.path().join("link"), directory.path().join("target"));
+    symlink(&target, &link).unwrap();
+    assert!(create_new(&link, b"text").is_err());
+    assert!(!target.exists());
+}
+
+#[test]
+fn a_replaced_file_holds_the_new_content_whatever_a_crash_left_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    create_new(&path, b"first").unwrap();
+    std::fs::write(directory.path().join("file.new"), b"half wri").unwrap();
+    replace(&path, b"second").unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"second");
+    assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}

@@ -1,0 +1,250 @@
+//! One deployment's keys, unwrapped: made once, proven at every start, and handed out as adapters.
+
+use crate::aead::SealingError;
+use crate::audit::HmacAuditSealer;
+use crate::blob::OpenError;
+use crate::context::Context;
+use crate::credential::{CredentialCrypto, CredentialPorts};
+use crate::derive::Label;
+use crate::digest::HmacDigester;
+use crate::entropy::{random_key, random_key_id};
+use crate::key::SymmetricKey;
+use crate::organization_keys::KeyUseLimits;
+use crate::passcode::TotpVerifier;
+use crate::password::{Argon2Hasher, Argon2Parameters, HashingPool};
+use crate::token::PasetoIssuer;
+use crate::wrapper::{KeyWrapper, WrapError};
+use std::fmt;
+use std::sync::Arc;
+use vault_core::id::{InstanceId, KeyId};
+use vault_core::port::{Entropy, KeyedDigester, NoEntropy, SealError};
+use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord};
+use vault_core::time::Timestamp;
+
+/// What the canary says.
+const CANARY: &[u8] = b"OrgVault: the right key";
+
+/// The keys of one deployment, in clear. Kept only as long as adapters are taken from it; wiped when dropped.
+pub struct Keyring {
+    instance: InstanceId,
+    instance_key_id: KeyId,
+    instance_key: SymmetricKey,
+    look_up: PurposeKeys,
+    audit: PurposeKeys,
+    token: PurposeKeys,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// The keys of one purpose: the newest is used, older ones still verify.
+struct PurposeKeys {
+    newest: (KeyId, SymmetricKey),
+    older: Vec<(KeyId, SymmetricKey)>,
+}
+
+/// A deployment just made, for the store.
+pub struct NewInstance {
+    /// The root of its keys.
+    pub instance: InstanceRecord,
+    /// Its instance-wide keys.
+    pub keys: Vec<InstanceKeyRecord>,
+    /// The same keys, in clear: its audit sealer seals the record of their making.
+    pub keyring: Keyring,
+}
+
+/// A deployment's keys could not be made or opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyringError {
+    /// Not the root key that these keys lie under.
+    #[error("this deployment's keys are wrapped under root key {expected}, but the root key given is {given}")]
+    WrongRoot {
+        /// The root key that opens them.
+        expected: KeyId,
+        /// The root key given.
+        given: KeyId,
+    },
+    /// The instance key does not unwrap.
+    #[error("instance key {key} cannot be unwrapped: {cause}")]
+    InstanceKey {
+        /// The instance key.
+        key: KeyId,
+        /// Why.
+        #[source]
+        cause: WrapError,
+    },
+    /// The instance key unwraps but does not open the known text.
+    #[error("instance key {0} does not open this deployment's canary")]
+    Canary(KeyId),
+    /// An instance-wide key does not unwrap.
+    #[error("{} key {key} does not unwrap: {cause}", .purpose.as_str())]
+    PurposeKey {
+        /// What the key is for.
+        purpose: InstanceKeyPurpose,
+        /// The key.
+        key: KeyId,
+        /// Why.
+        #[source]
+        cause: OpenError,
+    },
+    /// There is no key for a purpose.
+    #[error("this deployment has no {} key", .0.as_str())]
+    NoKey(InstanceKeyPurpose),
+    /// New keys could not be wrapped.
+    #[error(transparent)]
+    Wrap(#[from] WrapError),
+    /// New keys could not be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealingError),
+    /// The operating system gives no randomness.
+    #[error(transparent)]
+    NoEntropy(#[from] NoEntropy),
+}
+
+impl Keyring {
+    /// Makes the keys of a new deployment.
+    ///
+    /// # Errors
+    /// The root key cannot wrap, or there is no entropy.
+    pub async fn create(
+        wrapper: &dyn KeyWrapper,
+        entropy: Arc<dyn Entropy>,
+        instance: InstanceId,
+        now: Timestamp,
+    ) -> Result<NewInstance, KeyringError> {
+        let (instance_key_id, instance_key) = (random_key_id(&*entropy)?, random_key(&*entropy)?);
+        let wrapped = wrapper.wrap(&Context::instance_key(instance, instance_key_id), &instance_key).await?;
+        let canary = Label::Canary.sealing_key(&instance_key, instance_key_id);
+        let record = InstanceRecord {
+            id: instance,
+            root_key: wrapper.id(),
+            instance_key: instance_key_id,
+            wrapped,
+            canary: canary.seal(&*entropy, &Context::canary(instance), CANARY)?,
+            created_at: now,
+        };
+        let wrap = Label::InstanceWrap.sealing_key(&instance_key, instance_key_id);
+        let mut keys = Vec::new();
+        let mut make = |purpose| -> Result<PurposeKeys, KeyringError> {
+            let (id, key) = (random_key_id(&*entropy)?, random_key(&*entropy)?);
+            let wrapped = wrap.wrap(&*entropy, &Context::purpose_key(instance, purpose, id), &key)?;
+            keys.push(InstanceKeyRecord { id, purpose, wrapped, created_at: now });
+            Ok(PurposeKeys { newest: (id, key), older: Vec::new() })
+        };
+        let look_up = make(InstanceKeyPurpose::LookUp)?;
+        let audit = make(InstanceKeyPurpose::Audit)?;
+        let token = make(InstanceKeyPurpose::Token)?;
+        let keyring = Self { instance, instance_key_id, instance_key, look_up, audit, token, entropy };
+        Ok(NewInstance { instance: record, keys, keyring })
+    }
+
+    /// Opens a deployment's keys. The root key is proven first: it unwraps the instance key, and that opens the
+    /// canary. Nothing is written, and the root key is asked once. `keys` come oldest first.
+    ///
+    /// # Errors
+    /// Another root key, or a record that does not open. Names ids only.
+    pub async fn open(
+        wrapper: &dyn KeyWrapper,
+        entropy: Arc<dyn Entropy>,
+        record: &InstanceRecord,
+        keys: &[InstanceKeyRecord],
+    ) -> Result<Self, KeyringError> {
+        let (instance, instance_key_id) = (record.id, record.instance_key);
+        if record.root_key != wrapper.id() {
+            return Err(KeyringError::WrongRoot { expected: record.root_key, given: wrapper.id() });
+        }
+        let instance_key = wrapper
+            .unwrap(&Context::instance_key(instance, instance_key_id), &record.wrapped)
+            .await
+            .map_err(|cause| KeyringError::InstanceKey { key: instance_key_id, cause })?;
+        let canary = Label::Canary.sealing_key(&instance_key, instance_key_id);
+        let said = canary.open(&Context::canary(instance), &record.canary);
+        if said.ok().is_none_or(|said| *said != CANARY) {
+            return Err(KeyringError::Canary(instance_key_id));
+        }
+        let wrap = Label::InstanceWrap.sealing_key(&instance_key, instance_key_id);
+        let open = |purpose| -> Result<PurposeKeys, KeyringError> {
+            let mut opened = Vec::new();
+            for row in keys.iter().filter(|row| row.purpose == purpose) {
+                let key = wrap
+                    .unwrap(&Context::purpose_key(instance, purpose, row.id), &row.wrapped)
+                    .map_err(|cause| KeyringError::PurposeKey { purpose, key: row.id, cause })?;
+                opened.push((row.id, key));
+            }
+            let newest = opened.pop().ok_or(KeyringError::NoKey(purpose))?;
+            Ok(PurposeKeys { newest, older: opened })
+        };
+        let look_up = open(InstanceKeyPurpose::LookUp)?;
+        let audit = open(InstanceKeyPurpose::Audit)?;
+        let token = open(InstanceKeyPurpose::Token)?;
+        Ok(Self { instance, instance_key_id, instance_key, look_up, audit, token, entropy })
+    }
+
+    /// The deployment.
+    pub const fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    /// What makes keyed digests.
+    pub fn digester(&self) -> HmacDigester {
+        HmacDigester::new(&self.instance_key, &self.look_up.newest.1)
+    }
+
+    /// What gives audit records their codes.
+    pub fn audit_sealer(&self) -> HmacAuditSealer {
+        HmacAuditSealer::new(self.audit.newest(), self.audit.older())
+    }
+
+    /// What issues and verifies access tokens of this restore epoch: a number that a restore raises, so that
+    /// older tokens die.
+    ///
+    /// # Errors
+    /// A token key does not make a kid.
+    pub fn token_issuer(&self, epoch: u64) -> Result<PasetoIssuer, SealError> {
+        PasetoIssuer::new(self.instance, epoch, self.token.newest().1, self.token.older().map(|(_, key)| key))
+    }
+
+    /// What makes and verifies passcodes and recovery codes.
+    pub fn passcodes(&self, digester: Arc<dyn KeyedDigester>) -> TotpVerifier {
+        let key = Label::Seed.sealing_key(&self.instance_key, self.instance_key_id);
+        TotpVerifier::new(self.instance, key, digester, Arc::clone(&self.entropy))
+    }
+
+    /// What hashes and verifies passwords.
+    ///
+    /// # Errors
+    /// No entropy.
+    pub fn password_hasher(
+        &self,
+        pool: Arc<HashingPool>,
+        parameters: Argon2Parameters,
+    ) -> Result<Argon2Hasher, SealError> {
+        let key = Label::Password.sealing_key(&self.instance_key, self.instance_key_id);
+        Argon2Hasher::new(self.instance, key, pool, parameters, Arc::clone(&self.entropy))
+    }
+
+    /// What seals credentials, what opens their information and what opens their data: three adapters over one
+    /// cache of keys. None of them gives away another.
+    pub fn credentials(&self, ports: CredentialPorts, limits: KeyUseLimits) -> CredentialCrypto {
+        let wrap = Label::InstanceWrap.sealing_key(&self.instance_key, self.instance_key_id);
+        CredentialCrypto::new(self.instance, wrap, ports, limits, Arc::clone(&self.entropy))
+    }
+}
+
+impl PurposeKeys {
+    fn newest(&self) -> (KeyId, &SymmetricKey) {
+        (self.newest.0, &self.newest.1)
+    }
+
+    fn older(&self) -> impl Iterator<Item = (KeyId, &SymmetricKey)> {
+        self.older.iter().map(|(id, key)| (*id, key))
+    }
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keyring({})", self.instance)
+    }
+}
+
+#[cfg(test)]
+mod tests;

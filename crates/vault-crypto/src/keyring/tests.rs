@@ -1,0 +1,128 @@
+use super::*;
+use crate::testing::{NOW, NoEntropyLeft, entropy, id, new_instance, root};
+use crate::{OsEntropy, RootKeyFile};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use vault_core::digest::DigestPurpose;
+use vault_core::sealed::Blob;
+
+async fn open(root: &dyn KeyWrapper, made: &NewInstance) -> Result<Keyring, KeyringError> {
+    Keyring::open(root, entropy(), &made.instance, &made.keys).await
+}
+
+#[tokio::test]
+async fn what_is_made_opens() {
+    let (_directory, root) = root();
+    let made = new_instance(&root).await;
+    let opened = open(&root, &made).await.unwrap();
+    assert_eq!(opened.instance(), made.instance.id);
+    let digest = |keyring: &Keyring, purpose| keyring.digester().digest(purpose, &[b"a@example.com"]);
+    for purpose in [DigestPurpose::Address, DigestPurpose::AccountGrant] {
+        assert_eq!(digest(&opened, purpose), digest(&made.keyring, purpose));
+    }
+    assert_eq!(format!("{opened:?}"), format!("Keyring({})", made.instance.id));
+}
+
+/// A65
+#[tokio::test]
+async fn a_wrong_root_is_named_by_its_id() {
+    let (_directory, root) = root();
+    let made = new_instance(&root).await;
+    let directory = tempfile::tempdir().unwrap();
+    let wrong = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
+    let error = open(&wrong, &made).await.unwrap_err();
+    let expected = format!(
+        "this deployment's keys are wrapped under root key {}, but the root key given is {}",
+        root.id(),
+        wrong.id()
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+/// A62
+#[tokio::test]
+async fn every_flipped_byte_is_refused() {
+    let (_directory, root) = root();
+    let made = new_instance(&root).await;
+    let flip = |blob: &Blob, place: usize| {
+        let mut bytes = blob.as_bytes().to_vec();
+        bytes[place] ^= 0x40;
+        Blob::from_bytes(bytes)
+    };
+    for place in 0..made.instance.wrapped.as_bytes().len() {
+        let record = InstanceRecord { wrapped: flip(&made.instance.wrapped, place), ..made.instance.clone() };
+        let error = Keyring::open(&root, entropy(), &record, &made.keys).await.unwrap_err();
+        assert!(matches!(error, KeyringError::InstanceKey { .. }), "{place}");
+    }
+    for place in 0..made.instance.canary.as_bytes().len() {
+        let record = InstanceRecord { canary: flip(&made.instance.canary, place), ..made.instance.clone() };
+        let error = Keyring::open(&root, entropy(), &record, &made.keys).await.unwrap_err();
+        assert!(matches!(error, KeyringError::Canary(_)), "{place}");
+    }
+    for row in 0..made.keys.len() {
+        for place in 0..made.keys[row].wrapped.as_bytes().len() {
+            let mut keys = made.keys.clone();
+            keys[row].wrapped = flip(&keys[row].wrapped, place);
+            let error = Keyring::open(&root, entropy(), &made.instance, &keys).await.unwrap_err();
+            assert!(matches!(error, KeyringError::PurposeKey { .. }), "{row}, {place}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_cannot_change_places() {
+    let (_directory, root) = root();
+    let made = new_instance(&root).await;
+    let refused = |keys: Vec<InstanceKeyRecord>| {
+        let (root, instance) = (&root, &made.instance);
+        async move { Keyring::open(root, entropy(), instance, &keys).await.unwrap_err() }
+    };
+    let mut swapped = made.keys.clone();
+    (swapped[0].purpose, swapped[1].purpose) = (swapped[1].purpose, swapped[0].purpose);
+    assert!(matches!(refused(swapped).await, KeyringError::PurposeKey { .. }));
+    let mut renamed = made.keys.clone();
+    renamed[0].id = renamed[1].id;
+    assert!(matches!(refused(renamed).await, KeyringError::PurposeKey { .. }));
+    for missing in 0..made.keys.len() {
+        let mut keys = made.keys.clone();
+        let purpose = keys.remove(missing).purpose;
+        assert!(matches!(refused(keys).await, KeyringError::NoKey(found) if found == purpose));
+    }
+    let other = InstanceRecord { id: InstanceId::from_uuid(id(2)), ..made.instance.clone() };
+    let error = Keyring::open(&root, entropy(), &other, &made.keys).await.unwrap_err();
+    assert!(matches!(error, KeyringError::InstanceKey { .. }));
+}
+
+/// Counts what a start asks of the root key.
+struct Counting<'a>(&'a RootKeyFile, AtomicUsize);
+
+#[async_trait::async_trait]
+impl KeyWrapper for Counting<'_> {
+    fn id(&self) -> KeyId {
+        self.0.id()
+    }
+
+    async fn wrap(&self, context: &Context, key: &SymmetricKey) -> Result<Blob, WrapError> {
+        self.0.wrap(context, key).await
+    }
+
+    async fn unwrap(&self, context: &Context, wrapped: &Blob) -> Result<SymmetricKey, WrapError> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.unwrap(context, wrapped).await
+    }
+}
+
+#[tokio::test]
+async fn a_start_asks_the_root_key_once() {
+    let (_directory, root) = root();
+    let made = new_instance(&root).await;
+    let counting = Counting(&root, AtomicUsize::new(0));
+    open(&counting, &made).await.unwrap();
+    assert_eq!(counting.1.into_inner(), 1);
+}
+
+#[tokio::test]
+async fn without_entropy_nothing_is_made() {
+    let (_directory, root) = root();
+    let made = Keyring::create(&root, Arc::new(NoEntropyLeft), InstanceId::from_uuid(id(1)), NOW).await;
+    assert!(matches!(made.err(), Some(KeyringError::NoEntropy(_))));
+}

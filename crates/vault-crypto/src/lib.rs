@@ -1,0 +1,64 @@
+//! The cryptography of OrgVault: sealing, the key hierarchy, passwords, passcodes and access tokens.
+//!
+//! Adapters of `vault-core`'s crypto ports. A program opens a [`RootKeyFile`] (or another [`KeyWrapper`]), with it
+//! the [`DatabaseKeyFile`] and the [`Keyring`], takes from the keyring what implements each port, and drops it:
+//!
+//! | Port | Adapter | From |
+//! |---|---|---|
+//! | `Entropy` | [`OsEntropy`] | itself |
+//! | `Sealer`, `InformationOpener`, `Opener` | [`CredentialSealer`], [`ListOpener`], [`CredentialOpener`] | [`Keyring::credentials`] |
+//! | `KeyedDigester` | [`HmacDigester`] | [`Keyring::digester`] |
+//! | `AuditSealer` | [`HmacAuditSealer`] | [`Keyring::audit_sealer`] |
+//! | `TokenIssuer` | [`PasetoIssuer`] | [`Keyring::token_issuer`] |
+//! | `PasscodeVerifier` | [`TotpVerifier`] | [`Keyring::passcodes`] |
+//! | `PasswordHasher` | [`Argon2Hasher`] | [`Keyring::password_hasher`] |
+//!
+//! Primitives are private: what can be reached from outside only seals, opens, issues and verifies whole things.
+//! Every stored form carries its version and the id of its key, is bound to where it lies, and is pinned by a
+//! test vector that must open for ever.
+//!
+//! What is not promised: a key that a library moves may leave a copy on the stack, and argon2's working memory is
+//! overwritten by the next hash, not wiped after each.
+
+mod aead;
+mod audit;
+mod blob;
+mod context;
+mod credential;
+mod database_key;
+mod derive;
+mod digest;
+mod durable;
+mod entropy;
+mod error;
+mod key;
+mod keyring;
+mod mac;
+mod organization_keys;
+mod padding;
+mod passcode;
+mod password;
+#[cfg(test)]
+mod pinned;
+mod root_key;
+#[cfg(test)]
+mod testing;
+mod token;
+mod wrapper;
+
+pub use aead::SealingError;
+pub use audit::HmacAuditSealer;
+pub use blob::{Format, OpenError};
+pub use context::Context;
+pub use credential::{CredentialCrypto, CredentialOpener, CredentialPorts, CredentialSealer, ListOpener};
+pub use database_key::{DATABASE_KEY_FILE, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, DatabaseKeyFlaw};
+pub use digest::HmacDigester;
+pub use entropy::OsEntropy;
+pub use key::SymmetricKey;
+pub use keyring::{Keyring, KeyringError, NewInstance};
+pub use organization_keys::KeyUseLimits;
+pub use passcode::TotpVerifier;
+pub use password::{Argon2Hasher, Argon2Parameters, HashingPool, ParametersOutOfBounds};
+pub use root_key::{RootKeyError, RootKeyFile, RootKeyFlaw};
+pub use token::PasetoIssuer;
+pub use wrapper::{KeyWrapper, WrapError};

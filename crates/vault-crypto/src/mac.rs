@@ -1,0 +1,43 @@
+//! HMAC-SHA-256 (RFC 2104) with the key's two blocks hashed once, not per code.
+
+use crate::key::SymmetricKey;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use zeroize::Zeroize as _;
+
+/// A key for codes. Its state is wiped when dropped.
+pub(crate) struct MacKey(Hmac<Sha256>);
+
+impl MacKey {
+    /// The key made ready for use.
+    pub(crate) fn new(key: &SymmetricKey) -> Self {
+        // RFC 2104: a key shorter than a block is filled with zeros; so this form cannot fail.
+        let mut block = hmac::digest::Key::<Hmac<Sha256>>::default();
+        block[..SymmetricKey::LENGTH].copy_from_slice(key.expose()); // the code's key
+        let mac = Self(Hmac::new(&block));
+        block.as_mut_slice().zeroize();
+        mac
+    }
+
+    /// The code over the concatenated parts.
+    pub(crate) fn code<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+        let mut mac = self.0.clone();
+        for part in parts {
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    /// The code over the parts, each with its length before it.
+    pub(crate) fn code_of_parts(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let mut mac = self.0.clone();
+        for part in parts {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().into()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Padding inside the plaintext, so that a blob's length tells it only to steps of 256 bytes.
+//!
+//! ISO/IEC 7816-4: one byte `80`, then zeros. Looked at only after the tag has been checked.
+
+/// Lengths are rounded up to multiples of this many bytes.
+pub(crate) const STEP: usize = 256;
+
+const MARK: u8 = 0x80;
+
+/// The length of `length` bytes once padded.
+pub(crate) const fn padded_length(length: usize) -> usize {
+    (length / STEP + 1) * STEP
+}
+
+/// Pads the bytes of `buffer` from `start` on.
+pub(crate) fn pad(buffer: &mut Vec<u8>, start: usize) {
+    let end = start + padded_length(buffer.len() - start);
+    buffer.push(MARK);
+    buffer.resize(end, 0);
+}
+
+/// The length without padding, if `bytes` are padded.
+pub(crate) fn unpadded_length(bytes: &[u8]) -> Option<usize> {
+    if !bytes.len().is_multiple_of(STEP) {
+        return None;
+    }
+    let last_step = bytes.len().checked_sub(STEP)?;
+    let mark = bytes.iter().rposition(|byte| *byte != 0)?;
+    // A mark further back than one step would be a second padding of the same text.
+    (mark >= last_step && bytes[mark] == MARK).then_some(mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn padding_comes_off(text in prop::collection::vec(any::<u8>(), 0..1100)) {
+            let mut padded = b"header".to_vec();
+            padded.extend_from_slice(&text);
+            pad(&mut padded, 6);
+            prop_assert_eq!(padded.len() - 6, padded_length(text.len()));
+            prop_assert_eq!(unpadded_length(&padded[6..]), Some(text.len()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_padded_is_refused() {
+        let mut marked_too_early = [0; 512];
+        marked_too_early[255] = MARK;
+        let mut other_mark = [0; 256];
+        other_mark[9] = 0x81;
+        for bytes in [&[][..], &[0; 256], &[MARK; 255], &marked_too_early, &other_mark] {
+            assert_eq!(unpadded_length(bytes), None);
+        }
+    }
+}

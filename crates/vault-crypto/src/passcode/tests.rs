@@ -1,0 +1,234 @@
+use super::*;
+use crate::digest::HmacDigester;
+use crate::testing::{NoEntropyLeft, id, key, key_id};
+use secrecy::ExposeSecret as _;
+use std::collections::HashSet;
+use vault_core::sealed::Blob;
+
+/// The seed of RFC 4226 appendix D and, for SHA-1, of RFC 6238 appendix B.
+const RFC_SEED: &[u8; SEED] = b"12345678901234567890";
+
+fn verifier() -> TotpVerifier {
+    let digester = Arc::new(HmacDigester::new(&key(1), &key(2)));
+    let sealing = AeadKey::new(key_id(1), &key(1));
+    TotpVerifier::new(InstanceId::from_uuid(id(1)), sealing, digester, Arc::new(crate::OsEntropy))
+}
+
+fn account(number: u128) -> AccountId {
+    AccountId::from_uuid(id(number))
+}
+
+fn email() -> EmailAddress {
+    EmailAddress::parse("first+last@example.com").unwrap()
+}
+
+/// A seed of account 1, as stored.
+fn sealed(verifier: &TotpVerifier, seed: &[u8]) -> SealedSeed {
+    let id = SeedId::from_uuid(id(5));
+    let context = Context::seed(verifier.instance, account(1), id);
+    SealedSeed { id, blob: verifier.key.seal(&*verifier.entropy, &context, seed).unwrap() }
+}
+
+fn digits(text: &str) -> Digits {
+    match Passcode::read(&text.into()) {
+        Passcode::TimeBased(digits) | Passcode::Recovery(digits) => digits,
+        Passcode::Impossible => panic!("{text}"),
+    }
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1000)
+}
+
+fn steps(verifier: &TotpVerifier, seed: &SealedSeed, code: &str, now: Timestamp) -> Option<i64> {
+    verifier.matching_step(account(1), seed, &digits(code), now).unwrap().map(|step| step.0)
+}
+
+/// RFC 6238 appendix B, the six rows of SHA-1, through our own code: the last six of eight digits.
+#[test]
+fn rfc_6238_sha_1() {
+    let rows = [
+        (59, "94287082"),
+        (1_111_111_109, "07081804"),
+        (1_111_111_111, "14050471"),
+        (1_234_567_890, "89005924"),
+        (2_000_000_000, "69279037"),
+        (20_000_000_000, "65353130"),
+    ];
+    let verifier = verifier();
+    let seed = sealed(&verifier, RFC_SEED);
+    for (seconds, code) in rows {
+        let step = TimeStep(seconds / 30);
+        assert_eq!(verifier.code_at(account(1), &seed, step).unwrap().expose_secret(), &code[2..]);
+        assert_eq!(steps(&verifier, &seed, &code[2..], at(seconds)), Some(step.0));
+    }
+}
+
+/// RFC 6238 appendix B, all eighteen rows, by the library.
+#[test]
+fn rfc_6238() {
+    let times = [59, 1_111_111_109, 1_111_111_111, 1_234_567_890, 2_000_000_000, 20_000_000_000];
+    let columns = [
+        (Algorithm::SHA1, 20, ["94287082", "07081804", "14050471", "89005924", "69279037", "65353130"]),
+        (Algorithm::SHA256, 32, ["46119246", "68084774", "67062674", "91819424", "90698825", "77737706"]),
+        (Algorithm::SHA512, 64, ["90693936", "25091201", "99943326", "93441116", "38618901", "47863826"]),
+    ];
+    for (algorithm, length, codes) in columns {
+        let seed: Box<[u8]> = RFC_SEED.iter().copied().cycle().take(length).collect();
+        let totp = Builder::new()
+            .with_algorithm(algorithm)
+            .with_digits(8)
+            .with_step_duration(30)
+            .with_secret(Secret::new(seed))
+            .build()
+            .unwrap();
+        for (seconds, code) in std::iter::zip(times, codes) {
+            assert_eq!(totp.generate(seconds).to_string(), code);
+        }
+    }
+}
+
+/// RFC 4226 appendix D.
+#[test]
+fn rfc_4226() {
+    let codes = ["755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871", "520489"];
+    let verifier = verifier();
+    let seed = sealed(&verifier, RFC_SEED);
+    for (counter, code) in codes.iter().enumerate() {
+        let step = TimeStep(counter as i64);
+        assert_eq!(verifier.code_at(account(1), &seed, step).unwrap().expose_secret(), *code);
+    }
+}
+
+/// A21
+#[test]
+fn this_step_and_the_one_before() {
+    let verifier = verifier();
+    let seed = sealed(&verifier, RFC_SEED);
+    let now = 1_795_176_000;
+    let current = now / 30;
+    for (offset, accepted) in [(-2, false), (-1, true), (0, true), (1, false), (2, false)] {
+        let code = verifier.code_at(account(1), &seed, TimeStep(current + offset)).unwrap();
+        for second in [0, 29] {
+            let found = steps(&verifier, &seed, code.expose_secret(), at(now + second));
+            assert_eq!(found, accepted.then_some(current + offset), "{offset} at {second}");
+        }
+    }
+    assert_eq!(steps(&verifier, &seed, "000000", at(now)), None);
+}
+
+#[test]
+fn a_clock_far_off_is_no_panic() {
+    let verifier = verifier();
+    let seed = sealed(&verifier, RFC_SEED);
+    for now in [i64::MIN, -1, 0, 29_999, i64::MAX] {
+        assert_eq!(steps(&verifier, &seed, "000000", Timestamp::from_millis(now)), None);
+    }
+    assert_eq!(steps(&verifier, &seed, "755224", at(0)), Some(0));
+    for step in [i64::MIN, -1, i64::MAX] {
+        assert_eq!(verifier.code_at(account(1), &seed, TimeStep(step)).unwrap().expose_secret(), "------");
+    }
+}
+
+#[test]
+fn a_recovery_code_is_no_time_based_code() {
+    let verifier = verifier();
+    let seed = sealed(&verifier, RFC_SEED);
+    assert_eq!(steps(&verifier, &seed, "75522475522475522475", at(0)), None);
+}
+
+#[test]
+fn a_new_seed_is_what_its_owner_is_shown() {
+    let verifier = verifier();
+    let new = verifier.new_seed(account(1), &email()).unwrap();
+    let secret = new.secret.secret.expose_secret();
+    assert_eq!(secret.len(), 32);
+    assert_eq!(
+        new.secret.uri.expose_secret(),
+        format!(
+            "otpauth://totp/OrgVault:first%2Blast%40example.com?secret={secret}&issuer=OrgVault&algorithm=SHA1\
+             &digits=6&period=30"
+        )
+    );
+    let totp = totp_of(secret);
+    let code = totp.generate(1_795_176_000).to_string();
+    assert_eq!(steps(&verifier, &new.sealed, &code, at(1_795_176_000)), Some(1_795_176_000 / 30));
+    let other = verifier.new_seed(account(1), &email()).unwrap();
+    assert!(other.sealed.id != new.sealed.id && other.secret.secret.expose_secret() != secret);
+}
+
+fn totp_of(base32: &str) -> Totp {
+    let mut bits = 0_u64;
+    let mut bytes = Vec::new();
+    for (index, digit) in base32.bytes().enumerate() {
+        let value = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".iter().position(|letter| *letter == digit).unwrap();
+        bits = bits << 5 | value as u64;
+        if index % 8 == 7 {
+            bytes.extend_from_slice(&bits.to_be_bytes()[3..]);
+        }
+    }
+    totp(bytes.as_slice().try_into().unwrap()).unwrap()
+}
+
+#[test]
+fn a_seed_opens_in_its_place_only() {
+    let verifier = verifier();
+    let seed = sealed(&verifier, RFC_SEED);
+    let refused = |account, seed: &SealedSeed| {
+        let found = verifier.matching_step(account, seed, &digits("755224"), at(0));
+        matches!(found, Err(SealError::Integrity { column: "account.seed", .. }))
+            && verifier.code_at(account, seed, TimeStep(0)).is_err()
+    };
+    assert!(!refused(account(1), &seed));
+    assert!(refused(account(2), &seed));
+    assert!(refused(account(1), &SealedSeed { id: SeedId::from_uuid(id(6)), ..seed.clone() }));
+    for place in 0..seed.blob.as_bytes().len() {
+        let mut bytes = seed.blob.as_bytes().to_vec();
+        bytes[place] ^= 1;
+        assert!(refused(account(1), &SealedSeed { blob: Blob::from_bytes(bytes), ..seed.clone() }), "{place}");
+    }
+    for length in [0, 19, 21] {
+        assert!(refused(account(1), &sealed(&verifier, &vec![1; length])), "{length}");
+    }
+}
+
+#[test]
+fn recovery_codes_are_ten_and_found_by_their_digest() {
+    let verifier = verifier();
+    let new = verifier.new_recovery_codes(account(1)).unwrap();
+    assert_eq!((new.codes.len(), new.digests.len()), (10, 10));
+    let mut seen = HashSet::new();
+    for (code, digest) in std::iter::zip(&new.codes, &new.digests) {
+        let shown = code.0.expose_secret();
+        assert_eq!(shown.split('-').map(str::len).collect::<Vec<_>>(), [5; 4]);
+        assert!(seen.insert(shown.to_owned()));
+        for presented in [shown.to_owned(), shown.replace('-', "")] {
+            let digits = digits(&presented);
+            let of = |account: AccountId| {
+                let parts: [&[u8]; 2] = [account.as_bytes(), digits.expose().as_bytes()];
+                verifier.digester.digest(DigestPurpose::RecoveryCode, &parts)
+            };
+            assert_eq!(of(account(1)), *digest);
+            assert_ne!(of(account(2)), *digest);
+        }
+    }
+}
+
+#[test]
+fn every_digit_is_as_likely() {
+    let mut counts = [0_u32; 10];
+    for _ in 0..5_000 {
+        for digit in recovery::random_digits(&crate::OsEntropy).unwrap().bytes() {
+            counts[usize::from(digit - b'0')] += 1;
+        }
+    }
+    // 100,000 draws: 10,000 of each, with a deviation of 95; six of them are passed once in 10^8.
+    assert!(counts.iter().all(|count| count.abs_diff(10_000) < 570), "{counts:?}");
+}
+
+#[test]
+fn without_entropy_nothing_is_made() {
+    let verifier = TotpVerifier { entropy: Arc::new(NoEntropyLeft), ..verifier() };
+    assert!(verifier.new_seed(account(1), &email()).is_err());
+    assert!(verifier.new_recovery_codes(account(1)).is_err());
+}

@@ -1,0 +1,170 @@
+//! Passwords: argon2id (RFC 9106), the verifier sealed, the work the same whatever is found.
+
+mod parameters;
+mod pool;
+mod verifier;
+
+pub use parameters::{Argon2Parameters, ParametersOutOfBounds};
+pub use pool::HashingPool;
+
+use crate::aead::AeadKey;
+use crate::context::Context;
+use crate::error::{no_entropy, not_sealed};
+use argon2::{Algorithm, Argon2, Version};
+use async_trait::async_trait;
+use pool::Memory;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::sync::Arc;
+use subtle::ConstantTimeEq as _;
+use vault_core::id::{AccountId, InstanceId};
+use vault_core::password::MAX_BYTES;
+use vault_core::port::{Entropy, HashError, HashPermit, PasswordHasher, PasswordVerdict, SealError};
+use vault_core::sealed::SealedPassword;
+use verifier::{Damaged, HASH, SALT, Verifier};
+use zeroize::Zeroizing;
+
+/// Hashes passwords on a [`HashingPool`].
+pub struct Argon2Hasher {
+    pool: Arc<HashingPool>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    instance: InstanceId,
+    key: AeadKey,
+    parameters: Argon2Parameters,
+    entropy: Arc<dyn Entropy>,
+    /// The verifier of nobody's password: verified where there is none, or none that can be used.
+    decoy: Verifier,
+}
+
+impl Argon2Hasher {
+    pub(crate) fn new(
+        instance: InstanceId,
+        key: AeadKey,
+        pool: Arc<HashingPool>,
+        parameters: Argon2Parameters,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, SealError> {
+        let mut decoy = Verifier { parameters, salt: [0; SALT], hash: [0; HASH] };
+        entropy.fill(&mut decoy.salt).map_err(no_entropy)?;
+        entropy.fill(&mut decoy.hash).map_err(no_entropy)?;
+        Ok(Self { pool, inner: Arc::new(Inner { instance, key, parameters, entropy, decoy }) })
+    }
+}
+
+#[async_trait]
+impl PasswordHasher for Argon2Hasher {
+    async fn permit(&self) -> Result<HashPermit, HashError> {
+        self.pool.permit().await
+    }
+
+    async fn verify(
+        &self,
+        permit: HashPermit,
+        account: Option<AccountId>,
+        password: SecretString,
+        stored: Option<SealedPassword>,
+    ) -> Result<PasswordVerdict, HashError> {
+        // No account has such a password, and none is hashed.
+        if is_too_long(&password) {
+            return Ok(PasswordVerdict::Wrong);
+        }
+        let inner = Arc::clone(&self.inner);
+        self.pool.run(permit, move |memory| inner.verify(memory, account.zip(stored), &password)).await?
+    }
+
+    async fn hash(
+        &self,
+        permit: HashPermit,
+        account: AccountId,
+        password: SecretString,
+    ) -> Result<SealedPassword, HashError> {
+        if is_too_long(&password) {
+            return Err(HashError::Fault("a password has at most 1,024 bytes".into()));
+        }
+        let inner = Arc::clone(&self.inner);
+        self.pool.run(permit, move |memory| inner.hash(memory, account, &password)).await?
+    }
+}
+
+fn is_too_long(password: &SecretString) -> bool {
+    password.expose_secret().len() > MAX_BYTES // only its length
+}
+
+impl Inner {
+    fn verify(
+        &self,
+        memory: &mut Memory,
+        stored: Option<(AccountId, SealedPassword)>,
+        password: &SecretString,
+    ) -> Result<PasswordVerdict, HashError> {
+        let opened = stored.map(|(account, sealed)| (account, self.open(account, &sealed)));
+        let (account, verifier) = match &opened {
+            Some((account, Ok(verifier))) => (Some(*account), verifier),
+            Some((_, Err(Damaged))) | None => (None, &self.decoy),
+        };
+        let computed = self.compute(memory, verifier.parameters, &verifier.salt, password)?;
+        let right = bool::from(computed.ct_eq(&verifier.hash));
+        // Done for a wrong password too, or the time would tell that it was right before the passcode is known.
+        let lags = verifier.parameters.lags_behind(self.parameters);
+        let rehashed = match account {
+            Some(account) if lags => Some(self.hash(memory, account, password)?),
+            _ => None,
+        };
+        Ok(match opened {
+            Some((_, Err(Damaged))) => PasswordVerdict::Damaged,
+            Some((_, Ok(_))) if right => PasswordVerdict::Right { rehashed },
+            Some(_) | None => PasswordVerdict::Wrong,
+        })
+    }
+
+    fn open(&self, account: AccountId, sealed: &SealedPassword) -> Result<Verifier, Damaged> {
+        let text = self.key.open(&Context::password(self.instance, account), &sealed.0).map_err(|_| Damaged)?;
+        Verifier::read(&text)
+    }
+
+    fn hash(
+        &self,
+        memory: &mut Memory,
+        account: AccountId,
+        password: &SecretString,
+    ) -> Result<SealedPassword, HashError> {
+        let mut salt = [0; SALT];
+        self.entropy.fill(&mut salt).map_err(|error| HashError::Fault(error.into()))?;
+        let hash = self.compute(memory, self.parameters, &salt, password)?;
+        let verifier = Verifier { parameters: self.parameters, salt, hash: *hash };
+        self.seal(account, &verifier).map_err(|error| HashError::Fault(error.into()))
+    }
+
+    fn seal(&self, account: AccountId, verifier: &Verifier) -> Result<SealedPassword, SealError> {
+        let context = Context::password(self.instance, account);
+        let blob = self.key.seal(&*self.entropy, &context, verifier.to_text().as_bytes()).map_err(not_sealed)?;
+        Ok(SealedPassword(blob))
+    }
+
+    fn compute(
+        &self,
+        memory: &mut Memory,
+        parameters: Argon2Parameters,
+        salt: &[u8],
+        password: &SecretString,
+    ) -> Result<Zeroizing<[u8; HASH]>, HashError> {
+        let fault = |error: argon2::Error| HashError::Fault(error.into());
+        let ours = self.parameters.to_argon2().map_err(fault)?;
+        let params = parameters.to_argon2().map_err(fault)?;
+        let (blocks, keep) = (params.block_count(), ours.block_count());
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let mut hash = Zeroizing::new([0; HASH]);
+        memory
+            .with(blocks, keep, |blocks| {
+                let password = password.expose_secret().as_bytes(); // what is hashed
+                argon2.hash_password_into_with_memory(password, salt, hash.as_mut_slice(), blocks)
+            })
+            .map_err(fault)?;
+        Ok(hash)
+    }
+}
+
+#[cfg(test)]
+mod tests;

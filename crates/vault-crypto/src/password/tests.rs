@@ -1,0 +1,305 @@
+use super::*;
+use crate::testing::{NoEntropyLeft, entropy, id, key, key_id};
+use argon2::{AssociatedData, ParamsBuilder};
+use hex_literal::hex;
+use std::time::{Duration, Instant};
+
+fn hasher(parameters: Argon2Parameters) -> Argon2Hasher {
+    let pool = HashingPool::with_size(1, 0).unwrap();
+    let sealing = AeadKey::new(key_id(1), &key(1));
+    Argon2Hasher::new(InstanceId::from_uuid(id(1)), sealing, pool, parameters, entropy()).unwrap()
+}
+
+fn account(number: u128) -> AccountId {
+    AccountId::from_uuid(id(number))
+}
+
+async fn hash(hasher: &Argon2Hasher, of: AccountId, password: &str) -> SealedPassword {
+    let permit = hasher.permit().await.unwrap();
+    hasher.hash(permit, of, password.into()).await.unwrap()
+}
+
+async fn verify(
+    hasher: &Argon2Hasher,
+    of: Option<AccountId>,
+    password: &str,
+    stored: Option<&SealedPassword>,
+) -> PasswordVerdict {
+    let permit = hasher.permit().await.unwrap();
+    hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_right_password_and_no_other() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    for password in ["correct horse", "correct horse ", "pass\0word", "\u{1f511}\u{1f511}", &"x".repeat(1024)] {
+        let stored = hash(&hasher, account(1), password).await;
+        let right = verify(&hasher, Some(account(1)), password, Some(&stored)).await;
+        assert!(matches!(right, PasswordVerdict::Right { rehashed: None }), "{password}");
+        for wrong in
+            [format!("{password}x"), password.chars().skip(1).collect(), password.to_uppercase(), String::new()]
+        {
+            if wrong != password {
+                let verdict = verify(&hasher, Some(account(1)), &wrong, Some(&stored)).await;
+                assert!(matches!(verdict, PasswordVerdict::Wrong), "{wrong}");
+            }
+        }
+    }
+}
+
+/// A13
+#[tokio::test]
+async fn no_password_is_cut_short() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    let password = "p".repeat(73);
+    let stored = hash(&hasher, account(1), &password).await;
+    let verdict = verify(&hasher, Some(account(1)), &password[..72], Some(&stored)).await;
+    assert!(matches!(verdict, PasswordVerdict::Wrong));
+}
+
+/// The sizes of the hashes made so far, in KiB.
+async fn hashes(hasher: &Argon2Hasher) -> Vec<usize> {
+    let permit = hasher.permit().await.unwrap();
+    hasher.pool.run(permit, |memory| memory.hashes.clone()).await.unwrap()
+}
+
+#[tokio::test]
+async fn without_a_stored_password_the_same_work_is_always_wrong() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    let stored = hash(&hasher, account(1), "correct horse").await;
+    for (of, stored) in [(None, None), (Some(account(1)), None), (None, Some(&stored))] {
+        assert!(matches!(verify(&hasher, of, "correct horse", stored).await, PasswordVerdict::Wrong));
+    }
+    assert_eq!(hashes(&hasher).await, [19_456; 4]);
+}
+
+/// A14
+#[tokio::test]
+async fn a_password_that_no_account_has_is_not_hashed() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    let stored = hash(&hasher, account(1), "correct horse").await;
+    let long = "x".repeat(1025);
+    assert!(matches!(verify(&hasher, Some(account(1)), &long, Some(&stored)).await, PasswordVerdict::Wrong));
+    let permit = hasher.permit().await.unwrap();
+    assert!(matches!(hasher.hash(permit, account(1), long.into()).await, Err(HashError::Fault(_))));
+    assert_eq!(hashes(&hasher).await, [19_456]);
+}
+
+/// A63
+#[tokio::test]
+async fn a_row_copied_to_another_account_refuses_both_passwords() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    let attackers = hash(&hasher, account(1), "the attacker's").await;
+    hash(&hasher, account(2), "the victim's").await;
+    for password in ["the attacker's", "the victim's"] {
+        let verdict = verify(&hasher, Some(account(2)), password, Some(&attackers)).await;
+        assert!(matches!(verdict, PasswordVerdict::Damaged));
+    }
+}
+
+#[tokio::test]
+async fn every_damaged_row_is_refused() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    let stored = hash(&hasher, account(1), "correct horse").await;
+    for place in (0..stored.0.as_bytes().len()).step_by(23) {
+        let mut bytes = stored.0.as_bytes().to_vec();
+        bytes[place] ^= 1;
+        let damaged = SealedPassword(vault_core::sealed::Blob::from_bytes(bytes));
+        let verdict = verify(&hasher, Some(account(1)), "correct horse", Some(&damaged)).await;
+        assert!(matches!(verdict, PasswordVerdict::Damaged), "byte {place}");
+    }
+}
+
+/// A64: sealed soundly, but what is inside is out of bounds.
+#[tokio::test]
+async fn stored_parameters_are_capped_before_use() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    let (salt, sum) = ("c29tZXNhbHRzb21lc2FsdA", "RdescudvJCsgt3ub+b4dWRWJTmaaJObG1jtn2jZWOzI");
+    let texts = [
+        format!("$argon2id$v=19$m=4194304,t=2,p=1${salt}${sum}"),
+        format!("$argon2id$v=19$m=19456,t=100000,p=1${salt}${sum}"),
+        format!("$argon2id$v=19$m=19456,t=2,p=255${salt}${sum}"),
+        format!("$argon2id$v=19$m=19456,t=0,p=1${salt}${sum}"),
+        format!("$argon2id$v=19$m=19456,t=2,p=0${salt}${sum}"),
+        format!("$argon2id$v=19$m=7,t=2,p=1${salt}${sum}"),
+        format!("$argon2id$v=19$m=4294967296,t=2,p=1${salt}${sum}"),
+        format!("$argon2id$v=19$m=019456,t=2,p=1${salt}${sum}"),
+        format!("$argon2id$v=19$m=+19456,t=2,p=1${salt}${sum}"),
+        format!("$argon2id$v=19$m=19456,t=2,p=1,x=1${salt}${sum}"),
+        format!("$argon2id$v=19$t=2,m=19456,p=1${salt}${sum}"),
+        format!("$argon2id$v=16$m=19456,t=2,p=1${salt}${sum}"),
+        format!("$argon2i$v=19$m=19456,t=2,p=1${salt}${sum}"),
+        format!("$argon2id$v=19$m=19456,t=2,p=1$${sum}"),
+        format!("$argon2id$v=19$m=19456,t=2,p=1${salt}$"),
+        format!("$argon2id$v=19$m=19456,t=2,p=1${salt}"),
+        format!("$argon2id$v=19$m=19456,t=2,p=1${salt}${sum}$"),
+        format!("$argon2id$v=19$m=19456,t=2,p=1${salt}${sum}="),
+        format!("$argon2id$v=19$m=19456,t=2,p=1${salt}${}J", &sum[..42]),
+        format!("$argon2id$v=19$m=19456,t=2,p=1$ä{salt}${sum}"),
+        format!("$argon2id$v=19$m=19456,t=2,p=1${salt}$ä{sum}"),
+        format!("\u{ff04}argon2id$v=19$m=19456,t=2,p=1${salt}${sum}"),
+        "x".repeat(100_000),
+        String::new(),
+    ];
+    let context = Context::password(InstanceId::from_uuid(id(1)), account(1));
+    for text in &texts {
+        let sealed = hasher.inner.key.seal(&*hasher.inner.entropy, &context, text.as_bytes()).unwrap();
+        let verdict = verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword(sealed))).await;
+        assert!(matches!(verdict, PasswordVerdict::Damaged), "{text:.60}");
+    }
+    // The work of any other login, once each, and no memory beyond.
+    assert_eq!(hashes(&hasher).await, vec![19_456; texts.len()]);
+    let sound = format!("$argon2id$v=19$m=19456,t=2,p=1${salt}${sum}");
+    assert!(Verifier::read(sound.as_bytes()).is_ok());
+    for end in 0..sound.len() {
+        assert_eq!(Verifier::read(&sound.as_bytes()[..end]).err(), Some(Damaged));
+    }
+}
+
+#[tokio::test]
+async fn weaker_hashes_verify_and_are_made_anew() {
+    let weak = Argon2Parameters::stored(8_192, 1, 1).unwrap();
+    let (before, after) = (hasher(weak), hasher(Argon2Parameters::LEAST));
+    let stored = hash(&before, account(1), "correct horse").await;
+    let verdict = verify(&after, Some(account(1)), "correct horse", Some(&stored)).await;
+    let PasswordVerdict::Right { rehashed: Some(rehashed) } = verdict else { panic!("{verdict:?}") };
+    let verdict = verify(&after, Some(account(1)), "correct horse", Some(&rehashed)).await;
+    assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
+    assert!(matches!(verify(&after, Some(account(1)), "wrong", Some(&stored)).await, PasswordVerdict::Wrong));
+    // Right or wrong, a weaker hash takes the same work.
+    assert_eq!(hashes(&after).await, [8_192, 19_456, 19_456, 8_192, 19_456]);
+    // Stronger ones than today's, within bounds, verify as they are.
+    let strong = hasher(Argon2Parameters::new(32_768, 2, 2).unwrap());
+    let stored = hash(&strong, account(1), "correct horse").await;
+    let verdict = verify(&after, Some(account(1)), "correct horse", Some(&stored)).await;
+    assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
+}
+
+#[test]
+fn parameters_have_bounds() {
+    for (memory, passes, lanes) in
+        [(19_455, 2, 1), (19_456, 1, 1), (19_456, 2, 0), (65_537, 2, 1), (19_456, 11, 1), (19_456, 2, 5)]
+    {
+        assert_eq!(Argon2Parameters::new(memory, passes, lanes), Err(ParametersOutOfBounds));
+    }
+    assert_eq!(Argon2Parameters::new(19_456, 2, 1), Ok(Argon2Parameters::default()));
+    assert_eq!(Argon2Parameters::new(65_536, 10, 4), Ok(Argon2Parameters::MOST));
+}
+
+#[tokio::test]
+async fn a_full_queue_is_busy_at_once() {
+    let pool = HashingPool::with_size(2, 1).unwrap();
+    let (one, _two) = (pool.permit().await.unwrap(), pool.permit().await.unwrap());
+    let waiting = tokio::spawn({
+        let pool = Arc::clone(&pool);
+        async move { pool.permit().await }
+    });
+    tokio::task::yield_now().await;
+    for _ in 0..3 {
+        assert!(matches!(pool.permit().await, Err(HashError::Busy)));
+    }
+    drop(one);
+    let one = waiting.await.unwrap().unwrap();
+    // A caller that gives up leaves its place.
+    let gave_up = tokio::spawn({
+        let pool = Arc::clone(&pool);
+        async move { pool.permit().await }
+    });
+    tokio::task::yield_now().await;
+    gave_up.abort();
+    let _ = gave_up.await;
+    drop(one);
+    assert!(pool.permit().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_permit_is_of_its_pool_and_outlives_whoever_gave_up() {
+    let pool = HashingPool::with_size(1, 0).unwrap();
+    for foreign in [HashPermit(Box::new(())), HashingPool::with_size(1, 0).unwrap().permit().await.unwrap()] {
+        assert!(matches!(pool.run(foreign, |_| ()).await, Err(HashError::Fault(_))));
+    }
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let permit = pool.permit().await.unwrap();
+    let running = tokio::spawn({
+        let pool = Arc::clone(&pool);
+        async move { pool.run(permit, move |_| ended.recv()).await }
+    });
+    tokio::task::yield_now().await;
+    running.abort();
+    let _ = running.await;
+    assert!(matches!(pool.permit().await, Err(HashError::Busy)));
+    end.send(()).unwrap();
+    let started = Instant::now();
+    while pool.permit().await.is_err() {
+        assert!(started.elapsed() < Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_thread_survives_a_panic() {
+    let pool = HashingPool::with_size(1, 0).unwrap();
+    let permit = pool.permit().await.unwrap();
+    assert!(matches!(pool.run(permit, |_| panic!("on purpose")).await, Err(HashError::Fault(_))));
+    let permit = pool.permit().await.unwrap();
+    assert_eq!(pool.run(permit, |_| 1).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn hashing_is_the_least_urgent_work() {
+    let pool = HashingPool::with_size(1, 0).unwrap();
+    let permit = pool.permit().await.unwrap();
+    let of_thread = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
+    assert_eq!(pool.run(permit, move |_| of_thread()).await.unwrap(), 19);
+    assert!(of_thread() < 19);
+}
+
+#[test]
+fn without_entropy_there_is_no_hasher() {
+    let pool = HashingPool::with_size(1, 0).unwrap();
+    let sealing = AeadKey::new(key_id(1), &key(1));
+    let parameters = Argon2Parameters::LEAST;
+    let made = Argon2Hasher::new(InstanceId::from_uuid(id(1)), sealing, pool, parameters, Arc::new(NoEntropyLeft));
+    assert!(made.is_err());
+}
+
+/// RFC 9106 section 5: one vector for each variant.
+#[test]
+fn rfc_9106() {
+    let vectors = [
+        (Algorithm::Argon2d, hex!("512b391b6f1162975371d30919734294f868e3be3984f3c1a13a4db9fabe4acb")),
+        (Algorithm::Argon2i, hex!("c814d9d1dc7f37aa13f0d77f2494bda1c8de6b016dd388d29952a4c4672b6ce8")),
+        (Algorithm::Argon2id, hex!("0d640df58d78766c08c037a34a8b53c9d01ef0452d75b65eb52520e96b01e659")),
+    ];
+    for (algorithm, expected) in vectors {
+        let params = ParamsBuilder::new()
+            .m_cost(32)
+            .t_cost(3)
+            .p_cost(4)
+            .data(AssociatedData::new(&[4; 12]).unwrap())
+            .output_len(32)
+            .build()
+            .unwrap();
+        let mut memory = Memory::default();
+        let mut hash = [0; 32];
+        let argon2 = Argon2::new_with_secret(&[3; 8], algorithm, Version::V0x13, params.clone()).unwrap();
+        memory
+            .with(params.block_count(), 0, |blocks| {
+                argon2.hash_password_into_with_memory(&[1; 32], &[2; 16], &mut hash, blocks)
+            })
+            .unwrap();
+        assert_eq!(hash, expected);
+    }
+}
+
+#[test]
+fn a_verifier_is_read_as_it_was_written() {
+    let verifier = Verifier { parameters: Argon2Parameters::LEAST, salt: [1; SALT], hash: [2; HASH] };
+    let text = verifier.to_text();
+    assert_eq!(
+        *text,
+        "$argon2id$v=19$m=19456,t=2,p=1$AQEBAQEBAQEBAQEBAQEBAQ$AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI"
+    );
+    let read = Verifier::read(text.as_bytes()).unwrap();
+    assert_eq!((read.parameters, read.salt, read.hash), (verifier.parameters, verifier.salt, verifier.hash));
+}

@@ -1,0 +1,87 @@
+//! What is kept of a password: a PHC string, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`, read in this one spelling only.
+
+use super::{Argon2Parameters, ParametersOutOfBounds};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// Bytes of salt.
+pub(super) const SALT: usize = 16;
+/// Bytes of hash.
+pub(super) const HASH: usize = 32;
+
+/// The longest string that is looked at, in bytes.
+const LONGEST: usize = 256;
+
+/// Parameters, salt and hash.
+#[derive(ZeroizeOnDrop)]
+pub(super) struct Verifier {
+    #[zeroize(skip)]
+    pub(super) parameters: Argon2Parameters,
+    pub(super) salt: [u8; SALT],
+    pub(super) hash: [u8; HASH],
+}
+
+/// The string is not of the one accepted spelling, or its parameters are out of bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damaged;
+
+impl From<ParametersOutOfBounds> for Damaged {
+    fn from(_: ParametersOutOfBounds) -> Self {
+        Self
+    }
+}
+
+impl Verifier {
+    /// The PHC string.
+    pub(super) fn to_text(&self) -> Zeroizing<String> {
+        let [memory_kib, passes, lanes] = self.parameters.parts();
+        // Of the final size at once: growing would leave copies behind.
+        let mut text = Zeroizing::new(String::with_capacity(LONGEST));
+        text.push_str(&format!("$argon2id$v=19$m={memory_kib},t={passes},p={lanes}$"));
+        STANDARD_NO_PAD.encode_string(self.salt, &mut text);
+        text.push('$');
+        STANDARD_NO_PAD.encode_string(self.hash, &mut text);
+        text
+    }
+
+    /// Reads a PHC string.
+    pub(super) fn read(text: &[u8]) -> Result<Self, Damaged> {
+        if text.len() > LONGEST || !text.is_ascii() {
+            return Err(Damaged);
+        }
+        let text = std::str::from_utf8(text).map_err(|_| Damaged)?;
+        let mut parts = text.strip_prefix("$argon2id$v=19$").ok_or(Damaged)?.split('$');
+        let (Some(costs), Some(salt), Some(hash), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(Damaged);
+        };
+        let verifier = Self { parameters: read_parameters(costs)?, salt: read_bytes(salt)?, hash: read_bytes(hash)? };
+        Ok(verifier)
+    }
+}
+
+fn read_parameters(text: &str) -> Result<Argon2Parameters, Damaged> {
+    let mut parts = text.split(',');
+    let mut next = |name: &str| -> Result<u32, Damaged> {
+        let digits = parts.next().and_then(|part| part.strip_prefix(name)).ok_or(Damaged)?;
+        let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
+        if plain { digits.parse().map_err(|_| Damaged) } else { Err(Damaged) }
+    };
+    let (memory_kib, passes, lanes) = (next("m=")?, next("t=")?, next("p=")?);
+    if parts.next().is_some() {
+        return Err(Damaged);
+    }
+    Ok(Argon2Parameters::stored(memory_kib, passes, lanes)?)
+}
+
+fn read_bytes<const LENGTH: usize>(text: &str) -> Result<[u8; LENGTH], Damaged> {
+    let mut bytes = [0; LENGTH];
+    match STANDARD_NO_PAD.decode_slice(text, &mut bytes) {
+        Ok(length) if length == LENGTH => Ok(bytes),
+        _ => {
+            bytes.zeroize();
+            Err(Damaged)
+        }
+    }
+}

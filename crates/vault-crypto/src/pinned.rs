@@ -1,0 +1,294 @@
+//! What was written once opens for ever: one deployment's stored forms, committed as `tests/vectors/v1.txt`.
+//!
+//! A change of any format gets a new version and a file of its own; this file and this test stay as they are.
+
+use crate::testing::{Bench, NOW, id};
+use crate::{
+    Argon2Parameters, CredentialCrypto, DatabaseKeyFile, HashingPool, KeyUseLimits, KeyWrapper as _, Keyring,
+    OsEntropy, RootKeyFile,
+};
+use secrecy::ExposeSecret as _;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vault_core::audit::{Actor, AuditAction, AuditRecord, Subject};
+use vault_core::credential::{CredentialType, Information, SecretBytes};
+use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, SeedId, SessionId};
+use vault_core::passcode::TimeStep;
+use vault_core::port::{
+    AuditSealer as _, CredentialContext, InformationOpener as _, KeyedDigester as _, Opener as _,
+    PasscodeVerifier as _, PasswordHasher as _, PasswordVerdict, SealedInformation, Sealer as _, TokenIssuer as _,
+};
+use vault_core::role::Role;
+use vault_core::sealed::{
+    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
+    SealedCredential, SealedPassword, SealedSeed,
+};
+use vault_core::session::SessionClaims;
+
+const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
+const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
+const PASSWORD: &str = "correct horse battery staple";
+
+const PURPOSES: [DigestPurpose; 7] = [
+    DigestPurpose::Address,
+    DigestPurpose::AttemptBucket,
+    DigestPurpose::Network,
+    DigestPurpose::AccountGrant,
+    DigestPurpose::RecoveryCode,
+    DigestPurpose::IdempotentBody,
+    DigestPurpose::Cursor,
+];
+
+fn file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/v1.txt")
+}
+
+fn context() -> CredentialContext {
+    CredentialContext {
+        organization: OrganizationId::from_uuid(id(2)),
+        credential: CredentialId::from_uuid(id(3)),
+        version: 4,
+    }
+}
+
+fn account() -> AccountId {
+    AccountId::from_uuid(id(5))
+}
+
+fn record() -> AuditRecord {
+    AuditRecord {
+        id: AuditId::from_uuid(id(6)),
+        at: NOW,
+        organization: Some(context().organization),
+        actor: Actor::Operator,
+        action: AuditAction::OrganizationCreated,
+        subject: Subject::Organization(context().organization),
+        count: 1,
+    }
+}
+
+fn claims() -> SessionClaims {
+    SessionClaims {
+        instance: InstanceId::from_uuid(id(1)),
+        session: SessionId::from_uuid(id(7)),
+        account: account(),
+        organization: context().organization,
+        role: Role::Admin,
+        issued_at: NOW,
+        expires_at: NOW.plus_seconds(3_600),
+    }
+}
+
+/// The committed file: a name and hexadecimal bytes on each line.
+struct Vectors(BTreeMap<String, Vec<u8>>);
+
+impl Vectors {
+    fn read() -> Self {
+        let text = std::fs::read_to_string(file()).unwrap();
+        let lines = text.lines().map(|line| line.split_once(' ').unwrap());
+        Self(lines.map(|(name, bytes)| (name.to_owned(), hex::decode(bytes).unwrap())).collect())
+    }
+
+    fn bytes(&self, name: &str) -> &[u8] {
+        &self.0[name]
+    }
+
+    fn text(&self, name: &str) -> &str {
+        std::str::from_utf8(self.bytes(name)).unwrap()
+    }
+
+    fn blob(&self, name: &str) -> Blob {
+        Blob::from_bytes(self.bytes(name).to_vec())
+    }
+
+    fn key(&self, name: &str) -> KeyId {
+        KeyId::from_bytes(self.bytes(name).try_into().unwrap())
+    }
+
+    fn digest(&self, name: &str) -> Digest {
+        Digest::from_bytes(self.bytes(name).try_into().unwrap())
+    }
+
+    fn put(&mut self, name: &str, bytes: impl AsRef<[u8]>) {
+        assert!(self.0.insert(name.to_owned(), bytes.as_ref().to_vec()).is_none());
+    }
+}
+
+fn load_root(directory: &Path, content: &[u8]) -> RootKeyFile {
+    let path = directory.join("root.key");
+    crate::durable::create_new(&path, content).unwrap();
+    RootKeyFile::load(&path, Arc::new(OsEntropy)).unwrap()
+}
+
+/// The deployment of the vectors, opened.
+async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, CredentialCrypto) {
+    let instance = InstanceRecord {
+        id: InstanceId::from_uuid(id(1)),
+        root_key: vectors.key("root-key.id"),
+        instance_key: vectors.key("instance-key.id"),
+        wrapped: vectors.blob("instance-key.wrapped"),
+        canary: vectors.blob("canary"),
+        created_at: NOW,
+    };
+    let purposes = [InstanceKeyPurpose::LookUp, InstanceKeyPurpose::Audit, InstanceKeyPurpose::Token];
+    let keys = purposes.map(|purpose| InstanceKeyRecord {
+        id: vectors.key(&format!("{}-key.id", purpose.as_str())),
+        purpose,
+        wrapped: vectors.blob(&format!("{}-key.wrapped", purpose.as_str())),
+        created_at: NOW,
+    });
+    let keyring = Keyring::open(root, Arc::new(OsEntropy), &instance, &keys).await.unwrap();
+    let bench = Bench::new().await;
+    let organization = context().organization;
+    let rows = OrganizationKeys {
+        fingerprint_key: vectors.key("fingerprint-key.id"),
+        fingerprint_wrapped: vectors.blob("fingerprint-key.wrapped"),
+        keys: vec![OrganizationKeyRecord {
+            organization,
+            id: vectors.key("organization-key.id"),
+            state: KeyState::Active,
+            wrapped: vectors.blob("organization-key.wrapped"),
+            uses: 65_536,
+            created_at: NOW,
+        }],
+    };
+    bench.keys.rows.lock().unwrap().insert(organization, rows);
+    let crypto = keyring.credentials(bench.ports(), KeyUseLimits::default());
+    (keyring, bench, crypto)
+}
+
+#[tokio::test]
+async fn keys_open_for_ever() {
+    let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
+    let root = load_root(directory.path(), vectors.bytes("root-key"));
+    assert_eq!(root.id(), vectors.key("root-key.id"));
+    let file = DatabaseKeyFile::beside(directory.path());
+    for name in ["database-key.file", "database-key.file-while-rotating"] {
+        std::fs::write(directory.path().join("orgvault.db.key"), vectors.bytes(name)).unwrap();
+        let key = file.load(&root).await.unwrap();
+        assert_eq!(key.expose_hex().expose_secret(), hex::encode(vectors.bytes("database-key")));
+    }
+    open(&vectors, &root).await;
+}
+
+#[tokio::test]
+async fn codes_stay_as_they_are() {
+    let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
+    let root = load_root(directory.path(), vectors.bytes("root-key"));
+    let (keyring, _bench, crypto) = open(&vectors, &root).await;
+    for purpose in PURPOSES {
+        let name = format!("digest.{}", purpose.label().replace(' ', "-"));
+        assert_eq!(keyring.digester().digest(purpose, &[b"one", b"two"]), vectors.digest(&name), "{name}");
+    }
+    let sealed = keyring.audit_sealer().seal(record());
+    assert_eq!((sealed.key, sealed.code), (vectors.key("audit-key.id"), vectors.digest("audit-code")));
+    let fingerprint = crypto.sealer.fingerprint(context().organization, &SecretBytes::from(DATA.to_vec())).await;
+    assert_eq!(fingerprint.unwrap().to_string(), vectors.text("fingerprint"));
+}
+
+#[tokio::test]
+async fn sealed_forms_open_for_ever() {
+    let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
+    let root = load_root(directory.path(), vectors.bytes("root-key"));
+    let (keyring, _bench, crypto) = open(&vectors, &root).await;
+
+    let sealed = SealedCredential {
+        key: vectors.key("organization-key.id"),
+        data_key: vectors.blob("credential.data-key"),
+        data: vectors.blob("credential.data"),
+        information: vectors.blob("credential.information"),
+    };
+    let row = SealedInformation { context: context(), key: sealed.key, blob: &sealed.information };
+    let listed = crypto.list_opener.open_information(context().organization, &[row]).await.unwrap();
+    assert_eq!(listed[0].as_json(), INFORMATION);
+    let opened = crypto.opener.open(context(), CredentialType::DirectLink, &sealed).await.unwrap();
+    assert_eq!(opened.to_canonical_json().expose(), DATA);
+
+    let pool = HashingPool::with_size(1, 0).unwrap();
+    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST).unwrap();
+    let stored = SealedPassword(vectors.blob("password"));
+    let permit = hasher.permit().await.unwrap();
+    let verdict = hasher.verify(permit, Some(account()), PASSWORD.into(), Some(stored)).await.unwrap();
+    assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
+
+    let seed =
+        SealedSeed { id: SeedId::from_bytes(vectors.bytes("seed.id").try_into().unwrap()), blob: vectors.blob("seed") };
+    let code = keyring.passcodes(Arc::new(keyring.digester())).code_at(account(), &seed, TimeStep(1)).unwrap();
+    assert_eq!(code.expose_secret(), vectors.text("seed.code-of-step-1"));
+
+    assert_eq!(keyring.token_issuer(7).unwrap().verify(vectors.text("token"), NOW), Ok(claims()));
+}
+
+/// Writes the file, once for a version. Run by hand.
+#[tokio::test]
+#[ignore = "writes the vectors of a new version"]
+async fn write() {
+    assert!(!file().exists(), "committed vectors never change");
+    let mut vectors = Vectors(BTreeMap::new());
+    let entropy = Arc::new(OsEntropy);
+    let (directory, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = directory.path().join("root.key");
+    let root = RootKeyFile::generate(&path, entropy.clone()).unwrap();
+    vectors.put("root-key", std::fs::read(path).unwrap());
+    vectors.put("root-key.id", root.id().as_bytes());
+
+    let file_of_key = DatabaseKeyFile::beside(directory.path());
+    let key = file_of_key.create(&root, &*entropy).await.unwrap();
+    vectors.put("database-key", hex::decode(key.expose_hex().expose_secret()).unwrap());
+    vectors.put("database-key.file", std::fs::read(directory.path().join("orgvault.db.key")).unwrap());
+    let next = RootKeyFile::generate(&other.path().join("root.key"), entropy.clone()).unwrap();
+    file_of_key.begin_root_rotation(&root, &next).await.unwrap();
+    let rotating = std::fs::read(directory.path().join("orgvault.db.key")).unwrap();
+    vectors.put("database-key.file-while-rotating", rotating);
+
+    let made = Keyring::create(&root, entropy, InstanceId::from_uuid(id(1)), NOW).await.unwrap();
+    vectors.put("instance-key.id", made.instance.instance_key.as_bytes());
+    vectors.put("instance-key.wrapped", made.instance.wrapped.as_bytes());
+    vectors.put("canary", made.instance.canary.as_bytes());
+    for row in &made.keys {
+        vectors.put(&format!("{}-key.id", row.purpose.as_str()), row.id.as_bytes());
+        vectors.put(&format!("{}-key.wrapped", row.purpose.as_str()), row.wrapped.as_bytes());
+    }
+    let keyring = made.keyring;
+    for purpose in PURPOSES {
+        let digest = keyring.digester().digest(purpose, &[b"one", b"two"]);
+        vectors.put(&format!("digest.{}", purpose.label().replace(' ', "-")), digest.as_bytes());
+    }
+    vectors.put("audit-code", keyring.audit_sealer().seal(record()).code.as_bytes());
+
+    let bench = Bench::new().await;
+    let crypto = keyring.credentials(bench.ports(), KeyUseLimits::default());
+    let keys = crypto.sealer.new_organization_keys(context().organization, NOW).unwrap();
+    vectors.put("fingerprint-key.id", keys.fingerprint_key.as_bytes());
+    vectors.put("fingerprint-key.wrapped", keys.fingerprint_wrapped.as_bytes());
+    vectors.put("organization-key.id", keys.keys[0].id.as_bytes());
+    vectors.put("organization-key.wrapped", keys.keys[0].wrapped.as_bytes());
+    bench.keys.rows.lock().unwrap().insert(context().organization, keys);
+    let data = SecretBytes::from(DATA.to_vec());
+    let fingerprint = crypto.sealer.fingerprint(context().organization, &data).await.unwrap();
+    vectors.put("fingerprint", fingerprint.to_string());
+    let information = Information::from_json(INFORMATION.to_owned()).unwrap();
+    let sealed = crypto.sealer.seal(context(), &data, &information).await.unwrap();
+    vectors.put("credential.data-key", sealed.data_key.as_bytes());
+    vectors.put("credential.data", sealed.data.as_bytes());
+    vectors.put("credential.information", sealed.information.as_bytes());
+
+    let pool = HashingPool::with_size(1, 0).unwrap();
+    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST).unwrap();
+    let permit = hasher.permit().await.unwrap();
+    vectors.put("password", hasher.hash(permit, account(), PASSWORD.into()).await.unwrap().0.as_bytes());
+    let passcodes = keyring.passcodes(Arc::new(keyring.digester()));
+    let email = vault_core::email::EmailAddress::parse("a@example.com").unwrap();
+    let seed = passcodes.new_seed(account(), &email).unwrap().sealed;
+    vectors.put("seed.id", seed.id.as_bytes());
+    vectors.put("seed", seed.blob.as_bytes());
+    let code = passcodes.code_at(account(), &seed, TimeStep(1)).unwrap();
+    vectors.put("seed.code-of-step-1", code.expose_secret());
+    let token = keyring.token_issuer(7).unwrap().issue(&claims()).unwrap();
+    vectors.put("token", token.0.expose_secret());
+
+    let lines = vectors.0.iter().map(|(name, bytes)| format!("{name} {}\n", hex::encode(bytes)));
+    std::fs::write(file(), lines.collect::<String>()).unwrap();
+}

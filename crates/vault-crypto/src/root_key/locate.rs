@@ -1,0 +1,81 @@
+//! Finds the file that a path names, following links only out of directories that nobody else may write.
+//!
+//! Each step is taken from an open directory and never follows a link by itself, so nothing can be swapped
+//! between the check and the use.
+
+use super::RootKeyFlaw;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatVfsMountFlags};
+use rustix::fs::{fstat, fstatvfs, openat, readlinkat, statat};
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path};
+
+/// As many as Linux follows (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+
+/// A directory opened to go on from; on Linux without the right to list it.
+#[cfg(target_os = "linux")]
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Without blocking on a pipe and without becoming a terminal's owner.
+const FILE: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// The file that `path` names, opened for reading.
+pub(super) fn open(path: &Path) -> Result<OwnedFd, RootKeyFlaw> {
+    let mut directory = openat(CWD, if path.is_absolute() { "/" } else { "." }, DIRECTORY, Mode::empty())?;
+    let mut steps = VecDeque::new();
+    prepend(&mut steps, path);
+    let mut links = 0;
+    while let Some(step) = steps.pop_front() {
+        if step == "/" {
+            directory = openat(CWD, "/", DIRECTORY, Mode::empty())?;
+            continue;
+        }
+        let kind = FileType::from_raw_mode(statat(&directory, &step, AtFlags::SYMLINK_NOFOLLOW)?.st_mode);
+        match kind {
+            FileType::Symlink => {
+                links += 1;
+                if links > MAX_LINKS || !only_we_may_write(&directory)? {
+                    return Err(RootKeyFlaw::UntrustedLink);
+                }
+                let target = readlinkat(&directory, &step, Vec::new())?;
+                prepend(&mut steps, Path::new(&OsString::from_vec(target.into_bytes())));
+            }
+            FileType::Directory if !steps.is_empty() => {
+                directory = openat(&directory, &step, DIRECTORY, Mode::empty())?;
+            }
+            FileType::RegularFile if steps.is_empty() => {
+                return Ok(openat(&directory, &step, FILE, Mode::empty())?);
+            }
+            _ => return Err(RootKeyFlaw::NotAFile),
+        }
+    }
+    Err(RootKeyFlaw::NotAFile)
+}
+
+fn prepend(steps: &mut VecDeque<OsString>, path: &Path) {
+    for component in path.components().rev() {
+        match component {
+            Component::CurDir | Component::Prefix(_) => {}
+            Component::RootDir => steps.push_front(OsStr::new("/").to_owned()),
+            Component::ParentDir => steps.push_front(OsStr::new("..").to_owned()),
+            Component::Normal(name) => steps.push_front(name.to_owned()),
+        }
+    }
+}
+
+/// Whether nobody but us and root can change what `directory` holds.
+fn only_we_may_write(directory: &impl AsFd) -> Result<bool, RootKeyFlaw> {
+    // Mounted secrets may lie in a directory of mode 1777 that is mounted read-only.
+    if fstatvfs(directory)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Ok(true);
+    }
+    let found = fstat(directory)?;
+    let owned = found.st_uid == 0 || found.st_uid == rustix::process::geteuid().as_raw();
+    Ok(owned && found.st_mode & 0o022 == 0)
+}

@@ -1,0 +1,88 @@
+//! The root key in a file: 32 random bytes and nothing else.
+
+mod error;
+mod file;
+mod locate;
+mod weak;
+
+pub use error::{RootKeyError, RootKeyFlaw};
+
+use crate::aead::AeadKey;
+use crate::context::Context;
+use crate::derive::Label;
+use crate::key::SymmetricKey;
+use crate::wrapper::{KeyWrapper, WrapError};
+use async_trait::async_trait;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use vault_core::id::KeyId;
+use vault_core::port::Entropy;
+use vault_core::sealed::Blob;
+
+/// A root key read from a file.
+pub struct RootKeyFile {
+    wrap: AeadKey,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl RootKeyFile {
+    /// Reads the root key at `path`, if it is one that may be trusted.
+    ///
+    /// What is opened is judged, not what the path said before: a regular file of exactly 32 bytes that are not
+    /// a text, an example or all alike, owned by this process's user or root and closed to everybody else. A
+    /// link is followed only out of a directory that nobody else may write, as mounted secrets have it. A file
+    /// of root's may also be readable by this process's group, since that is how they are handed to it.
+    ///
+    /// # Errors
+    /// One line that names the path, the flaw and how to mend it; never the content.
+    pub fn load(path: &Path, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
+        let key = file::read(path).map_err(|flaw| RootKeyError::new(path, flaw))?;
+        Ok(Self::new(&key, entropy))
+    }
+
+    /// Makes a new root key at `path`, readable by its owner alone and on disk when this returns.
+    ///
+    /// # Errors
+    /// There already is something at `path`, it cannot be written, or there is no entropy.
+    pub fn generate(path: &Path, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
+        let key = file::create(path, &*entropy).map_err(|flaw| RootKeyError::new(path, flaw))?;
+        Ok(Self::new(&key, entropy))
+    }
+
+    fn new(key: &SymmetricKey, entropy: Arc<dyn Entropy>) -> Self {
+        Self { wrap: Label::RootWrap.sealing_key(key, key_id(key)), entropy }
+    }
+}
+
+/// The id of a root key follows from the key, so that a wrong one is known by its id.
+fn key_id(key: &SymmetricKey) -> KeyId {
+    let derived = Label::RootKeyId.derive(key);
+    let mut id = [0; 16];
+    id.copy_from_slice(&derived.expose()[..16]); // derived to be shown
+    KeyId::from_bytes(id)
+}
+
+#[async_trait]
+impl KeyWrapper for RootKeyFile {
+    fn id(&self) -> KeyId {
+        self.wrap.id()
+    }
+
+    async fn wrap(&self, context: &Context, key: &SymmetricKey) -> Result<Blob, WrapError> {
+        self.wrap.wrap(&*self.entropy, context, key).map_err(|error| WrapError::Source(error.into()))
+    }
+
+    async fn unwrap(&self, context: &Context, wrapped: &Blob) -> Result<SymmetricKey, WrapError> {
+        Ok(self.wrap.unwrap(context, wrapped)?)
+    }
+}
+
+impl fmt::Debug for RootKeyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RootKeyFile({})", self.id())
+    }
+}
+
+#[cfg(test)]
+mod tests;

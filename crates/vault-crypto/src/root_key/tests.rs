@@ -1,0 +1,209 @@
+use super::*;
+use crate::blob::OpenError;
+use crate::testing::{NoEntropyLeft, entropy, id, key_id};
+use rustix::fs::{Mode, mkfifoat};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::PathBuf;
+use tempfile::TempDir;
+use vault_core::id::InstanceId;
+
+/// A random key; hexadecimal of no text.
+const RANDOM: [u8; 32] = hex_literal::hex!("d1f0c5a48e6b3972004fa7e69b1c83d2f85e60b7492ad31c7fe5804b96c2ad13");
+
+/// A directory that only we may write, with a sound key file in it.
+fn sound() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("root.key");
+    fs::write(&path, RANDOM).unwrap();
+    set_mode(&path, 0o600);
+    (directory, path)
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+fn load(path: &Path) -> Result<RootKeyFile, RootKeyError> {
+    RootKeyFile::load(path, entropy())
+}
+
+fn flaw(path: &Path) -> RootKeyFlaw {
+    let error = load(path).unwrap_err();
+    let line = error.to_string();
+    assert!(!line.contains('\n') && line.contains(path.file_name().unwrap().to_str().unwrap()), "{line}");
+    error.flaw
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[test]
+fn a_sound_file_is_accepted_however_it_is_named() {
+    let (directory, path) = sound();
+    let id = load(&path).unwrap().id();
+    for mode in [0o600, 0o400] {
+        set_mode(&path, mode);
+        assert_eq!(load(&path).unwrap().id(), id);
+    }
+    let detour = directory.path().join("./.././").join(directory.path().file_name().unwrap()).join("root.key");
+    assert_eq!(load(&detour).unwrap().id(), id);
+}
+
+#[test]
+fn a66_missing() {
+    let (directory, path) = sound();
+    assert!(matches!(flaw(&path.with_file_name("other.key")), RootKeyFlaw::Missing));
+    assert!(matches!(flaw(&directory.path().join("none/root.key")), RootKeyFlaw::Missing));
+}
+
+#[test]
+fn a66_length() {
+    let (_directory, path) = sound();
+    for length in [0, 1, 31, 33, 64, 65, 1 << 20] {
+        fs::write(&path, RANDOM.repeat(1 << 15).get(..length).unwrap()).unwrap();
+        assert!(matches!(flaw(&path), RootKeyFlaw::Length), "{length}");
+    }
+    let text = "d1f0c5a48e6b3972004fa7e69b1c83d2f85e60b7492ad31c7fe5804b96c2ad13";
+    fs::write(&path, format!("{text}\n")).unwrap();
+    assert!(matches!(flaw(&path), RootKeyFlaw::Length));
+}
+
+#[test]
+fn a66_not_random() {
+    let (_directory, path) = sound();
+    let counting: Vec<u8> = (0..32).collect();
+    let weak: [&[u8; 32]; 8] = [
+        &[0; 32],
+        &[0xff; 32],
+        counting.as_slice().try_into().unwrap(),
+        b"0123456789abcdef0123456789abcdef",
+        b"this is an example, replace it!\n",
+        b"change-me-change-me-change-me-32",
+        b"d1f0c5a48e6b3972004fa7e69b1c83d2",
+        &[RANDOM[..16].to_vec(), RANDOM[..16].to_vec()].concat().try_into().unwrap(),
+    ];
+    for content in weak {
+        fs::write(&path, content).unwrap();
+        let error = load(&path).unwrap_err();
+        assert!(matches!(error.flaw(), RootKeyFlaw::Weak(_)));
+        assert!(!error.to_string().contains("0123456789abcdef"));
+    }
+}
+
+#[test]
+fn a66_open_to_others() {
+    let (_directory, path) = sound();
+    for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o666, 0o777, 0o440] {
+        set_mode(&path, mode);
+        assert!(matches!(flaw(&path), RootKeyFlaw::Mode(found) if found == mode), "{mode:o}");
+    }
+}
+
+#[test]
+fn a66_owned_by_somebody_else() {
+    if !is_root() {
+        return;
+    }
+    let (_directory, path) = sound();
+    chown(&path, Some(12_345), None).unwrap();
+    assert!(matches!(flaw(&path), RootKeyFlaw::Owner(12_345)));
+}
+
+#[test]
+fn a66_not_a_file() {
+    let (directory, path) = sound();
+    assert!(matches!(flaw(directory.path()), RootKeyFlaw::NotAFile));
+    assert!(matches!(load(Path::new("/")).unwrap_err().flaw, RootKeyFlaw::NotAFile));
+    assert!(matches!(load(Path::new("/dev/zero")).unwrap_err().flaw, RootKeyFlaw::NotAFile));
+    assert!(matches!(load(Path::new("")).unwrap_err().flaw, RootKeyFlaw::NotAFile));
+    let pipe = directory.path().join("pipe");
+    mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR).unwrap();
+    assert!(matches!(flaw(&pipe), RootKeyFlaw::NotAFile));
+    assert!(matches!(flaw(&path.join("root.key")), RootKeyFlaw::NotAFile));
+}
+
+#[test]
+fn a66_a_link_in_a_directory_that_others_may_write() {
+    let (directory, path) = sound();
+    let open = directory.path().join("open");
+    fs::create_dir(&open).unwrap();
+    let link = open.join("link.key");
+    symlink(&path, &link).unwrap();
+    for mode in [0o777, 0o1777, 0o770, 0o775, 0o702] {
+        set_mode(&open, mode);
+        assert!(matches!(flaw(&link), RootKeyFlaw::UntrustedLink), "{mode:o}");
+    }
+    for mode in [0o755, 0o700, 0o711] {
+        set_mode(&open, mode);
+        assert!(load(&link).is_ok(), "{mode:o}");
+    }
+    if is_root() {
+        chown(&open, Some(12_345), None).unwrap();
+        assert!(matches!(flaw(&link), RootKeyFlaw::UntrustedLink));
+    }
+}
+
+#[test]
+fn a66_a_link_as_mounted_secrets_are() {
+    let (directory, path) = sound();
+    let mounted = directory.path().join("secret");
+    fs::create_dir_all(mounted.join("..2026_11_20")).unwrap();
+    set_mode(&mounted, 0o755);
+    fs::rename(&path, mounted.join("..2026_11_20/root.key")).unwrap();
+    symlink("..2026_11_20", mounted.join("..data")).unwrap();
+    symlink("..data/root.key", mounted.join("root.key")).unwrap();
+    assert!(load(&mounted.join("root.key")).is_ok());
+    // A directory on the way is reached by a link that anybody could have set.
+    set_mode(&mounted, 0o1777);
+    assert!(matches!(flaw(&mounted.join("..data/root.key")), RootKeyFlaw::UntrustedLink));
+    assert!(matches!(flaw(&mounted.join("root.key")), RootKeyFlaw::UntrustedLink));
+}
+
+#[test]
+fn a_circle_of_links_ends() {
+    let (directory, _) = sound();
+    let link = directory.path().join("circle");
+    symlink("circle", &link).unwrap();
+    assert!(matches!(flaw(&link), RootKeyFlaw::UntrustedLink));
+    let dangling = directory.path().join("dangling");
+    symlink("nowhere", &dangling).unwrap();
+    assert!(matches!(flaw(&dangling), RootKeyFlaw::Missing));
+}
+
+#[test]
+fn a_key_is_made_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("root.key");
+    let made = RootKeyFile::generate(&path, entropy()).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+    let content = fs::read(&path).unwrap();
+    assert_eq!(load(&path).unwrap().id(), made.id());
+    let again = RootKeyFile::generate(&path, Arc::new(crate::OsEntropy)).unwrap_err();
+    assert!(matches!(again.flaw(), RootKeyFlaw::Exists));
+    assert_eq!(fs::read(&path).unwrap(), content);
+    let nothing = RootKeyFile::generate(&directory.path().join("other"), Arc::new(NoEntropyLeft)).unwrap_err();
+    assert!(matches!(nothing.flaw(), RootKeyFlaw::NoEntropy(_)));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn nothing_shows_the_key() {
+    let (_directory, path) = sound();
+    let root = load(&path).unwrap();
+    assert_eq!(format!("{root:?}"), format!("RootKeyFile({})", root.id()));
+}
+
+#[tokio::test]
+async fn another_root_key_has_another_id_and_opens_nothing() {
+    let (_directory, path) = sound();
+    let (_other_directory, other) = crate::testing::root();
+    let root = load(&path).unwrap();
+    assert_ne!(root.id(), other.id());
+    let context = Context::instance_key(InstanceId::from_uuid(id(1)), key_id(2));
+    let wrapped = root.wrap(&context, &crate::testing::key(3)).await.unwrap();
+    assert!(root.unwrap(&context, &wrapped).await.is_ok());
+    let refused = other.unwrap(&context, &wrapped).await;
+    assert!(matches!(refused, Err(WrapError::DoesNotOpen(OpenError::OtherKey))));
+}

@@ -1,0 +1,99 @@
+//! The claims of an access token: all required, no others, each in one form.
+
+use super::instant;
+use serde::Deserialize;
+use vault_core::id::InstanceId;
+use vault_core::port::TokenRefusal;
+use vault_core::role::Role;
+use vault_core::session::SessionClaims;
+use vault_core::time::{Timestamp, Ttl};
+
+/// How far `nbf` and `iat` may lie ahead of our clock, in seconds. `exp` has no leeway.
+const LEEWAY: i64 = 5;
+
+/// How the holder proved who they are (RFC 8176): a password and a one-time code.
+const METHODS: [&str; 2] = ["pwd", "otp"];
+
+/// Who issues tokens, and for whom.
+pub(super) struct Audience {
+    instance: InstanceId,
+    issuer: String,
+    audience: String,
+    epoch: u64,
+}
+
+/// Text with escapes is not taken: ours has none, and a second spelling serves nobody honest. Doubled members are
+/// refused by the derived code.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Payload<'a> {
+    iss: &'a str,
+    aud: &'a str,
+    sub: &'a str,
+    org: &'a str,
+    role: &'a str,
+    jti: &'a str,
+    iat: &'a str,
+    nbf: &'a str,
+    exp: &'a str,
+    epoch: u64,
+    #[serde(borrow)]
+    amr: [&'a str; 2],
+}
+
+impl Audience {
+    pub(super) fn new(instance: InstanceId, epoch: u64) -> Self {
+        Self { instance, issuer: format!("orgvault:{instance}"), audience: format!("orgvault:{instance}:vault"), epoch }
+    }
+
+    /// The payload that says `claims`, unless they are another deployment's or of a year without four digits.
+    pub(super) fn write(&self, claims: &SessionClaims) -> Option<String> {
+        if claims.instance != self.instance {
+            return None;
+        }
+        let [password, code] = METHODS;
+        let (issuer, audience, epoch) = (&self.issuer, &self.audience, self.epoch);
+        let SessionClaims { account, organization, role, session, .. } = claims;
+        let issued = instant::write(claims.issued_at)?;
+        let expires = instant::write(claims.expires_at)?;
+        // No value holds a character that JSON would escape.
+        Some(format!(
+            r#"{{"iss":"{issuer}","aud":"{audience}","sub":"{account}","org":"{organization}","role":"{role}","jti":"{session}","iat":"{issued}","nbf":"{issued}","exp":"{expires}","epoch":{epoch},"amr":["{password}","{code}"]}}"#
+        ))
+    }
+
+    /// What an authentic payload says, if it is for us and holds at `now`.
+    pub(super) fn read(&self, payload: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
+        let (claims, not_before) = self.parse(payload).ok_or(TokenRefusal::Claims)?;
+        let latest = now.plus_seconds(LEEWAY);
+        if claims.issued_at > latest || not_before > latest {
+            return Err(TokenRefusal::NotYetValid);
+        }
+        if now >= claims.expires_at { Err(TokenRefusal::Expired) } else { Ok(claims) }
+    }
+
+    fn parse(&self, payload: &str) -> Option<(SessionClaims, Timestamp)> {
+        // The derived code would take an array of the members' values too.
+        if !payload.starts_with('{') {
+            return None;
+        }
+        let said: Payload<'_> = serde_json::from_str(payload).ok()?;
+        let for_us = said.iss == self.issuer && said.aud == self.audience && said.epoch == self.epoch;
+        if !for_us || said.amr != METHODS {
+            return None;
+        }
+        let claims = SessionClaims {
+            instance: self.instance,
+            session: said.jti.parse().ok()?,
+            account: said.sub.parse().ok()?,
+            organization: said.org.parse().ok()?,
+            role: Role::parse(said.role)?,
+            issued_at: instant::read(said.iat)?,
+            expires_at: instant::read(said.exp)?,
+        };
+        // No configuration allows a longer life, so no such token is ours.
+        let life = claims.expires_at.millis_since(claims.issued_at);
+        let plausible = 0 < life && life <= i64::from(Ttl::MAX) * 1000;
+        plausible.then_some((claims, instant::read(said.nbf)?))
+    }
+}

@@ -1,0 +1,106 @@
+//! Access tokens: PASETO v4.local, on the level that takes no clock; time comes from the caller.
+
+mod claims;
+mod instant;
+
+use crate::error::fault;
+use crate::key::SymmetricKey;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use claims::Audience;
+use pasetors::keys::SymmetricKey as TokenKeyBytes;
+use pasetors::paserk::{FormatAsPaserk as _, Id};
+use pasetors::token::{Local, UntrustedToken};
+use pasetors::version4::{LocalToken, V4};
+use secrecy::SecretString;
+use std::fmt;
+use vault_core::id::InstanceId;
+use vault_core::port::{SealError, TokenIssuer, TokenRefusal};
+use vault_core::session::{AccessToken, SessionClaims};
+use vault_core::time::Timestamp;
+
+/// The longest token that is looked at, in bytes. Ours have about 700.
+const LONGEST: usize = 2_048;
+
+/// Issues and verifies access tokens of one deployment. Nonces are drawn by the PASETO library.
+pub struct PasetoIssuer {
+    audience: Audience,
+    /// Bound into every token without standing in it: a token of another deployment or for another purpose does
+    /// not open, even under the same key.
+    assertion: String,
+    newest: TokenKey,
+    older: Vec<TokenKey>,
+}
+
+struct TokenKey {
+    key: TokenKeyBytes<V4>,
+    /// `{"kid":"k4.lid.…"}`, and as it stands in a token.
+    footer: String,
+    encoded_footer: String,
+}
+
+impl TokenKey {
+    fn new(key: &SymmetricKey) -> Result<Self, SealError> {
+        let key = TokenKeyBytes::<V4>::from(key.expose()).map_err(fault)?; // the token's key
+        let mut kid = String::new();
+        Id::from(&key).fmt(&mut kid).map_err(|_| fault("a token key has no kid"))?;
+        let footer = format!("{{\"kid\":\"{kid}\"}}");
+        let encoded_footer = URL_SAFE_NO_PAD.encode(&footer);
+        Ok(Self { key, footer, encoded_footer })
+    }
+}
+
+impl PasetoIssuer {
+    pub(crate) fn new<'a>(
+        instance: InstanceId,
+        epoch: u64,
+        newest: &SymmetricKey,
+        older: impl Iterator<Item = &'a SymmetricKey>,
+    ) -> Result<Self, SealError> {
+        Ok(Self {
+            audience: Audience::new(instance, epoch),
+            assertion: format!("orgvault:{instance}:access-token"),
+            newest: TokenKey::new(newest)?,
+            older: older.map(TokenKey::new).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Length, header, key id, then the code: nothing in the token is interpreted before it is known to be ours.
+    /// The key id is looked up by its whole footer, which is never parsed.
+    fn open(&self, token: &str) -> Result<String, TokenRefusal> {
+        if token.len() > LONGEST {
+            return Err(TokenRefusal::Malformed);
+        }
+        let parts = token.strip_prefix(LocalToken::HEADER).and_then(|rest| rest.split_once('.'));
+        let (_, footer) = parts.ok_or(TokenRefusal::Malformed)?;
+        let mut keys = std::iter::once(&self.newest).chain(&self.older);
+        let key = keys.find(|key| key.encoded_footer == footer).ok_or(TokenRefusal::UnknownKey)?;
+        let untrusted = UntrustedToken::<Local, V4>::try_from(token).map_err(|_| TokenRefusal::Malformed)?;
+        let footer = Some(key.footer.as_bytes());
+        let opened = LocalToken::decrypt(&key.key, &untrusted, footer, Some(self.assertion.as_bytes()))
+            .map_err(|_| TokenRefusal::NotAuthentic)?;
+        Ok(opened.payload().to_owned())
+    }
+}
+
+impl TokenIssuer for PasetoIssuer {
+    fn issue(&self, claims: &SessionClaims) -> Result<AccessToken, SealError> {
+        let payload = self.audience.write(claims).ok_or_else(|| fault("claims that no token can carry"))?;
+        let (footer, assertion) = (Some(self.newest.footer.as_bytes()), Some(self.assertion.as_bytes()));
+        let token = LocalToken::encrypt(&self.newest.key, payload.as_bytes(), footer, assertion).map_err(fault)?;
+        Ok(AccessToken(SecretString::from(token)))
+    }
+
+    fn verify(&self, token: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
+        self.audience.read(&self.open(token)?, now)
+    }
+}
+
+impl fmt::Debug for PasetoIssuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PasetoIssuer({})", self.newest.footer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

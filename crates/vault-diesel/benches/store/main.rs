@@ -1,0 +1,99 @@
+//! Saves and list reads of the embedded store beside the bare driver on the same rows, in one run.
+//!
+//! `cargo bench -p vault-diesel`, or with a number of rows to fill the vault with: `-- 1000000`.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for people to run")]
+
+mod bare;
+mod world;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vault_core::cursor::ListFilter;
+use vault_core::port::{CredentialRepository as _, ListCredentials, SaveOutcome};
+use vault_diesel::{SqliteSettings, SqliteStore};
+use world::World;
+
+const CALLERS: usize = 64;
+const SAVES: usize = 40_000;
+const LISTS: usize = 4_000;
+
+fn main() {
+    let fill: usize = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(20_000);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let path = folder.path().join("bench.db");
+    let settings = SqliteSettings { create: true, ..SqliteSettings::new(path.clone(), world::key()) };
+    let store = SqliteStore::open(settings).unwrap();
+    runtime.block_on(async {
+        let world = Arc::new(World::make(&store).await);
+        report("filled", fill, saves(&store, &world, fill, 512).await);
+        for round in 1..=3 {
+            println!("round {round}");
+            report("  bare driver, commits of 64 saves", SAVES, bare::saves(&world, folder.path(), SAVES));
+            report("  store, 64 callers", SAVES, saves(&store, &world, SAVES, CALLERS).await);
+            report("  store, 1 caller", SAVES / 40, saves(&store, &world, SAVES / 40, 1).await);
+            report("  bare driver, list of 100", LISTS, bare::lists(&world, &path, LISTS));
+            report("  store, list of 100, 1 caller", LISTS, lists(&store, &world, LISTS, ListFilter::default(), 1).await);
+            report("  store, list of 100, 8 callers", LISTS, lists(&store, &world, LISTS, ListFilter::default(), 8).await);
+            let filter = ListFilter { namespace: Some(world::namespace(3)), kind: None };
+            report("  store, list of 100 of a namespace", LISTS, lists(&store, &world, LISTS, filter, 1).await);
+        }
+    });
+}
+
+fn report(what: &str, count: usize, took: Duration) {
+    let each = took.as_secs_f64() * 1e6 / count as f64;
+    println!("{what:40} {:>9.0}/s  {each:>8.1} µs each", count as f64 / took.as_secs_f64());
+}
+
+async fn saves(store: &Arc<SqliteStore>, world: &Arc<World>, count: usize, callers: usize) -> Duration {
+    let begun = Instant::now();
+    let tasks: Vec<_> = (0..callers)
+        .map(|caller| {
+            let (store, world) = (Arc::clone(store), Arc::clone(world));
+            let share = count / callers + usize::from(caller < count % callers);
+            tokio::spawn(async move {
+                for _ in 0..share {
+                    let outcome = store.save_credential(world.save()).await.unwrap();
+                    assert_eq!(outcome, SaveOutcome::Saved);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    begun.elapsed()
+}
+
+async fn lists(
+    store: &Arc<SqliteStore>,
+    world: &Arc<World>,
+    count: usize,
+    filter: ListFilter,
+    callers: usize,
+) -> Duration {
+    let begun = Instant::now();
+    let tasks: Vec<_> = (0..callers)
+        .map(|_| {
+            let (store, world, filter) = (Arc::clone(store), Arc::clone(world), filter.clone());
+            tokio::spawn(async move {
+                for _ in 0..count / callers {
+                    let query = ListCredentials {
+                        principal: world.principal(),
+                        now: world.now(),
+                        filter: filter.clone(),
+                        after: None,
+                        limit: 100,
+                    };
+                    assert_eq!(store.list_credentials(query).await.unwrap().unwrap().len(), 100);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    begun.elapsed()
+}

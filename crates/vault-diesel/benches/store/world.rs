@@ -1,0 +1,178 @@
+//! An organization with one account and one session, and saves for it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use vault_core::account::{AccountGrant, AccountState};
+use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
+use vault_core::credential::CredentialType;
+use vault_core::digest::Digest;
+use vault_core::email::EmailAddress;
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
+use vault_core::namespace::Namespace;
+use vault_core::organization::{Organization, OrganizationName, OrganizationState};
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::{
+    AccountRepository as _, CompleteLogin, CompleteLoginOutcome, CreateAccount, CreateOrganization, LoginGuard as _,
+    OrganizationRepository as _, SaveCredential,
+};
+use vault_core::principal::{Principal, SessionPrincipal};
+use vault_core::role::Role;
+use vault_core::sealed::{
+    Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedPassword, SealedSeed,
+};
+use vault_core::session::NewSession;
+use vault_core::time::Timestamp;
+use vault_diesel::{SqliteKey, SqliteStore};
+use zeroize::Zeroizing;
+
+pub(crate) const KEY: [u8; 32] = [7; 32];
+const NAMESPACES: u64 = 16;
+
+pub(crate) struct World {
+    pub(crate) organization: OrganizationId,
+    pub(crate) account: AccountId,
+    pub(crate) session: SessionId,
+    pub(crate) key: KeyId,
+    counter: AtomicU64,
+}
+
+pub(crate) fn key() -> SqliteKey {
+    SqliteKey::from_bytes(Zeroizing::new(KEY))
+}
+
+pub(crate) fn namespace(number: u64) -> Namespace {
+    Namespace::parse(&format!("team-{}/production", number % NAMESPACES), "").unwrap()
+}
+
+fn bytes(number: u64) -> [u8; 16] {
+    let mut bytes = [0x70; 16];
+    bytes[..8].copy_from_slice(&(0x0198_0000_0000_0000 + number).to_be_bytes());
+    bytes[8..].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    bytes
+}
+
+impl World {
+    pub(crate) async fn make(store: &SqliteStore) -> Self {
+        let world = Self {
+            organization: OrganizationId::from_bytes(bytes(1)),
+            account: AccountId::from_bytes(bytes(2)),
+            session: SessionId::from_bytes(bytes(3)),
+            key: KeyId::from_bytes(bytes(4)),
+            counter: AtomicU64::new(100),
+        };
+        store.migrate(world.now(), &mut |_| {}).await.unwrap();
+        let organization = Organization {
+            id: world.organization,
+            name: OrganizationName::parse("Bench").unwrap(),
+            state: OrganizationState::Active,
+            created_at: world.now(),
+        };
+        let keys = OrganizationKeys {
+            fingerprint_key: KeyId::from_bytes(bytes(5)),
+            fingerprint_wrapped: Blob::from_bytes(vec![1; 78]),
+            keys: vec![OrganizationKeyRecord {
+                organization: world.organization,
+                id: world.key,
+                state: KeyState::Active,
+                wrapped: Blob::from_bytes(vec![1; 78]),
+                uses: 0,
+                created_at: world.now(),
+            }],
+        };
+        let audit = world.audit(Actor::Operator, AuditAction::OrganizationCreated, Subject::Vault);
+        assert!(store.create_organization(CreateOrganization { organization, keys, audit }).await.unwrap());
+        let grant = AccountGrant {
+            account: world.account,
+            organization: world.organization,
+            email: EmailAddress::parse("bench@example.com").unwrap(),
+            role: Role::Editor,
+            state: AccountState::Active,
+        };
+        let seed = SeedId::from_bytes(bytes(6));
+        store
+            .create_account(CreateAccount {
+                grant: grant.clone(),
+                grant_digest: Digest::from_bytes([1; 32]),
+                address: Digest::from_bytes([2; 32]),
+                password: SealedPassword(Blob::from_bytes(vec![1; 140])),
+                seed: SealedSeed { id: seed, blob: Blob::from_bytes(vec![1; 66]) },
+                recovery_codes: Vec::new(),
+                created_at: world.now(),
+                audit: world.audit(Actor::Operator, AuditAction::AccountCreated, Subject::Vault),
+            })
+            .await
+            .unwrap();
+        let login = CompleteLogin {
+            grant,
+            password_version: 1,
+            seed,
+            proof: PasscodeProof::Step(TimeStep(1)),
+            network: Digest::from_bytes([3; 32]),
+            rehashed: None,
+            session: NewSession {
+                id: world.session,
+                created_at: world.now(),
+                expires_at: world.now().plus_seconds(3600),
+                network: "192.0.2.0/24".to_owned(),
+            },
+            now: world.now(),
+            audit: world.audit(Actor::Unknown, AuditAction::LoginSucceeded, Subject::Vault),
+        };
+        assert_eq!(store.complete_login(login).await.unwrap(), CompleteLoginOutcome::Completed);
+        world
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000)
+    }
+
+    pub(crate) fn principal(&self) -> Principal {
+        Principal::Session(SessionPrincipal {
+            organization: self.organization,
+            account: self.account,
+            session: self.session,
+            role: Role::Editor,
+        })
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        self.counter.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn audit(&self, actor: Actor, action: AuditAction, subject: Subject) -> SealedAuditRecord {
+        let record = AuditRecord {
+            id: AuditId::from_bytes(bytes(self.next())),
+            at: self.now(),
+            organization: Some(self.organization),
+            actor,
+            action,
+            subject,
+            count: 1,
+        };
+        SealedAuditRecord { record, key: self.key, code: Digest::from_bytes([4; 32]) }
+    }
+
+    pub(crate) fn save(&self) -> SaveCredential {
+        let number = self.next();
+        let id = CredentialId::from_bytes(bytes(number));
+        SaveCredential {
+            principal: self.principal(),
+            now: self.now(),
+            id,
+            kind: CredentialType::S3,
+            namespace: namespace(number),
+            sealed: SealedCredential {
+                key: self.key,
+                data_key: Blob::from_bytes(vec![1; 78]),
+                data: Blob::from_bytes(vec![2; 302]),
+                information: Blob::from_bytes(vec![3; 302]),
+            },
+            idempotency: None,
+            limit: 10_000_000,
+            audit: self.audit(
+                Actor::Account(self.account, self.session),
+                AuditAction::CredentialSaved,
+                Subject::Credential(id),
+            ),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Which migrations a database has seen, and applying those it has not.
+
+use super::backend::{Connection, RunQuery, Store, has_table, hold_table, run_script, spell};
+use super::{Decided, Verdict};
+use crate::failure::Failure;
+use crate::migration::{self, MigrateError, Migration, SchemaState};
+use crate::schema::schema_versions;
+use diesel::ExpressionMethods as _;
+use diesel::result::{DatabaseErrorKind, Error as SqlError};
+use vault_core::port::StoreError;
+use vault_core::time::Timestamp;
+
+const VERSIONS_TABLE: &str = "schema_versions";
+const CREATE_VERSIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_versions \
+    (version TEXT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)";
+
+impl Store {
+    /// How the database's schema stands to this build's.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn schema_state(&self) -> Result<SchemaState, StoreError> {
+        let applied = self.read((), |connection, ()| Box::pin(applied(connection))).await?;
+        Ok(migration::compare(&applied))
+    }
+
+    /// Applies the migrations that are missing, each in a transaction of its own, and tells `progress` of each
+    /// before it runs. Several processes may try at once; each migration runs once.
+    ///
+    /// # Errors
+    /// The schema is of a newer build, or the database fails; earlier migrations stand.
+    pub async fn migrate(
+        &self,
+        now: Timestamp,
+        progress: &mut (dyn FnMut(Migration) + Send),
+    ) -> Result<usize, MigrateError> {
+        let pending = match self.schema_state().await? {
+            SchemaState::Newer(version) => return Err(MigrateError::Newer(version)),
+            SchemaState::Current => return Ok(0),
+            SchemaState::Empty | SchemaState::Pending(_) => {
+                self.write_patiently((), |connection, ()| Box::pin(prepare(connection))).await?;
+                let applied = self.read((), |connection, ()| Box::pin(applied(connection))).await?;
+                migration::pending(&applied)
+            }
+        };
+        let mut count = 0;
+        for migration in pending {
+            progress(migration);
+            let step = (migration, now);
+            count += self.write_patiently(step, |connection, step| Box::pin(apply(connection, *step))).await?;
+        }
+        Ok(count)
+    }
+}
+
+async fn applied(connection: &mut Connection) -> Result<Vec<String>, Failure> {
+    if !has_table(connection, VERSIONS_TABLE).await? {
+        return Ok(Vec::new());
+    }
+    Ok(diesel::QueryDsl::select(schema_versions::table, schema_versions::version).load(connection).await?)
+}
+
+async fn prepare(connection: &mut Connection) -> Decided<()> {
+    match run_script(connection, &spell(CREATE_VERSIONS_TABLE)).await {
+        // PostgreSQL says so where another process makes the same table at this moment.
+        Err(SqlError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => Err(Failure::Overtaken),
+        result => Ok(Verdict::Keep(result?)),
+    }
+}
+
+/// How many migrations ran: one, or none if another process was faster.
+async fn apply(connection: &mut Connection, (migration, now): (Migration, Timestamp)) -> Decided<usize> {
+    hold_table(connection, VERSIONS_TABLE).await?;
+    let entered = diesel::insert_into(schema_versions::table)
+        .values((schema_versions::version.eq(migration.version), schema_versions::applied_at.eq(now.as_millis())))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    if entered == 0 {
+        return Ok(Verdict::Undo(0));
+    }
+    run_script(connection, &spell(migration.sql)).await?;
+    Ok(Verdict::Keep(1))
+}

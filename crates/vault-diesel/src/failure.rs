@@ -1,0 +1,92 @@
+//! How a decision fails, and what its caller is told of it.
+
+use diesel::result::Error as SqlError;
+use vault_core::port::StoreError;
+
+/// A decision could not be made. Nothing of it stands.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The database refused or went away.
+    Sql(SqlError),
+    /// A row is not what this crate writes.
+    Damaged { table: &'static str, id: String, reason: &'static str },
+    /// Rows changed while they were read; the same decision may be made again at once.
+    Overtaken,
+}
+
+/// What a database's error means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// Two transactions met: the same decision may be made again at once.
+    Again,
+    /// Later may work.
+    Later,
+    /// Later may work, on another connection.
+    LaterElsewhere,
+    /// Will not work by waiting; the connection is of no more use.
+    BrokenElsewhere,
+    /// Will not work by waiting.
+    Broken,
+}
+
+impl Severity {
+    /// Whether the connection must be replaced.
+    pub(crate) const fn loses_connection(self) -> bool {
+        matches!(self, Self::LaterElsewhere | Self::BrokenElsewhere)
+    }
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl Failure {
+    pub(crate) const fn damaged(table: &'static str, id: String, reason: &'static str) -> Self {
+        Self::Damaged { table, id, reason }
+    }
+
+    /// What it means, by the database's own judgement of its errors.
+    pub(crate) fn severity(&self, judge: fn(&SqlError) -> Severity) -> Severity {
+        match self {
+            Self::Sql(error) => judge(error),
+            Self::Damaged { .. } => Severity::Broken,
+            Self::Overtaken => Severity::Again,
+        }
+    }
+
+    /// What the port says of it.
+    pub(crate) fn into_store_error(self, judge: fn(&SqlError) -> Severity) -> StoreError {
+        match self {
+            Self::Damaged { table, id, reason } => StoreError::Integrity { table, id, reason },
+            Self::Overtaken => unavailable("rows changed while they were read"),
+            Self::Sql(SqlError::DeserializationError(_)) => StoreError::Integrity {
+                table: "unknown",
+                id: "unknown".to_owned(),
+                reason: "a column does not hold its type",
+            },
+            Self::Sql(error) => match judge(&error) {
+                Severity::Again | Severity::Later | Severity::LaterElsewhere => {
+                    StoreError::Unavailable(Box::new(error))
+                }
+                Severity::Broken | Severity::BrokenElsewhere => StoreError::Fault(Box::new(error)),
+            },
+        }
+    }
+}
+
+/// A reason in words, for what has no error of a driver behind it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Reason(pub(crate) &'static str);
+
+/// The store cannot be reached for now.
+pub(crate) fn unavailable(reason: &'static str) -> StoreError {
+    StoreError::Unavailable(Box::new(Reason(reason)))
+}
+
+/// The store failed in a way that waiting does not mend.
+pub(crate) fn fault(reason: &'static str) -> StoreError {
+    StoreError::Fault(Box::new(Reason(reason)))
+}

@@ -1,0 +1,18 @@
+//! The store of OrgVault through Diesel, on an embedded SQLite file encrypted by SQLCipher or on PostgreSQL.
+//!
+//! Every decision of the store ports is written once, in `decision/`, and compiled once per database. A
+//! database adds what differs: how connections are opened and shared, how rows are locked, and what its
+//! errors mean.
+
+mod failure;
+mod migration;
+mod ports;
+mod postgres;
+mod schema;
+mod sqlite;
+mod stored;
+
+pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState};
+pub use ports::{Store, StorePorts};
+pub use postgres::{ConnectError, PostgresSettings, PostgresStore};
+pub use sqlite::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};

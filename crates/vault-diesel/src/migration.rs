@@ -1,0 +1,103 @@
+//! The one migration history of both databases, in SQLite's spelling. Migrations are only ever added.
+
+use vault_core::port::StoreError;
+
+/// One step of the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// Its number and name; versions sort in the order they are applied.
+    pub version: &'static str,
+    /// Its statements.
+    pub sql: &'static str,
+}
+
+macro_rules! migrations {
+    ($($version:literal),* $(,)?) => {
+        /// Every migration, oldest first.
+        pub const MIGRATIONS: &[Migration] = &[$(Migration {
+            version: $version,
+            sql: include_str!(concat!("../migrations/", $version, "/up.sql")),
+        }),*];
+    };
+}
+
+migrations!["0001_foundation"];
+
+/// How a database's schema stands to this build's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchemaState {
+    /// There is none yet.
+    Empty,
+    /// So many migrations are missing.
+    Pending(usize),
+    /// It is this build's.
+    Current,
+    /// It has a version that this build does not know: a newer build made it.
+    Newer(String),
+}
+
+/// The schema could not be brought up to date.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// A newer build made the schema.
+    #[error("the database has schema version {0}, which this build does not know: use the newer build")]
+    Newer(String),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Compares what was applied with the history.
+pub(crate) fn compare(applied: &[String]) -> SchemaState {
+    let known = |version: &&String| MIGRATIONS.iter().any(|migration| migration.version == version.as_str());
+    if let Some(unknown) = applied.iter().find(|version| !known(version)) {
+        return SchemaState::Newer(unknown.clone());
+    }
+    match pending(applied).len() {
+        0 => SchemaState::Current,
+        _ if applied.is_empty() => SchemaState::Empty,
+        missing => SchemaState::Pending(missing),
+    }
+}
+
+/// What was not applied yet, oldest first.
+pub(crate) fn pending(applied: &[String]) -> Vec<Migration> {
+    let missing = |migration: &&Migration| !applied.iter().any(|version| version == migration.version);
+    MIGRATIONS.iter().filter(missing).copied().collect()
+}
+
+/// A migration in PostgreSQL's spelling: three words differ. `TEXT` compares by bytes, as SQLite's does.
+pub(crate) fn in_postgres_spelling(sql: &str) -> String {
+    sql.replace(" TEXT", " TEXT COLLATE \"C\"").replace(" BLOB", " BYTEA").replace(" WITHOUT ROWID", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(versions: &[&str]) -> Vec<String> {
+        versions.iter().map(|&version| version.to_owned()).collect()
+    }
+
+    #[test]
+    fn compares_what_was_applied_with_the_history() {
+        let all: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+        assert_eq!(compare(&[]), SchemaState::Empty);
+        assert_eq!(compare(&applied(&all)), SchemaState::Current);
+        let newer = [all.as_slice(), &["9999_later"]].concat();
+        assert_eq!(compare(&applied(&newer)), SchemaState::Newer("9999_later".to_owned()));
+    }
+
+    #[test]
+    fn versions_are_in_order() {
+        assert!(MIGRATIONS.is_sorted_by(|a, b| a.version < b.version));
+    }
+
+    #[test]
+    fn respells_types_and_table_options() {
+        let sql = "CREATE TABLE t (\n    id TEXT NOT NULL PRIMARY KEY,\n    x BLOB\n) WITHOUT ROWID;";
+        let spelt = "CREATE TABLE t (\n    id TEXT COLLATE \"C\" NOT NULL PRIMARY KEY,\n    x BYTEA\n);";
+        assert_eq!(in_postgres_spelling(sql), spelt);
+    }
+}

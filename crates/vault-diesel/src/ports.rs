@@ -1,0 +1,111 @@
+//! Either store, behind its ports: which one is decided when the process starts.
+
+use crate::migration::{MigrateError, Migration, SchemaState};
+use crate::postgres::PostgresStore;
+use crate::sqlite::SqliteStore;
+use std::sync::Arc;
+use vault_core::port::{
+    AccountRepository, AuditLog, CredentialRepository, Housekeeping, KeyRepository, LoginGuard,
+    OrganizationRepository, SessionRepository, StoreError,
+};
+use vault_core::time::Timestamp;
+
+/// Every port of one store.
+#[derive(Clone)]
+pub struct StorePorts {
+    /// Organizations.
+    pub organizations: Arc<dyn OrganizationRepository>,
+    /// Accounts.
+    pub accounts: Arc<dyn AccountRepository>,
+    /// Attempts and logins.
+    pub logins: Arc<dyn LoginGuard>,
+    /// Sessions.
+    pub sessions: Arc<dyn SessionRepository>,
+    /// Credentials.
+    pub credentials: Arc<dyn CredentialRepository>,
+    /// Wrapped keys.
+    pub keys: Arc<dyn KeyRepository>,
+    /// The audit trail.
+    pub audit: Arc<dyn AuditLog>,
+    /// Upkeep.
+    pub housekeeping: Arc<dyn Housekeeping>,
+}
+
+/// Either store.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// The embedded database.
+    Sqlite(Arc<SqliteStore>),
+    /// PostgreSQL.
+    Postgres(Arc<PostgresStore>),
+}
+
+impl Store {
+    /// Its ports.
+    pub fn ports(&self) -> StorePorts {
+        match self {
+            Self::Sqlite(store) => StorePorts::of(store),
+            Self::Postgres(store) => StorePorts::of(store),
+        }
+    }
+
+    /// How the database's schema stands to this build's.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn schema_state(&self) -> Result<SchemaState, StoreError> {
+        match self {
+            Self::Sqlite(store) => store.schema_state().await,
+            Self::Postgres(store) => store.schema_state().await,
+        }
+    }
+
+    /// Applies the migrations that are missing and tells `progress` of each before it runs. How many ran.
+    ///
+    /// # Errors
+    /// The schema is of a newer build, or the database fails; earlier migrations stand.
+    pub async fn migrate(
+        &self,
+        now: Timestamp,
+        progress: &mut (dyn FnMut(Migration) + Send),
+    ) -> Result<usize, MigrateError> {
+        match self {
+            Self::Sqlite(store) => store.migrate(now, progress).await,
+            Self::Postgres(store) => store.migrate(now, progress).await,
+        }
+    }
+
+    /// Finishes what was begun and lets the database go.
+    pub async fn close(&self) {
+        match self {
+            Self::Sqlite(store) => store.close().await,
+            Self::Postgres(store) => store.close().await,
+        }
+    }
+}
+
+impl StorePorts {
+    fn of<S>(store: &Arc<S>) -> Self
+    where
+        S: OrganizationRepository
+            + AccountRepository
+            + LoginGuard
+            + SessionRepository
+            + CredentialRepository
+            + KeyRepository
+            + AuditLog
+            + Housekeeping
+            + 'static,
+    {
+        Self {
+            organizations: store.clone(),
+            accounts: store.clone(),
+            logins: store.clone(),
+            sessions: store.clone(),
+            credentials: store.clone(),
+            keys: store.clone(),
+            audit: store.clone(),
+            housekeeping: store.clone(),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What the decisions need of PostgreSQL.
+
+use diesel::result::QueryResult;
+use diesel_async::{AsyncPgConnection, SimpleAsyncConnection as _};
+use std::borrow::Cow;
+
+pub(crate) use super::store::PostgresStore as Store;
+pub(crate) use diesel::pg::Pg as Database;
+pub(crate) use diesel_async::{AsyncPgConnection as Connection, RunQueryDsl as RunQuery};
+
+/// Keeps the rows that are read as they are until the decision stands.
+macro_rules! for_share {
+    ($query:expr) => {
+        diesel::QueryDsl::for_share($query)
+    };
+}
+
+/// Takes the rows that are read, to change them.
+macro_rules! for_update {
+    ($query:expr) => {
+        diesel::QueryDsl::for_update($query)
+    };
+}
+
+pub(crate) use {for_share, for_update};
+
+/// The history in PostgreSQL's spelling.
+pub(crate) fn spell(sql: &str) -> Cow<'_, str> {
+    Cow::Owned(crate::migration::in_postgres_spelling(sql))
+}
+
+/// Runs statements that return nothing.
+pub(crate) async fn run_script(connection: &mut AsyncPgConnection, sql: &str) -> QueryResult<()> {
+    connection.batch_execute(sql).await
+}
+
+/// Whether there is a table of this name where unqualified names are looked for.
+pub(crate) async fn has_table(connection: &mut AsyncPgConnection, name: &str) -> QueryResult<bool> {
+    use diesel::sql_types::{Bool, Text};
+    diesel::select(diesel::dsl::sql::<Bool>("to_regclass(").bind::<Text, _>(name).sql(") IS NOT NULL"))
+        .get_result(connection)
+        .await
+}
+
+/// Makes other processes that migrate wait until the transaction ends.
+pub(crate) async fn hold_table(connection: &mut AsyncPgConnection, name: &str) -> QueryResult<()> {
+    connection.batch_execute(&format!("LOCK TABLE {name} IN EXCLUSIVE MODE")).await
+}

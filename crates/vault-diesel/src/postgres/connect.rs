@@ -1,0 +1,98 @@
+//! Making a connection: to a server that takes writes, with its waits bounded.
+
+use super::settings::ConnectError;
+use super::tls::{connector, is_local, split_address};
+use diesel_async::AsyncPgConnection;
+use std::time::Duration;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{Config, NoTls, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How long making a connection may take, per host.
+const CONNECT_WAIT: Duration = Duration::from_secs(2);
+/// After how long without an acknowledgement a connection counts as cut.
+const SILENCE: Duration = Duration::from_secs(3);
+/// How long a connection may be idle before the other end is asked whether it is there.
+const IDLE: Duration = Duration::from_secs(10);
+/// The oldest server, as `server_version_num`.
+const OLDEST_SERVER: i32 = 130_000;
+
+/// Bounds every wait, and has a commit acknowledged only once it is on disk, whatever the server's default.
+const SET_UP: &str = "SELECT
+    set_config('statement_timeout', '2000', false),
+    set_config('lock_timeout', '1500', false),
+    set_config('idle_in_transaction_session_timeout', '10000', false),
+    set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+        WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false),
+    current_setting('server_version_num')::int";
+/// Errors are told apart by their English text where Diesel passes on no code. Only some may set this; for
+/// the others the server's own setting stands.
+const IN_ENGLISH: &str = "SET lc_messages TO 'C'";
+
+/// Knows how to connect.
+pub(super) struct Connector {
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+}
+
+impl Connector {
+    /// The connector for an address.
+    pub(super) fn new(url: &str) -> Result<Self, ConnectError> {
+        let (address, wish) = split_address(url);
+        let mut config: Config = address.parse().map_err(|error| ConnectError::Address(Box::new(error)))?;
+        let use_tls = wish.wanted.unwrap_or_else(|| !is_local(config.get_hosts()));
+        config
+            .ssl_mode(if use_tls { SslMode::Require } else { SslMode::Disable })
+            .target_session_attrs(TargetSessionAttrs::ReadWrite)
+            .connect_timeout(CONNECT_WAIT)
+            .tcp_user_timeout(SILENCE)
+            .keepalives_idle(IDLE)
+            .keepalives_interval(SILENCE)
+            .keepalives_retries(2);
+        if config.get_application_name().is_none() {
+            config.application_name("orgvault");
+        }
+        let tls = use_tls.then(|| connector(wish.roots.as_deref())).transpose()?;
+        Ok(Self { config, tls })
+    }
+
+    /// Makes a connection.
+    pub(super) async fn connect(&self) -> Result<AsyncPgConnection, ConnectError> {
+        match &self.tls {
+            Some(tls) => self.connect_by(tls.clone()).await,
+            None => self.connect_by(NoTls).await,
+        }
+    }
+
+    async fn connect_by<T>(&self, tls: T) -> Result<AsyncPgConnection, ConnectError>
+    where
+        T: MakeTlsConnect<Socket> + Send,
+        T::Stream: Send + 'static,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let unreachable = |error| ConnectError::Unreachable(Box::new(error));
+        let (client, connection) = self.config.connect(tls).await.map_err(unreachable)?;
+        let mut connection = AsyncPgConnection::try_from_client_and_connection(client, connection)
+            .await
+            .map_err(|error| ConnectError::Unreachable(Box::new(error)))?;
+        set_up(&mut connection).await?;
+        Ok(connection)
+    }
+}
+
+async fn set_up(connection: &mut AsyncPgConnection) -> Result<(), ConnectError> {
+    use diesel::sql_types::{Integer, Text};
+    use diesel_async::{RunQueryDsl as _, SimpleAsyncConnection as _};
+    type Answer = (String, String, String, String, i32);
+    let (.., found): Answer = diesel::dsl::sql::<(Text, Text, Text, Text, Integer)>(SET_UP)
+        .get_result(connection)
+        .await
+        .map_err(|error| ConnectError::Unreachable(Box::new(error)))?;
+    if found < OLDEST_SERVER {
+        return Err(ConnectError::TooOld { found });
+    }
+    let _ = connection.batch_execute(IN_ENGLISH).await;
+    Ok(())
+}

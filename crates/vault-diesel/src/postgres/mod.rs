@@ -1,0 +1,16 @@
+//! PostgreSQL 13 or later.
+
+mod backend;
+mod connect;
+mod pool;
+mod settings;
+mod severity;
+mod store;
+mod tls;
+
+#[expect(clippy::duplicate_mod, reason = "the decisions are compiled once per database")]
+#[path = "../decision/mod.rs"]
+mod decision;
+
+pub use settings::{ConnectError, PostgresSettings};
+pub use store::PostgresStore;

@@ -1,0 +1,51 @@
+//! The connections.
+
+use super::connect::Connector;
+use super::settings::ConnectError;
+use bb8::{ManageConnection, Pool};
+use diesel_async::AsyncPgConnection;
+use diesel_async::pooled_connection::PoolableConnection as _;
+use std::time::Duration;
+
+/// How long a decision waits for a connection.
+const CONNECTION_WAIT: Duration = Duration::from_secs(2);
+/// How long an idle connection is kept.
+const IDLE_CONNECTION: Duration = Duration::from_secs(300);
+
+/// A connection of the pool.
+pub(super) struct Pooled {
+    pub(super) connection: AsyncPgConnection,
+    /// In use, or left in the middle of something: not to be used again unless this is taken back.
+    pub(super) lost: bool,
+}
+
+impl ManageConnection for Connector {
+    type Connection = Pooled;
+    type Error = ConnectError;
+
+    async fn connect(&self) -> Result<Pooled, ConnectError> {
+        Ok(Pooled { connection: Connector::connect(self).await?, lost: false })
+    }
+
+    /// Asks nothing of the server: whether the socket is still open is known here.
+    async fn is_valid(&self, pooled: &mut Pooled) -> Result<(), ConnectError> {
+        if self.has_broken(pooled) { Err(ConnectError::Unreachable("the connection was closed".into())) } else { Ok(()) }
+    }
+
+    fn has_broken(&self, pooled: &mut Pooled) -> bool {
+        pooled.lost || pooled.connection.is_broken()
+    }
+}
+
+/// The pool; opens connections as they are needed.
+pub(super) fn pool(connector: Connector, size: u32) -> Pool<Connector> {
+    Pool::builder()
+        .max_size(size.max(1))
+        .min_idle(None)
+        .test_on_check_out(true)
+        .max_lifetime(None)
+        .idle_timeout(Some(IDLE_CONNECTION))
+        .connection_timeout(CONNECTION_WAIT)
+        .retry_connection(false)
+        .build_unchecked(connector)
+}

@@ -1,0 +1,44 @@
+//! How PostgreSQL is reached, and why it may not be.
+
+use secrecy::SecretString;
+
+/// How PostgreSQL is reached.
+#[derive(Debug)]
+pub struct PostgresSettings {
+    /// Its address, as `postgres://user:password@host1,host2/database?parameter=value`.
+    ///
+    /// Beside the parameters of `tokio_postgres::Config` it takes `sslmode=verify-ca` and `verify-full` and
+    /// `sslrootcert=<file>`. Where TLS is used, the server's certificate and name are always verified. It is
+    /// used unless `sslmode=disable` is given, or nothing is and every host is a socket or this machine.
+    pub url: SecretString,
+    /// The most connections at once.
+    pub connections: u32,
+}
+
+impl PostgresSettings {
+    /// Settings for up to ten connections.
+    pub const fn new(url: SecretString) -> Self {
+        Self { url, connections: 10 }
+    }
+}
+
+/// PostgreSQL cannot be reached or is not one to rely on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The address is not one.
+    #[error("the database's address is not valid")]
+    Address(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The certificates to verify the server by cannot be read.
+    #[error("the certificates to verify the database by cannot be used")]
+    Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server does not let us in.
+    #[error("the database cannot be reached")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server is too old.
+    #[error("the database is PostgreSQL version number {found}; 13 or later is needed")]
+    TooOld {
+        /// Its `server_version_num`.
+        found: i32,
+    },
+}

@@ -1,0 +1,54 @@
+//! What PostgreSQL's errors mean. Diesel passes on the code of a few only; the others are told apart by their
+//! English text.
+
+use crate::failure::Severity;
+use diesel::result::{DatabaseErrorKind, Error as SqlError};
+
+const AGAIN: [&str; 2] = ["deadlock detected", "could not serialize access"];
+const LATER: [&str; 6] = [
+    "canceling statement",
+    "out of memory",
+    "out of shared memory",
+    "No space left on device",
+    "could not extend file",
+    "could not write",
+];
+const LATER_ELSEWHERE: [&str; 7] = [
+    "terminating connection",
+    "the database system is",
+    "in a read-only transaction",
+    "connection",
+    "cached plan must not change result type",
+    "prepared statement",
+    "idle-in-transaction",
+];
+
+pub(super) fn judge(error: &SqlError) -> Severity {
+    match error {
+        SqlError::DatabaseError(kind, information) => match kind {
+            DatabaseErrorKind::SerializationFailure => Severity::Again,
+            DatabaseErrorKind::ReadOnlyTransaction
+            | DatabaseErrorKind::ClosedConnection
+            | DatabaseErrorKind::UnableToSendCommand => Severity::LaterElsewhere,
+            DatabaseErrorKind::Unknown => judge_text(information.message()),
+            _ => Severity::Broken,
+        },
+        SqlError::BrokenTransactionManager | SqlError::AlreadyInTransaction | SqlError::NotInTransaction => {
+            Severity::LaterElsewhere
+        }
+        _ => Severity::Broken,
+    }
+}
+
+fn judge_text(message: &str) -> Severity {
+    let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    if says(&AGAIN) {
+        Severity::Again
+    } else if says(&LATER) {
+        Severity::Later
+    } else if says(&LATER_ELSEWHERE) {
+        Severity::LaterElsewhere
+    } else {
+        Severity::Broken
+    }
+}

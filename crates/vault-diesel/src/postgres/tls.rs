@@ -1,0 +1,110 @@
+//! TLS to PostgreSQL. Whoever asks for it means it: certificate and name are always verified.
+
+use super::settings::ConnectError;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use std::error::Error;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_postgres::config::Host;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// What an address says of TLS, beyond what the driver understands.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct TlsWish {
+    /// Asked for or declined; nothing where it is left to us.
+    pub(super) wanted: Option<bool>,
+    /// The file of certificates to trust instead of the system's.
+    pub(super) roots: Option<PathBuf>,
+}
+
+/// Takes the parameters about TLS out of an address.
+pub(super) fn split_address(url: &str) -> (String, TlsWish) {
+    let Some((base, parameters)) = url.split_once('?') else { return (url.to_owned(), TlsWish::default()) };
+    let mut wish = TlsWish::default();
+    let mut kept = Vec::new();
+    for parameter in parameters.split('&') {
+        match parameter.split_once('=') {
+            Some(("sslmode", "disable")) => wish.wanted = Some(false),
+            Some(("sslmode", "require" | "verify-ca" | "verify-full")) => wish.wanted = Some(true),
+            Some(("sslmode", "allow" | "prefer")) => {}
+            Some(("sslrootcert", file)) => wish.roots = Some(PathBuf::from(percent_decoded(file))),
+            _ => kept.push(parameter),
+        }
+    }
+    let address = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
+    (address, wish)
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escaped = (*first == b'%')
+            .then(|| tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()))
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether every host is on this machine, so that nothing travels.
+pub(super) fn is_local(hosts: &[Host]) -> bool {
+    hosts.iter().all(|host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+    })
+}
+
+/// The connector that verifies servers by the given certificates, or by the system's.
+pub(super) fn connector(roots: Option<&Path>) -> Result<MakeRustlsConnect, ConnectError> {
+    build(roots).map_err(ConnectError::Certificates)
+}
+
+fn build(roots: Option<&Path>) -> Result<MakeRustlsConnect, Box<dyn Error + Send + Sync>> {
+    let mut trusted = RootCertStore::empty();
+    match roots {
+        Some(file) => {
+            for certificate in CertificateDer::pem_file_iter(file)? {
+                trusted.add(certificate?)?;
+            }
+        }
+        None => {
+            trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    if trusted.is_empty() {
+        return Err("there is no certificate to trust".into());
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(trusted)
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_the_parameters_about_tls_out_of_an_address() {
+        let (address, wish) = split_address("postgres://h/d?user=u&sslmode=verify-full&sslrootcert=/a%20b/ca.pem");
+        assert_eq!(address, "postgres://h/d?user=u");
+        assert_eq!(wish, TlsWish { wanted: Some(true), roots: Some(PathBuf::from("/a b/ca.pem")) });
+        assert_eq!(split_address("postgres://h/d?sslmode=disable").1.wanted, Some(false));
+        assert_eq!(split_address("postgres://h/d"), ("postgres://h/d".to_owned(), TlsWish::default()));
+    }
+
+    #[test]
+    fn tells_this_machine_from_others() {
+        let tcp = |name: &str| Host::Tcp(name.to_owned());
+        assert!(is_local(&[Host::Unix("/run/postgresql".into()), tcp("127.0.0.1"), tcp("::1"), tcp("localhost")]));
+        assert!(!is_local(&[tcp("localhost"), tcp("db.example")]));
+    }
+}

@@ -1,0 +1,199 @@
+//! The tables, as `migrations/` leaves them.
+
+diesel::table! {
+    instance (singleton) {
+        singleton -> BigInt,
+        id -> Text,
+        root_key_id -> Text,
+        instance_key_id -> Text,
+        wrapped -> Binary,
+        canary -> Binary,
+        created_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    instance_keys (id) {
+        id -> Text,
+        purpose -> Text,
+        wrapped -> Binary,
+        created_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    directory (address) {
+        address -> Binary,
+        organization_id -> Text,
+        account_id -> Text,
+    }
+}
+
+diesel::table! {
+    organizations (id) {
+        id -> Text,
+        name -> Text,
+        name_key -> Text,
+        state -> Text,
+        fingerprint_key_id -> Text,
+        fingerprint_wrapped -> Binary,
+        created_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    organization_keys (organization_id, id) {
+        organization_id -> Text,
+        id -> Text,
+        state -> Text,
+        wrapped -> Binary,
+        uses -> BigInt,
+        created_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    credential_counts (organization_id) {
+        organization_id -> Text,
+        credentials -> BigInt,
+    }
+}
+
+diesel::table! {
+    accounts (organization_id, id) {
+        organization_id -> Text,
+        id -> Text,
+        address -> Binary,
+        email -> Text,
+        role -> Text,
+        state -> Text,
+        grant_digest -> Binary,
+        version -> BigInt,
+        password -> Binary,
+        password_version -> BigInt,
+        seed_id -> Text,
+        seed -> Binary,
+        created_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    account_logins (organization_id, account_id) {
+        organization_id -> Text,
+        account_id -> Text,
+        last_step -> BigInt,
+        wrong_passcodes -> BigInt,
+        last_login_at -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    attempt_classes (organization_id, account_id, network) {
+        organization_id -> Text,
+        account_id -> Text,
+        network -> Binary,
+        attempts -> BigInt,
+        latest -> Nullable<BigInt>,
+        last_login_at -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    unknown_addresses (bucket) {
+        bucket -> BigInt,
+        attempts -> BigInt,
+        latest -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    recovery_codes (organization_id, account_id, code) {
+        organization_id -> Text,
+        account_id -> Text,
+        code -> Binary,
+    }
+}
+
+diesel::table! {
+    sessions (organization_id, id) {
+        organization_id -> Text,
+        id -> Text,
+        account_id -> Text,
+        created_at -> BigInt,
+        expires_at -> BigInt,
+        network -> Text,
+    }
+}
+
+diesel::table! {
+    credentials (organization_id, id) {
+        organization_id -> Text,
+        id -> Text,
+        #[sql_name = "type"]
+        kind -> Text,
+        namespace -> Text,
+        version -> BigInt,
+        created_at -> BigInt,
+        updated_at -> BigInt,
+        key_id -> Text,
+        information -> Binary,
+    }
+}
+
+diesel::table! {
+    credential_secrets (organization_id, id) {
+        organization_id -> Text,
+        id -> Text,
+        data_key -> Binary,
+        data -> Binary,
+    }
+}
+
+diesel::table! {
+    idempotency_keys (organization_id, account_id, key) {
+        organization_id -> Text,
+        account_id -> Text,
+        key -> Text,
+        body -> Binary,
+        credential_id -> Text,
+        created_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    erasures (organization_id) {
+        organization_id -> Text,
+    }
+}
+
+diesel::table! {
+    audit (id) {
+        id -> Text,
+        at -> BigInt,
+        organization_id -> Nullable<Text>,
+        actor -> Text,
+        account_id -> Nullable<Text>,
+        session_id -> Nullable<Text>,
+        action -> Text,
+        subject -> Text,
+        count -> BigInt,
+        key_id -> Text,
+        code -> Binary,
+    }
+}
+
+diesel::table! {
+    schema_versions (version) {
+        version -> Text,
+        applied_at -> BigInt,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(
+    directory,
+    organizations,
+    organization_keys,
+    accounts,
+    account_logins,
+    sessions
+);

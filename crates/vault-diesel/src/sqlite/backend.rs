@@ -1,0 +1,87 @@
+//! What the decisions need of SQLite. It answers at once, so every query is a future that is ready.
+
+use diesel::SqliteConnection;
+use diesel::connection::SimpleConnection as _;
+use diesel::query_dsl::LoadQuery;
+use diesel::query_dsl::methods::ExecuteDsl;
+use diesel::result::QueryResult;
+use std::borrow::Cow;
+use std::future::{Ready, ready};
+
+pub(crate) use super::store::SqliteStore as Store;
+pub(crate) use diesel::SqliteConnection as Connection;
+pub(crate) use diesel::sqlite::Sqlite as Database;
+
+/// Runs a query. The same calls as `diesel_async::RunQueryDsl`, answered at once.
+pub(crate) trait RunQuery: Sized {
+    fn execute(self, connection: &mut SqliteConnection) -> Ready<QueryResult<usize>>
+    where
+        Self: ExecuteDsl<SqliteConnection>,
+    {
+        ready(ExecuteDsl::execute(self, connection))
+    }
+
+    fn load<'query, Row>(self, connection: &mut SqliteConnection) -> Ready<QueryResult<Vec<Row>>>
+    where
+        Self: LoadQuery<'query, SqliteConnection, Row>,
+    {
+        ready(self.internal_load(connection).and_then(Iterator::collect))
+    }
+
+    fn get_result<'query, Row>(self, connection: &mut SqliteConnection) -> Ready<QueryResult<Row>>
+    where
+        Self: LoadQuery<'query, SqliteConnection, Row>,
+    {
+        let first = self.internal_load(connection).and_then(|mut rows| match rows.next() {
+            Some(row) => row,
+            None => Err(diesel::NotFound),
+        });
+        ready(first)
+    }
+}
+
+impl<Query> RunQuery for Query {}
+
+/// One writer at a time: there is nothing to lock.
+macro_rules! for_share {
+    ($query:expr) => {
+        $query
+    };
+}
+
+/// One writer at a time: there is nothing to lock.
+macro_rules! for_update {
+    ($query:expr) => {
+        $query
+    };
+}
+
+pub(crate) use {for_share, for_update};
+
+/// The history is written in SQLite's spelling.
+pub(crate) fn spell(sql: &str) -> Cow<'_, str> {
+    Cow::Borrowed(sql)
+}
+
+/// Runs statements that return nothing.
+pub(crate) async fn run_script(connection: &mut SqliteConnection, sql: &str) -> QueryResult<()> {
+    connection.batch_execute(sql)
+}
+
+/// Whether there is a table of this name.
+pub(crate) async fn has_table(connection: &mut SqliteConnection, name: &str) -> QueryResult<bool> {
+    diesel::table! {
+        sqlite_master (name) {
+            name -> Text,
+        }
+    }
+    use diesel::{ExpressionMethods as _, QueryDsl as _};
+    let names: Vec<String> =
+        sqlite_master::table.filter(sqlite_master::name.eq(name)).select(sqlite_master::name).load(connection).await?;
+    Ok(!names.is_empty())
+}
+
+/// One writer at a time: there is nothing to lock.
+pub(crate) async fn hold_table(_connection: &mut SqliteConnection, _name: &str) -> QueryResult<()> {
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! The embedded database: SQLite with its file encrypted whole by SQLCipher.
+
+mod backend;
+mod batch;
+mod connection;
+mod file;
+mod lock;
+mod pool;
+mod settings;
+mod severity;
+mod statement;
+mod store;
+mod task;
+mod writer;
+
+#[expect(clippy::duplicate_mod, reason = "the decisions are compiled once per database")]
+#[path = "../decision/mod.rs"]
+mod decision;
+
+pub use lock::{LockError, ServerLock};
+pub use settings::{OpenError, SqliteKey, SqliteSettings};
+pub use store::SqliteStore;

@@ -1,0 +1,94 @@
+//! The readers.
+
+use super::backend::RunQuery as _;
+use super::connection::{Purpose, Source, open};
+use super::settings::OpenError;
+use super::severity::judge;
+use super::statement::{BeginSnapshot, Commit, Rollback};
+use crate::failure::{Failure, fault, unavailable};
+use diesel::SqliteConnection;
+use diesel::r2d2::{ManageConnection, NopErrorHandler, Pool};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+use vault_core::port::StoreError;
+
+/// How long a read waits for a connection.
+const CONNECTION_WAIT: Duration = Duration::from_secs(2);
+
+/// A read: its question, and how it is answered.
+pub(super) type Look<Q, T> = for<'a> fn(&'a mut SqliteConnection, &'a Q) -> BoxFuture<'a, Result<T, Failure>>;
+
+/// A reader's connection.
+pub(super) struct Reader {
+    connection: SqliteConnection,
+    /// Not to be used again. SQLCipher stays broken after a page that fails, though simple queries still pass.
+    lost: bool,
+}
+
+/// Opens readers.
+#[derive(Debug)]
+pub(super) struct Readers(Arc<Source>);
+
+impl ManageConnection for Readers {
+    type Connection = Reader;
+    type Error = OpenError;
+
+    fn connect(&self) -> Result<Reader, OpenError> {
+        Ok(Reader { connection: open(&self.0, Purpose::Reading)?, lost: false })
+    }
+
+    fn is_valid(&self, _reader: &mut Reader) -> Result<(), OpenError> {
+        Ok(())
+    }
+
+    fn has_broken(&self, reader: &mut Reader) -> bool {
+        reader.lost
+    }
+}
+
+/// The pool of readers; opens them as they are needed.
+pub(super) fn readers(source: Arc<Source>, size: u32) -> Pool<Readers> {
+    Pool::builder()
+        .max_size(size.max(1))
+        .min_idle(Some(0))
+        .test_on_check_out(false)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .connection_timeout(CONNECTION_WAIT)
+        .error_handler(Box::new(NopErrorHandler))
+        .build_unchecked(Readers(source))
+}
+
+/// Answers a question in one snapshot.
+pub(super) fn read<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
+    let mut reader = pool.get().map_err(|error| StoreError::Unavailable(Box::new(error)))?;
+    // Lost until it is through: a panic must not leave it to the next.
+    reader.lost = true;
+    match read_on(&mut reader.connection, question, look) {
+        Ok(answer) => {
+            reader.lost = false;
+            Ok(answer)
+        }
+        Err(failure) => {
+            reader.lost = failure.severity(judge).loses_connection()
+                || Rollback.execute(&mut reader.connection).into_inner().is_err();
+            Err(failure.into_store_error(judge))
+        }
+    }
+}
+
+fn read_on<Q, T>(connection: &mut SqliteConnection, question: &Q, look: Look<Q, T>) -> Result<T, Failure> {
+    BeginSnapshot.execute(connection).into_inner()?;
+    let answer = look(connection, question).now_or_never().ok_or(Failure::Overtaken)??;
+    Commit.execute(connection).into_inner()?;
+    Ok(answer)
+}
+
+/// The answer of a read on its own thread.
+pub(super) fn joined<T>(result: Result<Result<T, StoreError>, tokio::task::JoinError>) -> Result<T, StoreError> {
+    result.unwrap_or_else(|error| {
+        Err(if error.is_panic() { fault("a read panicked") } else { unavailable("the process is stopping") })
+    })
+}

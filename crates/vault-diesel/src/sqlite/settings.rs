@@ -1,0 +1,98 @@
+//! How the embedded database is opened, and why it may not be.
+
+use std::fmt;
+use std::path::PathBuf;
+use zeroize::Zeroizing;
+
+/// The key of the database file. Never shown.
+pub struct SqliteKey(Zeroizing<[u8; 32]>);
+
+impl SqliteKey {
+    /// The key with these bytes.
+    pub fn from_bytes(bytes: Zeroizing<[u8; 32]>) -> Self {
+        Self(bytes)
+    }
+
+    /// The statement that gives the key to a connection.
+    pub(super) fn pragma(&self) -> Zeroizing<String> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut sql = Zeroizing::new(String::with_capacity(96));
+        sql.push_str("PRAGMA key = \"x'");
+        for byte in self.0.iter() {
+            sql.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            sql.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+        sql.push_str("'\"");
+        sql
+    }
+}
+
+impl fmt::Debug for SqliteKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SqliteKey(…)")
+    }
+}
+
+/// How the embedded database is opened.
+#[derive(Debug)]
+pub struct SqliteSettings {
+    /// Its file.
+    pub path: PathBuf,
+    /// The file's key.
+    pub key: SqliteKey,
+    /// Whether to make the file if it is not there.
+    pub create: bool,
+    /// How many connections read at once.
+    pub readers: u32,
+    /// How many decisions may wait for the writer.
+    pub queue: usize,
+}
+
+impl SqliteSettings {
+    /// Settings for a file that is there: four readers, a queue of 4,096.
+    pub const fn new(path: PathBuf, key: SqliteKey) -> Self {
+        Self { path, key, create: false, readers: 4, queue: 4_096 }
+    }
+}
+
+/// The embedded database cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no such file.
+    #[error("there is no database {0}")]
+    NotFound(PathBuf),
+    /// The path is not absolute text that the database can be given.
+    #[error("{0} cannot be the path of a database")]
+    Path(PathBuf),
+    /// The file lies where locks and shared memory do not work.
+    #[error("{path} lies on a network file system ({kind}), where the embedded database is not safe: use a local disk, or PostgreSQL")]
+    NetworkFileSystem {
+        /// The file.
+        path: PathBuf,
+        /// The file system.
+        kind: &'static str,
+    },
+    /// The key does not open the file, or the file is not a database of this kind.
+    #[error("{0} does not open: the key is another database's, or the file is damaged")]
+    Key(PathBuf),
+    /// The library that was linked lacks what this crate relies on.
+    #[error("SQLite {0} is not one that this build can rely on")]
+    Library(String),
+    /// A setting did not take.
+    #[error("the database setting {name} is {found} and not {wanted}")]
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// What it is.
+        found: String,
+        /// What it must be.
+        wanted: &'static str,
+    },
+    /// The file cannot be reached.
+    #[error("the database's file cannot be reached")]
+    Io(#[from] std::io::Error),
+    /// The database refuses.
+    #[error("the database cannot be opened")]
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

@@ -1,0 +1,38 @@
+//! What SQLite's errors mean. Diesel passes on the message only, so they are told apart by it: the texts of
+//! `sqlite3_errstr`, which SQLite keeps stable.
+
+use crate::failure::Severity;
+use diesel::result::Error as SqlError;
+
+const LATER: [&str; 8] = [
+    "database is locked",
+    "database table is locked",
+    "database schema is locked",
+    "database or disk is full",
+    "attempt to write a readonly database",
+    "unable to open database file",
+    "locking protocol",
+    "interrupted",
+];
+const LATER_ELSEWHERE: [&str; 2] = ["disk I/O error", "out of memory"];
+const BROKEN_ELSEWHERE: [&str; 2] = ["database disk image is malformed", "file is not a database"];
+
+pub(super) fn judge(error: &SqlError) -> Severity {
+    let SqlError::DatabaseError(_, information) = error else { return Severity::Broken };
+    let message = information.message();
+    let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    if says(&BROKEN_ELSEWHERE) {
+        Severity::BrokenElsewhere
+    } else if says(&LATER_ELSEWHERE) {
+        Severity::LaterElsewhere
+    } else if says(&LATER) {
+        Severity::Later
+    } else {
+        Severity::Broken
+    }
+}
+
+/// Whether another connection writes at the moment.
+pub(super) fn is_locked(error: &SqlError) -> bool {
+    matches!(error, SqlError::DatabaseError(_, information) if information.message().contains("is locked"))
+}

@@ -1,0 +1,176 @@
+//! The one writer: takes every decision that waits, lets them share one transaction and one sync to disk, and
+//! only then answers. The more callers, the larger the batch: durable writes rise with load.
+
+use super::backend::RunQuery as _;
+use super::batch::{Outcome, run_apart, run_together};
+use super::connection::{Purpose, Source, open};
+use super::severity::is_locked;
+use super::statement::BeginWriting;
+use super::task::Task;
+use diesel::SqliteConnection;
+use diesel::connection::SimpleConnection as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// The most decisions in one transaction.
+const LARGEST_BATCH: usize = 1_024;
+/// How long a caller waits for the file while another process writes.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// How often the writer tries for the file.
+const TRY_EVERY: Duration = Duration::from_millis(1);
+/// Under continuous load, how often the writer leaves the file free, and for how long: SQLite queues nobody,
+/// so a command beside the server would otherwise never have its turn.
+const BREAK_EVERY: Duration = Duration::from_millis(250);
+/// As above.
+const BREAK: Duration = Duration::from_millis(3);
+/// The log's size from which it is cut, should readers have kept it from starting over.
+const LOG_LIMIT: u64 = 64 * 1024 * 1024;
+/// How often the log's size is looked at.
+const LOG_LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What the writer is sent.
+pub(super) enum Message {
+    /// A decision to make.
+    Decide(Box<dyn Task>),
+    /// Make what waits, then end.
+    Stop,
+}
+
+/// The writer's own state; lives on its thread.
+pub(super) struct Writer {
+    source: Arc<Source>,
+    log: PathBuf,
+    connection: Option<SqliteConnection>,
+    last_break: Instant,
+    last_log_look: Instant,
+}
+
+impl Writer {
+    pub(super) fn new(source: Arc<Source>, connection: SqliteConnection) -> Self {
+        let mut log = PathBuf::from(&source.path).into_os_string();
+        log.push("-wal");
+        let now = Instant::now();
+        Self { source, log: log.into(), connection: Some(connection), last_break: now, last_log_look: now }
+    }
+
+    /// Works until told to stop or until nobody can send any more.
+    pub(super) fn work(mut self, mut queue: mpsc::Receiver<Message>) {
+        let mut messages = Vec::with_capacity(LARGEST_BATCH);
+        loop {
+            let idle_since = Instant::now();
+            if queue.blocking_recv_many(&mut messages, LARGEST_BATCH) == 0 {
+                break;
+            }
+            if idle_since.elapsed() >= BREAK {
+                self.last_break = Instant::now();
+            }
+            let mut tasks = Vec::with_capacity(messages.len());
+            for message in messages.drain(..) {
+                match message {
+                    Message::Decide(task) => tasks.push(task),
+                    Message::Stop => queue.close(),
+                }
+            }
+            if !tasks.is_empty() {
+                self.decide(tasks);
+                self.rest();
+            }
+        }
+        self.cut_log("PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+
+    /// Makes the decisions and answers their callers.
+    fn decide(&mut self, mut tasks: Vec<Box<dyn Task>>) {
+        let Some(connection) = self.begin(&mut tasks) else { return };
+        let mut outcome = run_together(connection, &mut tasks);
+        if outcome == Outcome::Declined && tasks.len() > 1 {
+            let Some(connection) = self.begin(&mut tasks) else { return };
+            outcome = run_apart(connection, &mut tasks);
+        }
+        if outcome == Outcome::Lost {
+            self.connection = None;
+        }
+        for task in tasks {
+            match outcome {
+                Outcome::Committed | Outcome::Declined => task.answer(),
+                Outcome::Failed | Outcome::Lost => task.give_up("the transaction could not be committed"),
+            }
+        }
+    }
+
+    /// Takes the file for writing. Nothing, if that was not to be had: then no task is left unanswered.
+    fn begin(&mut self, tasks: &mut Vec<Box<dyn Task>>) -> Option<&mut SqliteConnection> {
+        loop {
+            match self.try_begin() {
+                Ok(()) => return self.connection.as_mut(),
+                Err(Refusal::Locked) => give_up(tasks, |task| task.queued_at().elapsed() >= LONGEST_WAIT),
+                Err(Refusal::Unavailable) => give_up(tasks, |_| true),
+            }
+            if tasks.is_empty() {
+                return None;
+            }
+            std::thread::sleep(TRY_EVERY);
+        }
+    }
+
+    fn try_begin(&mut self) -> Result<(), Refusal> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            None => match open(&self.source, Purpose::Writing) {
+                Ok(connection) => self.connection.insert(connection),
+                Err(error) => {
+                    tracing::error!(error = %error, "the writer cannot open the database");
+                    return Err(Refusal::Unavailable);
+                }
+            },
+        };
+        match BeginWriting.execute(connection).into_inner() {
+            Ok(_) => Ok(()),
+            Err(error) if is_locked(&error) => Err(Refusal::Locked),
+            Err(error) => {
+                tracing::error!(error = %error, "the writer cannot begin");
+                self.connection = None;
+                Err(Refusal::Unavailable)
+            }
+        }
+    }
+
+    /// Leaves the file free for a moment, if it has not been for long; and keeps the log short.
+    fn rest(&mut self) {
+        if self.last_break.elapsed() >= BREAK_EVERY {
+            std::thread::sleep(BREAK);
+            self.last_break = Instant::now();
+        }
+        if self.last_log_look.elapsed() >= LOG_LOOK_EVERY {
+            self.last_log_look = Instant::now();
+            if std::fs::metadata(&self.log).is_ok_and(|log| log.len() > LOG_LIMIT) {
+                self.cut_log("PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 0");
+            }
+        }
+    }
+
+    fn cut_log(&mut self, statements: &str) {
+        if let Some(connection) = &mut self.connection
+            && let Err(error) = connection.batch_execute(statements)
+        {
+            tracing::warn!(error = %error, "the write-ahead log could not be cut");
+        }
+    }
+}
+
+/// Why the file cannot be taken.
+enum Refusal {
+    /// Another process writes.
+    Locked,
+    /// Not now.
+    Unavailable,
+}
+
+/// Answers those callers whose decision will not be made.
+fn give_up(tasks: &mut Vec<Box<dyn Task>>, whose: impl Fn(&dyn Task) -> bool) {
+    let (out, rest): (Vec<_>, Vec<_>) = tasks.drain(..).partition(|task| whose(task.as_ref()));
+    out.into_iter().for_each(|task| task.give_up("the database is locked or cannot be written"));
+    *tasks = rest;
+}

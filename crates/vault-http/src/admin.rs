@@ -1,0 +1,68 @@
+//! The operators' listener: metrics and probes. Never on a public address.
+
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::exchange::Api;
+use crate::fault::Fault;
+use crate::operation::probe;
+use crate::parts::Readiness;
+use crate::route::{Operation, Place};
+use crate::server::{BoundServer, serve};
+use crate::settings::AdminSettings;
+use actix_web::HttpResponse;
+use actix_web::body::BoxBody;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use std::io;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use vault_core::port::IdGenerator;
+
+/// Gives all metrics in the Prometheus text format.
+pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What the operators' listener is made of.
+#[derive(Clone)]
+pub struct AdminParts {
+    /// The runtime on which readiness is found out.
+    pub runtime: Handle,
+    /// For `/metrics`.
+    pub metrics: MetricsText,
+    /// For `/readyz`.
+    pub readiness: Readiness,
+    /// Request ids.
+    pub ids: Arc<dyn IdGenerator>,
+}
+
+/// The operators' listener.
+///
+/// # Errors
+/// An address cannot be listened on, or there is none.
+pub fn admin_server(settings: &AdminSettings, parts: AdminParts) -> io::Result<BoundServer> {
+    let runtime = parts.runtime.clone();
+    let ids = Arc::clone(&parts.ids);
+    serve(&settings.listener, &runtime, ids, parts)
+}
+
+impl Api for AdminParts {
+    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>> {
+        Place::find_admin(path)
+    }
+
+    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+        body.ignore().await?;
+        match call.operation {
+            Operation::Live => Ok(probe::live()),
+            Operation::Ready => probe::ready(&self.runtime, &self.readiness).await,
+            Operation::Metrics => Ok(text((self.metrics)())),
+            _ => Err(Fault::not_found()),
+        }
+    }
+}
+
+fn text(metrics: String) -> HttpResponse {
+    let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(metrics));
+    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}

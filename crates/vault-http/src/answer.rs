@@ -1,0 +1,65 @@
+//! Answers to requests that succeeded.
+
+use actix_web::HttpResponse;
+use actix_web::body::BoxBody;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use vault_core::time::Timestamp;
+
+/// An answer whose body is the JSON text `body`.
+pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> HttpResponse {
+    let mut response = HttpResponse::with_body(status, BoxBody::new(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// 204
+pub(crate) fn no_content() -> HttpResponse {
+    HttpResponse::new(StatusCode::NO_CONTENT)
+}
+
+/// Appends `time` as RFC 3339 in UTC, to the second: `2026-11-20T12:00:00Z`.
+pub(crate) fn write_time(buffer: &mut Vec<u8>, time: Timestamp) {
+    // Times are our own clock's; one outside the years 0 to 9999 would not be a time at all.
+    let time = time::OffsetDateTime::from_unix_timestamp(time.as_seconds()).unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
+    let (year, month, day) = time.to_calendar_date();
+    let (hour, minute, second) = time.to_hms();
+    let year = u16::try_from(year).unwrap_or(0);
+    let (century, year) = (year / 100 % 100, year % 100);
+    two_digits(buffer, century.to_le_bytes()[0]);
+    two_digits(buffer, year.to_le_bytes()[0]);
+    for (mark, value) in [(b'-', u8::from(month)), (b'-', day), (b'T', hour), (b':', minute), (b':', second)] {
+        buffer.push(mark);
+        two_digits(buffer, value);
+    }
+    buffer.push(b'Z');
+}
+
+fn two_digits(buffer: &mut Vec<u8>, value: u8) {
+    buffer.extend_from_slice(&[b'0' + value / 10 % 10, b'0' + value % 10]);
+}
+
+/// `time` as [`write_time`] writes it.
+pub(crate) fn time_text(time: Timestamp) -> String {
+    let mut buffer = Vec::with_capacity(20);
+    write_time(&mut buffer, time);
+    String::from_utf8(buffer).unwrap_or_default() // ASCII
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_to_the_second() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399_999, "2000-02-28T23:59:59Z"),
+            (1_795_176_000_000, "2026-11-20T12:00:00Z"),
+            (253_402_300_799_000, "9999-12-31T23:59:59Z"),
+            (i64::MAX, "1970-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(time_text(Timestamp::from_millis(millis)), text);
+        }
+    }
+}

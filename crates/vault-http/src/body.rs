@@ -1,0 +1,163 @@
+//! The body of a request: at most 64 KiB within 10 s, in memory that is wiped.
+
+use crate::fault::Fault;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::Payload;
+use actix_web::http::ConnectionType;
+use actix_web::http::header::{self, HeaderMap};
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::timeout;
+use vault_api::ProblemCode;
+use zeroize::Zeroizing;
+
+/// The largest body, in bytes.
+const MAX_BODY: usize = 64 * 1024;
+/// How long a body may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A body that has not been read yet, or not whole.
+pub(crate) struct Incoming {
+    payload: Payload,
+    announced: Option<u64>,
+    left: bool,
+}
+
+impl Incoming {
+    pub(crate) fn new(request: &HttpRequest, payload: Payload) -> Self {
+        let left = !matches!(payload, Payload::None);
+        Self { payload, announced: announced(request.headers()), left }
+    }
+
+    /// The whole body.
+    pub(crate) async fn read(&mut self) -> Result<Body, Fault> {
+        if self.announced.is_some_and(|length| length > MAX_BODY as u64) {
+            return Err(too_large());
+        }
+        match timeout(DEADLINE, self.collect()).await {
+            Ok(body) => body,
+            Err(_) => {
+                let detail = "The body did not arrive within 10 seconds.";
+                Err(Fault::new(ProblemCode::RequestTimeout, detail).closing())
+            }
+        }
+    }
+
+    /// Reads the body of an operation that has none, which is ignored.
+    pub(crate) async fn ignore(&mut self) -> Result<(), Fault> {
+        if self.left { self.read().await.map(|_| ()) } else { Ok(()) }
+    }
+
+    async fn collect(&mut self) -> Result<Body, Fault> {
+        let mut body = Body::One(Bytes::new());
+        while let Some(piece) = self.payload.next().await {
+            let piece = piece.map_err(|_| Fault::malformed("The body broke off or is not well chunked.").closing())?;
+            if body.len() + piece.len() > MAX_BODY {
+                return Err(too_large());
+            }
+            body = body.and(piece);
+        }
+        self.left = false;
+        Ok(body)
+    }
+
+    /// `response`, after which the connection closes if the body was not read: what follows on it could only be
+    /// told from a request by reading on.
+    pub(crate) fn conclude(self, mut response: HttpResponse) -> HttpResponse {
+        if !self.left {
+            return response;
+        }
+        response.head_mut().set_connection_type(ConnectionType::Close);
+        response.map_body(|_, body| BoxBody::new(BesideUnread { body, _unread: self.payload }))
+    }
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+}
+
+fn too_large() -> Fault {
+    Fault::new(ProblemCode::TooLarge, "A body may have 64 KiB.").closing()
+}
+
+/// A body that has been read.
+pub(crate) enum Body {
+    /// As it arrived, in one piece.
+    One(Bytes),
+    /// Put together.
+    Joined(Zeroizing<Vec<u8>>),
+}
+
+impl Body {
+    fn and(self, piece: Bytes) -> Self {
+        let joined = match self {
+            Self::One(first) if first.is_empty() => return Self::One(piece),
+            Self::One(first) => grown(&first, piece.len()),
+            Self::Joined(joined) if joined.capacity() - joined.len() >= piece.len() => joined,
+            // Moved by hand: a vector that grows by itself leaves its content behind unwiped.
+            Self::Joined(joined) => grown(&joined, piece.len()),
+        };
+        let mut joined = joined;
+        joined.extend_from_slice(&piece);
+        Self::Joined(joined)
+    }
+}
+
+fn grown(content: &[u8], by: usize) -> Zeroizing<Vec<u8>> {
+    let capacity = (content.len() + by).next_power_of_two().min(MAX_BODY);
+    let mut grown = Zeroizing::new(Vec::with_capacity(capacity));
+    grown.extend_from_slice(content);
+    grown
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::One(bytes) => bytes,
+            Self::Joined(bytes) => bytes,
+        }
+    }
+}
+
+/// The body of an answer, beside the rest of a request that nobody reads. While that lives, the framework does not
+/// read it on to find the next request, however long it is, but closes.
+struct BesideUnread {
+    body: BoxBody,
+    _unread: Payload,
+}
+
+impl MessageBody for BesideUnread {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.body).poll_next(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pieces_are_joined_in_order(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20)) {
+            let mut body = Body::One(Bytes::new());
+            for piece in &pieces {
+                body = body.and(Bytes::copy_from_slice(piece));
+            }
+            prop_assert_eq!(&*body, &*pieces.concat());
+        }
+    }
+}

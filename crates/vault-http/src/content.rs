@@ -1,0 +1,97 @@
+//! What a body says it is: `application/json`, plainly.
+
+use crate::fault::Fault;
+use actix_web::http::header::{self, HeaderMap};
+use vault_api::ProblemCode;
+
+/// Refuses every body that is not `application/json`, in whatever encoding.
+pub(crate) fn check(headers: &HeaderMap) -> Result<(), Fault> {
+    let refused = |detail: &'static str| Err(Fault::new(ProblemCode::UnsupportedMediaType, detail));
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        return refused("Send the body without `Content-Encoding`.");
+    }
+    let mut types = headers.get_all(header::CONTENT_TYPE);
+    match (types.next(), types.next()) {
+        (Some(value), None) if is_json(value.as_bytes()) => Ok(()),
+        _ => refused("Send `Content-Type: application/json`."),
+    }
+}
+
+/// `application/json` in any case, with `charset=utf-8` or no parameter.
+fn is_json(value: &[u8]) -> bool {
+    let mut parts = value.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+    let media_type = parts.next().unwrap_or_default();
+    if !media_type.eq_ignore_ascii_case(b"application/json") {
+        return false;
+    }
+    match (parts.next(), parts.next()) {
+        (None, _) => true,
+        (Some(parameter), None) => {
+            parameter.eq_ignore_ascii_case(b"charset=utf-8") || parameter.eq_ignore_ascii_case(b"charset=\"utf-8\"")
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_plain_json_is_accepted() {
+        for value in [
+            "application/json",
+            "Application/JSON",
+            "application/json;charset=utf-8",
+            "application/json ; charset=UTF-8",
+            "application/json; Charset=\"utf-8\"",
+            " application/json ",
+        ] {
+            assert!(is_json(value.as_bytes()), "{value}");
+        }
+        for value in [
+            "",
+            "json",
+            "application/json;",
+            "application/json; charset=utf-7",
+            "application/json; charset=utf8",
+            "application/json; charset=utf-8; a=b",
+            "application/json; boundary=x",
+            "application/problem+json",
+            "text/json",
+            "application/jsonp",
+            "application/json, text/plain",
+            "application/json charset=utf-8",
+            "multipart/form-data",
+            "application/x-www-form-urlencoded",
+            "text/plain",
+            "application/json; charset='utf-8'",
+            "application/json; charset",
+        ] {
+            assert!(!is_json(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
+    fn one_type_and_no_encoding() {
+        let ok = |request: TestRequest| check(request.to_http_request().headers()).is_ok();
+        let json = || TestRequest::default().insert_header(("Content-Type", "application/json"));
+        assert!(ok(json()));
+        assert!(!ok(TestRequest::default()));
+        assert!(!ok(json().append_header(("Content-Type", "application/json"))));
+        for encoding in ["gzip", "br", "zstd", "identity", ""] {
+            assert!(!ok(json().insert_header(("Content-Encoding", encoding))), "{encoding}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_but_the_documented_forms(value in "[ -~]{0,60}") {
+            let compact: String = value.to_ascii_lowercase().split(';').map(str::trim).collect::<Vec<_>>().join(";");
+            let documented = ["application/json", "application/json;charset=utf-8", "application/json;charset=\"utf-8\""];
+            prop_assert_eq!(is_json(value.as_bytes()), documented.contains(&&*compact));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What every request has in common: bounds, an id, the headers of the answer, a log line.
+
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::connection::Phase;
+use crate::fault::Fault;
+use crate::head;
+use crate::route::{Operation, Place};
+use crate::telemetry::{Answered, Telemetry};
+use actix_web::dev::Payload;
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{ConnectionType, Method};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::FutureExt as _;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::time::Instant;
+use uuid::Uuid;
+use vault_core::port::IdGenerator;
+
+/// The headers of every answer.
+const STANDARD: [(HeaderName, HeaderValue); 4] = [
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
+    ),
+];
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// All that the interface knows, for `CONNECT`, which names no address to look the methods of up.
+const ALL_METHODS: &str = "GET, HEAD, POST, PATCH, DELETE";
+
+/// What a listener answers.
+pub(crate) trait Api: Clone + Send + 'static {
+    /// The place at `path`.
+    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>>;
+
+    /// Carries `operation` out.
+    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault>;
+}
+
+/// One worker's side of every request.
+pub(crate) struct Exchange<A> {
+    api: A,
+    ids: Arc<dyn IdGenerator>,
+    telemetry: Telemetry,
+}
+
+impl<A: Api> Exchange<A> {
+    pub(crate) fn new(api: A, ids: Arc<dyn IdGenerator>) -> Self {
+        Self { api, ids, telemetry: Telemetry::new() }
+    }
+
+    /// The answer to `request`, whatever happens.
+    pub(crate) async fn answer(&self, request: HttpRequest, payload: Payload) -> HttpResponse {
+        let began = Instant::now();
+        let _busy = request.conn_data::<Rc<Phase>>().map(|phase| Rc::clone(phase).begin());
+        let mut id = Uuid::encode_buffer();
+        let id: &str = self.ids.random().hyphenated().encode_lower(&mut id);
+
+        let place = self.api.find(request.path());
+        let operation = place.and_then(|place| place.operation(request.method()));
+        let mut body = Incoming::new(&request, payload);
+        let outcome = AssertUnwindSafe(self.run(&request, place, operation, &mut body)).catch_unwind().await;
+        let mut response = match outcome {
+            Ok(Ok(response)) => response,
+            Ok(Err(fault)) => fault.into_response(id),
+            // What it panicked with could hold anything; the panic hook is the one to show it.
+            Err(_) => Fault::internal().caused_by("a handler panicked").into_response(id),
+        };
+
+        if request.head().upgrade() {
+            // The framework would repeat `Connection: upgrade`, then close.
+            response.head_mut().set_connection_type(ConnectionType::Close);
+        }
+        let mut response = body.conclude(response);
+        let headers = response.headers_mut();
+        for (name, value) in STANDARD {
+            headers.insert(name, value);
+        }
+        if let Ok(id) = HeaderValue::from_str(id) {
+            headers.insert(REQUEST_ID, id);
+        }
+        self.telemetry.answered(&Answered {
+            operation: operation.unwrap_or(Operation::None),
+            method: request.method(),
+            place,
+            status: response.status(),
+            duration: began.elapsed(),
+            id,
+        });
+        response
+    }
+
+    async fn run(
+        &self,
+        request: &HttpRequest,
+        place: Option<Place<'_>>,
+        operation: Option<Operation>,
+        body: &mut Incoming,
+    ) -> Result<HttpResponse, Fault> {
+        head::check(request)?;
+        let Some(place) = place else {
+            let connect = request.method() == Method::CONNECT;
+            return Err(if connect { Fault::method_not_allowed(ALL_METHODS).closing() } else { Fault::not_found() });
+        };
+        let Some(operation) = operation else { return Err(Fault::method_not_allowed(place.allow())) };
+        self.api.run(Call { request, place, operation }, body).await
+    }
+}

@@ -1,0 +1,188 @@
+//! Everything that can go wrong with a request, on its way to a problem document.
+
+use actix_web::HttpResponse;
+use actix_web::body::BoxBody;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::{ConnectionType, StatusCode};
+use std::borrow::Cow;
+use std::fmt;
+use vault_api::{FieldProblem, Problem, ProblemCode};
+use vault_core::field::{FieldError, FlawKind};
+
+/// What `WWW-Authenticate` says (RFC 6750 section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Challenge {
+    /// No credentials were sent.
+    Plain,
+    /// The token does not work.
+    InvalidToken,
+    /// The token works, but its role does not permit this.
+    InsufficientScope,
+}
+
+impl Challenge {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "Bearer",
+            Self::InvalidToken => "Bearer error=\"invalid_token\"",
+            Self::InsufficientScope => "Bearer error=\"insufficient_scope\"",
+        }
+    }
+}
+
+/// A refusal or a failure, before it has a request id. Holds no value of the request.
+#[derive(Debug)]
+pub(crate) struct Fault(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    code: ProblemCode,
+    detail: Cow<'static, str>,
+    errors: Vec<FieldError>,
+    challenge: Option<Challenge>,
+    allow: Option<&'static str>,
+    retry_after: Option<u32>,
+    closing: bool,
+    cause: Option<String>,
+}
+
+impl Fault {
+    pub(crate) fn new(code: ProblemCode, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Parts {
+            code,
+            detail: detail.into(),
+            errors: Vec::new(),
+            challenge: None,
+            allow: None,
+            retry_after: None,
+            closing: false,
+            cause: None,
+        }))
+    }
+
+    /// 400
+    pub(crate) fn malformed(detail: &'static str) -> Self {
+        Self::new(ProblemCode::MalformedRequest, detail)
+    }
+
+    /// 400 if any of the flaws is one of form, else 422; `errors` is not empty.
+    pub(crate) fn fields(errors: Vec<FieldError>) -> Self {
+        let form = errors.iter().any(|error| error.code.kind() == FlawKind::Form);
+        let mut fault = if form {
+            Self::new(ProblemCode::MalformedRequest, "The request does not have the expected form; see `errors`.")
+        } else {
+            Self::new(ProblemCode::RefusedValue, "The request is well-formed, but not acceptable; see `errors`.")
+        };
+        fault.0.errors = errors;
+        fault
+    }
+
+    /// 401 where no credentials were sent.
+    pub(crate) fn no_token() -> Self {
+        Self::unauthorized(ProblemCode::InvalidToken, Challenge::Plain, "Send `Authorization: Bearer <access token>`.")
+    }
+
+    /// 401 for a token that does not work.
+    pub(crate) fn invalid_token() -> Self {
+        let detail = "The access token is malformed, expired or revoked. Log in again.";
+        Self::unauthorized(ProblemCode::InvalidToken, Challenge::InvalidToken, detail)
+    }
+
+    /// 401 for a login.
+    pub(crate) fn invalid_login() -> Self {
+        let detail = "E-mail, password or passcode is not right, or the account must wait or is closed.";
+        Self::unauthorized(ProblemCode::InvalidLogin, Challenge::Plain, detail)
+    }
+
+    fn unauthorized(code: ProblemCode, challenge: Challenge, detail: &'static str) -> Self {
+        let mut fault = Self::new(code, detail);
+        fault.0.challenge = Some(challenge);
+        fault
+    }
+
+    /// 403
+    pub(crate) fn insufficient_role() -> Self {
+        let mut fault = Self::new(ProblemCode::InsufficientRole, "Ask an admin of your organization.");
+        fault.0.challenge = Some(Challenge::InsufficientScope);
+        fault
+    }
+
+    /// 404, the same for addresses and credentials.
+    pub(crate) fn not_found() -> Self {
+        Self::new(ProblemCode::NotFound, "There is nothing at this address.")
+    }
+
+    /// 405
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
+        let mut fault = Self::new(ProblemCode::MethodNotAllowed, "See the `Allow` header.");
+        fault.0.allow = Some(allow);
+        fault
+    }
+
+    /// 503
+    pub(crate) fn unavailable(retry_after: u32) -> Self {
+        let mut fault = Self::new(ProblemCode::Unavailable, "Try again after the time in `Retry-After`.");
+        fault.0.retry_after = Some(retry_after);
+        fault
+    }
+
+    /// 500
+    pub(crate) fn internal() -> Self {
+        Self::new(ProblemCode::InternalError, "The fault is ours. Operators find it in the log under the request id.")
+    }
+
+    /// With what the log is to say about it. Never part of the answer.
+    pub(crate) fn caused_by(mut self, cause: impl fmt::Display) -> Self {
+        self.0.cause = Some(cause.to_string());
+        self
+    }
+
+    /// The connection ends with the answer.
+    pub(crate) fn closing(mut self) -> Self {
+        self.0.closing = true;
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn code(&self) -> ProblemCode {
+        self.0.code
+    }
+
+    #[cfg(test)]
+    pub(crate) fn errors(&self) -> &[FieldError] {
+        &self.0.errors
+    }
+
+    /// The answer to the request of this id.
+    pub(crate) fn into_response(self, request_id: &str) -> HttpResponse {
+        let parts = *self.0;
+        if let Some(cause) = &parts.cause {
+            tracing::error!(request_id, code = parts.code.as_str(), cause = ?cause, "request failed");
+        }
+        let mut problem = Problem::new(parts.code, parts.detail, request_id);
+        problem.errors = parts.errors.into_iter().map(field_problem).collect();
+        // A problem holds nothing that cannot be JSON.
+        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let status = StatusCode::from_u16(parts.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = HttpResponse::with_body(status, BoxBody::new(body));
+        if parts.closing {
+            response.head_mut().set_connection_type(ConnectionType::Close);
+        }
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(challenge) = parts.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge.as_str()));
+        }
+        if let Some(allow) = parts.allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+        }
+        if let Some(seconds) = parts.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+fn field_problem(error: FieldError) -> FieldProblem {
+    FieldProblem { pointer: error.pointer, code: error.code.as_str().into(), detail: error.detail }
+}

@@ -1,0 +1,30 @@
+//! `GET {base_url}/organization-vault`
+
+use super::Inner;
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::{answer, listing, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use std::sync::Arc;
+use vault_core::role::Action;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.principal(call, Action::List)?;
+    let request = query::list(call.query())?;
+    body.ignore().await?;
+    let list = Arc::clone(&api.parts.list);
+    let (filter, limit) = (request.filter.clone(), request.limit);
+
+    let page = api.complete(async move { list.run(&principal, request).await }).await?;
+
+    let mut response = answer::json(StatusCode::OK, listing::array(&page.credentials));
+    if let Some(cursor) = page.next {
+        let link = listing::next_page(api.base.as_str(), &filter, limit, &cursor);
+        let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;
+        response.headers_mut().insert(header::LINK, link);
+    }
+    Ok(response)
+}

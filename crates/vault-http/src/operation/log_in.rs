@@ -1,0 +1,124 @@
+//! `POST {base_url}/login`
+
+use super::{Inner, document};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::forwarded::client_address;
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use secrecy::SecretString;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use vault_api::{LoginResponse, TOKEN_TYPE};
+use vault_core::credential::SecretText;
+use vault_core::network::Network;
+use vault_core::time::Ttl;
+use vault_core::usecase::LogInRequest;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    let log_in = Arc::clone(&api.parts.log_in);
+    let request = parse(&body.read().await?, log_in.max_ttl, network(api, call))?;
+
+    let logged_in = api.complete(async move { log_in.run(request).await }).await?;
+
+    let response = LoginResponse {
+        access_token: logged_in.token.0.into(),
+        token_type: TOKEN_TYPE.to_owned(),
+        expires_in: logged_in.expires_in,
+        expires_at: answer::time_text(logged_in.expires_at),
+    };
+    let body = serde_json::to_vec(&response).map_err(|error| Fault::internal().caused_by(error))?;
+    let mut response = answer::json(StatusCode::OK, body);
+    response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache")); // RFC 6749 section 5.1
+    Ok(response)
+}
+
+fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogInRequest, Fault> {
+    let mut members = document::object(body)?;
+    let email = members.string("email");
+    let password = members.string("password");
+    let passcode = members.string("passcode");
+    let ttl = members.optional_integer("ttl");
+    if let Err(error) = Ttl::parse(ttl, max_ttl) {
+        members.report(error);
+    }
+    match (email, password, passcode, members.finish()) {
+        (Some(email), Some(password), Some(passcode), errors) if errors.is_empty() => Ok(LogInRequest {
+            email: email.expose().to_owned(), // an address is not secret
+            password: secret(&password),
+            passcode: secret(&passcode),
+            ttl,
+            network,
+        }),
+        (_, _, _, errors) => Err(Fault::fields(errors)),
+    }
+}
+
+fn secret(text: &SecretText) -> SecretString {
+    SecretString::from(text.expose()) // from one wiped form to another
+}
+
+fn network(api: &Inner, call: &Call<'_>) -> Network {
+    let peer = call.request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
+    let forwarded: Vec<_> = call.headers().get_all(header::X_FORWARDED_FOR).map(HeaderValue::as_bytes).collect();
+    Network::of(client_address(peer, forwarded.into_iter(), &api.trusted_proxies))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret as _;
+    use vault_api::ProblemCode;
+
+    fn read(body: &str) -> Result<LogInRequest, Fault> {
+        parse(body.as_bytes(), 86_400, Network::V4([192, 0, 2]))
+    }
+
+    fn flaws(body: &str) -> (Option<ProblemCode>, Vec<(String, &'static str)>) {
+        let fault = read(body).err();
+        let errors = fault.iter().flat_map(Fault::errors);
+        let errors = errors.map(|error| (error.pointer.clone(), error.code.as_str())).collect();
+        (fault.map(|fault| fault.code()), errors)
+    }
+
+    #[test]
+    fn values_are_taken_exactly_as_they_came() {
+        let body = r#"{"ttl": 60, "passcode": " 1", "password": "pä\u0000ss ", "email": "A@x.io"}"#;
+        let Ok(request) = read(body) else { panic!("the form is right") };
+        assert_eq!((&*request.email, request.ttl), ("A@x.io", Some(60)));
+        assert_eq!(request.password.expose_secret(), "pä\0ss ");
+        assert_eq!(request.passcode.expose_secret(), " 1");
+        assert!(read(r#"{"email": "", "password": "", "passcode": ""}"#).is_ok());
+    }
+
+    #[test]
+    fn form_and_lifetime_are_refused_by_name() {
+        let malformed = Some(ProblemCode::MalformedRequest);
+        for passcode in ["null", "false", "123456", "[]", "{}"] {
+            let body = format!(r#"{{"email": "a", "password": "b", "passcode": {passcode}}}"#);
+            assert_eq!(flaws(&body), (malformed, vec![("/passcode".into(), "wrong-type")]));
+        }
+        let (code, errors) = flaws(r#"{"email": 1, "password": "b", "password": "b", "ttl": 1, "role": "admin"}"#);
+        assert_eq!(code, malformed);
+        let expected = ["/email", "/passcode", "/password", "/role", "/ttl"];
+        let mut pointers: Vec<_> = errors.into_iter().map(|(pointer, _)| pointer).collect();
+        pointers.sort();
+        assert_eq!(pointers, expected);
+        for ttl in ["59", "86401", "0", "-1", "99999999999999999999", "-99999999999999999999", "1e300"] {
+            let body = format!(r#"{{"email": "a", "password": "b", "passcode": "c", "ttl": {ttl}}}"#);
+            assert_eq!(flaws(&body), (Some(ProblemCode::RefusedValue), vec![("/ttl".into(), "out-of-range")]), "{ttl}");
+        }
+        for ttl in ["3600.0", "3600.5", "\"3600\"", "null", "true"] {
+            let body = format!(r#"{{"email": "a", "password": "b", "passcode": "c", "ttl": {ttl}}}"#);
+            assert_eq!(flaws(&body), (malformed, vec![("/ttl".into(), "wrong-type")]), "{ttl}");
+        }
+        for body in ["", "[]", "null", "\"x\"", "{", "{} {}", "\u{feff}{}", "{\"email\": \"\\ud800\"}"] {
+            assert_eq!(flaws(body).0, malformed, "{body}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The operations of the public listener. Each parses, runs one use case and maps the result, in this order:
+//! token, role, query, headers, body. Whoever may not do something is not told what else is wrong.
+
+mod delete;
+mod document;
+mod list;
+mod log_in;
+mod log_out;
+pub(crate) mod probe;
+mod save;
+mod show;
+
+use crate::authorization::bearer_token;
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::exchange::Api;
+use crate::fault::Fault;
+use crate::parts::ServerParts;
+use crate::route::{Operation, Place};
+use crate::settings::{BasePath, ServerSettings};
+use actix_web::HttpResponse;
+use ipnet::IpNet;
+use std::future::Future;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use vault_core::credential::DataPolicy;
+use vault_core::id::CredentialId;
+use vault_core::principal::{Principal, SessionPrincipal};
+use vault_core::role::Action;
+
+/// The public listener's operations.
+#[derive(Clone)]
+pub(crate) struct PublicApi(Arc<Inner>);
+
+struct Inner {
+    base: BasePath,
+    policy: DataPolicy,
+    trusted_proxies: Vec<IpNet>,
+    parts: ServerParts,
+}
+
+impl PublicApi {
+    pub(crate) fn new(settings: &ServerSettings, parts: ServerParts) -> Self {
+        Self(Arc::new(Inner {
+            base: settings.base_path.clone(),
+            policy: settings.data_policy,
+            trusted_proxies: settings.listener.trusted_proxies.clone(),
+            parts,
+        }))
+    }
+}
+
+impl Api for PublicApi {
+    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>> {
+        Place::find(&self.0.base, path)
+    }
+
+    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+        let api = &*self.0;
+        match call.operation {
+            Operation::LogIn => log_in::run(api, &call, body).await,
+            Operation::LogOut => log_out::run(api, &call, body).await,
+            Operation::Save => save::run(api, &call, body).await,
+            Operation::List => list::run(api, &call, body).await,
+            Operation::Show => show::run(api, &call, body).await,
+            Operation::Delete => delete::run(api, &call, body).await,
+            Operation::Live => {
+                body.ignore().await?;
+                Ok(probe::live())
+            }
+            Operation::Ready => {
+                body.ignore().await?;
+                probe::ready(&api.parts.runtime, &api.parts.readiness).await
+            }
+            Operation::Metrics | Operation::None => Err(Fault::not_found()),
+        }
+    }
+}
+
+impl Inner {
+    /// The holder of the request's token.
+    fn session(&self, call: &Call<'_>) -> Result<SessionPrincipal, Fault> {
+        let token = bearer_token(call.headers())?;
+        self.parts.authenticate.run(token).map_err(|refusal| {
+            tracing::debug!(reason = %refusal, "token refused");
+            Fault::invalid_token()
+        })
+    }
+
+    /// The holder of the request's token, whose role permits `action`.
+    fn principal(&self, call: &Call<'_>, action: Action) -> Result<Principal, Fault> {
+        let session = self.session(call)?;
+        if session.role.permits(action) { Ok(Principal::Session(session)) } else { Err(Fault::insufficient_role()) }
+    }
+
+    /// What `use_case` comes to, on the main runtime.
+    async fn complete<T, E>(&self, use_case: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+        Fault: From<E>,
+    {
+        Ok(complete(&self.parts.runtime, use_case).await??)
+    }
+}
+
+/// What `task` comes to on `runtime`, where it goes on even if the client goes away.
+async fn complete<T: Send + 'static>(
+    runtime: &Handle,
+    task: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Fault> {
+    runtime.spawn(task).await.map_err(|error| {
+        if error.is_panic() {
+            // What it panicked with could hold anything; the panic hook is the one to show it.
+            Fault::internal().caused_by("a use case panicked")
+        } else {
+            Fault::unavailable(1).caused_by("the runtime is shutting down")
+        }
+    })
+}
+
+/// The credential that the path names. Text that is no id stands for a credential that is not there, so that both
+/// are answered alike, by the same steps.
+fn credential_id(place: Place<'_>) -> CredentialId {
+    let Place::Credential(text) = place else { return NO_CREDENTIAL };
+    text.parse().unwrap_or(NO_CREDENTIAL)
+}
+
+/// The nil UUID: ids are of version 7, so no credential has it.
+const NO_CREDENTIAL: CredentialId = CredentialId::from_bytes([0; 16]);

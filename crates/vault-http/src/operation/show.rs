@@ -1,0 +1,23 @@
+//! `GET {base_url}/organization-vault/<credential_id>`
+
+use super::{Inner, credential_id};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::{answer, listing, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use std::sync::Arc;
+use vault_core::role::Action;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.principal(call, Action::List)?;
+    query::none(call.query())?;
+    body.ignore().await?;
+    let id = credential_id(call.place);
+    let show = Arc::clone(&api.parts.show);
+
+    let credential = api.complete(async move { show.run(&principal, id).await }).await?;
+
+    Ok(answer::json(StatusCode::OK, listing::item(&credential)))
+}

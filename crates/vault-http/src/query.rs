@@ -1,0 +1,235 @@
+//! Query parameters: those of a list, and none for everything else.
+
+use crate::fault::Fault;
+use std::borrow::Cow;
+use vault_core::credential::CredentialType;
+use vault_core::cursor::ListFilter;
+use vault_core::field::{FieldCode, FieldError, child};
+use vault_core::json::pointer_to;
+use vault_core::namespace::Namespace;
+use vault_core::usecase::ListRequest;
+
+/// The largest page, and the page of whoever does not ask for one.
+pub(crate) const MAX_LIMIT: usize = 1_000;
+
+/// Refuses every parameter.
+pub(crate) fn none(query: Option<&str>) -> Result<(), Fault> {
+    let mut parameters = Parameters::read(query)?;
+    if parameters.take("verify").is_some() {
+        let detail = "checking before saving is not configured here";
+        parameters.errors.push(FieldError::new("/verify", FieldCode::Unknown, detail));
+    }
+    parameters.finish()
+}
+
+/// The page that a list asks for.
+pub(crate) fn list(query: Option<&str>) -> Result<ListRequest, Fault> {
+    let mut parameters = Parameters::read(query)?;
+    let namespace = parameters.take("namespace");
+    let namespace = parameters.keep(namespace.map(|text| Namespace::parse(&text, "/namespace")).transpose());
+    let kind = parameters.take("type");
+    let kind = parameters.keep(kind.map(|text| parse_type(&text)).transpose());
+    let limit = parameters.take("limit");
+    let limit = parameters.keep(limit.map(|text| parse_limit(&text)).transpose());
+    let cursor = parameters.take("cursor").map(Cow::into_owned);
+    parameters.finish()?;
+    Ok(ListRequest { filter: ListFilter { namespace, kind }, limit: limit.unwrap_or(MAX_LIMIT), cursor })
+}
+
+/// The type named `text`.
+pub(crate) fn parse_type(text: &str) -> Result<CredentialType, FieldError> {
+    CredentialType::parse(text).ok_or_else(|| {
+        FieldError::new("/type", FieldCode::OutOfRange, "must be s3, azure_identity, gcs or direct-link")
+    })
+}
+
+fn parse_limit(text: &str) -> Result<usize, FieldError> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(FieldError::new("/limit", FieldCode::WrongType, "must be a whole number"));
+    }
+    match text.parse() {
+        Ok(limit @ 1..=MAX_LIMIT) => Ok(limit),
+        _ => Err(FieldError::new("/limit", FieldCode::OutOfRange, "must be 1 to 1000")),
+    }
+}
+
+struct Parameters<'a> {
+    pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    errors: Vec<FieldError>,
+}
+
+impl<'a> Parameters<'a> {
+    fn read(query: Option<&'a str>) -> Result<Self, Fault> {
+        let query = query.unwrap_or_default();
+        let mut pairs = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            match (decode(name), decode(value)) {
+                (Some(name), Some(value)) => pairs.push((name, value)),
+                _ => return Err(Fault::malformed("The query is not percent-encoded UTF-8.")),
+            }
+        }
+        Ok(Self { pairs, errors: Vec::new() })
+    }
+
+    /// The value of `name`, which may stand only once.
+    fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
+        let index = self.pairs.iter().position(|(found, _)| found == name)?;
+        let (_, value) = self.pairs.remove(index);
+        let before = self.pairs.len();
+        self.pairs.retain(|(found, _)| found != name);
+        if self.pairs.len() < before {
+            self.errors.push(FieldError::new(child("", name), FieldCode::Duplicate, "must stand only once"));
+        }
+        Some(value)
+    }
+
+    fn keep<T>(&mut self, parsed: Result<Option<T>, FieldError>) -> Option<T> {
+        parsed.unwrap_or_else(|error| {
+            self.errors.push(error);
+            None
+        })
+    }
+
+    fn finish(mut self) -> Result<(), Fault> {
+        for (name, _) in &self.pairs {
+            let error =
+                FieldError::new(pointer_to("", name), FieldCode::Unknown, "is not a parameter that may stand here");
+            if !self.errors.contains(&error) {
+                self.errors.push(error);
+            }
+        }
+        if self.errors.is_empty() { Ok(()) } else { Err(Fault::fields(self.errors)) }
+    }
+}
+
+/// `text` without percent-encoding, `+` being a space.
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => hex(bytes.next()?)? << 4 | hex(bytes.next()?)?,
+            b'+' => b' ',
+            plain => plain,
+        });
+    }
+    String::from_utf8(decoded).ok().map(Cow::Owned)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use vault_api::ProblemCode;
+
+    fn flaws(query: &str) -> Vec<(String, &'static str)> {
+        let fault = list(Some(query)).err();
+        let errors = fault.iter().flat_map(Fault::errors);
+        errors.map(|error| (error.pointer.clone(), error.code.as_str())).collect()
+    }
+
+    fn code(query: &str) -> Option<ProblemCode> {
+        list(Some(query)).err().map(|fault| fault.code())
+    }
+
+    #[test]
+    fn a_list_has_four_parameters() {
+        let Ok(all) = list(None) else { panic!("no parameter is needed") };
+        assert_eq!((all.filter, all.limit, all.cursor), (ListFilter::default(), 1000, None));
+        let Ok(page) = list(Some("limit=7&namespace=a%2Fb&cursor=c-_&type=direct-link")) else {
+            panic!("all are known")
+        };
+        assert_eq!(page.filter.namespace.map(|namespace| namespace.to_string()).as_deref(), Some("a/b"));
+        assert_eq!(page.filter.kind, Some(CredentialType::DirectLink));
+        assert_eq!((page.limit, page.cursor.as_deref()), (7, Some("c-_")));
+        assert!(list(Some("")).is_ok());
+        assert!(list(Some("&limit=1&")).is_ok());
+    }
+
+    #[test]
+    fn flaws_of_form_and_of_value_are_told_apart_and_listed_together() {
+        for refused in [
+            "limit=0",
+            "limit=1001",
+            "limit=-1",
+            "limit=99999999999999999999999",
+            "type=S3",
+            "type=",
+            "namespace=",
+            "namespace=%00",
+            "namespace=+a",
+            "namespace=..",
+        ] {
+            assert_eq!(code(refused), Some(ProblemCode::RefusedValue), "{refused}");
+        }
+        for malformed in [
+            "limit=",
+            "limit=a",
+            "limit=1.0",
+            "limit=1e2",
+            "limit=%2B5",
+            "limit=1&limit=1",
+            "a=1",
+            "Limit=1",
+            "=1",
+            "namespace=%",
+            "namespace=%zz",
+            "namespace=%ff",
+            "org=x",
+            "limit",
+        ] {
+            assert_eq!(code(malformed), Some(ProblemCode::MalformedRequest), "{malformed}");
+        }
+        assert_eq!(
+            flaws("limit=0&type=x&type=y&org=1&%2e%2e%2f=1"),
+            [
+                ("/type".to_owned(), "duplicate"),
+                ("/type".to_owned(), "out-of-range"),
+                ("/limit".to_owned(), "out-of-range"),
+                ("/org".to_owned(), "unknown"),
+                (String::new(), "unknown"),
+            ]
+        );
+    }
+
+    #[test]
+    fn other_operations_have_no_parameters() {
+        assert!(none(None).is_ok());
+        assert!(none(Some("")).is_ok());
+        for query in ["verify=true", "verify=false", "access_token=x", "limit=1"] {
+            assert_eq!(
+                none(Some(query)).err().map(|fault| fault.code()),
+                Some(ProblemCode::MalformedRequest),
+                "{query}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_query_is_answered(query in "[ -~]{0,80}") {
+            let _ = list(Some(&query));
+            let _ = none(Some(&query));
+        }
+
+        #[test]
+        fn decoding_undoes_encoding(text in ".{0,20}") {
+            let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            prop_assert_eq!(decode(&encoded), Some(Cow::Owned(text)));
+        }
+    }
+}

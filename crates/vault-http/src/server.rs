@@ -1,0 +1,123 @@
+//! Listeners and workers.
+
+use crate::connection::{Connection, HEAD_DEADLINE, KEEP_ALIVE, Phase};
+use crate::exchange::{Api, Exchange};
+use crate::operation::PublicApi;
+use crate::parts::ServerParts;
+use crate::peers::Peers;
+use crate::settings::{ListenerSettings, ServerSettings};
+use crate::telemetry;
+use actix_http::error::DispatchError;
+use actix_http::{HttpService, KeepAlive};
+use actix_server::ServerBuilder;
+use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
+use actix_web::dev::{AppConfig, Server};
+use actix_web::{App, HttpRequest, web};
+use std::future::ready;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::runtime::Handle;
+use vault_core::port::IdGenerator;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 2_048;
+/// How long the rest of a refused body is read and dropped, so that the peer sees the answer before the end.
+const LINGER: Duration = Duration::from_secs(2);
+/// The most workers that the framework takes.
+const MAX_WORKERS: usize = 512;
+
+/// A server that listens, and answers as soon as it is awaited.
+pub struct BoundServer {
+    /// The server: a future, and a handle to stop it by.
+    pub server: Server,
+    /// The addresses it listens on, ports chosen.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// The public listener.
+///
+/// # Errors
+/// An address cannot be listened on, or there is none.
+pub fn server(settings: &ServerSettings, parts: ServerParts) -> io::Result<BoundServer> {
+    let runtime = parts.runtime.clone();
+    let ids = Arc::clone(&parts.ids);
+    let api = PublicApi::new(settings, parts);
+    serve(&settings.listener, &runtime, ids, api)
+}
+
+/// A server of `api` on the listeners of `settings`.
+pub(crate) fn serve<A: Api>(
+    settings: &ListenerSettings,
+    runtime: &Handle,
+    ids: Arc<dyn IdGenerator>,
+    api: A,
+) -> io::Result<BoundServer> {
+    telemetry::describe();
+    let peers = Arc::new(Peers::new(settings.connections_per_peer, settings.trusted_proxies.clone()));
+    let mut builder = ServerBuilder::new()
+        .disable_signals()
+        .max_concurrent_connections(settings.connections_per_worker)
+        .shutdown_timeout(settings.shutdown_timeout.as_secs());
+    if let Some(workers) = settings.workers {
+        builder = builder.workers(workers.get().min(MAX_WORKERS));
+    }
+    let stopping = builder.graceful_shutdown_signal();
+
+    let mut addresses = Vec::with_capacity(settings.listen.len());
+    for &address in &settings.listen {
+        let listener = listen(address, runtime)?;
+        addresses.push(listener.local_addr()?);
+        let (peers, ids, api, stopping) = (Arc::clone(&peers), Arc::clone(&ids), api.clone(), stopping.clone());
+        builder = builder.listen("orgvault", listener, move || {
+            // Once per worker.
+            let exchange = Rc::new(Exchange::new(api.clone(), Arc::clone(&ids)));
+            let app = App::new().default_service(web::to(move |request: HttpRequest, payload: web::Payload| {
+                let exchange = Rc::clone(&exchange);
+                async move { exchange.answer(request, payload.into_inner()).await }
+            }));
+            let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
+            let stopping = stopping.clone();
+            let http = HttpService::build()
+                .client_request_timeout(HEAD_DEADLINE)
+                .client_disconnect_timeout(LINGER)
+                .keep_alive(KeepAlive::Timeout(KEEP_ALIVE))
+                .graceful_shutdown_signal(move || {
+                    let stopping = stopping.clone();
+                    async move { stopping.notified().await }
+                })
+                .on_connect_ext(|connection: &Connection, data| {
+                    data.insert::<Rc<Phase>>(connection.phase());
+                })
+                .h1(map_config(app, |_| AppConfig::default()));
+            let peers = Arc::clone(&peers);
+            fn_service(move |stream: TcpStream| ready(accept(stream, &peers))).and_then(http)
+        })?;
+    }
+    if addresses.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no address to listen on"));
+    }
+    Ok(BoundServer { server: builder.run(), addresses })
+}
+
+fn accept(stream: TcpStream, peers: &Arc<Peers>) -> Result<(Connection, Option<SocketAddr>), DispatchError> {
+    let peer = stream.peer_addr().ok();
+    let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
+    let admission = peers.admit(address).ok_or_else(|| {
+        metrics::counter!("orgvault_http_connections_refused_total").increment(1);
+        DispatchError::Io(io::ErrorKind::ConnectionRefused.into())
+    })?;
+    stream.set_nodelay(true).map_err(DispatchError::Io)?;
+    Ok((Connection::new(stream, admission), peer))
+}
+
+fn listen(address: SocketAddr, runtime: &Handle) -> io::Result<std::net::TcpListener> {
+    let _context = runtime.enter(); // tokio's sockets register with a runtime even to be handed out again
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)?.into_std()
+}

@@ -1,0 +1,130 @@
+//! How the listeners are set up.
+
+use ipnet::IpNet;
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+use std::time::Duration;
+use vault_core::credential::DataPolicy;
+
+/// The public listener.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// What it has in common with every listener.
+    pub listener: ListenerSettings,
+    /// What every operation's path begins with.
+    pub base_path: BasePath,
+    /// What credentials may hold.
+    pub data_policy: DataPolicy,
+}
+
+/// The operators' listener.
+#[derive(Clone, Debug)]
+pub struct AdminSettings {
+    /// What it has in common with every listener.
+    pub listener: ListenerSettings,
+}
+
+/// What every listener has.
+#[derive(Clone, Debug)]
+pub struct ListenerSettings {
+    /// The addresses to listen on; port 0 takes any free port.
+    pub listen: Vec<SocketAddr>,
+    /// Proxies whose `X-Forwarded-For` is believed, and who may have any number of connections.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Threads that speak HTTP; as many as cores if `None`.
+    pub workers: Option<NonZeroUsize>,
+    /// The most connections of one peer (an IPv4 address or IPv6 /64) that are not trusted proxies.
+    pub connections_per_peer: usize,
+    /// The most connections of one worker; past it, nothing more is accepted until one ends.
+    pub connections_per_worker: usize,
+    /// How long requests under way may take after a stop was asked for.
+    pub shutdown_timeout: Duration,
+}
+
+impl ListenerSettings {
+    /// Listening on `listen`, everything else as is sensible.
+    pub fn new(listen: Vec<SocketAddr>) -> Self {
+        Self {
+            listen,
+            trusted_proxies: Vec::new(),
+            workers: None,
+            connections_per_peer: 4_096,
+            connections_per_worker: 8_192,
+            shutdown_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The path under which the operations lie, which carries their version: `/v1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BasePath(String);
+
+/// The text cannot be a base path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidBasePath;
+
+impl BasePath {
+    /// The longest base path, in characters.
+    pub const MAX_LENGTH: usize = 64;
+
+    /// The path's text: begins with a slash and does not end with one.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for BasePath {
+    fn default() -> Self {
+        Self("/v1".to_owned())
+    }
+}
+
+impl FromStr for BasePath {
+    type Err = InvalidBasePath;
+
+    /// One or more segments of `A-Z a-z 0-9 . _ ~ -`, each with a slash before it; neither `.` nor `..`.
+    fn from_str(text: &str) -> Result<Self, InvalidBasePath> {
+        let segments = text.strip_prefix('/').ok_or(InvalidBasePath)?;
+        let sound = text.len() <= Self::MAX_LENGTH && segments.split('/').all(is_segment);
+        if sound { Ok(Self(text.to_owned())) } else { Err(InvalidBasePath) }
+    }
+}
+
+fn is_segment(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
+    !text.is_empty() && text != "." && text != ".." && text.bytes().all(plain)
+}
+
+impl fmt::Display for BasePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for InvalidBasePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a base path is one or more segments of A-Z a-z 0-9 . _ ~ - with a slash before each, such as /v1")
+    }
+}
+
+impl std::error::Error for InvalidBasePath {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_paths_are_absolute_plain_and_without_a_last_slash() {
+        for sound in ["/v1", "/vault/v1", "/a.b/~c-d_e", "/V2"] {
+            assert_eq!(BasePath::from_str(sound).map(|path| path.to_string()), Ok(sound.to_owned()));
+        }
+        let long = format!("/{}", "a".repeat(64));
+        for flawed in
+            ["", "/", "v1", "/v1/", "//", "/a//b", "/.", "/..", "/a/../b", "/a b", "/%31", "/ä", "/a?b", &long]
+        {
+            assert_eq!(BasePath::from_str(flawed), Err(InvalidBasePath), "{flawed}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Counts, durations and one log line per request. Nothing of a request but its method, the template of its
+//! address and what came of it.
+
+use crate::route::{Operation, Place};
+use actix_web::http::{Method, StatusCode};
+use metrics::{Counter, Histogram};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::time::Duration;
+
+const REQUESTS: &str = "orgvault_http_requests_total";
+const DURATION: &str = "orgvault_http_request_duration_seconds";
+
+/// Says to the installed recorder what the metrics are.
+pub(crate) fn describe() {
+    metrics::describe_counter!(REQUESTS, "Requests answered, by operation and status");
+    metrics::describe_histogram!(DURATION, metrics::Unit::Seconds, "Time from the head of a request to its answer");
+}
+
+/// One worker's handles: looked up once, not at every request.
+pub(crate) struct Telemetry {
+    requests: RefCell<HashMap<(Operation, u16), Counter>>,
+    durations: [OnceCell<Histogram>; Operation::COUNT],
+}
+
+impl Telemetry {
+    pub(crate) fn new() -> Self {
+        Self { requests: RefCell::default(), durations: [const { OnceCell::new() }; Operation::COUNT] }
+    }
+
+    /// Counts and logs a request that has been answered.
+    pub(crate) fn answered(&self, request: &Answered<'_>) {
+        let operation = request.operation;
+        let status = request.status.as_u16();
+        let mut requests = self.requests.borrow_mut();
+        requests
+            .entry((operation, status))
+            .or_insert_with(
+                || metrics::counter!(REQUESTS, "operation" => operation.as_str(), "status" => status.to_string()),
+            )
+            .increment(1);
+        self.durations[operation as usize]
+            .get_or_init(|| metrics::histogram!(DURATION, "operation" => operation.as_str()))
+            .record(request.duration);
+        // At debug: at full load a line per request costs more than the request.
+        tracing::debug!(
+            target: "vault_http::request",
+            operation = operation.as_str(),
+            method = method_name(request.method),
+            route = request.place.map_or("", Place::template),
+            status,
+            ms = request.duration.as_secs_f64() * 1_000.0,
+            request_id = request.id,
+            "request"
+        );
+    }
+}
+
+/// A request that has been answered.
+pub(crate) struct Answered<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) method: &'a Method,
+    pub(crate) place: Option<Place<'a>>,
+    pub(crate) status: StatusCode,
+    pub(crate) duration: Duration,
+    pub(crate) id: &'a str,
+}
+
+/// The method's name, if it is a common one: any other is whatever the client liked to write.
+fn method_name(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        "TRACE" => "TRACE",
+        "CONNECT" => "CONNECT",
+        _ => "other",
+    }
+}

@@ -1,0 +1,40 @@
+//! The operators' listener.
+
+use crate::support::{Wire, assert_problem, assert_standard_headers, request};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use vault_http::{AdminParts, AdminSettings, ListenerSettings, admin_server};
+use vault_testkit::clock::SequentialIds;
+
+#[test]
+fn it_has_metrics_and_probes_and_nothing_else() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let settings = AdminSettings { listener: ListenerSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]) };
+    let parts = AdminParts {
+        runtime: runtime.handle().clone(),
+        metrics: Arc::new(|| "up 1\n".to_owned()),
+        readiness: Arc::new(|| Box::pin(std::future::ready(false))),
+        ids: Arc::new(SequentialIds::default()),
+    };
+    let bound = runtime.block_on(async { admin_server(&settings, parts) }).unwrap();
+    let handle = bound.server.handle();
+    let running = runtime.spawn(bound.server);
+    let mut wire = Wire::connect(bound.addresses[0]);
+    let response = wire.exchange(request("GET /metrics", &[], ""));
+    assert_standard_headers(&response, "metrics");
+    assert_eq!((response.status, response.text()), (200, "up 1\n".to_owned()));
+    assert_eq!(response.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200);
+    assert_problem(&wire.exchange(request("GET /readyz", &[], "")), 503, "unavailable", "not ready");
+    for line in ["GET /v1/organization-vault", "POST /v1/login", "GET /"] {
+        assert_problem(&wire.exchange(request(line, &[], "")), 404, "not-found", line);
+    }
+    assert_problem(&wire.exchange(request("POST /metrics", &[], "")), 405, "method-not-allowed", "POST");
+
+    // A stop ends idle connections at once.
+    let began = std::time::Instant::now();
+    runtime.block_on(handle.stop(true));
+    runtime.block_on(running).unwrap().unwrap();
+    assert!(wire.is_closed());
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+}

@@ -1,0 +1,117 @@
+//! Access tokens and roles.
+
+use crate::support::{World, assert_problem, request, s3};
+use vault_core::role::Role;
+
+const PROTECTED: [&str; 5] = [
+    "PATCH /v1/organization-vault",
+    "GET /v1/organization-vault",
+    "GET /v1/organization-vault/x",
+    "DELETE /v1/organization-vault/x",
+    "POST /v1/logout",
+];
+
+#[test]
+fn without_a_token_there_is_nothing_but_the_login() {
+    let world = World::start();
+    for line in PROTECTED {
+        for headers in [&[][..], &["Cookie: access_token=a"], &["Authorization: Basic YTpi"], &["X-Api-Key: a"]] {
+            let response = world.send(line, headers, "");
+            assert_problem(&response, 401, "invalid-token", line);
+            assert_eq!(response.header("www-authenticate"), Some("Bearer"), "{line} {headers:?}");
+        }
+    }
+}
+
+#[test]
+fn a_token_elsewhere_is_not_looked_for() {
+    let world = World::start();
+    let header = world.token(Role::Admin);
+    let token = header.rsplit(' ').next().unwrap();
+    let query = format!("GET /v1/organization-vault?access_token={token}");
+    assert_problem(&world.send(&query, &[], ""), 401, "invalid-token", "query");
+    let cookie = format!("Cookie: access_token={token}; Authorization=Bearer {token}");
+    assert_problem(&world.send("GET /v1/organization-vault", &[&cookie], ""), 401, "invalid-token", "cookie");
+    let form = format!("access_token={token}");
+    let headers = ["Content-Type: application/x-www-form-urlencoded"];
+    assert_problem(&world.send("PATCH /v1/organization-vault", &headers, form), 401, "invalid-token", "form");
+}
+
+#[test]
+fn malformed_credentials_are_invalid_tokens() {
+    let world = World::start();
+    let header = world.token(Role::Admin);
+    let token = header.rsplit(' ').next().unwrap();
+    for scheme in ["bearer", "BEARER", "Bearer"] {
+        let header = format!("authorization: {scheme} {token}");
+        assert_eq!(world.send("GET /v1/organization-vault", &[&header], "").status, 200, "{scheme}");
+    }
+    let other = format!("{token}x");
+    let long = "a".repeat(9 * 1024);
+    for value in [
+        "Bearer".to_owned(),
+        format!("Bearer  {token}"),
+        format!("Bearer\t{token}"),
+        format!("Bearer {token}, Bearer {token}"),
+        format!("Bearer {token} x"),
+        format!("Bearer \"{token}\""),
+        format!("Bearer {other}"),
+        format!("Bearer {long}"),
+        format!("Bearer {token}\u{e9}"),
+        String::new(),
+    ] {
+        let header = format!("Authorization: {value}");
+        let response = world.send("GET /v1/organization-vault", &[&header], "");
+        assert_problem(&response, 401, "invalid-token", &value);
+        assert_eq!(response.header("www-authenticate"), Some("Bearer error=\"invalid_token\""), "{value}");
+    }
+    let response = world.send("GET /v1/organization-vault", &[&header, &header], "");
+    assert_problem(&response, 401, "invalid-token", "two headers");
+}
+
+#[test]
+fn a_token_ends_with_its_time_and_with_its_session() {
+    let world = World::start();
+    let token = world.token(Role::Editor);
+    assert_eq!(world.send("GET /v1/organization-vault", &[&token], "").status, 200);
+    let response = world.send("POST /v1/logout", &[&token], "");
+    assert_eq!((response.status, response.body.len(), response.header("content-length")), (204, 0, None));
+    for line in PROTECTED {
+        let response = world.send(line, &[&token, "Content-Type: application/json"], s3("a", "b"));
+        assert_problem(&response, 401, "invalid-token", line);
+        assert_eq!(response.header("www-authenticate"), Some("Bearer error=\"invalid_token\""), "{line}");
+    }
+    let token = world.token(Role::Editor);
+    world.clock.advance_seconds(3_599);
+    assert_eq!(world.send("GET /v1/organization-vault", &[&token], "").status, 200);
+    world.clock.advance_seconds(1);
+    assert_problem(&world.send("GET /v1/organization-vault", &[&token], ""), 401, "invalid-token", "expired");
+}
+
+#[test]
+fn a_role_is_judged_before_anything_else_of_the_request() {
+    let world = World::start();
+    let token = world.token(Role::Viewer);
+    for (line, headers, body) in [
+        ("PATCH /v1/organization-vault", &[&*token][..], ""),
+        ("PATCH /v1/organization-vault?a=b", &[&*token, "Content-Type: text/plain"], "{"),
+        ("PATCH /v1/organization-vault", &[&*token, "Content-Type: application/json"], "{}"),
+        ("DELETE /v1/organization-vault/0193aaaa-0000-7000-8000-000000000000", &[&*token], ""),
+        ("DELETE /v1/organization-vault/x", &[&*token], ""),
+    ] {
+        let response = world.send(line, headers, body);
+        assert_problem(&response, 403, "insufficient-role", line);
+        assert_eq!(response.header("www-authenticate"), Some("Bearer error=\"insufficient_scope\""), "{line}");
+    }
+    assert_eq!(world.send("GET /v1/organization-vault", &[&token], "").status, 200);
+}
+
+#[test]
+fn a_refusal_before_the_body_closes_the_connection() {
+    let world = World::start();
+    let mut wire = world.wire();
+    let response = wire.exchange(request("PATCH /v1/organization-vault", &["Content-Type: application/json"], "{}"));
+    assert_problem(&response, 401, "invalid-token", "no token");
+    assert_eq!(response.header("connection"), Some("close"));
+    assert!(wire.is_closed());
+}

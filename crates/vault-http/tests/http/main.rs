@@ -1,0 +1,14 @@
+//! The HTTP interface as a client meets it: the real server on a real port, over the memory store.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+
+mod admin;
+mod authorization;
+mod bodies;
+mod failures;
+mod headers;
+mod login;
+mod methods;
+mod slowness;
+mod support;
+mod vault;

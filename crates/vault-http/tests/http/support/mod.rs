@@ -1,0 +1,40 @@
+//! A server to talk to, and bytes to talk in.
+
+mod exchange;
+mod world;
+
+pub(crate) use exchange::{Response, Wire, request};
+pub(crate) use world::{PASSWORD, World, WorldBuilder, s3};
+
+/// The header set of every answer.
+pub(crate) fn assert_standard_headers(response: &Response, what: &str) {
+    for (name, value) in [
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
+    ] {
+        assert_eq!(response.header(name), Some(value), "{name} of {what}");
+    }
+    let id = response.header("x-request-id").unwrap_or_default();
+    assert_eq!(uuid::Uuid::parse_str(id).map(|id| id.to_string()).as_deref(), Ok(id), "request id of {what}");
+    for absent in ["server", "access-control-allow-origin", "access-control-allow-credentials", "x-powered-by"] {
+        assert_eq!(response.header(absent), None, "{absent} of {what}");
+    }
+}
+
+/// The problem in `response`, after checking that it is a whole one.
+pub(crate) fn assert_problem(response: &Response, status: u16, code: &str, what: &str) -> vault_api::Problem {
+    assert_standard_headers(response, what);
+    assert_eq!(response.status, status, "status of {what}: {}", response.text());
+    assert_eq!(response.header("content-type"), Some("application/problem+json"), "{what}");
+    let problem: vault_api::Problem = serde_json::from_slice(&response.body).expect(what);
+    assert_eq!(problem.kind, format!("urn:orgvault:problem:{code}"), "{what}");
+    assert_eq!((problem.status, &*problem.code), (status, code), "{what}");
+    assert!(!problem.title.is_empty() && !problem.detail.is_empty(), "{what}");
+    assert_eq!(Some(&*problem.request_id), response.header("x-request-id"), "{what}");
+    let challenge = response.header("www-authenticate");
+    assert_eq!(challenge.is_some(), matches!(status, 401 | 403), "challenge of {what}");
+    assert_eq!(response.header("retry-after").is_some(), matches!(status, 429 | 503), "retry-after of {what}");
+    problem
+}

@@ -1,0 +1,247 @@
+//! A server over the memory store, with accounts to use it.
+
+use super::{Response, Wire, request};
+use secrecy::{ExposeSecret, SecretString};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use vault_core::id::InstanceId;
+use vault_core::port::CredentialRepository;
+use vault_core::role::Role;
+use vault_core::usecase::{
+    Ambient, AuditTally, Authenticate, CreateAccountRequest, CreateAccountUseCase, CreateOrganizationUseCase,
+    DeleteCredentialUseCase, ListCredentialsUseCase, LogIn, LogOut, SaveCredentialUseCase, ShowCredentialUseCase,
+};
+use vault_http::{ListenerSettings, ServerParts, ServerSettings, server};
+use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
+use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
+use vault_testkit::memory::MemoryStore;
+
+pub(crate) const PASSWORD: &str = "correct horse battery";
+
+/// A running server.
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) clock: Arc<ManualClock>,
+    runtime: Option<Runtime>,
+    create_account: CreateAccountUseCase,
+    codes: std::sync::Mutex<std::collections::HashMap<String, Vec<SecretString>>>,
+}
+
+type Customise<T> = Box<dyn FnOnce(&mut T)>;
+
+/// How a world differs from the usual one.
+#[derive(Default)]
+pub(crate) struct WorldBuilder {
+    settings: Option<Customise<ServerSettings>>,
+    parts: Option<Customise<ServerParts>>,
+    credentials: Option<Arc<dyn CredentialRepository>>,
+    hash_permits: Option<usize>,
+    limit: Option<i64>,
+}
+
+impl WorldBuilder {
+    pub(crate) fn settings(mut self, change: impl FnOnce(&mut ServerSettings) + 'static) -> Self {
+        self.settings = Some(Box::new(change));
+        self
+    }
+
+    pub(crate) fn parts(mut self, change: impl FnOnce(&mut ServerParts) + 'static) -> Self {
+        self.parts = Some(Box::new(change));
+        self
+    }
+
+    /// Credentials lie in `credentials`, not in the memory store.
+    pub(crate) fn credentials(mut self, credentials: impl CredentialRepository + 'static) -> Self {
+        self.credentials = Some(Arc::new(credentials));
+        self
+    }
+
+    pub(crate) fn hash_permits(mut self, permits: usize) -> Self {
+        self.hash_permits = Some(permits);
+        self
+    }
+
+    pub(crate) fn limit(mut self, limit: i64) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    pub(crate) fn start(self) -> World {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let instance = InstanceId::from_bytes([7; 16]);
+        let clock = Arc::new(ManualClock::default());
+        let ids = Arc::new(SequentialIds::default());
+        let store = Arc::new(MemoryStore::new());
+        let digester = Arc::new(FakeDigester::default());
+        let hasher = Arc::new(self.hash_permits.map_or_else(FakeHasher::default, FakeHasher::with_permits));
+        let passcodes = Arc::new(FakePasscodes::new(ids.clone(), digester.clone()));
+        let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
+        let tokens = Arc::new(FakeTokens::new(instance));
+        let ambient = Ambient {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            events: Arc::new(RecordingEvents::default()),
+            audit: Arc::new(FakeAuditSealer),
+        };
+        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+        let credentials = self.credentials.unwrap_or_else(|| store.clone());
+        let mut parts = ServerParts {
+            runtime: runtime.handle().clone(),
+            authenticate: Arc::new(Authenticate::new(tokens.clone(), clock.clone())),
+            log_in: Arc::new(LogIn {
+                instance,
+                max_ttl: 86_400,
+                ambient: ambient.clone(),
+                tally: tally.clone(),
+                guard: store.clone(),
+                hasher: hasher.clone(),
+                passcodes: passcodes.clone(),
+                digester: digester.clone(),
+                tokens,
+            }),
+            log_out: Arc::new(LogOut::new(ambient.clone(), store.clone())),
+            save: Arc::new(SaveCredentialUseCase {
+                limit: self.limit.unwrap_or(1_000_000),
+                ambient: ambient.clone(),
+                sealer: sealer.clone(),
+                digester: digester.clone(),
+                credentials: credentials.clone(),
+            }),
+            list: Arc::new(ListCredentialsUseCase {
+                ambient: ambient.clone(),
+                tally: tally.clone(),
+                opener: sealer.clone(),
+                digester: digester.clone(),
+                credentials: credentials.clone(),
+            }),
+            show: Arc::new(ShowCredentialUseCase {
+                ambient: ambient.clone(),
+                tally,
+                opener: sealer.clone(),
+                credentials: credentials.clone(),
+            }),
+            delete: Arc::new(DeleteCredentialUseCase::new(ambient.clone(), credentials)),
+            ids,
+            readiness: Arc::new(|| Box::pin(std::future::ready(true))),
+        };
+        let mut settings = ServerSettings {
+            listener: ListenerSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]),
+            base_path: Default::default(),
+            data_policy: Default::default(),
+        };
+        settings.listener.workers = std::num::NonZeroUsize::new(1);
+        if let Some(change) = self.settings {
+            change(&mut settings);
+        }
+        if let Some(change) = self.parts {
+            change(&mut parts);
+        }
+        let bound = runtime.block_on(async { server(&settings, parts) }).expect("a free port");
+        let address = bound.addresses[0];
+        runtime.spawn(bound.server);
+        let create_organization = CreateOrganizationUseCase::new(ambient.clone(), sealer, store.clone());
+        for organization in ["Acme", "Other"] {
+            runtime.block_on(create_organization.run(organization)).expect("an organization");
+        }
+        let create_account = CreateAccountUseCase {
+            ambient,
+            entropy: Arc::new(SeededEntropy::default()),
+            hasher: hasher.clone(),
+            passcodes,
+            digester,
+            organizations: store.clone(),
+            accounts: store.clone(),
+        };
+        World { address, store, clock, runtime: Some(runtime), create_account, codes: Default::default() }
+    }
+}
+
+impl World {
+    pub(crate) fn start() -> Self {
+        WorldBuilder::default().start()
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("still running")
+    }
+
+    /// An account whose password is [`PASSWORD`].
+    pub(crate) fn account(&self, organization: &str, email: &str, role: Role) {
+        let made = self.runtime().block_on(self.create_account.run(CreateAccountRequest {
+            organization: organization.to_owned(),
+            email: email.to_owned(),
+            role,
+            password: Some(PASSWORD.into()),
+        }));
+        let codes = made.expect("an account").recovery_codes.into_iter().map(|code| code.0);
+        self.codes.lock().unwrap().insert(email.to_owned(), codes.collect());
+    }
+
+    /// A recovery code of an account that was not used yet.
+    pub(crate) fn code(&self, email: &str) -> String {
+        let code = self.codes.lock().unwrap().get_mut(email).and_then(Vec::pop);
+        code.expect("a code is left").expose_secret().to_owned()
+    }
+
+    /// A login's body.
+    pub(crate) fn login_body(&self, email: &str) -> String {
+        serde_json::json!({"email": email, "password": PASSWORD, "passcode": self.code(email)}).to_string()
+    }
+
+    /// `Authorization: Bearer …` of a new account of this role in Acme.
+    pub(crate) fn token(&self, role: Role) -> String {
+        self.token_in("Acme", role)
+    }
+
+    /// `Authorization: Bearer …` of a new account of this role.
+    pub(crate) fn token_in(&self, organization: &str, role: Role) -> String {
+        let email = format!("{role}-{}@{}.example", self.codes.lock().unwrap().len(), organization.to_lowercase());
+        self.account(organization, &email, role);
+        let body = self.login_body(&email);
+        let response = self.send("POST /v1/login", &["Content-Type: application/json"], body);
+        assert_eq!(response.status, 200, "{}", response.text());
+        format!("Authorization: Bearer {}", response.json()["access_token"].as_str().expect("a token"))
+    }
+
+    pub(crate) fn wire(&self) -> Wire {
+        Wire::connect(self.address)
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) fn send(&self, line: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Response {
+        let mut wire = self.wire();
+        wire.try_send(request(line, headers, body));
+        wire.receive_for(line.split(' ').next().unwrap_or_default())
+    }
+
+    /// Saves a credential; its id.
+    pub(crate) fn save(&self, token: &str, namespace: &str, bucket: &str) -> String {
+        let response = self.send(
+            "PATCH /v1/organization-vault",
+            &[token, "Content-Type: application/json"],
+            s3(namespace, bucket),
+        );
+        assert_eq!(response.status, 201, "{}", response.text());
+        response.json()["id"].as_str().expect("an id").to_owned()
+    }
+}
+
+/// The body of a save.
+pub(crate) fn s3(namespace: &str, bucket: &str) -> String {
+    let data = serde_json::json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE",
+        "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "bucket": bucket,
+    });
+    serde_json::json!({"type": "s3", "namespace": namespace, "data": data}).to_string()
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

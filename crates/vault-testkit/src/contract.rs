@@ -1,0 +1,268 @@
+//! What every implementation of the store ports must do, as cases that run on any of them.
+//!
+//! One module per port, one function per case. Each case makes organizations and accounts of its own under ids
+//! of its own, so that cases can share a database and run in any order and in parallel, also in several
+//! processes. All cases say what time it is themselves; time passes in none.
+//!
+//! An adapter implements [`ContractStore`] and writes, at the top level of a file under `tests/`:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use vault_testkit::memory::MemoryStore;
+//!
+//! async fn store() -> Arc<MemoryStore> {
+//!     Arc::new(MemoryStore::new())
+//! }
+//!
+//! vault_testkit::store_contract!(store());
+//! # fn main() {}
+//! ```
+//!
+//! Each case becomes a test of its own name, `lockout::parallel_attempts_win_nothing` for one.
+
+pub mod account;
+pub mod account_change;
+pub mod audit;
+pub mod credential;
+pub mod housekeeping;
+pub mod idempotency;
+pub mod key;
+pub mod lockout;
+pub mod login;
+pub mod model;
+pub mod organization;
+pub mod session;
+mod tools;
+mod world;
+
+use crate::memory::MemoryStore;
+use async_trait::async_trait;
+use std::future::Future;
+use std::sync::Arc;
+use vault_core::id::OrganizationId;
+use vault_core::port::{
+    AccountRepository, AuditLog, CredentialRepository, Housekeeping, KeyRepository, LoginGuard, OrganizationRepository,
+    SessionRepository,
+};
+
+/// Every store port.
+pub trait Store:
+    OrganizationRepository
+    + AccountRepository
+    + LoginGuard
+    + SessionRepository
+    + CredentialRepository
+    + KeyRepository
+    + AuditLog
+    + Housekeeping
+    + 'static
+{
+}
+
+impl<T> Store for T where
+    T: OrganizationRepository
+        + AccountRepository
+        + LoginGuard
+        + SessionRepository
+        + CredentialRepository
+        + KeyRepository
+        + AuditLog
+        + Housekeeping
+        + 'static
+{
+}
+
+/// A store under test.
+#[async_trait]
+pub trait ContractStore: Send + Sync + 'static {
+    /// Its ports.
+    fn ports(&self) -> Arc<dyn Store>;
+
+    /// The actions that its audit holds of an organization, by their stored names, in any order. No port reads
+    /// the audit, so the suite asks for this.
+    async fn audit_actions(&self, organization: OrganizationId) -> Vec<String>;
+}
+
+#[async_trait]
+impl ContractStore for Arc<MemoryStore> {
+    fn ports(&self) -> Arc<dyn Store> {
+        Arc::clone(self) as Arc<dyn Store>
+    }
+
+    async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
+        let ours = self.audit().into_iter().filter(|record| record.organization == Some(organization));
+        ours.map(|record| record.action.as_str().to_owned()).collect()
+    }
+}
+
+/// Runs one case on the store that `make` comes to, on a runtime of its own with several threads.
+pub fn run<S: ContractStore>(make: impl Future<Output = S>, case: impl AsyncFnOnce(&dyn ContractStore)) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = make.await;
+        case(&store).await;
+    });
+}
+
+/// Makes a test of every case. Takes an expression for a future that comes to a
+/// [`ContractStore`](crate::contract::ContractStore); it is evaluated once per case.
+#[macro_export]
+macro_rules! store_contract {
+    ($make:expr) => {
+        $crate::store_contract! { @cases $make;
+            organization {
+                a_name_is_taken_once_whatever_its_case
+                parallel_creations_of_one_name_make_one
+                an_organization_is_found_by_id_and_name
+                names_keep_their_spelling
+                organizations_are_listed_by_name
+                a_state_is_set
+                disabling_ends_sessions_for_good
+                deletion_leaves_nothing_but_the_audit
+                deletion_frees_name_and_addresses
+                deletion_leaves_others_alone
+                parallel_deletions_delete_once
+            }
+            account {
+                an_account_is_found_as_it_was_made
+                an_address_belongs_to_one_account
+                parallel_creations_of_one_address_make_one
+                an_account_needs_an_organization
+                accounts_are_listed_by_organization_and_address
+                reading_a_passcode_is_recorded
+            }
+            account_change {
+                a_grant_is_replaced
+                a_password_is_replaced
+                a_passcode_is_replaced
+                an_account_is_deleted
+                every_change_but_unlocking_ends_sessions
+                a_role_that_returns_revives_no_session
+                a_stale_or_stray_change_changes_nothing
+                parallel_changes_of_one_version_make_one
+            }
+            lockout {
+                a_reservation_carries_the_facts
+                five_attempts_are_free_then_waits_double
+                a_clock_set_back_ends_no_wait
+                parallel_attempts_win_nothing
+                parallel_attempts_from_a_known_network_win_nothing
+                parallel_attempts_on_an_unknown_address_win_nothing
+                unknown_addresses_wait_alike
+                an_account_does_not_share_a_bucket
+                known_networks_are_classes_of_their_own
+                networks_are_known_per_account
+                a_hundred_attempts_close_a_class
+                a_hundred_attempts_close_a_bucket
+                unlocking_lifts_waits_and_closed_classes
+                a_login_resets_its_own_class
+                a_network_is_forgotten_after_90_days
+                the_ninth_network_replaces_the_one_unused_for_longest
+            }
+            login {
+                a_login_makes_a_session
+                a_step_is_spent_once_in_parallel
+                a_recovery_code_is_spent_once_in_parallel
+                an_earlier_step_is_refused
+                only_the_accounts_own_recovery_codes_count
+                a_recovery_code_spends_no_step
+                a_login_is_overtaken_by_each_change
+                a_login_is_overtaken_by_its_organization
+                a_new_verifier_is_no_new_password
+                a_refused_login_stores_no_verifier
+                twenty_wrong_passcodes_disable_steps
+                parallel_wrong_passcodes_all_count
+                a_refusal_outlasts_its_account
+            }
+            session {
+                a_session_ends_once_in_parallel
+                an_ended_session_is_refused_everything
+                an_expired_session_is_refused_everything
+                a_changed_account_is_refused_everything
+                a_disabled_organization_is_refused_everything
+                a_session_is_worth_nothing_to_others
+                an_embedder_acts_while_its_organization_is_in_use
+                the_end_of_a_session_takes_effect_at_once
+            }
+            credential {
+                a_credential_is_shown_as_it_was_saved
+                a_list_begins_with_the_newest
+                a_list_is_filtered
+                pages_are_stable_while_others_change_the_list
+                organizations_see_nothing_of_each_other
+                a_credential_is_deleted_once_in_parallel
+                a_limit_is_kept
+                a_limit_is_exact_in_parallel
+                an_inactive_key_is_refused
+            }
+            idempotency {
+                a_request_has_one_effect
+                a_request_has_one_effect_in_parallel
+                parallel_requests_under_one_key_have_one_effect
+                keys_are_independent_per_account
+                a_key_outlasts_its_session
+                keys_are_compared_exactly
+                a_replay_outlasts_what_it_made
+                a_refused_request_leaves_its_key_free
+            }
+            key {
+                an_instance_is_made_once
+                an_organizations_keys_are_read
+                a_block_of_uses_is_taken_once
+                uses_are_taken_of_the_active_key_only
+                a_key_is_replaced_once
+            }
+            audit {
+                entries_are_appended
+                entries_need_no_organization
+                entries_are_appended_all_or_none
+                entries_belong_to_one_organization
+            }
+            housekeeping {
+                what_has_expired_is_swept_in_slices
+                the_store_answers
+            }
+            model {
+                random_commands_come_to_what_they_come_to_in_memory
+            }
+        }
+    };
+    (@cases $make:expr; $($port:ident { $($case:ident)* })*) => {
+        $($crate::store_contract! { @port $make; $port { $($case)* } })*
+    };
+    (@port $make:expr; $port:ident { $($case:ident)* }) => {
+        mod $port {
+            #[allow(unused_imports, reason = "what makes the store lies where the contract is called for")]
+            use super::*;
+
+            $(
+                #[test]
+                fn $case() {
+                    $crate::contract::run($make, $crate::contract::$port::$case);
+                }
+            )*
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// A case that is not in the list would never run.
+    #[test]
+    fn every_case_is_in_the_list() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
+        let list = include_str!("contract.rs");
+        let mut cases = 0;
+        for file in std::fs::read_dir(source).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            for rest in text.split("\npub async fn ").skip(1) {
+                let case = rest.split('(').next().unwrap();
+                assert!(list.contains(&format!("                {case}\n")), "{case} is not in store_contract!");
+                cases += 1;
+            }
+        }
+        assert!(cases > 80, "{cases}");
+    }
+}

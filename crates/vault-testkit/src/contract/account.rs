@@ -1,0 +1,128 @@
+//! Cases of [`AccountRepository`](vault_core::port::AccountRepository): making, finding, reading.
+
+use super::ContractStore;
+use super::tools::{address, race};
+use super::world::World;
+use std::sync::Arc;
+use vault_core::account::Account;
+use vault_core::audit::AuditAction;
+use vault_core::id::OrganizationId;
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::{CreateAccountOutcome, IdGenerator};
+use vault_core::role::Role;
+
+/// A new account is found by its address and in the lists, as it was made.
+pub async fn an_account_is_found_as_it_was_made(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.new_holder(Role::Viewer);
+    assert_eq!(world.store.find_account(holder.address).await.unwrap(), None);
+    let outcome = world.store.create_account(world.create_account(&holder)).await.unwrap();
+    assert_eq!(outcome, CreateAccountOutcome::Created);
+
+    let found = world.read(&holder).await;
+    let made = Account {
+        grant: holder.grant.clone(),
+        grant_digest: holder.grant_digest,
+        version: found.version, // Where counting begins is the store's own.
+        created_at: world.now(),
+        last_login_at: None,
+    };
+    assert_eq!(found, made);
+    assert_eq!(world.store.list_accounts(Some(world.organization)).await.unwrap(), std::slice::from_ref(&made));
+    assert!(world.store.list_accounts(None).await.unwrap().contains(&made));
+    assert_eq!(world.audited(AuditAction::AccountCreated).await, 1);
+}
+
+/// An address belongs to one account, whatever the organization.
+pub async fn an_address_belongs_to_one_account(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let holder = world.holder(Role::Admin).await;
+    for elsewhere in [&world, &other] {
+        let mut second = elsewhere.new_holder(Role::Admin);
+        second.address = holder.address;
+        let audited = elsewhere.audited(AuditAction::AccountCreated).await;
+        let outcome = elsewhere.store.create_account(elsewhere.create_account(&second)).await.unwrap();
+        assert_eq!(outcome, CreateAccountOutcome::AddressTaken);
+        assert_eq!(elsewhere.audited(AuditAction::AccountCreated).await, audited);
+    }
+    assert_eq!(world.read(&holder).await.grant, holder.grant);
+    assert_eq!(other.store.list_accounts(Some(other.organization)).await.unwrap(), []);
+}
+
+/// Of several that take an address at once, in two organizations, one succeeds.
+pub async fn parallel_creations_of_one_address_make_one(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let wanted = address(&format!("{}@contract.example", world.ids.random()));
+    let outcomes = race((0..16).map(|index| {
+        let world = if index % 2 == 0 { &world } else { &other };
+        let mut holder = world.new_holder(Role::Editor);
+        holder.address = wanted;
+        let (store, command) = (Arc::clone(&world.store), world.create_account(&holder));
+        async move { store.create_account(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CreateAccountOutcome::Created).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CreateAccountOutcome::AddressTaken).count(), 15);
+    let mut audited = 0;
+    let mut accounts = 0;
+    for world in [&world, &other] {
+        audited += world.audited(AuditAction::AccountCreated).await;
+        accounts += world.store.list_accounts(Some(world.organization)).await.unwrap().len();
+    }
+    assert_eq!((audited, accounts), (1, 1));
+}
+
+/// Where there is no such organization, no account is made and the address stays free.
+pub async fn an_account_needs_an_organization(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let nowhere = OrganizationId::from_uuid(world.ids.random());
+    let mut holder = world.new_holder(Role::Admin);
+    let at_home = holder.clone();
+    holder.grant.organization = nowhere;
+    let mut command = world.create_account(&holder);
+    command.audit = world.audit_in(nowhere, AuditAction::AccountCreated);
+    assert_eq!(world.store.create_account(command).await.unwrap(), CreateAccountOutcome::NoOrganization);
+    assert_eq!(world.audited_in(nowhere, AuditAction::AccountCreated).await, 0);
+    let outcome = world.store.create_account(world.create_account(&at_home)).await.unwrap();
+    assert_eq!(outcome, CreateAccountOutcome::Created);
+}
+
+/// An organization's accounts, by address; of all organizations, those of one stand together.
+pub async fn accounts_are_listed_by_organization_and_address(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    for role in [Role::Viewer, Role::Admin, Role::Editor] {
+        world.holder(role).await;
+        other.holder(role).await;
+    }
+    let of_one = world.store.list_accounts(Some(world.organization)).await.unwrap();
+    assert_eq!(of_one.len(), 3);
+    assert!(of_one.is_sorted_by(|a, b| a.grant.email < b.grant.email));
+    assert!(of_one.iter().all(|account| account.grant.organization == world.organization));
+    let of_all = world.store.list_accounts(None).await.unwrap();
+    let place = of_all.iter().position(|account| *account == of_one[0]).unwrap();
+    assert_eq!(of_all[place..place + 3], of_one);
+}
+
+/// Reading a seed is recorded; another organization's account is not there.
+pub async fn reading_a_passcode_is_recorded(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let holder = world.holder(Role::Admin).await;
+    let account = holder.grant.account;
+    let read = async |organization| {
+        let audit = world.audit_in(organization, AuditAction::AccountPasscodeRead);
+        world.store.read_passcode(organization, account, audit).await.unwrap()
+    };
+
+    let stored = read(world.organization).await.unwrap();
+    assert_eq!(stored.seed, holder.seed);
+    assert!(stored.last_step < TimeStep::at(world.now()), "no step was used yet");
+    assert_eq!(world.audited(AuditAction::AccountPasscodeRead).await, 1);
+
+    assert_eq!(read(other.organization).await, None);
+    assert_eq!(other.audited(AuditAction::AccountPasscodeRead).await, 0);
+
+    let step = TimeStep(TimeStep::at(world.now()).0 + 1);
+    let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(step));
+    world.store.complete_login(login).await.unwrap();
+    assert_eq!(read(world.organization).await.unwrap().last_step, step);
+}

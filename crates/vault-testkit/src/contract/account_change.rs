@@ -1,0 +1,208 @@
+//! Cases of [`change_account`](vault_core::port::AccountRepository::change_account).
+
+use super::ContractStore;
+use super::tools::{is_nobody, race};
+use super::world::{Holder, World};
+use std::sync::Arc;
+use vault_core::account::AccountState;
+use vault_core::audit::AuditAction;
+use vault_core::digest::Digest;
+use vault_core::id::AccountId;
+use vault_core::passcode::PasscodeProof;
+use vault_core::port::{
+    AccountChange, ChangeAccountOutcome, CompleteLoginOutcome, CreateAccountOutcome, IdGenerator, Reservation,
+    ReservedAccount,
+};
+use vault_core::principal::{Principal, PrincipalRefusal};
+use vault_core::role::Role;
+
+/// Role and state are replaced with the digest over them; the version rises.
+pub async fn a_grant_is_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let before = world.read(&holder).await;
+    let change = regrant(&holder, Role::Editor, AccountState::Disabled);
+    let AccountChange::Grant { grant, digest } = change.clone() else { unreachable!("it is a grant") };
+    world.change(&holder, change).await;
+
+    let after = world.read(&holder).await;
+    assert_eq!((&after.grant, after.grant_digest), (&grant, digest));
+    assert!(after.version > before.version);
+    assert_eq!((after.created_at, after.last_login_at), (before.created_at, before.last_login_at));
+    assert_eq!(world.store.list_accounts(Some(world.organization)).await.unwrap(), [after]);
+    assert_eq!(world.audited(AuditAction::AccountRoleChanged).await, 1);
+    let reserved = reserved(&world, &holder).await;
+    assert_eq!((reserved.grant, reserved.grant_digest), (grant, digest));
+}
+
+/// The new password is what the next login is decided on, under a new password version.
+pub async fn a_password_is_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let (before, version) = (reserved(&world, &holder).await, world.read(&holder).await.version);
+    assert_eq!(before.password, holder.password);
+    let password = world.password();
+    world.change(&holder, AccountChange::Password(password.clone())).await;
+    let after = reserved(&world, &holder).await;
+    assert_eq!(after.password, password);
+    assert!(after.password_version > before.password_version);
+    assert!(world.read(&holder).await.version > version);
+    assert_eq!((after.grant, after.seed), (before.grant, before.seed));
+    assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
+}
+
+/// Seed and recovery codes are replaced: the old ones prove nothing, no step was used with the new ones.
+pub async fn a_passcode_is_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let step = world.fresh_step();
+    assert_eq!(complete(&world, &holder, step).await, CompleteLoginOutcome::Completed);
+    let fresh = Holder { seed: world.seed(), recovery_codes: vec![world.recovery_code()], ..holder.clone() };
+    let change = AccountChange::Passcode { seed: fresh.seed.clone(), recovery_codes: fresh.recovery_codes.clone() };
+    world.change(&holder, change).await;
+
+    assert_eq!(reserved(&world, &holder).await.seed, fresh.seed);
+    assert_eq!(complete(&world, &holder, world.fresh_step()).await, CompleteLoginOutcome::Overtaken);
+    let old_code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
+    assert_eq!(complete(&world, &fresh, old_code).await, CompleteLoginOutcome::PasscodeSpent);
+    assert_eq!(complete(&world, &fresh, step).await, CompleteLoginOutcome::Completed);
+    let new_code = PasscodeProof::RecoveryCode(fresh.recovery_codes[0]);
+    assert_eq!(complete(&world, &fresh, new_code).await, CompleteLoginOutcome::Completed);
+    assert_eq!(world.audited(AuditAction::AccountPasscodeReset).await, 1);
+}
+
+/// A deleted account is gone with its sessions; its address is free, the organization's credentials stay.
+pub async fn an_account_is_deleted(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Viewer).await);
+    let principal = Principal::Session(world.log_in(&holder).await);
+    let credential = world.saved(&principal).await;
+    world.change(&holder, AccountChange::Delete).await;
+
+    assert_eq!(world.store.find_account(holder.address).await.unwrap(), None);
+    assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+    let refusal = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err();
+    assert_eq!(refusal, PrincipalRefusal::AccountChanged);
+    assert_eq!(world.audited(AuditAction::AccountDeleted).await, 1);
+    let colleague = Principal::Session(world.log_in(&colleague).await);
+    assert_eq!(world.listed(&colleague).await, [credential]);
+
+    let successor = Holder { address: holder.address, ..world.new_holder(Role::Viewer) };
+    let outcome = world.store.create_account(world.create_account(&successor)).await.unwrap();
+    assert_eq!(outcome, CreateAccountOutcome::Created);
+    assert_eq!(world.read(&successor).await.grant, successor.grant);
+    let stale = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
+    assert_eq!(complete(&world, &holder, stale).await, CompleteLoginOutcome::Overtaken);
+}
+
+/// Every change but unlocking ends all of the account's sessions and nobody else's.
+pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let colleague = world.holder(Role::Editor).await;
+    let colleague = Principal::Session(world.log_in(&colleague).await);
+    type Change = fn(&World<'_>, &Holder) -> AccountChange;
+    let changes: [(Change, Result<(), PrincipalRefusal>); 7] = [
+        (|_, _| AccountChange::Unlock, Ok(())),
+        // The same role again: the row still has what the token says, so what refuses is that the session ended.
+        (|_, holder| regrant(holder, Role::Editor, AccountState::Active), Err(PrincipalRefusal::SessionEnded)),
+        (|world, _| AccountChange::Password(world.password()), Err(PrincipalRefusal::SessionEnded)),
+        (
+            |world, _| AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() },
+            Err(PrincipalRefusal::SessionEnded),
+        ),
+        (|_, holder| regrant(holder, Role::Viewer, AccountState::Active), Err(PrincipalRefusal::AccountChanged)),
+        (|_, holder| regrant(holder, Role::Editor, AccountState::Disabled), Err(PrincipalRefusal::AccountChanged)),
+        (|_, _| AccountChange::Delete, Err(PrincipalRefusal::AccountChanged)),
+    ];
+    for (change, expected) in changes {
+        let holder = world.holder(Role::Editor).await;
+        let change = change(&world, &holder);
+        let sessions = [world.log_in(&holder).await, world.log_in(&holder).await].map(Principal::Session);
+        world.change(&holder, change.clone()).await;
+        for session in &sessions {
+            let answer = world.store.list_credentials(world.list(session)).await.unwrap();
+            assert_eq!(answer.map(drop), expected, "after {change:?}");
+        }
+        assert_eq!(world.store.list_credentials(world.list(&colleague)).await.unwrap().map(drop), Ok(()));
+    }
+}
+
+/// A role that is taken back by another change revives no session.
+pub async fn a_role_that_returns_revives_no_session(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Admin).await;
+    let principal = Principal::Session(world.log_in(&holder).await);
+    world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
+    world.change(&holder, regrant(&holder, Role::Admin, AccountState::Active)).await;
+    let refusal = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err();
+    assert_eq!(refusal, PrincipalRefusal::SessionEnded);
+}
+
+/// A change decided on an earlier version of the row, or on an account that is not there, changes nothing.
+pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let holder = world.holder(Role::Viewer).await;
+    let principal = Principal::Session(world.log_in(&holder).await);
+    let before = world.read(&holder).await;
+    let (entries, strange_entries) = (world.audit_length().await, other.audit_length().await);
+
+    let demotion = regrant(&holder, Role::Admin, AccountState::Active);
+    let mut elsewhere = world.change_account(&holder, before.version, demotion.clone());
+    elsewhere.organization = other.organization;
+    elsewhere.audit = other.audit(AuditAction::AccountRoleChanged);
+    let mut nobody = world.change_account(&holder, before.version, demotion.clone());
+    nobody.account = AccountId::from_uuid(world.ids.random());
+    let commands = [
+        (world.change_account(&holder, before.version - 1, demotion.clone()), ChangeAccountOutcome::Stale),
+        (world.change_account(&holder, before.version + 1, demotion), ChangeAccountOutcome::Stale),
+        (world.change_account(&holder, before.version - 1, AccountChange::Delete), ChangeAccountOutcome::Stale),
+        (elsewhere, ChangeAccountOutcome::NotFound),
+        (nobody, ChangeAccountOutcome::NotFound),
+    ];
+    for (command, outcome) in commands {
+        assert_eq!(world.store.change_account(command).await.unwrap(), outcome);
+    }
+    assert_eq!(world.read(&holder).await, before);
+    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().map(drop), Ok(()));
+    assert_eq!((world.audit_length().await, other.audit_length().await), (entries, strange_entries));
+}
+
+/// Of several changes decided on one version, one is made.
+pub async fn parallel_changes_of_one_version_make_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let version = world.read(&holder).await.version;
+    let passwords: Vec<_> = (0..16).map(|_| world.password()).collect();
+    let outcomes = race(passwords.iter().map(|password| {
+        let command = world.change_account(&holder, version, AccountChange::Password(password.clone()));
+        let store = Arc::clone(&world.store);
+        async move { store.change_account(command).await.unwrap() }
+    }))
+    .await;
+    let winners: Vec<_> =
+        passwords.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == ChangeAccountOutcome::Changed).collect();
+    assert_eq!(winners.len(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == ChangeAccountOutcome::Stale).count(), 15);
+    assert_eq!(reserved(&world, &holder).await.password, *winners[0].0);
+    assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
+}
+
+/// The holder's grant with another role and state, under a digest of its own.
+pub(super) fn regrant(holder: &Holder, role: Role, state: AccountState) -> AccountChange {
+    let mut grant = holder.grant.clone();
+    (grant.role, grant.state) = (role, state);
+    let mut digest = *holder.grant_digest.as_bytes();
+    digest[0] ^= 1 + u8::from(role == Role::Viewer);
+    AccountChange::Grant { grant, digest: Digest::from_bytes(digest) }
+}
+
+async fn reserved(world: &World<'_>, holder: &Holder) -> ReservedAccount {
+    match world.reserve(holder, world.network()).await {
+        Reservation::Account(reserved) => *reserved,
+        other => panic!("the attempt is within the free ones, but: {other:?}"),
+    }
+}
+
+async fn complete(world: &World<'_>, holder: &Holder, proof: PasscodeProof) -> CompleteLoginOutcome {
+    world.store.complete_login(world.complete_login(holder, world.network(), proof)).await.unwrap()
+}

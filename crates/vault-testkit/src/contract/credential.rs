@@ -1,0 +1,216 @@
+//! Cases of [`CredentialRepository`](vault_core::port::CredentialRepository).
+
+use super::ContractStore;
+use super::tools::{namespace, race};
+use super::world::World;
+use std::sync::Arc;
+use vault_core::audit::AuditAction;
+use vault_core::credential::CredentialType;
+use vault_core::cursor::ListFilter;
+use vault_core::id::{CredentialId, KeyId};
+use vault_core::port::{IdGenerator, ListCredentials, SaveCredential, SaveOutcome, StoredCredential};
+use vault_core::principal::Principal;
+use vault_core::role::Role;
+
+/// What is shown and listed is what was saved, for each type.
+pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let principal = Principal::Session(world.log_in(&holder).await);
+    let mut newest_first = Vec::new();
+    for kind in CredentialType::ALL {
+        world.clock.advance_millis(1);
+        let command = SaveCredential { kind, namespace: namespace("A/b-c_d.e"), ..world.save(&principal) };
+        let stored = StoredCredential {
+            id: command.id,
+            kind,
+            namespace: command.namespace.clone(),
+            version: 1,
+            created_at: world.now(),
+            updated_at: world.now(),
+            key: world.key,
+            information: command.sealed.information.clone(),
+        };
+        assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+        let shown = world.store.show_credential(world.show(&principal, stored.id)).await.unwrap().unwrap();
+        assert_eq!(shown.as_ref(), Some(&stored));
+        newest_first.insert(0, stored);
+    }
+    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap(), newest_first);
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 4);
+    let nothing = CredentialId::from_uuid(world.ids.random());
+    assert_eq!(world.store.show_credential(world.show(&principal, nothing)).await.unwrap().unwrap(), None);
+}
+
+/// The newest first, also within one moment.
+pub async fn a_list_begins_with_the_newest(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let mut saved = Vec::new();
+    for pause in [0, 0, 1, 1_000, 0, 86_400_000] {
+        world.clock.advance_millis(pause);
+        saved.insert(0, world.saved(&principal).await);
+    }
+    assert_eq!(world.listed(&principal).await, saved);
+}
+
+/// Namespace and type, each and both; a namespace is compared exactly.
+pub async fn a_list_is_filtered(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let mut saved = Vec::new();
+    for text in ["a_b", "axb", "A_b", "a_b/c", "a"] {
+        for kind in [CredentialType::S3, CredentialType::Gcs] {
+            let command = SaveCredential { kind, namespace: namespace(text), ..world.save(&principal) };
+            saved.insert(0, (command.id, text, kind));
+            assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+        }
+    }
+    let kinds = [None, Some(CredentialType::S3), Some(CredentialType::DirectLink)];
+    for text in [None, Some("a_b"), Some("a"), Some("none")] {
+        for kind in kinds {
+            let filter = ListFilter { namespace: text.map(namespace), kind };
+            let wanted = saved.iter().filter(|(_, of, as_kind)| {
+                text.is_none_or(|text| text == *of) && kind.is_none_or(|kind| kind == *as_kind)
+            });
+            let wanted: Vec<_> = wanted.map(|(id, ..)| *id).collect();
+            let query = ListCredentials { filter, ..world.list(&principal) };
+            assert_eq!(world.page(query.clone()).await, wanted);
+            assert_eq!(pages(&world, query, 2).await, wanted);
+        }
+    }
+}
+
+/// Pages neither repeat nor leave out what was there when the first was read, whatever is saved or deleted
+/// meanwhile, the last of a page included.
+pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let mut remaining = Vec::new();
+    for _ in 0..10 {
+        remaining.insert(0, world.saved(&principal).await);
+    }
+    let mut after = None;
+    while !remaining.is_empty() {
+        let page = world.page(ListCredentials { after, limit: 3, ..world.list(&principal) }).await;
+        let expected: Vec<_> = remaining.drain(..remaining.len().min(3)).collect();
+        assert_eq!(page, expected);
+        after = page.last().copied();
+        world.saved(&principal).await;
+        for id in page {
+            assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.unwrap(), Ok(true));
+        }
+    }
+    assert_eq!(world.page(ListCredentials { after, ..world.list(&principal) }).await, []);
+    assert_eq!(world.listed(&principal).await.len(), 4);
+}
+
+/// An organization sees, shows, pages after and deletes nothing of another.
+pub async fn organizations_see_nothing_of_each_other(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (principal, stranger) = (world.embedder(), other.embedder());
+    let mine = world.saved(&principal).await;
+    let theirs = other.saved(&stranger).await;
+    assert_eq!(world.listed(&principal).await, [mine]);
+    assert_eq!(other.listed(&stranger).await, [theirs]);
+    assert_eq!(world.store.show_credential(world.show(&principal, theirs)).await.unwrap().unwrap(), None);
+    assert_eq!(world.store.delete_credential(world.delete(&principal, theirs)).await.unwrap(), Ok(false));
+    for after in [mine, theirs] {
+        let page = world.page(ListCredentials { after: Some(after), ..world.list(&principal) }).await;
+        assert!(page.iter().all(|id| *id == mine));
+    }
+    assert_eq!(other.listed(&stranger).await, [theirs]);
+    assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 0);
+}
+
+/// Of several that delete a credential at once, one is told that it did.
+pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let (credential, other) = (world.saved(&principal).await, world.saved(&principal).await);
+    let deleted = race((0..16).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), world.delete(&principal, credential));
+        async move { store.delete_credential(command).await.unwrap().unwrap() }
+    }))
+    .await;
+    assert_eq!(deleted.iter().filter(|deleted| **deleted).count(), 1);
+    assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 1);
+    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap().unwrap(), None);
+    assert_eq!(world.listed(&principal).await, [other]);
+    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.unwrap(), Ok(false));
+    assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 1);
+}
+
+/// An organization has as many credentials as it may, and room again after a deletion; others do not count.
+pub async fn a_limit_is_kept(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    for _ in 0..3 {
+        other.saved(&other.embedder()).await;
+    }
+    let principal = world.embedder();
+    let save = async || {
+        let command = SaveCredential { limit: 2, ..world.save(&principal) };
+        world.store.save_credential(command).await.unwrap()
+    };
+    assert_eq!(save().await, SaveOutcome::Saved);
+    assert_eq!(save().await, SaveOutcome::Saved);
+    assert_eq!(save().await, SaveOutcome::LimitReached);
+    let listed = world.listed(&principal).await;
+    assert_eq!((listed.len(), world.audited(AuditAction::CredentialSaved).await), (2, 2));
+    assert_eq!(world.store.delete_credential(world.delete(&principal, listed[0])).await.unwrap(), Ok(true));
+    assert_eq!(save().await, SaveOutcome::Saved);
+    assert_eq!(save().await, SaveOutcome::LimitReached);
+}
+
+/// Exactly as many, also if many are saved at once.
+pub async fn a_limit_is_exact_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    world.saved(&principal).await;
+    let outcomes = race((0..32).map(|_| {
+        let command = SaveCredential { limit: 5, ..world.save(&principal) };
+        let store = Arc::clone(&world.store);
+        async move { store.save_credential(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::Saved).count(), 4);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::LimitReached).count(), 28);
+    assert_eq!(world.listed(&principal).await.len(), 5);
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 5);
+}
+
+/// Nothing is saved under a key that is not the organization's active one.
+pub async fn an_inactive_key_is_refused(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let principal = world.embedder();
+    let earlier = world.saved(&principal).await;
+    let replacement = world.replace_key(world.key);
+    let next = replacement.next.id;
+    assert!(world.store.replace_organization_key(replacement).await.unwrap());
+    let save_under = async |key| {
+        let mut command = world.save(&principal);
+        command.sealed.key = key;
+        world.store.save_credential(command).await.unwrap()
+    };
+    for key in [world.key, other.key, KeyId::from_uuid(world.ids.random())] {
+        assert_eq!(save_under(key).await, SaveOutcome::KeyInactive);
+    }
+    assert_eq!(world.listed(&principal).await, [earlier]);
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
+    assert_eq!(save_under(next).await, SaveOutcome::Saved);
+    let listed = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap();
+    assert_eq!(listed.iter().map(|row| row.key).collect::<Vec<_>>(), [next, world.key]);
+}
+
+/// All pages of `query`, with at most `limit` on each.
+async fn pages(world: &World<'_>, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
+    let mut all = Vec::new();
+    loop {
+        let page = world.page(ListCredentials { after: all.last().copied(), limit, ..query.clone() }).await;
+        assert!(page.len() <= limit && all.len() < 100, "a list ends");
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page);
+    }
+}

@@ -1,0 +1,150 @@
+//! Cases of [`Housekeeping`](vault_core::port::Housekeeping).
+//!
+//! A sweep takes what has expired anywhere in the database. So the only case that sweeps plays long before all
+//! others, where nothing of theirs has expired.
+
+use super::ContractStore;
+use super::idempotency::keyed;
+use super::tools::race;
+use super::world::{SESSION_SECONDS, World};
+use std::sync::Arc;
+use vault_core::audit::AuditAction;
+use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
+use vault_core::port::{CompleteLoginOutcome, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome, Swept};
+use vault_core::principal::Principal;
+use vault_core::role::Role;
+use vault_core::time::Timestamp;
+
+/// 2001-09-09T01:46:40Z.
+const LONG_AGO: Timestamp = Timestamp::from_millis(1_000_000_000_000);
+/// More than one slice.
+const MANY: usize = 512;
+const CONTENDERS: usize = 16;
+
+/// Sessions, idempotency keys and networks go when their time is over and not before, a slice at a time.
+pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
+    let world = World::at(suite, LONG_AGO).await;
+    let principal = world.embedder();
+    log_in_often(&world).await;
+    save_often(&world, &principal).await;
+    let holder = world.holder(Role::Editor).await;
+    let home = world.network();
+    let dying = Principal::Session(world.log_in_from(&holder, home).await);
+    let entries = world.audit_length().await;
+
+    // Nothing has expired yet.
+    sweep_all(&world).await;
+    assert_eq!(replay(&world, &principal).await, None);
+
+    // Sessions are over; one that was made in between lives.
+    world.clock.advance_seconds(SESSION_SECONDS - 1);
+    let living = Principal::Session(world.log_in_from(&holder, home).await);
+    sweep_all(&world).await;
+    assert_eq!(world.listed(&dying).await.len(), MANY);
+    world.clock.advance_seconds(1);
+    let swept = sweep_all(&world).await;
+    assert!(swept.sessions > MANY, "{swept:?}");
+    assert_eq!(world.listed(&living).await.len(), MANY);
+    assert_eq!(replay(&world, &principal).await, None);
+
+    // Idempotency keys have had their day.
+    world.clock.advance_seconds(IDEMPOTENCY_SECONDS - SESSION_SECONDS - 1);
+    sweep_all(&world).await;
+    assert_eq!(replay(&world, &principal).await, None);
+    world.clock.advance_seconds(2);
+    let swept = sweep_all(&world).await;
+    assert!(swept.idempotency_keys >= MANY, "{swept:?}");
+    let again = world.store.save_credential(keyed(&world, &principal, "key 0", "body")).await.unwrap();
+    assert_eq!(again, SaveOutcome::Saved);
+
+    // The network is known for as long as it should be: 90 days after its latest login, 1 s before the hour was over.
+    world.clock.set(LONG_AGO.plus_seconds(SESSION_SECONDS - 1 + NETWORK_KNOWN_SECONDS));
+    sweep_all(&world).await;
+    exhaust_others(&world, &holder).await;
+    assert!(matches!(world.reserve(&holder, home).await, Reservation::Account(_)));
+    world.clock.advance_seconds(1);
+    let swept = sweep_all(&world).await;
+    assert!(swept.attempts > 0, "{swept:?}");
+    assert!(matches!(world.reserve(&holder, home).await, Reservation::TurnedAway { .. }), "others still wait");
+
+    assert_eq!(world.listed(&principal).await.len(), MANY + 1);
+    assert_eq!(world.read(&holder).await.grant, holder.grant);
+    assert!(world.audit_length().await > entries, "the audit is not swept");
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, MANY + 1);
+}
+
+/// The store answers.
+pub async fn the_store_answers(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    world.store.check(world.now()).await.unwrap();
+}
+
+/// Sweeps until nothing is left to sweep; no sweep takes more than a slice of each table.
+async fn sweep_all(world: &World<'_>) -> Swept {
+    let slice = usize::try_from(SWEEP_SLICE).unwrap();
+    let mut all = Swept::default();
+    loop {
+        let swept = world.store.sweep(world.now()).await.unwrap();
+        assert!(swept.sessions <= slice && swept.idempotency_keys <= slice, "{swept:?}");
+        if swept == Swept::default() {
+            return all;
+        }
+        all.sessions += swept.sessions;
+        all.idempotency_keys += swept.idempotency_keys;
+        all.attempts += swept.attempts;
+    }
+}
+
+/// What goes wrong with the repetition of a request: nothing, as long as its key is kept.
+async fn replay(world: &World<'_>, principal: &Principal) -> Option<SaveOutcome> {
+    let outcome = world.store.save_credential(keyed(world, principal, "key 0", "body")).await.unwrap();
+    (!matches!(outcome, SaveOutcome::Replayed(_))).then_some(outcome)
+}
+
+async fn exhaust_others(world: &World<'_>, holder: &super::world::Holder) {
+    for _ in 0..FREE_ATTEMPTS {
+        assert!(matches!(world.reserve(holder, world.network()).await, Reservation::Account(_)));
+    }
+}
+
+/// Makes [`MANY`] sessions.
+async fn log_in_often(world: &World<'_>) {
+    let mut holders = Vec::new();
+    for _ in 0..CONTENDERS {
+        let holder = world.holder(Role::Viewer).await;
+        let network = world.network();
+        let logins: Vec<_> =
+            (0..MANY / CONTENDERS).map(|_| world.complete_login(&holder, network, world.fresh_step())).collect();
+        holders.push(logins);
+    }
+    race(holders.into_iter().map(|logins| {
+        let store = Arc::clone(&world.store);
+        async move {
+            for login in logins {
+                let outcome = store.complete_login(login).await.unwrap();
+                assert_eq!(outcome, CompleteLoginOutcome::Completed);
+            }
+        }
+    }))
+    .await;
+}
+
+/// Saves [`MANY`] credentials under idempotency keys.
+async fn save_often(world: &World<'_>, principal: &Principal) {
+    let saves: Vec<Vec<_>> = (0..CONTENDERS)
+        .map(|contender| {
+            let count = MANY / CONTENDERS;
+            let keys = contender * count..(contender + 1) * count;
+            keys.map(|key| keyed(world, principal, &format!("key {key}"), "body")).collect()
+        })
+        .collect();
+    race(saves.into_iter().map(|saves| {
+        let store = Arc::clone(&world.store);
+        async move {
+            for save in saves {
+                assert_eq!(store.save_credential(save).await.unwrap(), SaveOutcome::Saved);
+            }
+        }
+    }))
+    .await;
+}

@@ -1,0 +1,144 @@
+//! Cases of saving under an [`Idempotency`] key.
+
+use super::ContractStore;
+use super::tools::race;
+use super::world::World;
+use std::sync::Arc;
+use vault_core::audit::AuditAction;
+use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::id::CredentialId;
+use vault_core::port::{Idempotency, KeyedDigester, SaveCredential, SaveOutcome};
+use vault_core::principal::{Principal, PrincipalRefusal};
+use vault_core::role::Role;
+
+/// The same request again has no effect and names what it made the first time; another one is refused.
+pub async fn a_request_has_one_effect(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let first = keyed(&world, &principal, "key", "body");
+    let made = first.id;
+    assert_eq!(world.store.save_credential(first).await.unwrap(), SaveOutcome::Saved);
+    for _ in 0..3 {
+        world.clock.advance_seconds(3_600);
+        assert_eq!(save(&world, &principal, "key", "body").await, SaveOutcome::Replayed(made));
+        assert_eq!(save(&world, &principal, "key", "other body").await, SaveOutcome::IdempotencyMismatch);
+    }
+    assert_eq!(world.listed(&principal).await, [made]);
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
+}
+
+/// The same request many times at once has one effect, and all of them name it.
+pub async fn a_request_has_one_effect_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let principal = Principal::Session(world.log_in(&holder).await);
+    let outcomes = race((0..16).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), keyed(&world, &principal, "key", "body"));
+        async move { store.save_credential(command).await.unwrap() }
+    }))
+    .await;
+    let listed = world.listed(&principal).await;
+    assert_eq!(listed.len(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::Saved).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::Replayed(listed[0])).count(), 15);
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
+}
+
+/// Different requests under one key at once: one is carried out, the others are refused.
+pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let outcomes = race((0..16).map(|body| {
+        let (store, command) = (Arc::clone(&world.store), keyed(&world, &principal, "key", &format!("body {body}")));
+        async move { store.save_credential(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::Saved).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::IdempotencyMismatch).count(), 15);
+    assert_eq!(world.listed(&principal).await.len(), 1);
+}
+
+/// A key is one account's: colleagues and other organizations use the same text for requests of their own.
+pub async fn keys_are_independent_per_account(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let mut principals = Vec::new();
+    for world in [&world, &other] {
+        let holder = world.holder(Role::Editor).await;
+        principals.push((world, Principal::Session(world.log_in(&holder).await)));
+        principals.push((world, world.embedder()));
+    }
+    for (index, (world, principal)) in principals.iter().enumerate() {
+        assert_eq!(save(world, principal, "key", &format!("body {index}")).await, SaveOutcome::Saved);
+    }
+    assert_eq!(world.listed(&principals[0].1).await.len(), 2);
+}
+
+/// A later session of the same account repeats a request of an earlier one.
+pub async fn a_key_outlasts_its_session(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
+    let made = command.id;
+    assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(()));
+    let ended = save(&world, &Principal::Session(session), "key", "body").await;
+    assert_eq!(ended, SaveOutcome::Refused(PrincipalRefusal::SessionEnded));
+    let later = Principal::Session(world.log_in(&holder).await);
+    assert_eq!(save(&world, &later, "key", "body").await, SaveOutcome::Replayed(made));
+}
+
+/// Keys are compared exactly and may hold any visible ASCII character, up to 255 of them.
+pub async fn keys_are_compared_exactly(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let longest = "k".repeat(255);
+    for key in ["Key", "key", "KEY", "%", "_", "'\\\"", &longest, &longest[1..]] {
+        assert_eq!(save(&world, &principal, key, "body").await, SaveOutcome::Saved, "{key}");
+    }
+}
+
+/// A request that was carried out is answered as it was then, whatever became of credential, key and limit.
+pub async fn a_replay_outlasts_what_it_made(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let (kept, deleted) = (keyed(&world, &principal, "kept", "body"), keyed(&world, &principal, "deleted", "body"));
+    let (kept_id, deleted_id): (CredentialId, CredentialId) = (kept.id, deleted.id);
+    for command in [kept, deleted] {
+        assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+    }
+    assert_eq!(world.store.delete_credential(world.delete(&principal, deleted_id)).await.unwrap(), Ok(true));
+    assert!(world.store.replace_organization_key(world.replace_key(world.key)).await.unwrap());
+    for (key, id) in [("kept", kept_id), ("deleted", deleted_id)] {
+        let again = SaveCredential { limit: 0, ..keyed(&world, &principal, key, "body") };
+        assert_eq!(world.store.save_credential(again).await.unwrap(), SaveOutcome::Replayed(id));
+        assert_eq!(save(&world, &principal, key, "other body").await, SaveOutcome::IdempotencyMismatch);
+    }
+    assert_eq!(world.listed(&principal).await, [kept_id]);
+}
+
+/// A request that was not carried out leaves its key free.
+pub async fn a_refused_request_leaves_its_key_free(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let full = SaveCredential { limit: 0, ..keyed(&world, &principal, "key", "one body") };
+    assert_eq!(world.store.save_credential(full).await.unwrap(), SaveOutcome::LimitReached);
+    let mut under_no_key = keyed(&world, &principal, "key", "another body");
+    under_no_key.sealed.key = vault_core::id::KeyId::from_bytes([7; 16]);
+    assert_eq!(world.store.save_credential(under_no_key).await.unwrap(), SaveOutcome::KeyInactive);
+    assert_eq!(save(&world, &principal, "key", "body").await, SaveOutcome::Saved);
+}
+
+/// A save under an idempotency key.
+pub(super) fn keyed(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> SaveCredential {
+    let idempotency = Some(Idempotency { key: key.to_owned(), body: digest(body) });
+    SaveCredential { idempotency, ..world.save(principal) }
+}
+
+async fn save(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> SaveOutcome {
+    world.store.save_credential(keyed(world, principal, key, body)).await.unwrap()
+}
+
+fn digest(body: &str) -> Digest {
+    crate::crypto::FakeDigester::default().digest(DigestPurpose::IdempotentBody, &[body.as_bytes()])
+}

@@ -1,0 +1,159 @@
+//! Cases of [`KeyRepository`](vault_core::port::KeyRepository).
+
+use super::ContractStore;
+use super::tools::{blob, race};
+use super::world::World;
+use std::sync::Arc;
+use vault_core::audit::AuditAction;
+use vault_core::id::{InstanceId, KeyId, OrganizationId};
+use vault_core::port::{CreateInstance, IdGenerator, TakeKeyUses};
+use vault_core::sealed::{
+    InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
+};
+
+/// Of several that make the deployment at once, at most one does, and nobody after it.
+pub async fn an_instance_is_made_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let commands: Vec<_> = (0..16).map(|_| instance(&world)).collect();
+    let made = race(commands.clone().into_iter().map(|command| {
+        let store = Arc::clone(&world.store);
+        async move { store.create_instance(command).await.unwrap() }
+    }))
+    .await;
+    // None, where another user of the same database was earlier.
+    let winners: Vec<_> = commands.iter().zip(&made).filter(|(_, made)| **made).map(|(command, _)| command).collect();
+    assert!(winners.len() <= 1);
+    assert_eq!(world.audited(AuditAction::InstanceCreated).await, winners.len());
+
+    let record = world.store.instance().await.unwrap().expect("now there is one");
+    let keys = world.store.instance_keys().await.unwrap();
+    if let [winner] = winners[..] {
+        assert_eq!((&record, &keys), (&winner.instance, &winner.keys));
+    }
+    assert!(keys.is_sorted_by(|a, b| a.created_at <= b.created_at));
+    assert!(!world.store.create_instance(instance(&world)).await.unwrap());
+    assert_eq!(world.store.instance().await.unwrap(), Some(record));
+    assert_eq!(world.store.instance_keys().await.unwrap(), keys);
+    assert_eq!(world.audited(AuditAction::InstanceCreated).await, winners.len());
+}
+
+/// An organization has the keys that it was made with.
+pub async fn an_organizations_keys_are_read(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let command = world.create_organization(
+        OrganizationId::from_uuid(world.ids.random()),
+        KeyId::from_uuid(world.ids.random()),
+        &super::tools::name(&format!("Keys {}", world.ids.random())),
+    );
+    let (id, keys) = (command.organization.id, command.keys.clone());
+    assert!(world.store.create_organization(command).await.unwrap());
+    assert_eq!(world.store.organization_keys(id).await.unwrap(), Some(keys));
+    let nobody = OrganizationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
+}
+
+/// A block of uses is taken by whoever names the count as it is; of several at once, by one.
+pub async fn a_block_of_uses_is_taken_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for from in [0, 65_536, 131_072] {
+        let taken = race((0..16).map(|_| {
+            let (store, command) = (Arc::clone(&world.store), take(&world, from));
+            async move { store.take_key_uses(command).await.unwrap() }
+        }))
+        .await;
+        assert_eq!(taken.iter().filter(|taken| **taken).count(), 1);
+        assert_eq!(uses(&world).await, from + 65_536);
+    }
+    for stale in [0, 65_536, 196_607, 196_609, -1] {
+        assert!(!world.store.take_key_uses(take(&world, stale)).await.unwrap());
+    }
+    assert_eq!(uses(&world).await, 196_608);
+}
+
+/// No uses are taken of a key that is not the organization's active one.
+pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let strays = [
+        TakeKeyUses { organization: other.organization, ..take(&world, 0) },
+        TakeKeyUses { key: other.key, ..take(&world, 0) },
+        TakeKeyUses { key: KeyId::from_uuid(world.ids.random()), ..take(&world, 0) },
+    ];
+    for stray in strays {
+        assert!(!world.store.take_key_uses(stray).await.unwrap());
+    }
+    assert!(world.store.replace_organization_key(world.replace_key(world.key)).await.unwrap());
+    assert!(!world.store.take_key_uses(take(&world, 0)).await.unwrap(), "it is retiring");
+    assert_eq!((uses(&world).await, uses(&other).await), (0, 0));
+}
+
+/// The successor is active, its predecessor only opens; of several replacements at once, one is made.
+pub async fn a_key_is_replaced_once(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let before = keys(&world).await;
+    world.clock.advance_seconds(1);
+    let commands: Vec<_> = (0..16).map(|_| world.replace_key(world.key)).collect();
+    let replaced = race(commands.clone().into_iter().map(|command| {
+        let store = Arc::clone(&world.store);
+        async move { store.replace_organization_key(command).await.unwrap() }
+    }))
+    .await;
+    let winners: Vec<_> =
+        commands.iter().zip(&replaced).filter(|(_, done)| **done).map(|(command, _)| command).collect();
+    assert_eq!(winners.len(), 1);
+    assert_eq!(world.audited(AuditAction::OrganizationKeyReplaced).await, 1);
+
+    let after = keys(&world).await;
+    assert_eq!(after.fingerprint_key, before.fingerprint_key);
+    assert_eq!(after.fingerprint_wrapped, before.fingerprint_wrapped);
+    assert_eq!(after.keys.len(), 2);
+    let retiring = OrganizationKeyRecord { state: KeyState::Retiring, ..before.keys[0].clone() };
+    assert!(after.keys.contains(&retiring) && after.keys.contains(&winners[0].next));
+
+    for current in [world.key, other.key, KeyId::from_uuid(world.ids.random())] {
+        assert!(!world.store.replace_organization_key(world.replace_key(current)).await.unwrap());
+    }
+    assert_eq!(keys(&world).await.keys.len(), 2);
+    assert_eq!(keys(&other).await.keys[0].state, KeyState::Active);
+    assert!(world.store.replace_organization_key(world.replace_key(winners[0].next.id)).await.unwrap());
+    let active = keys(&world).await.keys.iter().filter(|key| key.state == KeyState::Active).count();
+    assert_eq!((active, world.audited(AuditAction::OrganizationKeyReplaced).await), (1, 2));
+}
+
+fn instance(world: &World<'_>) -> CreateInstance {
+    let now = world.now();
+    let key = |purpose, offset: i64| InstanceKeyRecord {
+        id: KeyId::from_uuid(world.ids.random()),
+        purpose,
+        wrapped: blob("instance-wide key"),
+        created_at: now.plus_seconds(offset),
+    };
+    CreateInstance {
+        instance: InstanceRecord {
+            id: InstanceId::from_uuid(world.ids.random()),
+            root_key: KeyId::from_uuid(world.ids.random()),
+            instance_key: KeyId::from_uuid(world.ids.random()),
+            wrapped: blob("instance key"),
+            canary: blob("canary"),
+            created_at: now,
+        },
+        keys: vec![
+            key(InstanceKeyPurpose::LookUp, 0),
+            key(InstanceKeyPurpose::Audit, 1),
+            key(InstanceKeyPurpose::Token, 2),
+        ],
+        audit: world.audit(AuditAction::InstanceCreated),
+    }
+}
+
+fn take(world: &World<'_>, from: i64) -> TakeKeyUses {
+    TakeKeyUses { organization: world.organization, key: world.key, from, block: 65_536 }
+}
+
+async fn keys(world: &World<'_>) -> OrganizationKeys {
+    world.store.organization_keys(world.organization).await.unwrap().expect("the organization is there")
+}
+
+/// How many uses of the world's first key are handed out.
+async fn uses(world: &World<'_>) -> i64 {
+    keys(world).await.keys.iter().find(|key| key.id == world.key).unwrap().uses
+}

@@ -1,0 +1,337 @@
+//! The store against [`MemoryStore`]: random histories must come to the same in both.
+
+use super::account_change::regrant;
+use super::tools::{address, is_nobody, namespace, principal_of};
+use super::world::{Holder, World};
+use super::{ContractStore, Store};
+use crate::clock::ManualClock;
+use crate::crypto::FakeDigester;
+use crate::memory::MemoryStore;
+use crate::strategy::{VaultCommand, vault_command};
+use proptest::collection::vec;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use std::fmt::Debug;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use vault_core::account::AccountState;
+use vault_core::audit::AuditAction;
+use vault_core::cursor::ListFilter;
+use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::id::{CredentialId, KeyId};
+use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationState;
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::{
+    AccountChange, CompleteLogin, CompleteLoginOutcome, Idempotency, KeyedDigester, ListCredentials, RefuseAttempt,
+    Reservation, ReserveAttempt, SaveCredential, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
+};
+use vault_core::principal::{Principal, SessionPrincipal};
+use vault_core::role::Role;
+
+const HISTORIES: u32 = 16;
+const LENGTH: usize = 120;
+const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
+
+/// Whatever is done in whatever order comes to the same, step by step, as it does by the rules alone.
+pub async fn random_commands_come_to_what_they_come_to_in_memory(suite: &dyn ContractStore) {
+    // The runner is not asynchronous; it shrinks a history that differs.
+    tokio::task::block_in_place(|| {
+        let mut runner = TestRunner::new(Config { cases: HISTORIES, failure_persistence: None, ..Config::default() });
+        let outcome = runner.run(&vec(vault_command(), 1..LENGTH), |commands| {
+            Handle::current().block_on(play(suite, &commands)).map_err(TestCaseError::fail)
+        });
+        if let Err(difference) = outcome {
+            panic!("{difference}");
+        }
+    });
+}
+
+type Difference = String;
+
+async fn play(suite: &dyn ContractStore, commands: &[VaultCommand]) -> Result<(), Difference> {
+    let mut history = History::begin(suite).await?;
+    for command in commands {
+        history.step(*command).await.map_err(|difference| format!("at {command:?}: {difference}"))?;
+    }
+    history.compare_rest().await
+}
+
+/// A world that stands twice: in the store under test and in memory.
+struct History<'a> {
+    suite: &'a dyn ContractStore,
+    world: World<'a>,
+    memory: Arc<MemoryStore>,
+    model: Arc<dyn Store>,
+    /// What is known of each account; its password's versions in the two stores beside it.
+    holders: Vec<(Holder, i64, i64)>,
+    networks: Vec<Digest>,
+    sessions: Vec<SessionPrincipal>,
+    embedder: Principal,
+    credentials: Vec<CredentialId>,
+    active_key: KeyId,
+}
+
+/// Gives both stores the same command; what it comes to, if it comes to the same.
+macro_rules! both {
+    ($history:expr, $method:ident($command:expr)) => {{
+        let command = $command;
+        let actual = $history.world.store.$method(command.clone()).await;
+        same(actual, $history.model.$method(command).await)
+    }};
+}
+
+impl<'a> History<'a> {
+    async fn begin(suite: &'a dyn ContractStore) -> Result<Self, Difference> {
+        let (world, creation) = World::prepare(suite, ManualClock::START);
+        let memory = Arc::new(MemoryStore::new());
+        let mut history = Self {
+            suite,
+            model: Arc::clone(&memory) as Arc<dyn Store>,
+            memory,
+            holders: Vec::new(),
+            networks: (0..3).map(|_| world.network()).collect(),
+            sessions: Vec::new(),
+            embedder: world.embedder(),
+            credentials: Vec::new(),
+            active_key: world.key,
+            world,
+        };
+        both!(history, create_organization(creation))?;
+        for role in [Role::Admin, Role::Editor, Role::Viewer] {
+            let holder = history.world.new_holder(role);
+            both!(history, create_account(history.world.create_account(&holder)))?;
+            history.holders.push((holder, 0, 0));
+            history.learn_password_version(history.holders.len() - 1).await?;
+        }
+        Ok(history)
+    }
+
+    async fn step(&mut self, command: VaultCommand) -> Result<(), Difference> {
+        match command {
+            VaultCommand::Pass(millis) => self.world.clock.advance_millis(millis),
+            VaultCommand::Reserve(account, network) => {
+                let network = *pick(&self.networks, network);
+                let attempt = self.world.attempt(self.holder(account).address, network);
+                self.reserve(attempt).await?;
+            }
+            VaultCommand::ReserveUnknown => {
+                // Buckets are shared with other cases: all that can be said is that nobody is there.
+                let attempt = self.world.attempt(address("nobody@nowhere.example"), self.networks[0]);
+                let reservation = self.world.store.reserve_attempt(attempt).await;
+                if !reservation.as_ref().is_ok_and(is_nobody) {
+                    return Err(format!("{reservation:?}"));
+                }
+            }
+            VaultCommand::WrongPasscode(account) => {
+                let audit = self.world.audit(AuditAction::LoginPasscodeRefused);
+                let (organization, account) = (self.world.organization, self.holder(account).grant.account);
+                both!(self, refuse_attempt(RefuseAttempt { organization, account, wrong_passcode: true, audit }))?;
+            }
+            VaultCommand::LogInByStep(account, step, network) => {
+                let step = TimeStep(TimeStep::at(ManualClock::START).0 + step);
+                self.log_in(account, PasscodeProof::Step(step), network).await?;
+            }
+            VaultCommand::LogInByRecoveryCode(account, code, network) => {
+                let code = *pick(&self.holder(account).recovery_codes, code);
+                self.log_in(account, PasscodeProof::RecoveryCode(code), network).await?;
+            }
+            VaultCommand::EndSession(session) => {
+                if !self.sessions.is_empty() {
+                    let session = pick(&self.sessions, session);
+                    both!(self, end_session(self.world.end_session(session)))?.ok();
+                }
+            }
+            VaultCommand::Grant(account, role, active) => {
+                let state = if active { AccountState::Active } else { AccountState::Disabled };
+                self.change(account, regrant(self.holder(account), role, state)).await?;
+            }
+            VaultCommand::Password(account) => {
+                self.change(account, AccountChange::Password(self.world.password())).await?;
+                self.learn_password_version(account).await?;
+            }
+            VaultCommand::Passcode(account) => {
+                let recovery_codes = (0..4).map(|_| self.world.recovery_code()).collect();
+                self.change(account, AccountChange::Passcode { seed: self.world.seed(), recovery_codes }).await?;
+            }
+            VaultCommand::Unlock(account) => self.change(account, AccountChange::Unlock).await?,
+            VaultCommand::SetOrganization(active) => self.set_organization(active).await?,
+            VaultCommand::Save(who, namespace, key, body) => self.save(who, namespace, key, body).await?,
+            VaultCommand::List(who, namespace, after, limit) => {
+                let filter = ListFilter { namespace: namespace.map(numbered), kind: None };
+                let after = after.map(|after| self.credential(after));
+                let list = self.world.list(&self.principal(who));
+                both!(self, list_credentials(ListCredentials { filter, after, limit, ..list }))?.ok();
+            }
+            VaultCommand::Show(who, credential) => {
+                let query = self.world.show(&self.principal(who), self.credential(credential));
+                both!(self, show_credential(query))?.ok();
+            }
+            VaultCommand::Delete(who, credential) => {
+                let deletion = self.world.delete(&self.principal(who), self.credential(credential));
+                both!(self, delete_credential(deletion))?.ok();
+            }
+            VaultCommand::ReplaceKey => {
+                let replacement = self.world.replace_key(self.active_key);
+                let next = replacement.next.id;
+                if both!(self, replace_organization_key(replacement))? {
+                    self.active_key = next;
+                }
+            }
+            VaultCommand::TakeUses(blocks) => {
+                let block = 65_536;
+                let (organization, key) = (self.world.organization, self.world.key);
+                both!(self, take_key_uses(TakeKeyUses { organization, key, from: blocks * block, block }))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn log_in(&mut self, account: usize, proof: PasscodeProof, network: usize) -> Result<(), Difference> {
+        let (holder, version, model_version) = pick(&self.holders, account);
+        let command = self.world.complete_login(holder, *pick(&self.networks, network), proof);
+        let principal = principal_of(&command);
+        let in_model = CompleteLogin { password_version: *model_version, ..command.clone() };
+        let actual = self.world.store.complete_login(CompleteLogin { password_version: *version, ..command }).await;
+        let outcome = same(actual, self.model.complete_login(in_model).await)?;
+        if outcome == CompleteLoginOutcome::Completed {
+            self.sessions.push(principal);
+        }
+        Ok(())
+    }
+
+    /// Changes an account as both stores have it.
+    async fn change(&mut self, account: usize, change: AccountChange) -> Result<(), Difference> {
+        let index = account % self.holders.len();
+        let holder = &self.holders[index].0;
+        let (actual, expected) =
+            (self.world.store.find_account(holder.address), self.model.find_account(holder.address));
+        let (Ok(Some(actual)), Ok(Some(expected))) = (actual.await, expected.await) else {
+            return Err("the account is not in both stores".to_owned());
+        };
+        let command = self.world.change_account(holder, actual.version, change.clone());
+        let mut in_model = command.clone();
+        in_model.version = expected.version;
+        let actual = self.world.store.change_account(command).await;
+        same(actual, self.model.change_account(in_model).await)?;
+        let holder = &mut self.holders[index].0;
+        match change {
+            AccountChange::Grant { grant, digest } => (holder.grant, holder.grant_digest) = (grant, digest),
+            AccountChange::Passcode { seed, recovery_codes } => {
+                (holder.seed, holder.recovery_codes) = (seed, recovery_codes);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// How a store counts password changes is its own; a reservation tells.
+    async fn learn_password_version(&mut self, account: usize) -> Result<(), Difference> {
+        self.change(account, AccountChange::Unlock).await?;
+        let attempt = self.world.attempt(self.holder(account).address, self.world.network());
+        let versions = self.reserve(attempt).await?.ok_or("turned away after unlocking")?;
+        let index = account % self.holders.len();
+        (self.holders[index].1, self.holders[index].2) = versions;
+        Ok(())
+    }
+
+    /// Reserves in both stores; the password's versions, if the attempt is counted.
+    async fn reserve(&self, attempt: ReserveAttempt) -> Result<Option<(i64, i64)>, Difference> {
+        let mut actual = self.world.store.reserve_attempt(attempt).await;
+        let mut expected = self.model.reserve_attempt(attempt).await;
+        let versions = match (&mut actual, &mut expected) {
+            (Ok(Reservation::Account(actual)), Ok(Reservation::Account(expected))) => {
+                let versions = (actual.password_version, expected.password_version);
+                (actual.password_version, expected.password_version) = (0, 0);
+                Some(versions)
+            }
+            _ => None,
+        };
+        same(actual, expected).map(|_| versions)
+    }
+
+    async fn set_organization(&self, active: bool) -> Result<(), Difference> {
+        let organization = self.world.organization;
+        let (state, action) = match active {
+            true => (OrganizationState::Active, AuditAction::OrganizationEnabled),
+            false => (OrganizationState::Disabled, AuditAction::OrganizationDisabled),
+        };
+        let current = both!(self, organization(organization))?.map(|organization| organization.state);
+        // Whether setting the state that it has already is worth a record is the store's own.
+        if current != Some(state) {
+            let audit = self.world.audit(action);
+            both!(self, set_organization_state(SetOrganizationState { organization, state, audit }))?;
+        }
+        Ok(())
+    }
+
+    async fn save(&mut self, who: usize, namespace: usize, key: Option<usize>, body: usize) -> Result<(), Difference> {
+        // A key of each day, so that none grows old enough to be swept or not.
+        let day = self.world.now().as_millis() / DAY_MILLIS;
+        let body_digest = FakeDigester::default().digest(DigestPurpose::IdempotentBody, &[&[body == 0].map(u8::from)]);
+        let mut command = SaveCredential {
+            namespace: numbered(namespace),
+            idempotency: key.map(|key| Idempotency { key: format!("{day}/{key}"), body: body_digest }),
+            limit: 8,
+            ..self.world.save(&self.principal(who))
+        };
+        // Some are sealed under the first key, active or not.
+        command.sealed.key = if body == 3 { self.world.key } else { self.active_key };
+        let id = command.id;
+        if both!(self, save_credential(command))? == SaveOutcome::Saved {
+            self.credentials.push(id);
+        }
+        Ok(())
+    }
+
+    /// What no command looked at.
+    async fn compare_rest(&self) -> Result<(), Difference> {
+        let organization = self.world.organization;
+        let audit = |mut actions: Vec<String>| {
+            actions.sort();
+            actions
+        };
+        let actual = audit(self.suite.audit_actions(organization).await);
+        let expected = audit(self.memory.audit_actions(organization).await);
+        same(Ok(actual), Ok(expected))?;
+        for (holder, ..) in &self.holders {
+            let mut actual = self.world.read(holder).await;
+            let mut expected = self.model.find_account(holder.address).await.unwrap().unwrap();
+            (actual.version, expected.version) = (0, 0);
+            same(Ok(actual), Ok(expected))?;
+        }
+        Ok(())
+    }
+
+    fn holder(&self, account: usize) -> &Holder {
+        &pick(&self.holders, account).0
+    }
+
+    fn principal(&self, who: usize) -> Principal {
+        match self.sessions.get(who % (self.sessions.len() + 1)) {
+            Some(session) => Principal::Session(session.clone()),
+            None => self.embedder.clone(),
+        }
+    }
+
+    /// A credential that was saved once, or one that never was.
+    fn credential(&self, index: usize) -> CredentialId {
+        let nothing = CredentialId::from_bytes([0x77; 16]);
+        self.credentials.get(index % (self.credentials.len() + 1)).copied().unwrap_or(nothing)
+    }
+}
+
+fn pick<T>(from: &[T], index: usize) -> &T {
+    &from[index % from.len()]
+}
+
+fn numbered(index: usize) -> Namespace {
+    namespace(&format!("n{index}"))
+}
+
+fn same<T: Debug>(actual: Result<T, StoreError>, expected: Result<T, StoreError>) -> Result<T, Difference> {
+    let (as_text, expected) = (format!("{actual:?}"), format!("{expected:?}"));
+    match actual {
+        Ok(actual) if as_text == expected => Ok(actual),
+        _ => Err(format!("{as_text}, not {expected}")),
+    }
+}

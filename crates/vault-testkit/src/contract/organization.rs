@@ -1,0 +1,202 @@
+//! Cases of [`OrganizationRepository`](vault_core::port::OrganizationRepository).
+
+use super::ContractStore;
+use super::tools::{is_nobody, name, race};
+use super::world::World;
+use std::sync::Arc;
+use vault_core::audit::AuditAction;
+use vault_core::id::{KeyId, OrganizationId};
+use vault_core::organization::{Organization, OrganizationState};
+use vault_core::port::{
+    CreateAccountOutcome, CreateOrganization, DeleteOrganization, IdGenerator, SetOrganizationState,
+};
+use vault_core::principal::{Principal, PrincipalRefusal};
+use vault_core::role::Role;
+
+/// A name that differs in ASCII case only is the same name; the second creation changes nothing.
+pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let command = another(&world, &world.name.as_str().to_ascii_uppercase());
+    let refused = command.organization.id;
+    assert!(!world.store.create_organization(command).await.unwrap());
+    assert_eq!(world.store.organization(refused).await.unwrap(), None);
+    assert_eq!(world.store.organization_keys(refused).await.unwrap(), None);
+    assert_eq!(world.audited_in(refused, AuditAction::OrganizationCreated).await, 0);
+    assert_eq!(world.audited(AuditAction::OrganizationCreated).await, 1);
+    let found = world.store.find_organization(&world.name).await.unwrap().unwrap();
+    assert_eq!((found.id, found.name), (world.organization, world.name.clone()));
+}
+
+/// Of several that make an organization of one name at once, exactly one succeeds.
+pub async fn parallel_creations_of_one_name_make_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let taken = format!("Parallel {}", world.ids.random());
+    let commands: Vec<_> = (0..16).map(|_| another(&world, &taken)).collect();
+    let ids: Vec<_> = commands.iter().map(|command| command.organization.id).collect();
+    let made = race(commands.into_iter().map(|command| {
+        let store = Arc::clone(&world.store);
+        async move { store.create_organization(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(made.iter().filter(|made| **made).count(), 1);
+    for (id, made) in ids.into_iter().zip(made) {
+        assert_eq!(world.store.organization(id).await.unwrap().is_some(), made);
+        assert_eq!(world.audited_in(id, AuditAction::OrganizationCreated).await, usize::from(made));
+    }
+}
+
+/// Found as it was made, by its id and by its name without regard to ASCII case; others are not there.
+pub async fn an_organization_is_found_by_id_and_name(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let made = Organization {
+        id: world.organization,
+        name: world.name.clone(),
+        state: OrganizationState::Active,
+        created_at: world.now(),
+    };
+    assert_eq!(world.store.organization(made.id).await.unwrap().as_ref(), Some(&made));
+    for spelling in [made.name.as_str().to_ascii_uppercase(), made.name.as_str().to_ascii_lowercase()] {
+        assert_eq!(world.store.find_organization(&name(&spelling)).await.unwrap().as_ref(), Some(&made));
+    }
+    let nobody = name(&format!("{}%", &made.name.as_str()[..20]));
+    assert_eq!(world.store.find_organization(&nobody).await.unwrap(), None);
+    let nobody = OrganizationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.organization(nobody).await.unwrap(), None);
+    assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
+}
+
+/// Names hold any printable characters; only ASCII letters have two cases.
+pub async fn names_keep_their_spelling(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let lower = name(&format!("Größe “Ωmega” % _ \\ ' {}", world.ids.random()));
+    let upper = name(&lower.as_str().replace('ö', "Ö"));
+    for spelling in [&lower, &upper] {
+        let command = another(&world, spelling.as_str());
+        assert!(world.store.create_organization(command).await.unwrap());
+        assert_eq!(world.store.find_organization(spelling).await.unwrap().unwrap().name, *spelling);
+    }
+}
+
+/// All of them, by name.
+pub async fn organizations_are_listed_by_name(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let prefix = world.ids.random().to_string();
+    let mut names: Vec<_> = ["b", "c", "a"].map(|suffix| format!("{prefix}-{suffix}")).into();
+    for text in &names {
+        assert!(world.store.create_organization(another(&world, text)).await.unwrap());
+    }
+    names.sort();
+    let listed = world.store.list_organizations().await.unwrap();
+    let ours = listed.iter().map(|organization| organization.name.as_str()).filter(|name| name.starts_with(&prefix));
+    assert_eq!(ours.collect::<Vec<_>>(), names);
+}
+
+/// Disabled and enabled again; where there is no such organization, nothing happens.
+pub async fn a_state_is_set(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for state in [OrganizationState::Disabled, OrganizationState::Active] {
+        world.set_state(state).await;
+        assert_eq!(world.store.organization(world.organization).await.unwrap().unwrap().state, state);
+    }
+    assert_eq!(world.audited(AuditAction::OrganizationDisabled).await, 1);
+    assert_eq!(world.audited(AuditAction::OrganizationEnabled).await, 1);
+
+    let nobody = OrganizationId::from_uuid(world.ids.random());
+    let audit = world.audit_in(nobody, AuditAction::OrganizationDisabled);
+    let command = SetOrganizationState { organization: nobody, state: OrganizationState::Disabled, audit };
+    assert!(!world.store.set_organization_state(command).await.unwrap());
+    assert_eq!(world.audited_in(nobody, AuditAction::OrganizationDisabled).await, 0);
+}
+
+/// A disabled organization's sessions do not work, and not when it is enabled again either.
+pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let principal = Principal::Session(world.log_in(&holder).await);
+    let act = async || world.store.list_credentials(world.list(&principal)).await.unwrap().map(drop);
+    assert_eq!(act().await, Ok(()));
+    world.set_state(OrganizationState::Disabled).await;
+    assert_eq!(act().await, Err(PrincipalRefusal::OrganizationClosed));
+    world.set_state(OrganizationState::Active).await;
+    assert_eq!(act().await, Err(PrincipalRefusal::SessionEnded));
+    let principal = Principal::Session(world.log_in(&holder).await);
+    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().map(drop), Ok(()));
+}
+
+/// Accounts, sessions, credentials and keys are gone; the audit is still there.
+pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let principal = Principal::Session(world.log_in(&holder).await);
+    world.saved(&principal).await;
+    let entries = world.audit_length().await;
+
+    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
+
+    assert_eq!(world.store.organization(world.organization).await.unwrap(), None);
+    assert_eq!(world.store.find_organization(&world.name).await.unwrap(), None);
+    assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
+    assert_eq!(world.store.find_account(holder.address).await.unwrap(), None);
+    assert_eq!(world.store.list_accounts(Some(world.organization)).await.unwrap(), []);
+    assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+    for principal in [&principal, &world.embedder()] {
+        let answer = world.store.list_credentials(world.list(principal)).await.unwrap();
+        assert_eq!(answer.unwrap_err(), PrincipalRefusal::OrganizationClosed);
+    }
+    assert_eq!(world.audit_length().await, entries + 1);
+    assert!(!world.store.delete_organization(deletion(&world)).await.unwrap());
+    assert_eq!(world.audit_length().await, entries + 1);
+}
+
+/// Name and addresses of a deleted organization are free, and what takes them over inherits nothing.
+pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Admin).await;
+    world.saved(&world.embedder()).await;
+    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
+
+    let successor = another(&world, world.name.as_str());
+    let id = successor.organization.id;
+    assert!(world.store.create_organization(successor).await.unwrap());
+    assert_eq!(world.store.list_accounts(Some(id)).await.unwrap(), []);
+    let mut moved = world.new_holder(Role::Viewer);
+    moved.grant.organization = id;
+    moved.address = holder.address;
+    let outcome = world.store.create_account(world.create_account(&moved)).await.unwrap();
+    assert_eq!(outcome, CreateAccountOutcome::Created);
+    assert_eq!(world.read(&moved).await.grant, moved.grant);
+}
+
+/// Another organization keeps everything.
+pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let holder = other.holder(Role::Editor).await;
+    let principal = Principal::Session(other.log_in(&holder).await);
+    let credential = other.saved(&principal).await;
+    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
+    assert_eq!(other.listed(&principal).await, [credential]);
+    assert!(other.store.organization_keys(other.organization).await.unwrap().is_some());
+    assert_eq!(other.store.list_accounts(Some(other.organization)).await.unwrap().len(), 1);
+}
+
+/// Of several that delete an organization at once, one is told that it did.
+pub async fn parallel_deletions_delete_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let deleted = race((0..8).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), deletion(&world));
+        async move { store.delete_organization(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(deleted.iter().filter(|deleted| **deleted).count(), 1);
+    assert_eq!(world.audited(AuditAction::OrganizationDeleted).await, 1);
+}
+
+fn another(world: &World<'_>, text: &str) -> CreateOrganization {
+    let id = OrganizationId::from_uuid(world.ids.ordered(world.now()));
+    world.create_organization(id, KeyId::from_uuid(world.ids.random()), &name(text))
+}
+
+fn deletion(world: &World<'_>) -> DeleteOrganization {
+    let audit = world.audit(AuditAction::OrganizationDeleted);
+    DeleteOrganization { organization: world.organization, audit }
+}

@@ -1,0 +1,188 @@
+//! Cases of [`SessionRepository`](vault_core::port::SessionRepository), and of the question before every vault
+//! operation: may this principal still act?
+
+use super::ContractStore;
+use super::account_change::regrant;
+use super::tools::race;
+use super::world::{SESSION_SECONDS, World};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vault_core::account::AccountState;
+use vault_core::audit::AuditAction;
+use vault_core::id::{CredentialId, OrganizationId, SessionId};
+use vault_core::organization::OrganizationState;
+use vault_core::port::{IdGenerator, SaveOutcome};
+use vault_core::principal::{EmbedderPrincipal, Principal, PrincipalRefusal, SessionPrincipal};
+use vault_core::role::Role;
+
+/// Of several that end a session at once, one is told that it did.
+pub async fn a_session_ends_once_in_parallel(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
+    let answers = race((0..16).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), world.end_session(&session));
+        async move { store.end_session(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| **answer == Err(PrincipalRefusal::SessionEnded)).count(), 15);
+    assert_eq!(world.audited(AuditAction::LoggedOut).await, 1);
+    assert_eq!(world.listed(&Principal::Session(other)).await, [], "the account's other session goes on");
+}
+
+/// Whoever holds an ended session can do nothing any more, and leaves no trace.
+pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let credential = world.saved(&Principal::Session(session.clone())).await;
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(()));
+    refused_everything(&world, &session, credential, PrincipalRefusal::SessionEnded).await;
+}
+
+/// A session works until the moment at which it expires, and not at it.
+pub async fn an_expired_session_is_refused_everything(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let credential = world.saved(&Principal::Session(session.clone())).await;
+    world.clock.advance_millis(SESSION_SECONDS * 1000 - 1);
+    assert_eq!(world.listed(&Principal::Session(session.clone())).await, [credential]);
+    world.clock.advance_millis(1);
+    refused_everything(&world, &session, credential, PrincipalRefusal::SessionEnded).await;
+}
+
+/// The row no longer has what the token says: another role, or none.
+pub async fn a_changed_account_is_refused_everything(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let credential = world.saved(&world.embedder()).await;
+    for (role, state) in [(Role::Viewer, AccountState::Active), (Role::Editor, AccountState::Disabled)] {
+        let holder = world.holder(Role::Editor).await;
+        let session = world.log_in(&holder).await;
+        world.change(&holder, regrant(&holder, role, state)).await;
+        refused_everything(&world, &session, credential, PrincipalRefusal::AccountChanged).await;
+    }
+}
+
+/// A disabled organization's accounts are refused, whatever their sessions.
+pub async fn a_disabled_organization_is_refused_everything(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let credential = world.saved(&Principal::Session(session.clone())).await;
+    world.set_state(OrganizationState::Disabled).await;
+    refused_everything(&world, &session, credential, PrincipalRefusal::OrganizationClosed).await;
+}
+
+/// A session is one account's, in one organization, in one role; whoever claims anything else is refused.
+pub async fn a_session_is_worth_nothing_to_others(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
+    let stranger = other.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let strange = other.log_in(&stranger).await;
+    let credential = world.saved(&Principal::Session(session.clone())).await;
+    let claims = [
+        SessionPrincipal { session: SessionId::from_uuid(world.ids.random()), ..session.clone() },
+        SessionPrincipal { account: colleague.grant.account, ..session.clone() },
+        SessionPrincipal { account: stranger.grant.account, ..session.clone() },
+        SessionPrincipal { role: Role::Admin, ..session.clone() },
+        SessionPrincipal { organization: other.organization, ..session.clone() },
+        SessionPrincipal { organization: world.organization, ..strange.clone() },
+        SessionPrincipal { session: session.session, ..strange },
+    ];
+    for claim in claims {
+        let principal = Principal::Session(claim.clone());
+        let refusal = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err();
+        refused_everything(&world, &claim, credential, refusal).await;
+    }
+    assert_eq!(world.listed(&Principal::Session(session)).await, [credential]);
+}
+
+/// An embedding service's user needs no account and no session, only an organization that is in use.
+pub async fn an_embedder_acts_while_its_organization_is_in_use(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let credential = world.saved(&principal).await;
+    assert_eq!(world.listed(&principal).await, [credential]);
+    assert_eq!(
+        world.store.show_credential(world.show(&principal, credential)).await.unwrap().unwrap().unwrap().id,
+        credential
+    );
+
+    world.set_state(OrganizationState::Disabled).await;
+    let closed = PrincipalRefusal::OrganizationClosed;
+    let outcome = world.store.save_credential(world.save(&principal)).await.unwrap();
+    assert_eq!(outcome, SaveOutcome::Refused(closed));
+    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err(), closed);
+    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap().unwrap_err(), closed);
+    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.unwrap(), Err(closed));
+
+    world.set_state(OrganizationState::Active).await;
+    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.unwrap(), Ok(true));
+    let nowhere = Principal::Embedder(EmbedderPrincipal {
+        organization: OrganizationId::from_uuid(world.ids.random()),
+        account: principal.account(),
+        role: Role::Admin,
+    });
+    assert_eq!(world.store.list_credentials(world.list(&nowhere)).await.unwrap().unwrap_err(), closed);
+    let outcome = world.store.save_credential(world.save(&nowhere)).await.unwrap();
+    assert_eq!(outcome, SaveOutcome::Refused(closed));
+}
+
+/// Once the end of a session is acknowledged, nothing that begins later is done for it, under load too.
+pub async fn the_end_of_a_session_takes_effect_at_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let principal = Principal::Session(session.clone());
+    let ended = Arc::new(AtomicBool::new(false));
+    let mut savers: Vec<_> = (0..8)
+        .map(|_| {
+            let (store, ended) = (Arc::clone(&world.store), Arc::clone(&ended));
+            let commands: Vec<_> = (0..20).map(|_| world.save(&principal)).collect();
+            tokio::spawn(async move {
+                let mut saved = 0;
+                for command in commands {
+                    let late = ended.load(Ordering::SeqCst);
+                    let done = store.save_credential(command).await.unwrap() == SaveOutcome::Saved;
+                    assert!(!(late && done), "saved for a session that had ended");
+                    saved += usize::from(done);
+                }
+                saved
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(()));
+    ended.store(true, Ordering::SeqCst);
+    let mut saved = 0;
+    for saver in savers.drain(..) {
+        saved += saver.await.unwrap();
+    }
+    assert_eq!(world.listed(&world.embedder()).await.len(), saved);
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, saved);
+}
+
+/// The principal is refused saving, listing, showing, deleting and ending the session, and nothing changes.
+async fn refused_everything(
+    world: &World<'_>,
+    session: &SessionPrincipal,
+    credential: CredentialId,
+    refusal: PrincipalRefusal,
+) {
+    let principal = Principal::Session(session.clone());
+    let entries = world.audit_length().await;
+    let store = &world.store;
+    let outcome = store.save_credential(world.save(&principal)).await.unwrap();
+    assert_eq!(outcome, SaveOutcome::Refused(refusal));
+    assert_eq!(store.list_credentials(world.list(&principal)).await.unwrap(), Err(refusal));
+    assert_eq!(store.show_credential(world.show(&principal, credential)).await.unwrap(), Err(refusal));
+    assert_eq!(store.delete_credential(world.delete(&principal, credential)).await.unwrap(), Err(refusal));
+    assert_eq!(store.end_session(world.end_session(session)).await.unwrap(), Err(refusal));
+    assert_eq!(world.audit_length().await, entries);
+    if world.store.organization(world.organization).await.unwrap().unwrap().state == OrganizationState::Active {
+        assert_eq!(world.listed(&world.embedder()).await, [credential]);
+    }
+}

@@ -1,0 +1,76 @@
+//! Small things that cases need.
+
+use crate::clock::scramble;
+use crate::crypto::FakeDigester;
+use std::collections::hash_map::RandomState;
+use std::future::Future;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+use vault_core::account::AccountGrant;
+use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::lockout::UNKNOWN_ADDRESS_BUCKETS;
+use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationName;
+use vault_core::port::{CompleteLogin, KeyedDigester, Reservation};
+use vault_core::principal::SessionPrincipal;
+use vault_core::sealed::Blob;
+
+/// The holder of the session that `command` asks for.
+pub(super) fn principal_of(command: &CompleteLogin) -> SessionPrincipal {
+    let AccountGrant { organization, account, role, .. } = command.grant;
+    SessionPrincipal { organization, account, session: command.session.id, role }
+}
+
+pub(super) fn address(email: &str) -> Digest {
+    FakeDigester::default().digest(DigestPurpose::Address, &[email.as_bytes()])
+}
+
+pub(super) fn blob(text: &str) -> Blob {
+    Blob::from_bytes(text.as_bytes().to_vec())
+}
+
+pub(super) fn name(text: &str) -> OrganizationName {
+    OrganizationName::parse(text).unwrap()
+}
+
+pub(super) fn namespace(text: &str) -> Namespace {
+    Namespace::parse(text, "").unwrap()
+}
+
+/// A bucket for unknown addresses. `purpose`, up to 7, keeps apart what must not meet; buckets are shared.
+pub(super) fn bucket(purpose: u64) -> u16 {
+    let bucket = chance().wrapping_mul(8) + purpose;
+    u16::try_from(bucket % u64::from(UNKNOWN_ADDRESS_BUCKETS)).unwrap()
+}
+
+/// Whether no account was found; the bucket may be any other case's, too.
+pub(super) fn is_nobody(reservation: &Reservation) -> bool {
+    matches!(reservation, Reservation::Unknown | Reservation::TurnedAway { account: None })
+}
+
+/// A number that another case, in another process, hardly draws too.
+pub(super) fn chance() -> u64 {
+    scramble(RandomState::new().hash_one(std::process::id()))
+}
+
+/// Begins all of them at once and waits for all; their results in their order.
+pub(super) async fn race<F>(contenders: impl IntoIterator<Item = F>) -> Vec<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let contenders: Vec<F> = contenders.into_iter().collect();
+    let start = Arc::new(Barrier::new(contenders.len()));
+    let mut running = JoinSet::new();
+    for (index, contender) in contenders.into_iter().enumerate() {
+        let start = Arc::clone(&start);
+        running.spawn(async move {
+            start.wait().await;
+            (index, contender.await)
+        });
+    }
+    let mut results = running.join_all().await;
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,94 @@
+//! Password "hashing" that stores the password.
+
+use crate::clock::lock;
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Semaphore;
+use vault_core::id::AccountId;
+use vault_core::port::{HashError, HashPermit, PasswordHasher, PasswordVerdict};
+use vault_core::sealed::{Blob, SealedPassword};
+
+/// Compares passwords as they are; the verifier is bound to its account, as a real one is.
+#[derive(Debug)]
+pub struct FakeHasher {
+    permits: Arc<Semaphore>,
+    /// Verifiers made under an earlier value of it lag behind.
+    parameters: AtomicUsize,
+    /// For which account each password was verified; `None` for a decoy.
+    verified: Mutex<Vec<Option<AccountId>>>,
+}
+
+impl FakeHasher {
+    /// A hasher that is [`HashError::Busy`] once `permits` are out.
+    pub fn with_permits(permits: usize) -> Self {
+        Self { permits: Arc::new(Semaphore::new(permits)), parameters: AtomicUsize::new(1), verified: Mutex::default() }
+    }
+
+    /// Makes all verifiers so far lag behind, so that the next right password is hashed anew.
+    pub fn raise_parameters(&self) {
+        self.parameters.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// For which account each password so far was verified; `None` for a decoy.
+    pub fn verified(&self) -> Vec<Option<AccountId>> {
+        lock(&self.verified).clone()
+    }
+
+    fn verifier(&self, account: AccountId, password: &SecretString) -> SealedPassword {
+        let parameters = self.parameters.load(Ordering::SeqCst);
+        // Stored as it is: this is the fake.
+        let text = format!("{}{parameters}:{}", prefix(account), password.expose_secret());
+        SealedPassword(Blob::from_bytes(text.into_bytes()))
+    }
+}
+
+impl Default for FakeHasher {
+    fn default() -> Self {
+        Self::with_permits(Semaphore::MAX_PERMITS)
+    }
+}
+
+#[async_trait]
+impl PasswordHasher for FakeHasher {
+    async fn permit(&self) -> Result<HashPermit, HashError> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| HashError::Busy)?;
+        Ok(HashPermit(Box::new(permit)))
+    }
+
+    async fn verify(
+        &self,
+        _permit: HashPermit,
+        account: Option<AccountId>,
+        password: SecretString,
+        stored: Option<SealedPassword>,
+    ) -> Result<PasswordVerdict, HashError> {
+        lock(&self.verified).push(account);
+        let (Some(account), Some(stored)) = (account, stored) else { return Ok(PasswordVerdict::Wrong) };
+        let stored_text = String::from_utf8_lossy(stored.0.as_bytes());
+        let Some((_, right)) = stored_text.strip_prefix(&prefix(account)).and_then(|rest| rest.split_once(':')) else {
+            return Ok(PasswordVerdict::Damaged);
+        };
+        // Compared as it is: this is the fake.
+        if right != password.expose_secret() {
+            return Ok(PasswordVerdict::Wrong);
+        }
+        let today = self.verifier(account, &password);
+        Ok(PasswordVerdict::Right { rehashed: (today != stored).then_some(today) })
+    }
+
+    async fn hash(
+        &self,
+        _permit: HashPermit,
+        account: AccountId,
+        password: SecretString,
+    ) -> Result<SealedPassword, HashError> {
+        Ok(self.verifier(account, &password))
+    }
+}
+
+fn prefix(account: AccountId) -> String {
+    format!("not-a-hash:{account}:")
+}

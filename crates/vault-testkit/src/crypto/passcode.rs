@@ -1,0 +1,116 @@
+//! Passcodes that follow from the seed's id.
+
+use super::digest::digest;
+use secrecy::SecretString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use vault_core::digest::DigestPurpose;
+use vault_core::email::EmailAddress;
+use vault_core::id::{AccountId, SeedId};
+use vault_core::passcode::{Digits, Passcode, PasscodeSecret, RecoveryCode, TimeStep};
+use vault_core::port::{IdGenerator, KeyedDigester, NewRecoveryCodes, NewSeed, PasscodeVerifier, SealError};
+use vault_core::sealed::{Blob, SealedSeed};
+use vault_core::time::Timestamp;
+
+/// How many recovery codes an account has.
+const RECOVERY_CODES: u64 = 10;
+
+/// Codes that anybody who knows the seed's id can compute; each seed and each step has its own.
+pub struct FakePasscodes {
+    ids: Arc<dyn IdGenerator>,
+    digester: Arc<dyn KeyedDigester>,
+    made: AtomicU64,
+}
+
+impl FakePasscodes {
+    /// Seeds with ids of `ids`, recovery codes digested by `digester`.
+    pub fn new(ids: Arc<dyn IdGenerator>, digester: Arc<dyn KeyedDigester>) -> Self {
+        Self { ids, digester, made: AtomicU64::new(0) }
+    }
+}
+
+impl PasscodeVerifier for FakePasscodes {
+    fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError> {
+        let id = SeedId::from_uuid(self.ids.random());
+        let secret = base32(id.as_bytes());
+        let uri = format!("otpauth://totp/OrgVault:{email}?secret={secret}&issuer=OrgVault");
+        Ok(NewSeed {
+            sealed: SealedSeed { id, blob: blob(account, id) },
+            secret: PasscodeSecret { secret: secret.into(), uri: uri.into() },
+        })
+    }
+
+    fn new_recovery_codes(&self, account: AccountId) -> Result<NewRecoveryCodes, SealError> {
+        let mut new = NewRecoveryCodes { digests: Vec::new(), codes: Vec::new() };
+        for _ in 0..RECOVERY_CODES {
+            let count = self.made.fetch_add(1, Ordering::SeqCst).to_be_bytes();
+            let digits = decimal(&[account.as_bytes(), &count], Passcode::RECOVERY_DIGITS);
+            new.digests
+                .push(self.digester.digest(DigestPurpose::RecoveryCode, &[account.as_bytes(), digits.as_bytes()]));
+            let groups = [&digits[..5], &digits[5..10], &digits[10..15], &digits[15..]];
+            new.codes.push(RecoveryCode(groups.join("-").into()));
+        }
+        Ok(new)
+    }
+
+    fn matching_step(
+        &self,
+        account: AccountId,
+        seed: &SealedSeed,
+        digits: &Digits,
+        now: Timestamp,
+    ) -> Result<Option<TimeStep>, SealError> {
+        check(account, seed)?;
+        let step = TimeStep::at(now);
+        // Compared as they are: this is the fake.
+        Ok([step, step.previous()].into_iter().find(|step| code(seed, *step) == digits.expose()))
+    }
+
+    fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError> {
+        check(account, seed)?;
+        Ok(code(seed, step).into())
+    }
+}
+
+fn blob(account: AccountId, id: SeedId) -> Blob {
+    Blob::from_bytes(format!("not-sealed:{account}:{id}").into_bytes())
+}
+
+fn check(account: AccountId, seed: &SealedSeed) -> Result<(), SealError> {
+    if seed.blob == blob(account, seed.id) {
+        return Ok(());
+    }
+    Err(SealError::Integrity { column: "seed", object: account.to_string(), reason: "sealed for another row" })
+}
+
+fn code(seed: &SealedSeed, step: TimeStep) -> String {
+    decimal(&[seed.id.as_bytes(), &step.0.to_be_bytes()], Passcode::TIME_BASED_DIGITS)
+}
+
+/// As many decimal digits, at most 32, as follow from `parts`.
+fn decimal(parts: &[&[u8]], length: usize) -> String {
+    let digest = digest(0, "passcode", parts);
+    digest.as_bytes().iter().take(length).map(|byte| char::from(b'0' + byte % 10)).collect()
+}
+
+/// RFC 4648 section 6, without padding.
+fn base32(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let bit = |index: usize| bytes.get(index / 8).is_some_and(|byte| byte >> (7 - index % 8) & 1 == 1);
+    let quintet = |start| (start..start + 5).fold(0, |value, index| value << 1 | usize::from(bit(index)));
+    (0..bytes.len() * 8).step_by(5).map(|start| char::from(ALPHABET[quintet(start)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base32_agrees_with_the_rfc() {
+        for (plain, text) in
+            [("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("foobar", "MZXW6YTBOI")]
+        {
+            assert_eq!(base32(plain.as_bytes()), text);
+        }
+    }
+}

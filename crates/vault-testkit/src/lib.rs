@@ -1,0 +1,23 @@
+//! For tests of OrgVault and of services that embed `vault-core`; never for production.
+//!
+//! - [`clock`]: a clock set by hand, deterministic ids and randomness, an event sink that remembers.
+//! - [`memory`]: every store port in memory, under one lock, by the rules of `vault-core`.
+//! - [`crypto`]: every crypto port, readable and insecure by design.
+//! - [`strategy`]: values for property tests.
+//! - [`contract`]: what every implementation of the store ports must do, as cases to run on it.
+//! - [`postgres`]: a PostgreSQL server that lives as long as a test.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking; this crate is used by tests alone"
+)]
+
+pub mod clock;
+pub mod contract;
+pub mod crypto;
+pub mod memory;
+#[cfg(unix)]
+pub mod postgres;
+pub mod strategy;

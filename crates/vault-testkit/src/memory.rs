@@ -1,0 +1,133 @@
+//! Every store port in memory. One lock, so each method is one atomic decision; the rules are those of `vault-core`.
+
+mod account;
+mod credential;
+mod housekeeping;
+mod key;
+mod login;
+mod organization;
+mod row;
+mod session;
+
+use self::row::{AccountRow, CredentialRow, IdempotencyRow, SessionRow};
+use crate::clock::lock;
+use async_trait::async_trait;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Mutex;
+use vault_core::account::AccountGrant;
+use vault_core::audit::{AuditRecord, SealedAuditRecord};
+use vault_core::digest::Digest;
+use vault_core::id::{AccountId, CredentialId, OrganizationId, SessionId};
+use vault_core::lockout::AttemptClass;
+use vault_core::organization::{Organization, OrganizationState};
+use vault_core::port::{AuditLog, StoreError};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedCredential};
+
+/// A store that lives as long as the value. Implements every store port of `vault-core`.
+#[derive(Default)]
+pub struct MemoryStore(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    instance: Option<InstanceRecord>,
+    instance_keys: Vec<InstanceKeyRecord>,
+    organizations: BTreeMap<OrganizationId, Organization>,
+    organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
+    accounts: BTreeMap<AccountId, AccountRow>,
+    buckets: HashMap<u16, AttemptClass>,
+    sessions: BTreeMap<SessionId, SessionRow>,
+    credentials: BTreeMap<(OrganizationId, CredentialId), CredentialRow>,
+    idempotency: HashMap<(OrganizationId, AccountId, String), IdempotencyRow>,
+    audit: Vec<SealedAuditRecord>,
+    failures: VecDeque<Failure>,
+}
+
+enum Failure {
+    Refusal(StoreError),
+    LostAnswer(StoreError),
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next call that no earlier failure is meant for fails with `error` and changes nothing.
+    pub fn fail_next(&self, error: StoreError) {
+        lock(&self.0).failures.push_back(Failure::Refusal(error));
+    }
+
+    /// The next call that no earlier failure is meant for is carried out, but its answer is lost: its caller
+    /// gets `error`.
+    pub fn lose_next_answer(&self, error: StoreError) {
+        lock(&self.0).failures.push_back(Failure::LostAnswer(error));
+    }
+
+    /// Every audit entry, in the order they were appended.
+    pub fn audit(&self) -> Vec<AuditRecord> {
+        self.sealed_audit().into_iter().map(|sealed| sealed.record).collect()
+    }
+
+    /// Every audit entry with its code, in the order they were appended.
+    pub fn sealed_audit(&self) -> Vec<SealedAuditRecord> {
+        lock(&self.0).audit.clone()
+    }
+
+    /// A credential's sealed parts, the data included, which no port gives out.
+    pub fn sealed_credential(&self, id: CredentialId) -> Option<SealedCredential> {
+        let state = lock(&self.0);
+        state.credentials.values().find(|row| row.stored.id == id).map(|row| row.sealed.clone())
+    }
+
+    /// Changes what an account's row grants but not its digest, as somebody who writes to the database might.
+    /// `false`: no such account.
+    pub fn tamper_with_grant(&self, account: AccountId, change: impl FnOnce(&mut AccountGrant)) -> bool {
+        lock(&self.0).accounts.get_mut(&account).map(|row| change(&mut row.grant)).is_some()
+    }
+
+    /// One decision: all of it under the lock.
+    fn decide<T>(&self, decision: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
+        let mut state = lock(&self.0);
+        match state.failures.pop_front() {
+            None => Ok(decision(&mut state)),
+            Some(Failure::Refusal(error)) => Err(error),
+            Some(Failure::LostAnswer(error)) => {
+                decision(&mut state);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl State {
+    fn organization_is_active(&self, id: OrganizationId) -> bool {
+        self.organizations.get(&id).is_some_and(|organization| organization.state == OrganizationState::Active)
+    }
+
+    fn account_by_address(&self, address: Digest) -> Option<AccountId> {
+        self.accounts.values().find(|row| row.address == address).map(|row| row.grant.account)
+    }
+
+    fn account_in(&mut self, organization: OrganizationId, account: AccountId) -> Option<&mut AccountRow> {
+        self.accounts.get_mut(&account).filter(|row| row.grant.organization == organization)
+    }
+
+    fn end_sessions_of(&mut self, account: AccountId) {
+        self.sessions.retain(|_, session| session.account != account);
+    }
+}
+
+#[async_trait]
+impl AuditLog for MemoryStore {
+    async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
+        self.decide(|state| {
+            let mut ids: HashSet<_> = state.audit.iter().map(|kept| kept.record.id).collect();
+            if !records.iter().all(|sealed| ids.insert(sealed.record.id)) {
+                return Err(StoreError::Fault("an audit entry of this id is there already".into()));
+            }
+            state.audit.extend(records);
+            Ok(())
+        })?
+    }
+}

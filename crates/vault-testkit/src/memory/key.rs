@@ -1,0 +1,69 @@
+//! Wrapped keys.
+
+use super::{MemoryStore, State};
+use async_trait::async_trait;
+use vault_core::id::{KeyId, OrganizationId};
+use vault_core::port::{CreateInstance, KeyRepository, ReplaceOrganizationKey, StoreError, TakeKeyUses};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys};
+
+#[async_trait]
+impl KeyRepository for MemoryStore {
+    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
+        self.decide(|state| state.instance.clone())
+    }
+
+    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
+        self.decide(|state| {
+            if state.instance.is_some() {
+                return false;
+            }
+            state.instance = Some(command.instance);
+            state.instance_keys = command.keys;
+            state.audit.push(command.audit);
+            true
+        })
+    }
+
+    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
+        self.decide(|state| {
+            let mut keys = state.instance_keys.clone();
+            keys.sort_by_key(|key| (key.created_at, key.id));
+            keys
+        })
+    }
+
+    async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
+        self.decide(|state| state.organization_keys.get(&organization).cloned())
+    }
+
+    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
+        self.decide(|state| {
+            let Some(key) = state.active_key_record(command.organization, command.key) else { return false };
+            let as_read = key.uses == command.from;
+            if as_read {
+                key.uses += command.block;
+            }
+            as_read
+        })
+    }
+
+    async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
+        self.decide(|state| {
+            let organization = command.next.organization;
+            let Some(current) = state.active_key_record(organization, command.current) else { return false };
+            current.state = KeyState::Retiring;
+            if let Some(keys) = state.organization_keys.get_mut(&organization) {
+                keys.keys.push(command.next);
+            }
+            state.audit.push(command.audit);
+            true
+        })
+    }
+}
+
+impl State {
+    fn active_key_record(&mut self, organization: OrganizationId, id: KeyId) -> Option<&mut OrganizationKeyRecord> {
+        let keys = &mut self.organization_keys.get_mut(&organization)?.keys;
+        keys.iter_mut().find(|key| key.id == id && key.state == KeyState::Active)
+    }
+}

@@ -1,0 +1,271 @@
+//! A PostgreSQL server that lives as long as a test and leaves nothing behind.
+//!
+//! It listens on a Unix socket in a directory of its own that only its owner may enter, and on no network. A
+//! shell beside it waits on a pipe from this process: however this process ends, the shell stops the server and
+//! removes its directory.
+
+mod install;
+
+use self::install::Installation;
+use crate::clock::scramble;
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::BuildHasher;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+
+/// The variable that names a running throwaway server, as [`Cluster::base_url`] does.
+pub const ENVIRONMENT: &str = "ORGVAULT_TEST_POSTGRES";
+/// The superuser of throwaway servers.
+const USER: &str = "postgres";
+const SCHEME: &str = "postgres://postgres@";
+
+/// How a throwaway server is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether commits reach the disk. Off, they are faster and survive a crash of the server, but not of the machine.
+    pub fsync: bool,
+    /// How many connections it takes.
+    pub max_connections: u16,
+    /// Further settings, `name=value`.
+    pub settings: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { fsync: true, max_connections: 200, settings: Vec::new() }
+    }
+}
+
+/// A throwaway PostgreSQL server. Where this process started it, dropping the value stops and removes it.
+#[derive(Debug)]
+pub struct Cluster {
+    installation: Installation,
+    /// Where the socket lies.
+    directory: PathBuf,
+    /// What stops the server when this process ends; absent where the server was started elsewhere.
+    janitor: Option<Child>,
+}
+
+impl Cluster {
+    /// Starts a server.
+    ///
+    /// # Panics
+    /// There is no PostgreSQL on this machine, or it does not start; says which and what to do.
+    pub fn start(options: Options) -> Self {
+        let installation = Installation::find();
+        let directory = make_directory(&installation);
+        let data = directory.join("data");
+        // First of all, so that whatever fails from here on leaves nothing behind.
+        let janitor = Some(hire_janitor(&installation, &directory));
+        let cluster = Self { installation, directory, janitor };
+        let initdb = cluster
+            .installation
+            .command("initdb")
+            .args(["--auth-local=trust", "--auth-host=reject", "--encoding=UTF8", "--locale=C", "--no-sync"])
+            .args(["--username", USER, "--pgdata"])
+            .arg(&data)
+            .output();
+        install::succeed("initdb", initdb);
+        fs::write(data.join("postgresql.auto.conf"), configuration(&cluster.directory, &options)).unwrap();
+        cluster.resume();
+        cluster
+    }
+
+    /// The server of this process: the one that [`ENVIRONMENT`] names, or else one that is started at the first
+    /// call and goes with the process.
+    pub fn shared() -> &'static Self {
+        static SHARED: LazyLock<Cluster> = LazyLock::new(|| match std::env::var(ENVIRONMENT) {
+            Ok(base) => Cluster::running(&base),
+            Err(_) => Cluster::start(Options { fsync: false, ..Options::default() }),
+        });
+        &SHARED
+    }
+
+    /// The running throwaway server with this [`Cluster::base_url`]. It is not stopped when the value is dropped.
+    ///
+    /// # Panics
+    /// `base` is not such an address.
+    pub fn running(base: &str) -> Self {
+        let directory = base.strip_prefix(SCHEME).and_then(decode);
+        let directory = directory.unwrap_or_else(|| panic!("{ENVIRONMENT} must begin with {SCHEME}%2F, not {base:?}"));
+        Self { installation: Installation::find(), directory, janitor: None }
+    }
+
+    /// The server's address without a database: `postgres://postgres@%2Fpath%2Fof%2Fsocket`.
+    pub fn base_url(&self) -> String {
+        format!("{SCHEME}{}", encode(&self.directory))
+    }
+
+    /// Makes an empty database and gives its address. Goes with the server.
+    ///
+    /// # Panics
+    /// The server does not make one.
+    pub fn create_database(&self) -> String {
+        let name = format!("test_{}_{:016x}", std::process::id(), chance());
+        let outcome = self.client("createdb").arg(&name).output();
+        install::succeed("createdb", outcome);
+        format!("{}/{name}", self.base_url())
+    }
+
+    /// Carries SQL out as the superuser, in the database of an address that [`Cluster::create_database`] gave, and
+    /// returns what `psql` prints: rows by line, columns by `|`.
+    ///
+    /// # Panics
+    /// The server refuses it.
+    pub fn execute(&self, database: &str, sql: &str) -> String {
+        let name = database.rsplit('/').next().unwrap_or_default();
+        let arguments = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "--dbname"];
+        let outcome = self.client("psql").args(arguments).arg(name).arg("--command").arg(sql).output();
+        install::succeed("psql", outcome).trim_end().to_owned()
+    }
+
+    /// Stops the server as a crash would: at once, connections cut.
+    ///
+    /// # Panics
+    /// It was started elsewhere, or does not stop.
+    pub fn crash(&self) {
+        self.control(&["--mode=immediate", "stop"]);
+    }
+
+    /// Starts it again, and waits until it answers.
+    ///
+    /// # Panics
+    /// It was started elsewhere, or does not start.
+    pub fn resume(&self) {
+        self.control(&["start"]);
+    }
+
+    fn control(&self, arguments: &[&str]) {
+        assert!(self.janitor.is_some(), "a server that was started elsewhere is not ours to start or stop");
+        let log = self.directory.join("log");
+        // No pipes: the server would keep them open, and this would wait for it to end.
+        let status = self
+            .installation
+            .command("pg_ctl")
+            .args(["--silent", "--wait", "--timeout=60", "--pgdata"])
+            .arg(self.directory.join("data"))
+            .arg("--log")
+            .arg(&log)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if !status.as_ref().is_ok_and(std::process::ExitStatus::success) {
+            let log = fs::read_to_string(log).unwrap_or_default();
+            panic!("pg_ctl {arguments:?} failed ({status:?}). The server's log:\n{log}");
+        }
+    }
+
+    fn client(&self, program: &str) -> Command {
+        let mut command = self.installation.client(program);
+        command.arg("--host").arg(&self.directory).args(["--username", USER, "--no-password"]);
+        command
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(mut janitor) = self.janitor.take() {
+            drop(janitor.stdin.take());
+            // Nothing can be done about a failure here.
+            let _ = janitor.wait();
+        }
+    }
+}
+
+/// A directory that only the server's user may enter, with a path short enough for a socket.
+fn make_directory(installation: &Installation) -> PathBuf {
+    let name = format!("orgvault-postgres-{}-{:08x}", std::process::id(), chance() >> 32);
+    let directory = std::env::temp_dir().join(name);
+    assert!(
+        directory.as_os_str().len() < 80,
+        "the socket's path would be too long: set TMPDIR to a shorter path than {}",
+        directory.display()
+    );
+    fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
+    installation.give(&directory);
+    directory
+}
+
+/// The server reads it after `postgresql.conf`, so this is what holds.
+fn configuration(directory: &Path, options: &Options) -> String {
+    let Options { fsync, max_connections, settings } = options;
+    let on = |flag: &bool| if *flag { "on" } else { "off" };
+    let directory = directory.display();
+    let mut text = format!(
+        "listen_addresses=''\nunix_socket_directories='{directory}'\nunix_socket_permissions=0700\n\
+         max_connections={max_connections}\nfsync={fsync}\nfull_page_writes={fsync}\nsynchronous_commit=on\n\
+         shared_buffers=32MB\nlogging_collector=off\ntimezone='UTC'\n",
+        fsync = on(fsync),
+    );
+    for setting in settings {
+        text.push_str(setting);
+        text.push('\n');
+    }
+    text
+}
+
+/// Ends when its input does, and takes server and directory with it.
+fn hire_janitor(installation: &Installation, directory: &Path) -> Child {
+    const SCRIPT: &str = "cat >/dev/null; \"$1\" --silent --mode=immediate --pgdata \"$2/data\" stop; rm -rf \"$2\"";
+    installation
+        .command("sh")
+        .args(["-c", SCRIPT, "sh"])
+        .arg(installation.path("pg_ctl"))
+        .arg(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // Not in this process's group: an interrupt from the terminal must not reach it.
+        .process_group(0)
+        .spawn()
+        .unwrap()
+}
+
+fn chance() -> u64 {
+    scramble(RandomState::new().hash_one(std::process::id()))
+}
+
+/// A path as the host of an address: all but letters and digits percent-encoded.
+fn encode(path: &Path) -> String {
+    path.as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(*byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+/// The absolute path that [`encode`] encoded.
+fn decode(host: &str) -> Option<PathBuf> {
+    let mut pieces = host.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (code, rest) = piece.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(code, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    let path = PathBuf::from(String::from_utf8(bytes).ok()?);
+    path.is_absolute().then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_survives_being_a_host() {
+        for text in ["/tmp/orgvault-postgres-1", "/tmp/a b/%2F/ü", "/"] {
+            assert_eq!(decode(&encode(Path::new(text))), Some(PathBuf::from(text)));
+        }
+        for text in ["", "localhost", "%2", "%zz", "tmp", "%2Ftmp%"] {
+            assert_eq!(decode(text), None, "{text}");
+        }
+    }
+}

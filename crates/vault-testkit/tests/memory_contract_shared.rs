@@ -1,0 +1,12 @@
+//! The whole contract, all cases at once on one store in memory: they must not notice each other.
+
+use std::sync::{Arc, LazyLock};
+use vault_testkit::memory::MemoryStore;
+
+static STORE: LazyLock<Arc<MemoryStore>> = LazyLock::new(Arc::default);
+
+async fn store() -> Arc<MemoryStore> {
+    Arc::clone(&STORE)
+}
+
+vault_testkit::store_contract!(store());

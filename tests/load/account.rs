@@ -1,0 +1,140 @@
+//! Accounts, and the codes each of them still has.
+
+use crate::client::exchange;
+use crate::vault::{Server, Vault};
+use crate::{Result, request};
+use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use time::OffsetDateTime;
+use vault_tests::passcode::{Authenticator, STEP_SECONDS};
+
+/// How many logins a new account has at once: the codes of two steps and its recovery codes.
+pub(crate) const LOGINS: usize = 12;
+/// A code of the step before is used only so long into a step, in seconds, so that it does not grow too old in a
+/// queue.
+const FRESH: i64 = 15;
+
+/// An account.
+pub(crate) struct Account {
+    /// Its address.
+    pub(crate) email: String,
+    password: String,
+    authenticator: Authenticator,
+    last_step: i64,
+    recovery_codes: Vec<String>,
+}
+
+/// A code that works once.
+pub(crate) enum Code {
+    /// That of a step.
+    Step(i64),
+    /// A recovery code.
+    Recovery(String),
+}
+
+impl Account {
+    /// Makes an account.
+    pub(crate) fn create(vault: &Vault, organization: &str, email: &str) -> Result<Self> {
+        let arguments = ["account", "create", "--org", organization, "--email", email, "--role", "editor"];
+        Self::read(&vault.run(&arguments)?).ok_or_else(|| "`account create` printed something else".into())
+    }
+
+    fn read(details: &Value) -> Option<Self> {
+        let codes = details.get("recovery_codes")?.as_array()?;
+        Some(Self {
+            email: details.get("email")?.as_str()?.to_owned(),
+            password: details.get("password")?.as_str()?.to_owned(),
+            authenticator: Authenticator::new(details.get("totp")?.get("secret")?.as_str()?),
+            last_step: 0,
+            recovery_codes: codes.iter().filter_map(|code| Some(code.as_str()?.to_owned())).collect(),
+        })
+    }
+
+    /// Makes `count` accounts, two at a time.
+    pub(crate) fn create_many(vault: &Vault, organization: &str, count: usize) -> Result<Vec<Self>> {
+        let made = Mutex::new(Vec::with_capacity(count));
+        let next = AtomicUsize::new(0);
+        let maker = || -> std::result::Result<(), String> {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return Ok(());
+                }
+                let email = format!("{}-{number}@example.com", organization.to_lowercase());
+                let account = Self::create(vault, organization, &email).map_err(|error| error.to_string())?;
+                made.lock().unwrap_or_else(PoisonError::into_inner).push(account);
+            }
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(maker);
+            maker()?;
+            other.join().unwrap_or_else(|_| Err("a thread panicked".to_owned()))
+        })?;
+        Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes a code that works now, if the account has one left.
+    pub(crate) fn take_code(&mut self) -> Option<Code> {
+        let now = OffsetDateTime::now_utc().unix_timestamp();
+        let step = now / STEP_SECONDS;
+        if self.last_step < step - 1 && now % STEP_SECONDS < FRESH {
+            self.last_step = step - 1;
+            return Some(Code::Step(step - 1));
+        }
+        if self.last_step < step {
+            self.last_step = step;
+            return Some(Code::Step(step));
+        }
+        self.recovery_codes.pop().map(Code::Recovery)
+    }
+
+    /// Takes back a code that was not looked at.
+    pub(crate) fn give_back(&mut self, code: Code) {
+        match code {
+            Code::Step(step) => self.last_step = self.last_step.min(step - 1),
+            Code::Recovery(code) => self.recovery_codes.push(code),
+        }
+    }
+
+    /// The body of a login with `code`.
+    pub(crate) fn login(&self, code: &Code) -> String {
+        let passcode = match code {
+            Code::Step(step) => self.authenticator.code(*step),
+            Code::Recovery(code) => code.clone(),
+        };
+        let ttl = 86_400;
+        serde_json::json!({"email": self.email, "password": self.password, "passcode": passcode, "ttl": ttl})
+            .to_string()
+    }
+
+    /// Logs in. Returns the access token.
+    pub(crate) fn log_in(&mut self, server: &Server) -> Result<String> {
+        let code = self.take_code().ok_or("the account has no code left")?;
+        let (status, _, body) = exchange(server.address, &request::login(server.address, &self.login(&code)))?;
+        let answer: Value = serde_json::from_slice(&body)?;
+        match answer.get("access_token").and_then(Value::as_str) {
+            Some(token) if status == 200 => Ok(token.to_owned()),
+            _ => Err(format!("{} cannot log in: {answer}", self.email).into()),
+        }
+    }
+}
+
+/// An organization of one's own, with a token to work on it.
+pub(crate) struct Organization {
+    /// Its name.
+    pub(crate) name: String,
+    /// An editor's token.
+    pub(crate) token: String,
+}
+
+impl Organization {
+    /// Makes an organization and an editor, and logs in.
+    pub(crate) fn create(vault: &Vault, server: &Server, name: &str) -> Result<Self> {
+        vault.run(&["org", "create", name])?;
+        let email = format!("editor@{}.example.com", name.to_lowercase());
+        let token = Account::create(vault, name, &email)?.log_in(server)?;
+        Ok(Self { name: name.to_owned(), token })
+    }
+}

@@ -1,0 +1,158 @@
+//! Measures the release binary on a real port, on both databases, and prints each figure beside what bounds it,
+//! measured in the same run, and beside its target:
+//!
+//! ```text
+//! cargo build --release --workspace --bins --examples
+//! cargo run --release -p vault-tests --bin load
+//! ```
+//!
+//! It starts, and stops, everything it needs itself. What a machine does beside it is shown in the column `others`:
+//! rates of a busy machine say little, the processor time of one answer (`server µs`) still says much.
+
+mod account;
+mod client;
+mod machine;
+mod measure;
+mod options;
+mod process;
+mod reference;
+mod report;
+mod request;
+mod vault;
+
+use clap::Parser;
+use machine::Machine;
+use measure::Ground;
+use options::{DatabaseChoice, Options, Subject};
+use reference::References;
+use report::{Report, Target};
+use std::error::Error;
+use std::io::{Write, stderr, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use vault::Vault;
+use vault_testkit::postgres::{self, Cluster};
+
+/// What went wrong, in words: this program has nobody who could do anything about it.
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&format!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures one subject.
+type Measurement = fn(&Ground<'_>, &mut Report) -> Result<()>;
+
+/// Says what is going on.
+fn note(text: &str) {
+    // Nobody may be listening.
+    let _ = writeln!(stderr(), "{text}");
+}
+
+fn run(options: &Options) -> Result<()> {
+    let program = std::env::current_exe()?;
+    let target = program.parent().ok_or("this program lies nowhere")?;
+    let binary = target.join("orgvault");
+    let missing = References::missing(target);
+    if !binary.is_file() || !missing.is_empty() {
+        let target = target.display();
+        let build = "cargo build --release --workspace --bins --examples";
+        return Err(format!("orgvault or a reference program is not built in {target}: run `{build}`").into());
+    }
+    let directory = tempfile::Builder::new().prefix("orgvault-load-").tempdir_in(&options.dir)?;
+    let machine = Machine::look(directory.path())?;
+    note(&machine.line());
+    let mut reports = Vec::new();
+    if options.database != DatabaseChoice::Postgres {
+        reports.push(measure(options, target, &directory.path().join("sqlite"), None)?);
+    }
+    if options.database != DatabaseChoice::Sqlite {
+        let settings = vec!["shared_buffers=128MB".to_owned(), "max_wal_size=4GB".to_owned()];
+        let cluster = Cluster::start(postgres::Options { settings, ..postgres::Options::default() });
+        reports.push(measure(options, target, &directory.path().join("postgres"), Some(&cluster))?);
+    }
+    let mut out = stdout().lock();
+    if options.json {
+        let reports: Vec<_> = reports.iter().map(Report::json).collect();
+        writeln!(out, "{:#}", serde_json::json!({"machine": machine.json(), "reports": reports}))?;
+    } else {
+        writeln!(out, "{}", machine.line())?;
+        for report in &reports {
+            writeln!(out, "\n{}", report.table())?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures everything on one database.
+fn measure(options: &Options, target: &Path, directory: &Path, cluster: Option<&Cluster>) -> Result<Report> {
+    std::fs::create_dir(directory)?;
+    let name = if cluster.is_some() { "PostgreSQL" } else { "SQLite, encrypted file" };
+    note(&format!("--- {name}"));
+    let mut report = Report::new(name);
+    let binary = target.join("orgvault");
+    let references = References::new(target, directory, cluster.map(Cluster::create_database).as_deref());
+    let database = cluster.map(database).transpose()?;
+    let vault = Vault::create(&binary, directory, database)?;
+    if let Err(error) = measure_all(options, &vault, &references, cluster.is_none(), &mut report) {
+        return Err(format!("{error}\nthe server's log ends:\n{}", vault.log()).into());
+    }
+    let size = std::fs::metadata(&binary)?.len() as f64 / 1e6;
+    report.quantity("size of the binary", size, "MB", Some(Target::new("≤ 25 MB", size <= 25.0)));
+    Ok(report)
+}
+
+/// A new database, and the process of its server.
+fn database(cluster: &Cluster) -> Result<(String, u32)> {
+    let url = cluster.create_database();
+    let id = cluster.execute(&url, "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)");
+    Ok((url, id.parse()?))
+}
+
+fn measure_all(
+    options: &Options,
+    vault: &Vault,
+    references: &References,
+    embedded: bool,
+    report: &mut Report,
+) -> Result<()> {
+    if options.has(Subject::Cold) {
+        measure::cold_start(vault, "new vault", report)?;
+    }
+    let server = vault.serve()?;
+    std::thread::sleep(Duration::from_millis(500));
+    let idle = server.memory()?.resident as f64 / 1e6;
+    report.quantity("memory before the first login", idle, "MB", Some(Target::new("≤ 20 MB", idle <= 20.0)));
+    let ground = Ground { options, vault, server: &server, references, embedded };
+    let subjects: [(Subject, &str, Measurement); 5] = [
+        (Subject::Saves, "saves", measure::saves),
+        (Subject::Lists, "lists", measure::lists),
+        (Subject::Deletes, "deletes", measure::deletes),
+        (Subject::Commands, "commands", measure::commands),
+        (Subject::Logins, "logins", measure::logins),
+    ];
+    for (subject, name, measure) in subjects {
+        if options.has(subject) {
+            measure(&ground, report)?;
+            report.quantity(format!("memory after {name}"), server.memory()?.resident as f64 / 1e6, "MB", None);
+        }
+    }
+    let peak = server.memory()?.peak as f64 / 1e6;
+    let permits = std::thread::available_parallelism()?.get() as f64;
+    let most = 80.0 + permits * 19.0 * 1024.0 * 1024.0 / 1e6;
+    let target = Target::new(format!("≤ 80 MB + {permits} × 19 MiB = {most:.0} MB"), peak <= most);
+    report.quantity("memory at most", peak, "MB", Some(target));
+    server.stop()?;
+    report.quantity("data directory", vault.size()? as f64 / 1e6, "MB", None);
+    if options.has(Subject::Cold) {
+        measure::cold_start(vault, "filled vault", report)?;
+    }
+    Ok(())
+}

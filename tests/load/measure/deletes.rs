@@ -1,0 +1,71 @@
+//! Deletes.
+
+use super::saves::{Id, fill};
+use super::{Ground, judge};
+use crate::account::Organization;
+use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
+use crate::report::{Rate, Report};
+use crate::request::Template;
+use crate::{Result, note};
+use std::time::Instant;
+
+/// Credentials are made for as many deletes a second as may be reached.
+const RATES: [(usize, u64); 2] = [(1, 6_000), (usize::MAX, 30_000)];
+
+struct Deletes {
+    template: Template,
+    ids: Vec<Id>,
+}
+
+impl Workload for Deletes {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        let Some(id) = self.ids.pop() else { return Next::End };
+        self.template.write(&id, request);
+        Next::Ask
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        judge(answer, 204)
+    }
+}
+
+/// Measures deletes, in the order in which nothing lies: neither the oldest nor the newest first.
+pub(crate) fn deletes(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let organization = Organization::create(ground.vault, ground.server, "Deletes")?;
+    for connections in ground.options.connections.iter().copied() {
+        let rate = RATES.iter().find(|(most, _)| connections <= *most).map_or(0, |(_, rate)| *rate);
+        let count = rate * ground.options.seconds;
+        let mut ids = fill(ground, &organization, count, true)?;
+        shuffle(&mut ids);
+        note(&format!("deletes at {connections} connections"));
+        let plan = ground.round(connections);
+        let mut workload = Deletes { template: Template::delete(plan.address, &organization.token), ids };
+        let mut sample = Sample::empty()?;
+        for _ in 0..ground.options.rounds {
+            if !workload.ids.is_empty() {
+                sample.add(run(&plan, &mut workload)?)?;
+            }
+        }
+        report.rates.push(Rate {
+            what: "delete".to_owned(),
+            connections,
+            sample,
+            references: Vec::new(),
+            target: None,
+        });
+    }
+    Ok(())
+}
+
+/// Mixes `ids`, the same way each time.
+fn shuffle(ids: &mut [Id]) {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    for place in (1..ids.len()).rev() {
+        // xorshift64
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let other = state % (place as u64 + 1);
+        ids.swap(place, usize::try_from(other).unwrap_or(0));
+    }
+}

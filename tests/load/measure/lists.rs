@@ -1,0 +1,153 @@
+//! Lists of 100, in organizations of several sizes.
+
+use super::{Ground, judge, mean};
+use crate::account::Organization;
+use crate::client::{Answer, Next, Sample, Verdict, Workload, exchange, run};
+use crate::measure::saves::fill;
+use crate::report::{Rate, Report, Target, grouped};
+use crate::{Result, note, request};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// How many credentials a list shows.
+const PAGE: u64 = 100;
+
+/// The newest page, again and again.
+struct FirstPage {
+    request: Vec<u8>,
+    /// The length of its answer, which stays while nobody saves.
+    length: usize,
+}
+
+impl FirstPage {
+    /// Asks once, and looks at the answer closely.
+    fn new(address: SocketAddr, organization: &Organization, rows: u64) -> Result<Self> {
+        let request = request::list(address, &organization.token);
+        let (status, _, body) = exchange(address, &request)?;
+        let items: Value = serde_json::from_slice(&body)?;
+        let shown = items.as_array().map_or(0, Vec::len) as u64;
+        if status != 200 || shown != rows.min(PAGE) {
+            return Err(format!(
+                "a list of {} showed {shown} of {rows} credentials, status {status}",
+                organization.name
+            )
+            .into());
+        }
+        Ok(Self { request, length: body.len() })
+    }
+}
+
+impl Workload for FirstPage {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        request.extend_from_slice(&self.request);
+        Next::Ask
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        if answer.status == 200 && answer.body_length != self.length { Verdict::Bad } else { judge(answer, 200) }
+    }
+}
+
+/// Each connection reads from page to page.
+struct Pages {
+    address: SocketAddr,
+    token: String,
+    /// Where each connection is; `None`: at the beginning.
+    targets: Vec<Option<String>>,
+}
+
+impl Workload for Pages {
+    fn next(&mut self, slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        *request = match &self.targets[slot] {
+            Some(target) => request::list_at(self.address, &self.token, target),
+            None => request::list(self.address, &self.token),
+        };
+        Next::Ask
+    }
+
+    fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
+        self.targets[slot] = answer.header("link").and_then(next_page);
+        judge(answer, 200)
+    }
+}
+
+/// The path and query of `<…>; rel="next"`.
+fn next_page(link: &str) -> Option<String> {
+    let (address, _) = link.strip_prefix('<')?.split_once('>')?;
+    let path = address.split_once("://").map_or(address, |(_, rest)| &rest[rest.find('/').unwrap_or(rest.len())..]);
+    Some(path.to_owned())
+}
+
+/// Measures lists. One size takes turns with another, so that the noise of the machine falls on all of them alike.
+pub(crate) fn lists(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let mut organizations = Vec::new();
+    for rows in ground.options.rows.iter().copied() {
+        let organization = Organization::create(ground.vault, ground.server, &format!("Lists{rows}"))?;
+        fill(ground, &organization, rows, false)?;
+        organizations.push((rows, organization));
+    }
+    let most = ground.options.rows.iter().copied().max().unwrap_or(0);
+    let rate = ground.references.fill(most)?;
+    note(&format!("filled the bare store with {most} rows at {}/s", grouped(rate)));
+    let http = ground.references.http()?;
+    for connections in ground.options.connections.iter().copied() {
+        note(&format!("lists at {connections} connections"));
+        let plan = ground.round(connections);
+        let mut samples: Vec<Sample> = organizations.iter().map(|_| Sample::empty()).collect::<Result<_>>()?;
+        let (mut store_rates, mut http_rates) = (Vec::new(), Vec::new());
+        for _ in 0..ground.options.rounds {
+            for ((rows, organization), sample) in organizations.iter().zip(&mut samples) {
+                sample.add(run(&plan, &mut FirstPage::new(plan.address, organization, *rows)?)?)?;
+            }
+            store_rates.push(ground.references.list_rate(connections, ground.options.round())?);
+            if let Some((_, organization)) = organizations.first() {
+                let mut bare = FirstPage::new(http.address, organization, PAGE)?;
+                http_rates.push(http.measure(&plan, &mut bare)?.rate());
+            }
+        }
+        let smallest = samples.first().map_or(0.0, Sample::rate);
+        for ((rows, _), sample) in organizations.iter().zip(samples) {
+            let rate = sample.rate();
+            let target = match (*rows, connections) {
+                (100, 64) if ground.embedded => Some(Target::new("≥ 7,000", rate >= 7_000.0)),
+                (1_000_000, 64) => Some(Target::new("≥ 0.90 of the rate at 100", rate >= 0.9 * smallest)),
+                _ => None,
+            };
+            let references = vec![("store", mean(&store_rates)?), ("HTTP", mean(&http_rates)?), ("smallest", smallest)];
+            let what = format!("list 100 of {}", grouped(*rows as f64));
+            report.rates.push(Rate { what, connections, sample, references, target });
+        }
+    }
+    pages(ground, report, &organizations)
+}
+
+/// Measures lists of which each goes on where the one before ended.
+fn pages(ground: &Ground<'_>, report: &mut Report, organizations: &[(u64, Organization)]) -> Result<()> {
+    let connections = 64;
+    let Some((rows, organization)) = organizations.iter().max_by_key(|(rows, _)| *rows) else { return Ok(()) };
+    note("lists from page to page");
+    let plan = ground.round(connections);
+    let mut sample = Sample::empty()?;
+    let token = organization.token.clone();
+    let mut workload = Pages { address: plan.address, token, targets: vec![None; connections] };
+    for _ in 0..ground.options.rounds {
+        sample.add(run(&plan, &mut workload)?)?;
+    }
+    let what = format!("next 100 of {}", grouped(*rows as f64));
+    report.rates.push(Rate { what, connections, sample, references: Vec::new(), target: None });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_leads_to_the_next_page() {
+        let path = Some("/v1/organization-vault?cursor=x".to_owned());
+        assert_eq!(next_page("</v1/organization-vault?cursor=x>; rel=\"next\""), path);
+        assert_eq!(next_page("<http://127.0.0.1:1/v1/organization-vault?cursor=x>; rel=\"next\""), path);
+        assert_eq!(next_page("rel"), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! Logins: password and passcode, each code used once.
+
+use super::{Ground, judge, mean};
+use crate::account::{Account, Code, LOGINS};
+use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
+use crate::report::{Rate, Report, Target};
+use crate::{Result, note, request};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// More logins a second than this program expects.
+const MOST_LOGINS: u64 = 120;
+/// How long a connection waits while no account has a code left.
+const DROUGHT: Duration = Duration::from_millis(100);
+
+struct Logins<'a> {
+    address: SocketAddr,
+    accounts: &'a mut [Account],
+    /// Accounts with no login in flight.
+    idle: VecDeque<usize>,
+    /// The account and the code of each connection's login.
+    under_way: Vec<Option<(usize, Code)>>,
+    /// Whether codes ran out, so that the rate says nothing.
+    drought: bool,
+}
+
+impl<'a> Logins<'a> {
+    fn new(address: SocketAddr, accounts: &'a mut [Account], connections: usize) -> Self {
+        let idle = (0..accounts.len()).collect();
+        let under_way = (0..connections).map(|_| None).collect();
+        Self { address, accounts, idle, under_way, drought: false }
+    }
+}
+
+impl Workload for Logins<'_> {
+    fn next(&mut self, slot: usize, request: &mut Vec<u8>, now: Instant) -> Next {
+        for _ in 0..self.idle.len() {
+            let Some(place) = self.idle.pop_front() else { break };
+            let account = &mut self.accounts[place];
+            let Some(code) = account.take_code() else {
+                self.idle.push_back(place);
+                continue;
+            };
+            *request = request::login(self.address, &account.login(&code));
+            self.under_way[slot] = Some((place, code));
+            return Next::Ask;
+        }
+        self.drought = true;
+        Next::Wait(now + DROUGHT)
+    }
+
+    fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
+        let verdict = judge(answer, 200);
+        if let Some((place, code)) = self.under_way[slot].take() {
+            // Turned away before anything was looked at: the code still works.
+            if matches!(verdict, Verdict::TurnedAway(_)) {
+                self.accounts[place].give_back(code);
+            }
+            self.idle.push_back(place);
+        }
+        verdict
+    }
+
+    fn lost(&mut self, slot: usize) {
+        self.idle.extend(self.under_way[slot].take().map(|(place, _)| place));
+    }
+}
+
+/// Measures logins, between rounds of the hash alone on as many threads as can be busy.
+pub(crate) fn logins(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let options = ground.options;
+    let most = options.connections.iter().copied().max().unwrap_or(1);
+    let wanted = options.seconds * MOST_LOGINS * options.connections.len() as u64;
+    let count = (usize::try_from(wanted)? / LOGINS).max(most) + 16;
+    note(&format!("making {count} accounts"));
+    ground.vault.run(&["org", "create", "Logins"])?;
+    let mut accounts = Account::create_many(ground.vault, "Logins", count)?;
+    let cores = std::thread::available_parallelism()?.get();
+    for connections in options.connections.iter().copied() {
+        note(&format!("logins at {connections} connections"));
+        let plan = ground.round(connections);
+        let mut sample = Sample::empty()?;
+        let mut rates = Vec::new();
+        let mut drought = false;
+        for _ in 0..options.rounds {
+            let mut workload = Logins::new(plan.address, &mut accounts, connections);
+            sample.add(run(&plan, &mut workload)?)?;
+            drought |= workload.drought;
+            rates.push(ground.references.hash_rate(connections.min(cores), options.round())?);
+        }
+        let hashes = mean(&rates)?;
+        let target = (connections == 64).then(|| Target::new("≥ 0.95 of argon2id", sample.rate() >= 0.95 * hashes));
+        let what = if drought { "login (codes ran out)" } else { "login" }.to_owned();
+        report.rates.push(Rate { what, connections, sample, references: vec![("argon2id", hashes)], target });
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! What is measured, one file per subject.
+
+mod cold;
+mod commands;
+mod deletes;
+mod lists;
+mod logins;
+mod saves;
+
+pub(crate) use cold::cold_start;
+pub(crate) use commands::commands;
+pub(crate) use deletes::deletes;
+pub(crate) use lists::lists;
+pub(crate) use logins::logins;
+pub(crate) use saves::saves;
+
+use crate::Result;
+use crate::client::{Answer, Length, Plan, Verdict};
+use crate::options::Options;
+use crate::reference::References;
+use crate::vault::{Server, Vault};
+use std::time::Duration;
+
+/// What a measurement has to work with.
+pub(crate) struct Ground<'a> {
+    /// What was asked for.
+    pub(crate) options: &'a Options,
+    /// The vault.
+    pub(crate) vault: &'a Vault,
+    /// Its server.
+    pub(crate) server: &'a Server,
+    /// What bounds the figures.
+    pub(crate) references: &'a References,
+    /// Whether the vault lies in the embedded file.
+    pub(crate) embedded: bool,
+}
+
+impl Ground<'_> {
+    /// The plan of one round.
+    fn round(&self, connections: usize) -> Plan {
+        let length = Length::For { warm_up: Duration::from_millis(300), counted: self.options.round() };
+        Plan { length, ..self.to_the_end(connections) }
+    }
+
+    /// The plan of a load that has an end of its own.
+    fn to_the_end(&self, connections: usize) -> Plan {
+        let watched = self.server.watched().to_vec();
+        Plan { address: self.server.address, connections, length: Length::UntilEnd, watched }
+    }
+}
+
+/// What an answer means that should have had the status `wished`.
+fn judge(answer: &Answer<'_>, wished: u16) -> Verdict {
+    match answer.status {
+        status if status == wished => Verdict::Good,
+        429 | 503 => {
+            let seconds = answer.header("retry-after").and_then(|text| text.parse().ok()).unwrap_or(1);
+            Verdict::TurnedAway(Duration::from_secs(seconds))
+        }
+        _ => Verdict::Bad,
+    }
+}
+
+/// The mean of what the rounds of a reference came to.
+fn mean(rates: &[f64]) -> Result<f64> {
+    if rates.is_empty() {
+        return Err("a reference without a round".into());
+    }
+    Ok(rates.iter().sum::<f64>() / rates.len() as f64)
+}

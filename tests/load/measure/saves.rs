@@ -1,0 +1,121 @@
+//! Saves: each acknowledged when it is on disk.
+
+use super::{Ground, judge, mean};
+use crate::account::Organization;
+use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
+use crate::report::{Rate, Report, Target, grouped};
+use crate::request::Template;
+use crate::{Result, note};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// The id of a credential, as text.
+pub(super) type Id = [u8; 36];
+
+/// Saves, no two alike.
+pub(super) struct Saves {
+    template: Template,
+    number: u32,
+    /// How many are still to be made; `None`: no end.
+    left: Option<u64>,
+    /// The ids of what was saved, if they are wanted.
+    pub(super) ids: Option<Vec<Id>>,
+}
+
+impl Saves {
+    /// Saves without end.
+    pub(super) fn endless(address: SocketAddr, token: &str) -> Self {
+        Self { template: Template::save(address, token), number: 0, left: None, ids: None }
+    }
+
+    /// So many saves.
+    pub(super) fn counted(address: SocketAddr, token: &str, count: u64) -> Self {
+        Self { left: Some(count), ..Self::endless(address, token) }
+    }
+
+    /// Whether all saves have been sent; takes the next one if not.
+    fn is_over(&mut self) -> bool {
+        match &mut self.left {
+            Some(0) => true,
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// One more, in place of one that failed.
+    fn again(&mut self) {
+        if let Some(left) = &mut self.left {
+            *left += 1;
+        }
+    }
+}
+
+impl Workload for Saves {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        if self.is_over() {
+            return Next::End;
+        }
+        self.number = self.number.wrapping_add(1);
+        self.template.write_number(self.number, request);
+        Next::Ask
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        let verdict = judge(answer, 201);
+        match (&verdict, &mut self.ids) {
+            (Verdict::Good, Some(ids)) => ids.extend(id(answer.body)),
+            (Verdict::Good, None) => {}
+            _ => self.again(),
+        }
+        verdict
+    }
+
+    fn lost(&mut self, _slot: usize) {
+        self.again();
+    }
+}
+
+fn id(body: &[u8]) -> Option<Id> {
+    let name = br#""id":""#;
+    let start = body.windows(name.len()).position(|window| window == name)? + name.len();
+    body.get(start..start + 36)?.try_into().ok()
+}
+
+/// Saves `count` credentials as fast as the server takes them.
+pub(super) fn fill(ground: &Ground<'_>, organization: &Organization, count: u64, ids: bool) -> Result<Vec<Id>> {
+    let address = ground.server.address;
+    let mut workload = Saves::counted(address, &organization.token, count);
+    workload.ids = ids.then(Vec::new);
+    let connections = if count < 1_000 { 4 } else { 64 };
+    let sample = run(&ground.to_the_end(connections), &mut workload)?;
+    note(&format!("filled {} with {count} credentials at {}/s", organization.name, grouped(sample.rate())));
+    if sample.error_count() > 0 {
+        return Err(format!("the fill had errors: {:?}", sample.errors).into());
+    }
+    Ok(workload.ids.unwrap_or_default())
+}
+
+/// Measures saves, between rounds of the store and of the HTTP framework alone.
+pub(crate) fn saves(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let organization = Organization::create(ground.vault, ground.server, "Saves")?;
+    let http = ground.references.http()?;
+    for connections in ground.options.connections.iter().copied() {
+        note(&format!("saves at {connections} connections"));
+        let plan = ground.round(connections);
+        let mut sample = Sample::empty()?;
+        let (mut store_rates, mut http_rates) = (Vec::new(), Vec::new());
+        for _ in 0..ground.options.rounds {
+            sample.add(run(&plan, &mut Saves::endless(plan.address, &organization.token))?)?;
+            store_rates.push(ground.references.save_rate(connections, ground.options.round())?);
+            http_rates.push(http.measure(&plan, &mut Saves::endless(http.address, &organization.token))?.rate());
+        }
+        let target = (ground.embedded && connections == 64)
+            .then(|| Target::new("≥ 20,000, p99 ≤ 10 ms", sample.rate() >= 20_000.0 && sample.quantile(0.99) <= 10.0));
+        let references = vec![("store", mean(&store_rates)?), ("HTTP", mean(&http_rates)?)];
+        report.rates.push(Rate { what: "save".to_owned(), connections, sample, references, target });
+    }
+    Ok(())
+}

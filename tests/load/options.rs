@@ -1,0 +1,78 @@
+//! What to measure.
+
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Measures the release binary: rates, latencies, memory, start-up.
+///
+/// Starts `orgvault` from the directory of this program on vaults of its own, drives it over HTTP and prints each
+/// figure beside what bounds it, measured in the same run, and beside its target.
+#[derive(Parser)]
+#[command(name = "load", max_term_width = 110)]
+pub(crate) struct Options {
+    /// On which database
+    #[arg(long, value_enum, default_value = "both")]
+    pub(crate) database: DatabaseChoice,
+    /// For how long each rate is measured, in all its rounds
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// In how many rounds; between two rounds of one rate its references and its neighbours have theirs
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
+    pub(crate) rounds: u64,
+    /// Sizes of the organizations that are listed
+    #[arg(long, value_delimiter = ',', default_value = "100,100000,1000000")]
+    pub(crate) rows: Vec<u64>,
+    /// Connections at once
+    #[arg(long, value_delimiter = ',', default_value = "1,64,256")]
+    pub(crate) connections: Vec<usize>,
+    /// What to measure
+    #[arg(long, value_delimiter = ',', value_enum, default_value = "saves,lists,deletes,logins,commands,cold")]
+    pub(crate) only: Vec<Subject>,
+    /// Where the vaults are made, in a directory that is removed at the end; should lie on a disk, not in memory
+    #[arg(long, default_value = "/var/tmp", value_name = "DIRECTORY")]
+    pub(crate) dir: PathBuf,
+    /// Print one JSON document instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Databases to measure on.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DatabaseChoice {
+    /// The embedded file
+    Sqlite,
+    /// A throwaway PostgreSQL server
+    Postgres,
+    /// One after the other
+    Both,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Subject {
+    /// Saving credentials
+    Saves,
+    /// Listing 100 credentials
+    Lists,
+    /// Deleting credentials
+    Deletes,
+    /// Logging in
+    Logins,
+    /// Commands beside a busy server
+    Commands,
+    /// Starting
+    Cold,
+}
+
+impl Options {
+    /// Whether `subject` is to be measured.
+    pub(crate) fn has(&self, subject: Subject) -> bool {
+        self.only.contains(&subject)
+    }
+
+    /// The length of one round.
+    pub(crate) fn round(&self) -> Duration {
+        Duration::from_secs(self.seconds).div_f64(self.rounds as f64)
+    }
+}

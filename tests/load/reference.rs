@@ -1,0 +1,109 @@
+//! What bounds the figures: the store, the hash and the HTTP framework alone, as examples of the crates that use
+//! them. Each is run between the rounds of what it bounds.
+
+use crate::Result;
+use crate::client::{Plan, Sample, Workload, run};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The programs that are run.
+const PROGRAMS: [&str; 3] = ["bare_store", "bare_argon2", "bare_http"];
+
+/// The reference programs and where they work.
+pub(crate) struct References {
+    programs: PathBuf,
+    /// What tells `bare_store` its database.
+    database: [String; 2],
+}
+
+impl References {
+    /// The programs under `target`; they work on a file in `directory`, or on the PostgreSQL database at the address.
+    pub(crate) fn new(target: &Path, directory: &Path, postgres: Option<&str>) -> Self {
+        let database = match postgres {
+            Some(url) => ["--postgres".to_owned(), url.to_owned()],
+            None => ["--file".to_owned(), directory.join("bare.db").display().to_string()],
+        };
+        Self { programs: target.join("examples"), database }
+    }
+
+    /// The programs that have not been built.
+    pub(crate) fn missing(target: &Path) -> Vec<PathBuf> {
+        PROGRAMS.map(|name| target.join("examples").join(name)).into_iter().filter(|path| !path.is_file()).collect()
+    }
+
+    fn rate(&self, program: &str, arguments: &[String]) -> Result<f64> {
+        let output = Command::new(self.programs.join(program)).args(arguments).stdin(Stdio::null()).output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{program} {}: {}", arguments.join(" "), said.trim()).into());
+        }
+        let figures: Value = serde_json::from_slice(&output.stdout)?;
+        figures.get("rate").and_then(Value::as_f64).ok_or_else(|| format!("{program} printed no rate").into())
+    }
+
+    fn store(&self, command: &str, arguments: &[String]) -> Result<f64> {
+        self.rate("bare_store", &[&[command.to_owned()], &self.database[..], arguments].concat())
+    }
+
+    /// Rows a second that the store alone commits for `callers` at once: one credential and its audit record each.
+    pub(crate) fn save_rate(&self, callers: usize, length: Duration) -> Result<f64> {
+        self.store("save", &[option("callers", callers), option("seconds", length.as_secs_f64())])
+    }
+
+    /// Fills the store with so many rows.
+    pub(crate) fn fill(&self, rows: u64) -> Result<f64> {
+        self.store("fill", &[option("rows", rows)])
+    }
+
+    /// Ranges of 100 rows a second that the store alone reads with `callers` at once.
+    pub(crate) fn list_rate(&self, callers: usize, length: Duration) -> Result<f64> {
+        self.store("list", &[option("callers", callers), option("seconds", length.as_secs_f64())])
+    }
+
+    /// Password hashes a second, `threads` at once.
+    pub(crate) fn hash_rate(&self, threads: usize, length: Duration) -> Result<f64> {
+        self.rate("bare_argon2", &[option("threads", threads), option("seconds", length.as_secs_f64())])
+    }
+
+    /// Starts the bare HTTP server.
+    pub(crate) fn http(&self) -> Result<BareHttp> {
+        let mut command = Command::new(self.programs.join("bare_http"));
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take();
+        let mut server = BareHttp { child, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        let mut line = String::new();
+        BufReader::new(stdout.ok_or("no standard output")?).read_line(&mut line)?;
+        server.address = line.trim().parse()?;
+        Ok(server)
+    }
+}
+
+fn option(name: &str, value: impl std::fmt::Display) -> String {
+    format!("--{name}={value}")
+}
+
+/// A server that reads requests and answers without doing anything.
+pub(crate) struct BareHttp {
+    child: Child,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+}
+
+impl BareHttp {
+    /// Drives `workload`, made for its address, with the plan of what it bounds.
+    pub(crate) fn measure(&self, plan: &Plan, workload: &mut impl Workload) -> Result<Sample> {
+        run(&Plan { address: self.address, watched: vec![self.child.id()], ..plan.clone() }, workload)
+    }
+}
+
+impl Drop for BareHttp {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::KILL);
+        let _ = self.child.wait();
+    }
+}

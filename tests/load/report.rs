@@ -1,0 +1,228 @@
+//! Figures beside their references and targets, for people and for programs.
+
+use crate::client::Sample;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// A target.
+#[derive(Clone)]
+pub(crate) struct Target {
+    /// What it says.
+    pub(crate) text: String,
+    /// Whether the figure keeps it.
+    pub(crate) met: bool,
+}
+
+impl Target {
+    /// A target in these words.
+    pub(crate) fn new(text: impl Into<String>, met: bool) -> Self {
+        Self { text: text.into(), met }
+    }
+}
+
+/// A rate with its latencies.
+pub(crate) struct Rate {
+    /// Of what.
+    pub(crate) what: String,
+    /// Connections at once.
+    pub(crate) connections: usize,
+    /// What was measured.
+    pub(crate) sample: Sample,
+    /// What bounds it: names and rates.
+    pub(crate) references: Vec<(&'static str, f64)>,
+    /// What it should be.
+    pub(crate) target: Option<Target>,
+}
+
+/// Any other figure.
+pub(crate) struct Quantity {
+    /// Of what.
+    pub(crate) what: String,
+    /// How much.
+    pub(crate) value: f64,
+    /// Of which unit.
+    pub(crate) unit: &'static str,
+    /// What it should be.
+    pub(crate) target: Option<Target>,
+}
+
+/// The figures of one database.
+pub(crate) struct Report {
+    /// Which.
+    pub(crate) database: &'static str,
+    /// Rates.
+    pub(crate) rates: Vec<Rate>,
+    /// Everything else.
+    pub(crate) quantities: Vec<Quantity>,
+}
+
+impl Report {
+    /// Nothing yet.
+    pub(crate) const fn new(database: &'static str) -> Self {
+        Self { database, rates: Vec::new(), quantities: Vec::new() }
+    }
+
+    /// Adds a figure that is no rate.
+    pub(crate) fn quantity(&mut self, what: impl Into<String>, value: f64, unit: &'static str, target: Option<Target>) {
+        self.quantities.push(Quantity { what: what.into(), value, unit, target });
+    }
+
+    /// The table for people.
+    pub(crate) fn table(&self) -> String {
+        let mut text = format!("{}\n", self.database);
+        if !self.rates.is_empty() {
+            let titles =
+                ["", "conn.", "per s", "p50 ms", "p99 ms", "max ms", "server µs", "client µs", "others", "errors"];
+            let mut rows = vec![titles.map(str::to_owned).to_vec()];
+            rows[0].push("beside (ratio)".to_owned());
+            rows[0].push("target".to_owned());
+            rows.extend(self.rates.iter().map(Rate::cells));
+            text += &aligned(&rows, &[0, 9, 10, 11]);
+        }
+        if !self.quantities.is_empty() {
+            text += "\n";
+            let rows: Vec<_> = self.quantities.iter().map(Quantity::cells).collect();
+            text += &aligned(&rows, &[0, 2, 3]);
+        }
+        text
+    }
+
+    /// The same for programs.
+    pub(crate) fn json(&self) -> Value {
+        let rates: Vec<_> = self.rates.iter().map(Rate::json).collect();
+        let quantities: Vec<_> = self.quantities.iter().map(Quantity::json).collect();
+        json!({"database": self.database, "rates": rates, "quantities": quantities})
+    }
+}
+
+impl Rate {
+    /// The processor time that one good answer cost, in microseconds.
+    fn cost(&self, time: Duration) -> f64 {
+        time.as_secs_f64() * 1e6 / (self.sample.count().max(1) as f64)
+    }
+
+    /// The share of the machine that neither server nor client used, but somebody did.
+    fn others(&self) -> f64 {
+        let work = &self.sample.work;
+        let busy = (work.server + work.client + work.others).as_secs_f64();
+        if busy == 0.0 { 0.0 } else { work.others.as_secs_f64() / busy }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let sample = &self.sample;
+        let references = self.references.iter();
+        let references: Vec<String> =
+            references.map(|(name, rate)| format!("{name} {} ({:.2})", grouped(*rate), sample.rate() / rate)).collect();
+        let mut errors: Vec<_> = sample.errors.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        if sample.turned_away > 0 {
+            errors.push(format!("{} turned away", sample.turned_away));
+        }
+        vec![
+            self.what.clone(),
+            self.connections.to_string(),
+            grouped(sample.rate()),
+            decimal(sample.quantile(0.5)),
+            decimal(sample.quantile(0.99)),
+            decimal(sample.longest()),
+            decimal(self.cost(sample.work.server)),
+            decimal(self.cost(sample.work.client)),
+            format!("{:.0} %", self.others() * 100.0),
+            if errors.is_empty() { "0".to_owned() } else { errors.join(", ") },
+            references.join(", "),
+            self.target.as_ref().map(verdict).unwrap_or_default(),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let sample = &self.sample;
+        let references: serde_json::Map<_, _> =
+            self.references.iter().map(|(name, rate)| ((*name).to_owned(), json!(rate))).collect();
+        json!({
+            "what": self.what, "connections": self.connections, "per_second": sample.rate(), "count": sample.count(),
+            "seconds": sample.elapsed.as_secs_f64(), "p50_ms": sample.quantile(0.5), "p99_ms": sample.quantile(0.99),
+            "max_ms": sample.longest(), "errors": sample.errors, "turned_away": sample.turned_away,
+            "server_us": self.cost(sample.work.server), "client_us": self.cost(sample.work.client),
+            "others": self.others(), "references": references, "target": self.target.as_ref().map(target_json),
+        })
+    }
+}
+
+impl Quantity {
+    fn cells(&self) -> Vec<String> {
+        let target = self.target.as_ref().map(verdict).unwrap_or_default();
+        vec![self.what.clone(), decimal(self.value), self.unit.to_owned(), target]
+    }
+
+    fn json(&self) -> Value {
+        let target = self.target.as_ref().map(target_json);
+        json!({"what": self.what, "value": self.value, "unit": self.unit, "target": target})
+    }
+}
+
+fn verdict(target: &Target) -> String {
+    format!("{}: {}", target.text, if target.met { "met" } else { "NOT MET" })
+}
+
+fn target_json(target: &Target) -> Value {
+    json!({"text": target.text, "met": target.met})
+}
+
+/// Rows in columns, right-aligned except for `left`.
+fn aligned(rows: &[Vec<String>], left: &[usize]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths[column];
+            // Writing into a string cannot fail.
+            let _ = if left.contains(&column) {
+                write!(line, "  {cell:<width$}")
+            } else {
+                write!(line, "  {cell:>width$}")
+            };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// A number as a reader wants it: three digits, or all before the point.
+fn decimal(value: f64) -> String {
+    match value.abs() {
+        small if small < 10.0 => format!("{value:.2}"),
+        middling if middling < 100.0 => format!("{value:.1}"),
+        _ => grouped(value),
+    }
+}
+
+/// A number without decimals, in groups of three digits.
+pub(crate) fn grouped(value: f64) -> String {
+    if value.abs() < 100.0 {
+        return format!("{value:.1}");
+    }
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        let shown = [7.25, 83.06, 999.6, 20_000.0, 1_234_567.0].map(grouped);
+        assert_eq!(shown, ["7.2", "83.1", "1,000", "20,000", "1,234,567"]);
+    }
+}

@@ -1,0 +1,109 @@
+//! Requests as bytes, prepared as far as they can be.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+const VAULT: &str = "/v1/organization-vault";
+
+/// A request with a path and perhaps a token and a body.
+fn request(address: SocketAddr, line: &str, token: Option<&str>, body: Option<&str>) -> Vec<u8> {
+    let mut text = format!("{line} HTTP/1.1\r\nHost: {address}\r\n");
+    if let Some(token) = token {
+        text += &format!("Authorization: Bearer {token}\r\n");
+    }
+    if let Some(body) = body {
+        text += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    }
+    text += "\r\n";
+    text += body.unwrap_or_default();
+    text.into_bytes()
+}
+
+/// A request without token or body.
+pub(crate) fn get(address: SocketAddr, path: &str) -> Vec<u8> {
+    request(address, &format!("GET {path}"), None, None)
+}
+
+/// A login.
+pub(crate) fn login(address: SocketAddr, body: &str) -> Vec<u8> {
+    request(address, "POST /v1/login", None, Some(body))
+}
+
+/// A list of 100, the newest.
+pub(crate) fn list(address: SocketAddr, token: &str) -> Vec<u8> {
+    list_at(address, token, &format!("{VAULT}?limit=100"))
+}
+
+/// A list at the address that an earlier one gave.
+pub(crate) fn list_at(address: SocketAddr, token: &str, target: &str) -> Vec<u8> {
+    request(address, &format!("GET {target}"), Some(token), None)
+}
+
+/// A request of which some bytes change each time.
+pub(crate) struct Template {
+    bytes: Vec<u8>,
+    /// Where the changing bytes begin, each run of the same length.
+    places: Vec<usize>,
+    length: usize,
+}
+
+impl Template {
+    /// The bytes; each run of `#`, all of them `length` long, is what changes.
+    fn new(bytes: Vec<u8>, length: usize) -> Self {
+        let run = vec![b'#'; length];
+        let places = bytes.windows(length).enumerate().filter(|(_, window)| *window == run).map(|(place, _)| place);
+        Self { places: places.collect(), bytes, length }
+    }
+
+    /// Saves: an object store's credential, as one is saved for a nightly import.
+    pub(crate) fn save(address: SocketAddr, token: &str) -> Self {
+        let body = concat!(
+            r#"{"type":"s3","namespace":"imports/nightly-########","data":{"access_key_id":"AKIAV7Q2MXTE########","#,
+            r#""secret_access_key":"q9LmZ4tXv+R7dK2s/Bn8wYpJ5hGc1EfU########","bucket":"northwind-datalake-prod","#,
+            r#""region":"eu-central-1","endpoint":"https://s3.eu-central-1.amazonaws.com","#,
+            r#""key_prefix":"exports/daily/"}}"#
+        );
+        Self::new(request(address, &format!("PATCH {VAULT}"), Some(token), Some(body)), 8)
+    }
+
+    /// Deletes.
+    pub(crate) fn delete(address: SocketAddr, token: &str) -> Self {
+        let line = format!("DELETE {VAULT}/{}", "#".repeat(36));
+        Self::new(request(address, &line, Some(token), None), 36)
+    }
+
+    /// Writes the request with `text` in the changing places.
+    pub(crate) fn write(&self, text: &[u8], request: &mut Vec<u8>) {
+        request.extend_from_slice(&self.bytes);
+        for place in &self.places {
+            request[*place..place + self.length].copy_from_slice(&text[..self.length]);
+        }
+    }
+
+    /// Writes the request with `number` in the changing places, in upper-case hexadecimal.
+    pub(crate) fn write_number(&self, number: u32, request: &mut Vec<u8>) {
+        let mut text = [0; 8];
+        // Eight digits always fit.
+        let _ = write!(&mut text[..], "{number:08X}");
+        self.write(&text, request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_template_changes_in_all_its_places() {
+        let template = Template::save(SocketAddr::from((Ipv4Addr::LOCALHOST, 80)), "token");
+        let mut request = Vec::new();
+        template.write_number(0xBEEF, &mut request);
+        let request = String::from_utf8(request).unwrap();
+        assert_eq!(request.matches("0000BEEF").count(), 3);
+        assert!(!request.contains('#'));
+        let (_, body) = request.split_once("\r\n\r\n").unwrap();
+        assert!((280..350).contains(&body.len()), "{}", body.len());
+        assert!(request.contains(&format!("Content-Length: {}\r\n", body.len())));
+    }
+}

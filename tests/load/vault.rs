@@ -1,0 +1,162 @@
+//! A vault to be measured: its data directory, its database, its servers, its commands.
+
+use crate::client::exchange;
+use crate::process::{self, Memory};
+use crate::request;
+use crate::{Result, note};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to start or to stop.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A vault.
+pub(crate) struct Vault {
+    binary: PathBuf,
+    directory: PathBuf,
+    database_url: Option<String>,
+    /// Processes of its database, if that is a server.
+    database_processes: Vec<u32>,
+}
+
+/// A running server.
+pub(crate) struct Server {
+    child: Child,
+    /// Where the interface is.
+    pub(crate) address: SocketAddr,
+    watched: Vec<u32>,
+}
+
+impl Vault {
+    /// Makes a vault under `directory`.
+    pub(crate) fn create(binary: &Path, directory: &Path, database: Option<(String, u32)>) -> Result<Self> {
+        let (database_url, process) = database.unzip();
+        let vault = Self {
+            binary: binary.to_owned(),
+            directory: directory.join("vault"),
+            database_url,
+            database_processes: process.into_iter().collect(),
+        };
+        vault.run(&["init"])?;
+        Ok(vault)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("ORGVAULT_") {
+                command.env_remove(name);
+            }
+        }
+        if let Some(url) = &self.database_url {
+            command.env("ORGVAULT_DATABASE_URL", url);
+        }
+        command.arg("--data-dir").arg(&self.directory).args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command and reads the document it prints.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<Value> {
+        let output = self.command(arguments).arg("--json").output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("orgvault {}: {}", arguments.join(" "), said.trim()).into());
+        }
+        if output.stdout.iter().all(u8::is_ascii_whitespace) {
+            Ok(Value::Null)
+        } else {
+            Ok(serde_json::from_slice(&output.stdout)?)
+        }
+    }
+
+    /// Starts a server and waits until it is ready.
+    pub(crate) fn serve(&self) -> Result<Server> {
+        let server = self.spawn()?;
+        server.first_answer("/readyz")?;
+        Ok(server)
+    }
+
+    /// Starts a server.
+    pub(crate) fn spawn(&self) -> Result<Server> {
+        let (address, admin) = (free_address()?, free_address()?);
+        let log = File::options().create(true).append(true).open(self.directory.with_extension("log"))?;
+        let arguments = ["serve", "--max-credentials", "1000000000", "--listen"];
+        let mut command = self.command(&arguments);
+        command.arg(address.to_string()).arg("--admin-listen").arg(admin.to_string());
+        let child = command.stdout(log.try_clone()?).stderr(log).spawn()?;
+        let mut watched = self.database_processes.clone();
+        watched.push(child.id());
+        Ok(Server { child, address, watched })
+    }
+
+    /// The bytes of everything in the data directory.
+    pub(crate) fn size(&self) -> Result<u64> {
+        fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
+    }
+
+    /// The end of what the servers have logged.
+    pub(crate) fn log(&self) -> String {
+        let log = fs::read_to_string(self.directory.with_extension("log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(10)..].join("\n")
+    }
+}
+
+impl Server {
+    /// Waits for the first 200 on `path`.
+    pub(crate) fn first_answer(&self, path: &str) -> Result<()> {
+        let started = Instant::now();
+        let request = request::get(self.address, path);
+        while started.elapsed() < LIMIT {
+            if matches!(exchange(self.address, &request), Ok((200, ..))) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Err("the server does not get ready".into())
+    }
+
+    /// The processes whose work is the server's: its own and the database's.
+    pub(crate) fn watched(&self) -> &[u32] {
+        &self.watched
+    }
+
+    /// Its memory.
+    pub(crate) fn memory(&self) -> Result<Memory> {
+        process::memory(self.child.id())
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        let started = Instant::now();
+        while started.elapsed() < LIMIT {
+            if let Some(status) = self.child.try_wait()? {
+                return if status.success() { Ok(()) } else { Err(format!("the server ended with {status}").into()) };
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err("the server does not stop".into())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            if let Err(error) = self.child.wait() {
+                note(&format!("a server was not seen to end: {error}"));
+            }
+        }
+    }
+}
+
+/// An address that nobody listens on.
+fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}

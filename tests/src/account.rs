@@ -1,0 +1,168 @@
+//! Accounts and their sessions.
+
+use crate::answer::Answer;
+use crate::client::{Call, Client};
+use crate::passcode::Authenticator;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+/// An account, with everything its owner was given.
+pub struct Account {
+    /// Its id.
+    pub id: String,
+    /// Its address.
+    pub email: String,
+    /// Its organization's name.
+    pub organization: String,
+    /// Its password.
+    pub password: String,
+    /// The secret of its authenticator, as Base32 text.
+    pub secret: String,
+    /// The address that an authenticator app scans.
+    pub uri: String,
+    /// Its authenticator.
+    pub authenticator: Authenticator,
+    recovery_codes: Mutex<VecDeque<String>>,
+}
+
+impl Account {
+    /// The account that `account create --json` printed. `password` is the one that was given, if one was.
+    #[track_caller]
+    pub fn new(created: &Value, password: Option<&str>) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{created}")).to_owned();
+        let secret = text(&created["totp"]["secret"]);
+        let codes = created["recovery_codes"].as_array().expect("recovery codes");
+        Self {
+            id: text(&created["account_id"]),
+            email: text(&created["email"]),
+            organization: text(&created["organization"]),
+            password: password.map_or_else(|| text(&created["password"]), str::to_owned),
+            authenticator: Authenticator::new(&secret),
+            secret,
+            uri: text(&created["totp"]["uri"]),
+            recovery_codes: Mutex::new(codes.iter().map(text).collect()),
+        }
+    }
+
+    /// A recovery code that was not taken before. There are ten.
+    #[track_caller]
+    pub fn recovery_code(&self) -> String {
+        self.recovery_codes.lock().unwrap().pop_front().expect("an account has ten recovery codes; make another account")
+    }
+
+    /// A login's body with this passcode.
+    pub fn login(&self, passcode: &str) -> Value {
+        json!({"email": self.email, "password": self.password, "passcode": passcode})
+    }
+
+    /// A login's body that succeeds: with a recovery code, since those know no time.
+    #[track_caller]
+    pub fn sound_login(&self) -> Value {
+        self.login(&self.recovery_code())
+    }
+
+    /// The same account with the passcode and the recovery codes that a command printed anew.
+    #[track_caller]
+    pub fn with_new_passcode(&self, printed: &Value) -> Self {
+        Self::new(printed, Some(&self.password))
+    }
+
+    /// Logs in.
+    #[track_caller]
+    pub fn log_in(&self, client: &Client) -> Session {
+        Session::new(client, &client.log_in(&self.sound_login()).expect(200))
+    }
+}
+
+/// A session: a client with a token.
+#[derive(Clone)]
+pub struct Session {
+    client: Client,
+    /// Its token.
+    pub token: String,
+}
+
+impl Session {
+    /// The session that a login's answer began.
+    #[track_caller]
+    pub fn new(client: &Client, answer: &Answer) -> Self {
+        let token = answer.json()["access_token"].as_str().expect("an access token").to_owned();
+        Self { client: client.clone(), token }
+    }
+
+    /// The client it speaks through.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The same session, elsewhere.
+    pub fn on(&self, client: &Client) -> Self {
+        Self { client: client.clone(), token: self.token.clone() }
+    }
+
+    /// A request with the token.
+    pub fn call(&self, method: &str, path: &str) -> Call<'_> {
+        self.client.request(method, path).bearer(&self.token)
+    }
+
+    /// Saves, or tries to.
+    #[track_caller]
+    pub fn try_save(&self, body: &Value) -> Answer {
+        self.call("PATCH", "/v1/organization-vault").json(body).send()
+    }
+
+    /// Saves, and gives the credential's id.
+    #[track_caller]
+    pub fn save(&self, body: &Value) -> String {
+        self.try_save(body).expect(201).json()["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// The whole list.
+    #[track_caller]
+    pub fn list(&self) -> Vec<Value> {
+        let answer = self.try_list().expect(200);
+        assert_eq!(answer.header("link"), None, "more than one page");
+        answer.json().as_array().expect("an array").clone()
+    }
+
+    /// Lists, or tries to.
+    #[track_caller]
+    pub fn try_list(&self) -> Answer {
+        self.call("GET", "/v1/organization-vault").send()
+    }
+
+    /// The ids in the list, in its order.
+    #[track_caller]
+    pub fn ids(&self) -> Vec<String> {
+        self.list().iter().map(|item| item["id"].as_str().expect("an id").to_owned()).collect()
+    }
+
+    /// One credential.
+    #[track_caller]
+    pub fn show(&self, id: &str) -> Answer {
+        self.call("GET", &format!("/v1/organization-vault/{id}")).send()
+    }
+
+    /// Deletes one credential.
+    #[track_caller]
+    pub fn delete(&self, id: &str) -> Answer {
+        self.call("DELETE", &format!("/v1/organization-vault/{id}")).send()
+    }
+
+    /// Ends the session.
+    #[track_caller]
+    pub fn log_out(&self) -> Answer {
+        self.call("POST", "/v1/logout").send()
+    }
+
+    /// Whether the token works.
+    #[track_caller]
+    pub fn is_live(&self) -> bool {
+        match self.try_list().status {
+            200 => true,
+            401 => false,
+            status => panic!("a list answered {status}"),
+        }
+    }
+}

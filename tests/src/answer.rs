@@ -1,0 +1,115 @@
+//! Answers of the HTTP interface, and what all of them have in common.
+
+use serde_json::Value;
+use vault_api::ProblemCode;
+
+/// An answer, whole.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The header fields in their order, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The one value of the header field `name`.
+    #[track_caller]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.iter().filter(|(field, _)| field == name).map(|(_, value)| value.as_str());
+        let value = values.next();
+        assert_eq!(values.next(), None, "{name} stands twice");
+        value
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).expect("bodies are UTF-8")
+    }
+
+    /// The body as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// This answer, if it has this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        self
+    }
+
+    /// This answer, if it is a problem of this code.
+    #[track_caller]
+    pub fn problem(self, code: &str) -> Self {
+        let known = ProblemCode::parse(code).expect("a documented code");
+        assert_eq!((self.json()["code"].as_str(), self.status), (Some(code), known.status()), "{}", self.text());
+        self
+    }
+
+    /// The pointers and codes of the refused fields, sorted.
+    #[track_caller]
+    pub fn refused_fields(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().expect("a string").to_owned();
+        let errors = self.json()["errors"].as_array().cloned().unwrap_or_default();
+        let mut fields: Vec<_> = errors.iter().map(|error| (text(&error["pointer"]), text(&error["code"]))).collect();
+        fields.sort();
+        fields
+    }
+
+    /// Everything of the answer that may not tell two refusals apart: all but the request's id and the date.
+    pub fn indistinct(&self) -> (u16, Vec<(String, String)>, String) {
+        let id = self.header("x-request-id").unwrap_or_default().to_owned();
+        let mut headers = self.headers.clone();
+        headers.retain(|(name, _)| name != "x-request-id" && name != "date");
+        (self.status, headers, self.text().replace(&id, "<request id>"))
+    }
+
+    /// Checks what every answer has, whatever was asked (api.md, section 6). Called on every answer that any test
+    /// gets from past the framework.
+    #[track_caller]
+    pub fn check_common(&self) {
+        let fixed = [
+            ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
+        ];
+        for (name, value) in fixed {
+            assert_eq!(self.header(name), Some(value), "{name} of {self:?}");
+        }
+        assert!(self.header("x-request-id").is_some_and(|id| !id.is_empty()), "{self:?}");
+        for absent in ["server", "x-powered-by", "access-control-allow-origin", "set-cookie", "access-control-allow-credentials"] {
+            assert_eq!(self.header(absent), None, "{absent}");
+        }
+        if self.status >= 400 && !self.body.is_empty() {
+            self.check_problem();
+        }
+        if self.status == 401 {
+            let challenge = self.header("www-authenticate").expect("a challenge with every 401");
+            assert!(challenge == "Bearer" || challenge.starts_with("Bearer error="), "{challenge}");
+        }
+        if matches!(self.status, 429 | 503) {
+            assert!(self.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()), "{self:?}");
+        }
+    }
+
+    #[track_caller]
+    fn check_problem(&self) {
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        let problem = self.json();
+        let code = problem["code"].as_str().unwrap_or_default();
+        let known = ProblemCode::parse(code).unwrap_or_else(|| panic!("{code:?} is not a documented code"));
+        assert_eq!(problem["status"], self.status);
+        assert_eq!(known.status(), self.status);
+        assert_eq!(problem["type"], format!("urn:orgvault:problem:{code}"));
+        assert!(problem["title"].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
+        assert!(problem["detail"].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
+        assert_eq!(problem["request_id"].as_str(), self.header("x-request-id"));
+        let members = ["code", "detail", "errors", "request_id", "status", "title", "type"];
+        assert!(problem.as_object().unwrap().keys().all(|name| members.contains(&name.as_str())), "{problem}");
+    }
+}

@@ -1,0 +1,112 @@
+//! The program under test, and runs of its commands.
+
+use serde_json::Value;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a command may take before it counts as hanging. Far beyond what any needs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The binary: `ORGVAULT_BIN`, else the one beside this test in the target directory.
+pub fn path() -> PathBuf {
+    if let Some(path) = std::env::var_os("ORGVAULT_BIN") {
+        return path.into();
+    }
+    let test = std::env::current_exe().expect("a running test has a file");
+    let found = test.ancestors().skip(1).map(|directory| directory.join("orgvault")).find(|file| file.is_file());
+    found.expect("there is no orgvault in the target directory: run `cargo build -p app`, or set ORGVAULT_BIN")
+}
+
+/// A command of the binary, in an environment that has no settings in it.
+pub fn command() -> Command {
+    isolated(Command::new(path()))
+}
+
+/// `command` without the settings that may stand in this process's environment.
+pub fn isolated(mut command: Command) -> Command {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("ORGVAULT_") {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Run {
+    /// Its exit status; `None` if a signal ended it.
+    pub status: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it said beside that.
+    pub stderr: String,
+}
+
+impl Run {
+    /// Runs `command` to its end.
+    pub fn of(command: &mut Command) -> Self {
+        // Files, since a full pipe would stop the command.
+        let (stdout, stderr) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
+        command.stdout(File::create(stdout.path()).unwrap()).stderr(File::create(stderr.path()).unwrap());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let status = wait(&mut child, LIMIT).unwrap_or_else(|| {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("{command:?} does not end; it said: {}", std::fs::read_to_string(stderr.path()).unwrap())
+        });
+        let text = |file: &tempfile::NamedTempFile| String::from_utf8(std::fs::read(file.path()).unwrap()).unwrap();
+        Self { status: status.code(), stdout: text(&stdout), stderr: text(&stderr) }
+    }
+
+    /// The run, if it succeeded.
+    #[track_caller]
+    pub fn done(self) -> Self {
+        assert_eq!(self.status, Some(0), "the command failed: {} {}", self.stdout, self.stderr);
+        self
+    }
+
+    /// The run, if it was refused: status 1, a reason, and nothing printed.
+    #[track_caller]
+    pub fn refused(self) -> Self {
+        self.failed_with(1)
+    }
+
+    /// The run, if it was wrong usage: status 2, a reason, and nothing printed.
+    #[track_caller]
+    pub fn misused(self) -> Self {
+        self.failed_with(2)
+    }
+
+    #[track_caller]
+    fn failed_with(self, status: i32) -> Self {
+        assert_eq!(self.status, Some(status), "{self:?}");
+        assert_eq!(self.stdout, "", "a refusal prints nothing on standard output");
+        assert!(!self.stderr.trim().is_empty(), "a refusal says why");
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    /// The one JSON document that it printed.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not one JSON document: {error}: {self:?}"))
+    }
+}
+
+/// The end of `child`, if it comes within `limit`.
+pub fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        if start.elapsed() > limit {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,111 @@
+//! An ordinary HTTP client of a vault.
+
+use crate::answer::Answer;
+use serde_json::Value;
+use std::time::Duration;
+use ureq::Agent;
+use ureq::http::Request;
+
+/// A client of one listener. Clones share its connections.
+#[derive(Clone)]
+pub struct Client {
+    agent: Agent,
+    origin: String,
+}
+
+impl Client {
+    /// A client of `http://<address>`.
+    pub fn new(address: std::net::SocketAddr) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .allow_non_standard_methods(true)
+            .timeout_global(Some(Duration::from_secs(120)));
+        Self { agent: config.build().new_agent(), origin: format!("http://{address}") }
+    }
+
+    /// A request to be completed.
+    pub fn request(&self, method: &str, path: &str) -> Call<'_> {
+        Call { client: self, method: method.to_owned(), path: path.to_owned(), headers: Vec::new(), body: None }
+    }
+
+    /// `GET`
+    pub fn get(&self, path: &str) -> Call<'_> {
+        self.request("GET", path)
+    }
+
+    /// A login with this body.
+    #[track_caller]
+    pub fn log_in(&self, body: &Value) -> Answer {
+        self.request("POST", "/v1/login").json(body).send()
+    }
+}
+
+/// A request being put together.
+#[must_use]
+pub struct Call<'a> {
+    client: &'a Client,
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Option<Vec<u8>>,
+}
+
+impl Call<'_> {
+    /// With a header field; one of the same name stays.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With an access token.
+    pub fn bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// With these bytes for its body, and no content type.
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// With a JSON body.
+    pub fn json(self, body: &Value) -> Self {
+        self.header("content-type", "application/json").body(body.to_string())
+    }
+
+    /// With the text of a JSON body, sound or not.
+    pub fn json_text(self, body: impl Into<Vec<u8>>) -> Self {
+        self.header("content-type", "application/json").body(body)
+    }
+
+    /// The answer, which must have what every answer has.
+    #[track_caller]
+    pub fn send(self) -> Answer {
+        let target = format!("{} {}", self.method, self.path);
+        let answer = self.try_send().unwrap_or_else(|error| panic!("{target}: {error}"));
+        answer.check_common();
+        answer
+    }
+
+    /// The answer, if there is one.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or ended the connection without an answer.
+    pub fn try_send(self) -> Result<Answer, ureq::Error> {
+        let mut request = Request::builder().method(&*self.method).uri(format!("{}{}", self.client.origin, self.path));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let response = match self.body {
+            Some(body) => self.client.agent.run(request.body(body)?)?,
+            None => self.client.agent.run(request.body(())?)?,
+        };
+        let headers = response.headers().iter();
+        let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or("").to_owned())).collect();
+        let status = response.status().as_u16();
+        let body = response.into_body().with_config().limit(64 << 20).read_to_vec()?;
+        Ok(Answer { status, headers, body })
+    }
+}

@@ -1,0 +1,148 @@
+//! A running server.
+
+use crate::binary::{self, Run};
+use crate::client::Client;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{File, OpenOptions};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// How long a start or a stop may take before it counts as hanging.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// A server. Ends with this value.
+pub struct Server {
+    child: Child,
+    /// Its public listener.
+    pub address: SocketAddr,
+    /// Its operators' listener.
+    pub admin: SocketAddr,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `command` with listeners of its own and waits until it is ready. Standard output goes to `output`;
+    /// standard error is appended to `log`.
+    pub fn start(command: Command, output: &Path, log: &Path) -> Self {
+        let mut server = Self::spawn(command, output, log);
+        server.wait_until_ready();
+        server
+    }
+
+    /// Starts `command` and does not wait.
+    pub fn spawn(mut command: Command, output: &Path, log: &Path) -> Self {
+        let (address, admin) = (free_address(), free_address());
+        command.arg("--listen").arg(address.to_string()).arg("--admin-listen").arg(admin.to_string());
+        let stderr = OpenOptions::new().create(true).append(true).open(log).unwrap();
+        let child = command.stdout(File::create(output).unwrap()).stderr(stderr).spawn().unwrap();
+        Self { child, address, admin, log: log.to_owned() }
+    }
+
+    /// Runs `command`, which must not become a server, to its end.
+    pub fn fail(mut command: Command) -> Run {
+        command.arg("--listen").arg(free_address().to_string()).arg("--admin-listen").arg("");
+        Run::of(&mut command)
+    }
+
+    /// Waits until `/readyz` says so.
+    pub fn wait_until_ready(&mut self) {
+        let (client, start) = (self.client(), Instant::now());
+        loop {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "the server ended with {ended:?}: {}", self.log_text());
+            if client.get("/readyz").try_send().is_ok_and(|answer| answer.status == 200) {
+                return;
+            }
+            assert!(start.elapsed() < LIMIT, "the server does not become ready: {}", self.log_text());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// A client of the public listener, with connections of its own.
+    pub fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    /// A client of the operators' listener.
+    pub fn admin_client(&self) -> Client {
+        Client::new(self.admin)
+    }
+
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether the process lives.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// How many sockets the process has open.
+    pub fn open_sockets(&self) -> usize {
+        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", self.id())).expect("the process's descriptors");
+        let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    }
+
+    /// The memory that the process has in RAM, in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    /// Asks it to stop.
+    pub fn ask_to_stop(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Asks it to stop and gives its exit status.
+    pub fn stop(mut self) -> Option<i32> {
+        self.ask_to_stop();
+        self.wait()
+    }
+
+    /// Its exit status, once it has ended.
+    pub fn wait(&mut self) -> Option<i32> {
+        let status = binary::wait(&mut self.child, LIMIT);
+        status.unwrap_or_else(|| panic!("the server does not stop: {}", self.log_text())).code()
+    }
+
+    /// Ends it at once, as a power cut would end the process.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.id()).unwrap()).unwrap();
+        let _ = kill_process(pid, signal); // it may have ended
+    }
+
+    fn log_text(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            self.signal(Signal::TERM);
+            if binary::wait(&mut self.child, Duration::from_secs(5)).is_none() {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+            }
+        }
+    }
+}
+
+/// An address that is free, on a loopback address of this process's own, so that tests beside it cannot take it.
+fn free_address() -> SocketAddr {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    // Neither the network's first address nor its last, and not the one that everything else uses.
+    let address = IpAddr::V4(Ipv4Addr::new(127, 1 + high % 250, middle, 1 + low % 250));
+    TcpListener::bind((address, 0)).and_then(|listener| listener.local_addr()).expect("a free port")
+}

@@ -1,0 +1,254 @@
+//! Attacks by whoever can write SQL: changed, copied and damaged rows.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use std::collections::HashSet;
+use vault_tests::samples::{every_type, s3, small};
+use vault_tests::sql::Sql;
+use vault_tests::{Account, Database, Session, Vault};
+
+/// The server must fail closed: no content, no crash, and everything else goes on.
+#[track_caller]
+fn fails_closed(vault: &Vault, session: &Session, id: &str) {
+    let shown = session.show(id);
+    assert!(matches!(shown.status, 404 | 500), "{}", shown.status);
+    let list = session.try_list();
+    for answer in [&shown, &list] {
+        for text in ["AKIA", "eu-central-1", "acme-imports", "MX4T"] {
+            assert!(!answer.text().contains(text), "{}", answer.text());
+        }
+    }
+    assert_eq!(vault.client().get("/livez").send().status, 200);
+}
+
+#[test]
+fn a62_a_flipped_byte_opens_nothing() {
+    let vault = Vault::start(Database::Postgres);
+    let (session, sql) = (vault.admin_session(), Sql::of(&vault));
+    let id = session.save(&s3().request);
+    let column = format!("information FROM credentials WHERE id = '{id}'");
+    let sound = sql.bytes(&format!("SELECT {column}"));
+    let put = |bytes: &[u8]| {
+        sql.run(&format!("UPDATE credentials SET information = '\\x{}' WHERE id = '{id}'", hex::encode(bytes)));
+    };
+    // Every byte of what is not ciphertext, and of the tag; of the rest, every eighth.
+    let (head, tag) = (1 + 1 + 16 + 12, sound.len() - 16);
+    for at in (0..sound.len()).filter(|&at| at < head || at >= tag || at % 8 == 0) {
+        let mut flipped = sound.clone();
+        flipped[at] ^= 1 << (at % 8);
+        put(&flipped);
+        fails_closed(&vault, &session, &id);
+    }
+    for flawed in [&b""[..], &sound[..1], &sound[..head], &sound[..sound.len() - 1], &[&sound[..], b"\0"].concat(), &[0xff; 4096]] {
+        put(flawed);
+        fails_closed(&vault, &session, &id);
+    }
+    assert!(vault.metric("orgvault_integrity_failures_total") > 0, "operators are told");
+    put(&sound);
+    assert_eq!(session.list().len(), 1);
+
+    // The keys above it, in a process that has not opened them yet.
+    for (table, column) in [("organization_keys", "wrapped"), ("organizations", "fingerprint_wrapped")] {
+        let sound = sql.bytes(&format!("SELECT {column} FROM {table}"));
+        for at in [0, 1, 2, 18, 30, sound.len() / 2, sound.len() - 1] {
+            let mut flipped = sound.clone();
+            flipped[at] ^= 0x10;
+            sql.run(&format!("UPDATE {table} SET {column} = '\\x{}'", hex::encode(&flipped)));
+            let server = vault.replica();
+            let there = session.on(&server.client());
+            let saved = there.try_save(&small("a", 1));
+            assert!(saved.status >= 500, "{table} {at}: {}", saved.status);
+            if table == "organization_keys" {
+                assert!(there.try_list().status >= 500, "{table} {at}");
+            }
+        }
+        sql.run(&format!("UPDATE {table} SET {column} = '\\x{}'", hex::encode(&sound)));
+    }
+    for column in ["wrapped", "canary"] {
+        let sound = sql.bytes(&format!("SELECT {column} FROM instance"));
+        for at in [0, 1, 2, 18, 30, sound.len() - 1] {
+            let mut flipped = sound.clone();
+            flipped[at] ^= 0x10;
+            sql.run(&format!("UPDATE instance SET {column} = '\\x{}'", hex::encode(&flipped)));
+            vault.run(&["org", "list"]).refused();
+        }
+        sql.run(&format!("UPDATE instance SET {column} = '\\x{}'", hex::encode(&sound)));
+    }
+    assert_eq!(session.on(&vault.replica().client()).list().len(), 1);
+}
+
+/// Sealed values stand for their own row alone: copied, they open nothing and let nobody in.
+#[test]
+fn a63_copied_rows_let_nobody_in() {
+    let vault = Vault::start(Database::Postgres);
+    let (client, sql) = (vault.client(), Sql::of(&vault));
+    let (attacker, victim) = (vault.account("Globex", "viewer"), vault.admin());
+    let logins = || {
+        // Neither may be waiting, or nothing would be shown by the refusal.
+        sql.run("DELETE FROM attempt_classes");
+        let as_victim = |password: &Account| {
+            let body = json!({"email": victim.email, "password": password.password, "passcode": victim.recovery_code()});
+            client.log_in(&body).status
+        };
+        [as_victim(&victim), as_victim(&attacker)]
+    };
+    assert_eq!(logins(), [200, 401]);
+    let statements = [
+        // The password.
+        "UPDATE accounts v SET password = a.password FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
+        // All that proves who somebody is.
+        "UPDATE accounts v SET password = a.password, seed = a.seed, seed_id = a.seed_id, password_version = a.password_version FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
+        // What the row grants.
+        "UPDATE accounts SET role = 'editor' WHERE id = '{victim}'",
+        "UPDATE accounts SET email = 'other@example.com' WHERE id = '{victim}'",
+        "UPDATE accounts v SET grant_digest = a.grant_digest FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
+        "UPDATE accounts SET grant_digest = '\\x' WHERE id = '{victim}'",
+        // The whole row of an account that was disabled.
+        "UPDATE accounts SET state = 'disabled' WHERE id = '{victim}'",
+    ];
+    sql.run("CREATE TABLE saved AS SELECT * FROM accounts");
+    for statement in statements {
+        sql.run(&statement.replace("{victim}", &victim.id).replace("{attacker}", &attacker.id));
+        let [right, foreign] = logins();
+        assert_eq!(foreign, 401, "{statement}");
+        assert!(matches!(right, 401 | 500), "{statement}: {right}");
+        sql.run("UPDATE accounts a SET email = s.email, role = s.role, state = s.state, grant_digest = s.grant_digest, password = s.password, \
+                 password_version = s.password_version, seed = s.seed, seed_id = s.seed_id FROM saved s WHERE a.id = s.id");
+    }
+    // The directory turned to the victim: the attacker's own secrets open no other account.
+    sql.run(&format!(
+        "UPDATE directory d SET organization_id = v.organization_id, account_id = v.account_id FROM directory v \
+         WHERE d.account_id = '{}' AND v.account_id = '{}'",
+        attacker.id, victim.id
+    ));
+    client.log_in(&attacker.sound_login()).problem("invalid-login");
+    assert!(vault.metric("orgvault_integrity_failures_total") > 0, "operators are told");
+}
+
+#[test]
+fn a63_a_disabled_account_stays_out_whatever_sql_says() {
+    let vault = Vault::start(Database::Postgres);
+    let (client, sql) = (vault.client(), Sql::of(&vault));
+    let account = vault.admin();
+    vault.run(&["account", "disable", "--email", &account.email]).done();
+    sql.run("UPDATE accounts SET state = 'active'");
+    client.log_in(&account.sound_login()).problem("invalid-login");
+    let viewer = vault.account("Acme", "viewer");
+    sql.run(&format!("UPDATE accounts SET role = 'admin' WHERE id = '{}'", viewer.id));
+    client.log_in(&viewer.sound_login()).problem("invalid-login");
+    // Nor does an operator's command sign what was planted.
+    vault.run(&["account", "unlock", "--email", &viewer.email]);
+    for command in [&["account", "set-role", "--role", "admin"][..], &["account", "enable"], &["account", "set-password"]] {
+        vault.run(&[command, &["--email", &viewer.email]].concat()).refused();
+    }
+}
+
+#[test]
+fn a63_a_credential_moved_elsewhere_does_not_open() {
+    let vault = Vault::start(Database::Postgres);
+    let (client, sql) = (vault.client(), Sql::of(&vault));
+    let acme = vault.account("Acme", "admin").log_in(&client);
+    let globex = vault.account("Globex", "admin").log_in(&client);
+    let theirs = acme.save(&s3().request);
+    let mut own = s3().request;
+    own["data"] = small("a", 1)["data"].clone();
+    let own = globex.save(&own);
+    let sound = sql.bytes(&format!("SELECT information FROM credentials WHERE id = '{own}'"));
+    // Their information in a row of ours, with and without the name of their key.
+    for columns in ["information = t.information", "information = t.information, key_id = t.key_id"] {
+        sql.run(&format!("UPDATE credentials o SET {columns} FROM credentials t WHERE o.id = '{own}' AND t.id = '{theirs}'"));
+        fails_closed(&vault, &globex, &own);
+    }
+    let key = sql.value(&format!("SELECT id FROM organization_keys WHERE organization_id = (SELECT organization_id FROM credentials WHERE id = '{own}')"));
+    sql.run(&format!("UPDATE credentials SET information = '\\x{}', key_id = '{key}' WHERE id = '{own}'", hex::encode(sound)));
+    globex.show(&own).expect(200);
+    // Another of the same organization, and an earlier version of itself.
+    let sibling = acme.save(&small("a", 2));
+    sql.run(&format!("UPDATE credentials o SET information = t.information FROM credentials t WHERE o.id = '{sibling}' AND t.id = '{theirs}'"));
+    fails_closed(&vault, &acme, &sibling);
+    sql.run(&format!("DELETE FROM credentials WHERE id = '{sibling}'"));
+    sql.run(&format!("UPDATE credentials SET version = 2 WHERE id = '{theirs}'"));
+    fails_closed(&vault, &acme, &theirs);
+}
+
+#[test]
+fn a64_a_damaged_password_row_is_refused() {
+    let vault = Vault::start(Database::Postgres);
+    let (client, sql) = (vault.client(), Sql::of(&vault));
+    let account = vault.admin();
+    let sound = sql.bytes("SELECT password FROM accounts");
+    let before = vault.server().resident_bytes();
+    let hashes = ["$argon2id$v=19$m=4194304,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNoaGFzaGhhc2g", "$argon2id$v=19$m=8,t=100000,p=255$", "$2b$", "\u{fc}"];
+    let mut damaged: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.as_bytes().to_vec()).collect();
+    damaged.extend([vec![], vec![1], sound[..sound.len() / 2].to_vec(), vec![0; 300], vec![0xff; 100_000]]);
+    for bytes in damaged {
+        sql.run(&format!("UPDATE accounts SET password = '\\x{}'", hex::encode(&bytes)));
+        sql.run("DELETE FROM attempt_classes");
+        let body = json!({"email": account.email, "password": account.password, "passcode": "000000"});
+        let answer = client.log_in(&body);
+        assert!(matches!(answer.status, 401 | 500), "{}", answer.status);
+    }
+    assert!(vault.server().resident_bytes() < before + (256 << 20), "a row decides how much memory a login takes");
+    sql.run(&format!("UPDATE accounts SET password = '\\x{}'", hex::encode(&sound)));
+    sql.run("DELETE FROM attempt_classes");
+    account.log_in(&client);
+}
+
+#[test]
+fn a68_no_nonce_is_used_twice_under_one_key() {
+    let vault = Vault::start(Database::Postgres);
+    let (session, sql) = (vault.admin_session(), Sql::of(&vault));
+    for number in 0..100 {
+        session.save(&small("a", number));
+        session.save(&small("a", 0));
+    }
+    for sample in every_type() {
+        session.save(&sample.request);
+    }
+    let columns = [
+        ("credentials", "information"),
+        ("credential_secrets", "data_key"),
+        ("credential_secrets", "data"),
+        ("accounts", "password"),
+        ("accounts", "seed"),
+        ("organization_keys", "wrapped"),
+        ("organizations", "fingerprint_wrapped"),
+        ("instance_keys", "wrapped"),
+    ];
+    let (mut seen, mut messages, mut contents) = (HashSet::new(), 0, HashSet::new());
+    for (table, column) in columns {
+        for row in sql.run(&format!("SELECT encode({column}, 'hex') FROM {table}")) {
+            let blob = hex::decode(&row[0]).unwrap();
+            assert_eq!(blob[..2], [1, 1], "{table}.{column}: version and algorithm");
+            assert!(seen.insert(blob[2..30].to_vec()), "{table}.{column}: a nonce twice under one key");
+            assert!(contents.insert(blob[30..].to_vec()), "{table}.{column}: equal content shows");
+            messages += 1;
+        }
+    }
+    assert!(messages > 600, "{messages}");
+    // Equal data is sealed under different data keys; lengths tell steps of 256 bytes.
+    let lengths = sql.run("SELECT DISTINCT length(data) FROM credential_secrets WHERE id IN (SELECT id FROM credentials WHERE namespace = 'a')");
+    assert_eq!(lengths.len(), 1, "{lengths:?}");
+}
+
+#[test]
+fn a70_a_deleted_credential_leaves_no_row() {
+    let vault = Vault::start(Database::Postgres);
+    let (session, sql) = (vault.admin_session(), Sql::of(&vault));
+    let kept = session.save(&small("a", 1));
+    let id = session.save(&s3().request);
+    let wrapped = sql.value(&format!("SELECT encode(data_key, 'hex') FROM credential_secrets WHERE id = '{id}'"));
+    session.delete(&id).expect(204);
+    session.show(&id).problem("not-found");
+    for (table, rows) in sql.everything() {
+        assert!(!rows.iter().flatten().any(|row| row.contains(&wrapped)), "the wrapped key is left in {table}");
+    }
+    assert_eq!(sql.value("SELECT count(*) FROM credential_secrets"), "1");
+    assert_eq!(session.ids(), [kept]);
+    // With an organization go all of its keys.
+    vault.run(&["org", "delete", "--yes", "Acme"]).done();
+    for table in ["organization_keys", "credentials", "credential_secrets", "accounts", "sessions", "recovery_codes", "directory", "organizations"] {
+        assert_eq!(sql.value(&format!("SELECT count(*) FROM {table}")), "0", "{table}");
+    }
+}

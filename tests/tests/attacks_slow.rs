@@ -1,0 +1,76 @@
+//! Attacks by taking one's time. Deadlines are the server's; these tests only wait until they have passed.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use std::thread;
+use std::time::{Duration, Instant};
+use vault_tests::samples::s3;
+use vault_tests::wire::{Wire, request};
+use vault_tests::{Database, Vault};
+
+/// Far more than any deadline of the server.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn a84_slow_clients_are_cut_off() {
+    let mut vault = Vault::start(Database::Sqlite);
+    let session = vault.admin_session();
+    let login = request("POST", "/v1/login", &["Content-Type: application/json"], &[b' '; 60_000]);
+    let wires = |count: usize| (0..count).map(|_| Wire::connect(vault.address())).collect::<Vec<_>>();
+    let (mut heads, mut bodies, mut silent) = (wires(60), wires(60), wires(20));
+    for wire in &mut bodies {
+        wire.send(&login[..200]);
+    }
+    // A byte now and then, until the server has had enough of every one of them.
+    let start = Instant::now();
+    let (mut sent, mut open) = (0, heads.len() + bodies.len());
+    while open > 0 {
+        assert!(start.elapsed() < PATIENCE, "{open} slow connections are still served");
+        let head = b"GET /livez HTTP/1.1\r\nHost: a\r\nX-Long: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+        let byte = &head[sent.min(head.len() - 1)..][..1];
+        open = 0;
+        for (wire, byte) in heads.iter_mut().map(|wire| (wire, byte)).chain(bodies.iter_mut().map(|wire| (wire, &b" "[..]))) {
+            open += usize::from(wire.try_send(byte).is_ok());
+        }
+        sent += 1;
+        // Everybody else is served meanwhile.
+        assert_eq!(vault.client().get("/livez").send().status, 200);
+        assert_eq!(session.try_list().status, 200);
+        thread::sleep(Duration::from_millis(500));
+    }
+    for wire in heads.iter_mut().chain(&mut bodies).chain(&mut silent) {
+        let _ = wire.stream().set_read_timeout(Some(PATIENCE));
+        assert!(wire.ends(), "a connection without a request stays open");
+    }
+    let mut server = vault.take_server();
+    assert!(server.is_alive());
+}
+
+#[test]
+fn a84_whoever_reads_nothing_is_cut_off() {
+    let vault = Vault::start(Database::Sqlite);
+    let session = vault.admin_session();
+    let mut long = s3().request;
+    long["data"]["key_prefix"] = json!("p".repeat(1024));
+    for _ in 0..100 {
+        session.save(&long);
+    }
+    let idle = || vault.server().open_sockets();
+    let before = idle();
+    let ask = request("GET", "/v1/organization-vault", &[&format!("Authorization: Bearer {}", session.token)], b"");
+    let mut wires: Vec<Wire> = (0..5).map(|_| Wire::connect(vault.address())).collect();
+    for wire in &mut wires {
+        // More answers than any buffer on the way holds.
+        wire.send(ask.repeat(100));
+    }
+    let start = Instant::now();
+    while idle() > before {
+        assert!(start.elapsed() < PATIENCE, "{} connections that nobody reads stay open", idle() - before);
+        assert_eq!(vault.client().get("/livez").send().status, 200);
+        thread::sleep(Duration::from_millis(200));
+    }
+    for wire in &mut wires {
+        assert!(wire.ends());
+    }
+}

@@ -1,0 +1,266 @@
+//! No secret lies anywhere it can be read: not in files, logs, answers or metrics, however it may be written (A72, A95).
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use vault_testkit::postgres::{Cluster, Options};
+use vault_tests::canary::{Canaries, forms};
+use vault_tests::snapshot::files;
+use vault_tests::sql::Sql;
+use vault_tests::{Account, Answer, Database, Session, Vault, on_both_databases};
+
+on_both_databases! {
+    a72_no_secret_is_left_anywhere,
+}
+
+/// Secrets that occur nowhere else, one for each place where a secret can be given.
+struct Secrets {
+    password: String,
+    wrong_password: String,
+    access_key_id: String,
+    secret_access_key: String,
+    session_token: String,
+    external_id: String,
+    client_secret: String,
+    account_key: String,
+    private_key: String,
+    link: String,
+    header: String,
+    unknown_member: String,
+}
+
+impl Secrets {
+    /// Of letters that every escaping leaves alone and of signs that some escape.
+    fn new(mark: &str) -> Self {
+        let of = |name: &str| format!("Cn{mark}/{name}+Zq7~&=<Vx");
+        Self {
+            password: format!("{} \u{e4}\"\\", of("password")),
+            wrong_password: of("wrong-password"),
+            access_key_id: of("access-key-id"),
+            secret_access_key: of("secret-access-key"),
+            session_token: of("session-token"),
+            external_id: of("external-id"),
+            client_secret: of("client-secret"),
+            // Base64 itself: whole groups of four.
+            account_key: format!("Cn{:/<6}/accountkey+Zq7Vx0123456789abcdefghijklmnopqrs", &mark[..mark.len().min(6)]),
+            private_key: format!("Cn{mark}/privatekey+Zq7Vx0123456789abcdefghijklmnopqrstuvwxyz"),
+            link: format!("Cn{mark}-link-signature-Zq7Vx"),
+            header: of("header"),
+            unknown_member: of("unknown-member"),
+        }
+    }
+
+    fn bodies(&self) -> [Value; 4] {
+        [
+            json!({"type": "s3", "namespace": "canary/s3", "data": {
+                "access_key_id": self.access_key_id, "secret_access_key": self.secret_access_key, "bucket": "canary",
+                "session_token": self.session_token, "external_id": self.external_id,
+            }}),
+            json!({"type": "azure_identity", "namespace": "canary/azure", "data": {
+                "tenant_id": "contoso.onmicrosoft.com", "client_id": "8d6b8c1e-33a5-4a7e-9a0b-5d2b1c0f4f2a", "client_secret": self.client_secret,
+                "connection_string": format!("AccountName=canary;AccountKey={};EndpointSuffix=core.windows.net", self.account_key),
+            }}),
+            json!({"type": "gcs", "namespace": "canary/gcs", "data": {"bucket": "canary", "service_account_key": {
+                "type": "service_account", "project_id": "canary", "private_key_id": "0123456789abcdef0123",
+                "private_key": format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", self.private_key),
+                "client_email": "reader@canary.iam.gserviceaccount.com",
+            }}}),
+            json!({"type": "direct-link", "namespace": "canary/link", "data": {
+                "url": format!("https://store.example.com/file?sig={}", self.link), "headers": {"x-key": self.header},
+            }}),
+        ]
+    }
+
+    fn canaries(&self) -> Canaries {
+        let mut canaries = Canaries::new();
+        for (name, secret) in [
+            ("the password", &self.password),
+            ("the wrong password", &self.wrong_password),
+            ("the access key's id", &self.access_key_id),
+            ("the secret access key", &self.secret_access_key),
+            ("the session token", &self.session_token),
+            ("the external id", &self.external_id),
+            ("the client secret", &self.client_secret),
+            ("the account key", &self.account_key),
+            ("the private key", &self.private_key),
+            ("the link's signature", &self.link),
+            ("the header", &self.header),
+            ("the unknown member", &self.unknown_member),
+        ] {
+            canaries.add(name, secret);
+        }
+        canaries
+    }
+}
+
+/// Everything that goes wrong with a request that holds secrets, and everything that goes well.
+fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answer> {
+    let client = session.client();
+    let mut answers = Vec::new();
+    for body in secrets.bodies() {
+        let saved = session.try_save(&body).expect(201);
+        let id = saved.json()["id"].as_str().unwrap().to_owned();
+        answers.extend([saved, session.show(&id)]);
+        // Each member in turn of the wrong type, unknown, doubled; the whole of another type, cut off, repeated.
+        for name in body["data"].as_object().unwrap().keys() {
+            let mut flawed = body.clone();
+            flawed["data"][name] = json!([body["data"][name]]);
+            answers.push(session.try_save(&flawed));
+            let mut flawed = body.clone();
+            let value = flawed["data"].as_object_mut().unwrap().remove(name).unwrap();
+            flawed["data"][format!("{name}_")] = value;
+            answers.push(session.try_save(&flawed));
+        }
+        let mut other = body.clone();
+        other["type"] = json!(if body["type"] == "s3" { "gcs" } else { "s3" });
+        answers.push(session.try_save(&other));
+        let text = body.to_string();
+        for broken in [&text[..text.len() - 3], &format!("{text}{text}"), &format!("[{text}]"), &text.replace("\"data\":", "\"data\":0,\"data\":")] {
+            answers.push(session.call("PATCH", "/v1/organization-vault").json_text(broken).send());
+        }
+        answers.push(client.request("PATCH", "/v1/organization-vault").json(&body).send());
+        answers.push(session.call("PATCH", "/v1/organization-vault").json_text(format!("{text}{}", " ".repeat(65_536))).send());
+        answers.push(session.call("PATCH", "/v1/organization-vault").body(text).send());
+    }
+    let escaped = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+    for secret in [&secrets.unknown_member, &secrets.password] {
+        let mut flawed = secrets.bodies()[0].clone();
+        flawed["data"][secret] = json!(1);
+        answers.push(session.try_save(&flawed));
+        flawed[secret] = json!(1);
+        answers.push(session.try_save(&flawed));
+        for target in ["organization-vault?namespace=", "organization-vault?cursor=", "organization-vault?", "organization-vault/", "nonsense/", "login?password="] {
+            answers.push(session.call("GET", &format!("/v1/{target}{}", escaped(secret))).send());
+        }
+        answers.push(session.call("DELETE", &format!("/v1/organization-vault/{}", escaped(secret))).send());
+        answers.push(client.get("/v1/organization-vault").bearer(&escaped(secret)).send());
+    }
+    for body in [&secrets.bodies()[3], &secrets.bodies()[0]] {
+        answers.push(session.call("PATCH", "/v1/organization-vault").header("idempotency-key", "a").json(body).send());
+    }
+    for (member, value) in [("password", &secrets.wrong_password), ("passcode", &secrets.unknown_member), ("email", &secrets.unknown_member), ("extra", &secrets.unknown_member)] {
+        let mut login = account.login("");
+        login[member] = json!(value);
+        answers.push(client.log_in(&login));
+        login[member] = json!([value]);
+        answers.push(client.log_in(&login));
+    }
+    answers.push(session.try_list());
+    answers
+}
+
+fn a72_no_secret_is_left_anywhere(database: Database) {
+    // A server of its own, which logs every statement with its parameters.
+    let options = Options { settings: vec!["log_statement=all".into()], ..Options::default() };
+    let cluster = (database == Database::Postgres).then(|| Cluster::start(options));
+    let flags = ["--log-level", "debug"];
+    let mut vault = cluster.as_ref().map_or_else(|| Vault::start_with(database, &flags), |cluster| Vault::start_on(cluster, &flags));
+    let secrets = Secrets::new(&format!("{:x}", std::process::id()));
+    let mut canaries = secrets.canaries();
+    let account = vault.account_of("canary@example.com", &secrets.password);
+    let seed = base32(&account.secret);
+    canaries.add("the passcode's seed", &seed);
+    canaries.add("the passcode's seed as Base32", &account.secret);
+    let code = account.recovery_code();
+    let session = Session::new(&vault.client(), &vault.client().log_in(&account.login(&code)).expect(200));
+    let unused = account.recovery_code();
+    for (name, code) in [("a used recovery code", &code), ("an unused recovery code", &unused)] {
+        canaries.add(name, code);
+        canaries.add(&format!("{name} without hyphens"), code.replace('-', ""));
+    }
+    canaries.add("the token", &session.token);
+    let payload = session.token.split('.').nth(2).unwrap();
+    canaries.add("the token's payload", payload);
+    let root_key = fs::read(vault.data_dir().join("root.key")).unwrap();
+    canaries.add("the root key", &root_key);
+    if database == Database::Sqlite {
+        let shown = vault.json(&["database", "key", "--yes"])["key"].as_str().unwrap().to_owned();
+        let digits: String = shown.chars().filter(char::is_ascii_hexdigit).collect();
+        canaries.add("the database key", hex::decode(&digits[..64]).unwrap());
+    }
+
+    for answer in use_all(&session, &account, &secrets) {
+        assert!(answer.status != 500, "{}", answer.text());
+        check_answer(&canaries, &answer);
+    }
+    let metrics = vault.server().admin_client().get("/metrics").send().expect(200);
+    canaries.assert_absent("/metrics", &metrics.body);
+    // While it runs, after it was killed, and after it was stopped.
+    check_files(&canaries, &vault);
+    vault.kill_and_restart();
+    check_files(&canaries, &vault);
+    session.on(&vault.client()).log_out().expect(204);
+    vault.stop();
+    check_files(&canaries, &vault);
+    let log = vault.log();
+    assert!(log.len() > 1000, "the log is there to be searched");
+    canaries.assert_absent("the log", log.as_bytes());
+}
+
+#[track_caller]
+fn check_answer(canaries: &Canaries, answer: &Answer) {
+    canaries.assert_absent("an answer", &answer.body);
+    canaries.assert_absent("an answer's head", format!("{:?}", answer.headers).as_bytes());
+}
+
+fn check_files(canaries: &Canaries, vault: &Vault) {
+    let mut searched = 0;
+    let mut search = |directory: &Path| {
+        for file in files(directory).into_iter().filter(|file| !file.ends_with("root.key")) {
+            let Ok(content) = fs::read(&file) else { continue }; // a socket, or gone meanwhile
+            searched += content.len();
+            canaries.assert_absent(&file.display().to_string(), &content);
+        }
+    };
+    search(&vault.data_dir());
+    if vault.database() == Database::Postgres {
+        let sql = Sql::of(vault);
+        sql.run("CHECKPOINT");
+        // The directory above holds the server's log too.
+        search(Path::new(&sql.value("SHOW data_directory")).parent().unwrap());
+    }
+    assert!(searched > 100_000, "only {searched} bytes were searched");
+}
+
+fn base32(text: &str) -> Vec<u8> {
+    let values = text.bytes().map(|byte| u64::from(if byte.is_ascii_digit() { byte - b'2' + 26 } else { byte - b'A' }));
+    let values: Vec<u64> = values.collect();
+    values.chunks_exact(8).flat_map(|eight| eight.iter().fold(0, |bits, value| bits << 5 | value).to_be_bytes()[3..].to_vec()).collect()
+}
+
+/// The search itself: a canary that is planted is found, in every form and at every position.
+#[test]
+fn the_search_finds_what_is_planted() {
+    let secrets = Secrets::new("planted");
+    let canaries = secrets.canaries();
+    assert!(canaries.forms() > 12 * 12, "{}", canaries.forms());
+    for secret in [&secrets.password, &secrets.account_key, &secrets.link] {
+        for (form, bytes) in forms(secret.as_bytes()) {
+            for before in 0..4 {
+                let text = [&vec![b'.'; 1000 + before], &bytes[..], b"...."].concat();
+                assert!(!canaries.find(&text).is_empty(), "{form} is not found");
+            }
+        }
+    }
+    // Base64 of a text in which the secret stands, wherever that falls.
+    for before in 0..7 {
+        let text = format!("{}{}{}", "a".repeat(before), secrets.session_token, "b".repeat(7));
+        assert!(!canaries.find(base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text).as_bytes()).is_empty());
+    }
+    assert_eq!(canaries.find(b"nothing of the kind"), [] as [&str; 0]);
+    assert_eq!(base32("GEZDGNBVGY3TQOJQ"), b"1234567890");
+}
+
+/// In the files too: a secret that was stored in clear would be found there.
+#[test]
+fn the_search_reaches_the_rows() {
+    let cluster = Cluster::start(Options::default());
+    let vault = Vault::start_on(&cluster, &[]);
+    let mut canaries = Canaries::new();
+    canaries.add("a planted secret", "Cn-planted-in-a-row-0123456789");
+    Sql::of(&vault).run("CREATE TABLE planted AS SELECT 'Cn-planted-in-a-row-0123456789' AS secret");
+    let search = std::panic::AssertUnwindSafe(|| check_files(&canaries, &vault));
+    assert!(std::panic::catch_unwind(search).is_err(), "a secret in a row is not found");
+}

@@ -1,0 +1,252 @@
+//! The main job: log in, save credentials of every type, list them without their secrets, delete them, log out.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use vault_tests::samples::{every_type, s3, small};
+use vault_tests::{Database, Session, Vault, on_both_databases};
+
+on_both_databases! {
+    the_main_job,
+    a_login_says_how_long_its_token_lives,
+    the_newest_credential_stands_first,
+    pages_join_into_the_whole_list,
+    filters_compare_exactly,
+    equal_data_shows_within_an_organization_alone,
+    a_restart_keeps_everything,
+    a_killed_server_keeps_everything,
+}
+
+fn the_main_job(database: Database) {
+    let vault = Vault::start(database);
+    let session = vault.admin_session();
+    assert_eq!(session.try_list().expect(200).text(), "[]");
+
+    let samples = every_type();
+    let ids: Vec<String> = samples.iter().map(|sample| save(&session, &sample.request)).collect();
+
+    let list = session.try_list().expect(200);
+    for secret in samples.iter().flat_map(|sample| &sample.secrets) {
+        assert!(!list.text().contains(secret), "{secret} in a list");
+    }
+    for (sample, id) in samples.iter().zip(&ids) {
+        let items = session.list();
+        let item = items.iter().find(|item| item["id"] == **id).unwrap();
+        check_item(item, &sample.request, &sample.information);
+        let shown = session.show(id).expect(200);
+        assert_eq!(shown.json(), *item, "showing one gives the item of the list");
+        assert_eq!(shown.header("content-type"), Some("application/json"));
+    }
+
+    for (left, id) in (0..ids.len()).rev().zip(&ids) {
+        let deleted = session.delete(id).expect(204);
+        assert_eq!((deleted.body.len(), deleted.header("content-type")), (0, None));
+        session.show(id).problem("not-found");
+        session.delete(id).problem("not-found");
+        assert_eq!(session.list().len(), left);
+    }
+
+    assert_eq!(session.log_out().expect(204).body.len(), 0);
+    session.try_list().problem("invalid-token");
+    session.try_save(&samples[0].request).problem("invalid-token");
+    session.show(&ids[0]).problem("invalid-token");
+    session.delete(&ids[0]).problem("invalid-token");
+    session.log_out().problem("invalid-token");
+}
+
+/// Saves, and checks the whole answer.
+fn save(session: &Session, request: &Value) -> String {
+    let answer = session.try_save(request).expect(201);
+    let id = answer.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(answer.json(), json!({"id": id}));
+    assert_eq!(answer.header("location"), Some(&*format!("/v1/organization-vault/{id}")));
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let is_hyphen = |position| [8, 13, 18, 23].contains(&position);
+    let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    assert!(id.len() == 36 && id.char_indices().all(|(at, c)| if is_hyphen(at) { c == '-' } else { is_digit(c) }), "{id}");
+    assert_eq!(&id[14..15], "7", "the version of a UUID in {id}");
+    id
+}
+
+fn check_item(item: &Value, request: &Value, information: &Value) {
+    let members: Vec<&String> = item.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["created_at", "id", "information", "namespace", "type", "updated_at", "version"]);
+    assert_eq!((&item["type"], &item["namespace"], &item["version"]), (&request["type"], &request["namespace"], &json!(1)));
+    assert_eq!(item["created_at"], item["updated_at"]);
+    check_time(item["created_at"].as_str().unwrap());
+    let mut shown = item["information"].clone();
+    let fingerprint = shown.as_object_mut().unwrap().remove("fingerprint").unwrap();
+    let fingerprint = fingerprint.as_str().unwrap();
+    assert!(fingerprint.len() == 12 && fingerprint.chars().all(|c| c.is_ascii_hexdigit()), "{fingerprint}");
+    assert_eq!(shown, *information);
+}
+
+/// RFC 3339 in UTC, to the second.
+fn check_time(text: &str) {
+    let form: String = text.chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
+    assert_eq!(form, "9999-99-99T99:99:99Z", "{text}");
+}
+
+fn a_login_says_how_long_its_token_lives(database: Database) {
+    let vault = Vault::start_with(database, &["--max-ttl", "7200"]);
+    let (admin, client) = (vault.admin(), vault.client());
+    for (ttl, lifetime) in [(None, 3600), (Some(60), 60), (Some(7200), 7200)] {
+        let mut body = admin.sound_login();
+        if let Some(ttl) = ttl {
+            body["ttl"] = json!(ttl);
+        }
+        let answer = client.log_in(&body).expect(200);
+        let document = answer.json();
+        let members: Vec<&String> = document.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["access_token", "expires_at", "expires_in", "token_type"]);
+        assert_eq!((&document["token_type"], &document["expires_in"]), (&json!("Bearer"), &json!(lifetime)));
+        assert!(document["access_token"].as_str().unwrap().starts_with("v4.local."));
+        check_time(document["expires_at"].as_str().unwrap());
+        assert!(Session::new(&client, &answer).is_live());
+    }
+    // Refused by name and never silently changed; the passcode is not spent on it.
+    let code = admin.recovery_code();
+    for ttl in [json!(59), json!(7201), json!(0), json!(-60), json!(i64::MAX), json!(i64::MIN)] {
+        let mut body = admin.login(&code);
+        body["ttl"] = ttl.clone();
+        let answer = client.log_in(&body).problem("refused-value");
+        assert_eq!(answer.refused_fields(), [("/ttl".into(), "out-of-range".into())], "{ttl}");
+    }
+    for ttl in [json!("60"), json!(60.5), json!(true), json!([60]), json!(null)] {
+        let mut body = admin.login(&code);
+        body["ttl"] = ttl.clone();
+        let answer = client.log_in(&body).problem("malformed-request");
+        assert_eq!(answer.refused_fields(), [("/ttl".into(), "wrong-type".into())], "{ttl}");
+    }
+    client.log_in(&admin.login(&code)).expect(200);
+}
+
+fn the_newest_credential_stands_first(database: Database) {
+    let vault = Vault::start(database);
+    let session = vault.admin_session();
+    let mut ids: Vec<String> = (0..30).map(|number| session.save(&small("a", number))).collect();
+    ids.reverse();
+    assert_eq!(session.ids(), ids);
+}
+
+fn pages_join_into_the_whole_list(database: Database) {
+    let vault = Vault::start(database);
+    let session = vault.admin_session();
+    for number in 0..23 {
+        session.save(&small(["a", "b/c"][number % 2], number));
+    }
+    for (filter, limit) in [("", 1), ("", 7), ("", 22), ("", 23), ("", 1000), ("namespace=b/c&", 4), ("type=s3&namespace=a&", 5)] {
+        let whole: Vec<Value> = page(&session, &format!("/v1/organization-vault?{filter}limit=1000")).0;
+        let mut next = Some(format!("/v1/organization-vault?{filter}limit={limit}"));
+        let mut joined = Vec::new();
+        while let Some(path) = next {
+            let (items, link) = page(&session, &path);
+            assert!(!items.is_empty() && items.len() <= limit, "{path}");
+            assert_eq!(link.is_some(), joined.len() + items.len() < whole.len(), "a next page where there is more");
+            joined.extend(items);
+            next = link;
+        }
+        assert_eq!(joined, whole, "{filter}limit={limit}");
+    }
+    for limit in ["0", "-1", "1001", "99999999999999999999"] {
+        let answer = session.call("GET", &format!("/v1/organization-vault?limit={limit}")).send();
+        assert_eq!(answer.problem("refused-value").refused_fields(), [("/limit".into(), "out-of-range".into())], "{limit}");
+    }
+}
+
+/// One page and the address of the next, which is an address on this server.
+fn page(session: &Session, path: &str) -> (Vec<Value>, Option<String>) {
+    let answer = session.call("GET", path).send().expect(200);
+    let next = answer.header("link").map(|link| {
+        let next = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
+        next.unwrap_or_else(|| panic!("{link}")).to_owned()
+    });
+    (answer.json().as_array().unwrap().clone(), next)
+}
+
+fn filters_compare_exactly(database: Database) {
+    let vault = Vault::start(database);
+    let session = vault.admin_session();
+    for namespace in ["imports", "Imports", "imports/a", "imports.", "imports-a"] {
+        session.save(&small(namespace, 1));
+    }
+    for sample in every_type() {
+        session.save(&sample.request);
+    }
+    let count = |query: &str| page(&session, &format!("/v1/organization-vault?{query}")).0.len();
+    assert_eq!(["imports", "Imports", "imports/a", "import", "IMPORTS"].map(|name| count(&format!("namespace={name}"))), [1, 1, 1, 0, 0]);
+    assert_eq!(["s3", "azure_identity", "gcs", "direct-link"].map(|kind| count(&format!("type={kind}"))), [6, 1, 1, 1]);
+    assert_eq!(count("type=gcs&namespace=imports"), 0);
+    assert_eq!(count("type=gcs&namespace=exports.daily"), 1);
+}
+
+fn equal_data_shows_within_an_organization_alone(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "editor").log_in(&client));
+    let fingerprint = |session: &Session, request: &Value| {
+        let shown = session.show(&session.save(request)).json();
+        shown["information"]["fingerprint"].as_str().unwrap().to_owned()
+    };
+    let request = s3().request;
+    let mut elsewhere = request.clone();
+    elsewhere["namespace"] = json!("elsewhere");
+    let mut changed = request.clone();
+    changed["data"]["key_prefix"] = json!("nightly/2027/");
+    let first = fingerprint(&acme, &request);
+    assert_eq!(first, fingerprint(&acme, &request), "equal data");
+    assert_eq!(first, fingerprint(&acme, &elsewhere), "equal data in another namespace");
+    assert_ne!(first, fingerprint(&acme, &changed), "other data");
+    assert_ne!(first, fingerprint(&globex, &request), "another organization");
+}
+
+fn a_restart_keeps_everything(database: Database) {
+    survives(database, Vault::restart);
+}
+
+fn a_killed_server_keeps_everything(database: Database) {
+    survives(database, Vault::kill_and_restart);
+}
+
+fn survives(database: Database, mut end: impl FnMut(&mut Vault)) {
+    let mut vault = Vault::start(database);
+    let admin = vault.admin();
+    let (kept, ended) = (admin.log_in(&vault.client()), admin.log_in(&vault.client()));
+    let ids: Vec<String> = every_type().iter().map(|sample| kept.save(&sample.request)).collect();
+    kept.delete(&ids[0]).expect(204);
+    ended.log_out().expect(204);
+    let before = kept.list();
+    let spent = admin.recovery_code();
+    vault.client().log_in(&admin.login(&spent)).expect(200);
+
+    end(&mut vault);
+
+    let client = vault.client();
+    assert_eq!(kept.on(&client).list(), before);
+    kept.on(&client).show(&ids[0]).problem("not-found");
+    assert!(!ended.on(&client).is_live(), "a token that was logged out stays dead");
+    client.log_in(&admin.login(&spent)).problem("invalid-login");
+    let again = admin.log_in(&client);
+    again.save(&small("later", 1));
+    assert_eq!(kept.on(&client).list().len(), before.len() + 1);
+}
+
+/// Two servers on one PostgreSQL database are one vault.
+#[test]
+fn two_replicas_are_one_vault() {
+    let vault = Vault::start(Database::Postgres);
+    let second = vault.replica();
+    let (here, there) = (vault.client(), second.client());
+    let admin = vault.admin();
+
+    let session = admin.log_in(&here);
+    let id = session.save(&s3().request);
+    assert_eq!(session.on(&there).ids(), [&*id], "saved here, listed there");
+    session.on(&there).delete(&id).expect(204);
+    session.show(&id).problem("not-found");
+    let code = admin.recovery_code();
+    here.log_in(&admin.login(&code)).expect(200);
+    there.log_in(&admin.login(&code)).problem("invalid-login");
+    session.on(&there).log_out().expect(204);
+    assert!(!session.is_live(), "logged out there, dead here");
+}
