@@ -3,7 +3,10 @@
 use crate::settings::{LogFormat, LogLevel};
 use std::io::{self, IsTerminal};
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
 
 /// Sends the process's log to standard error: text on a terminal, else JSON.
 pub(crate) fn start(format: Option<LogFormat>, level: LogLevel) {
@@ -15,10 +18,13 @@ pub(crate) fn start(format: Option<LogFormat>, level: LogLevel) {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
     };
-    let subscriber =
-        tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level).with_span_events(FmtSpan::NONE);
-    match format {
-        LogFormat::Text => subscriber.with_ansi(terminal).with_target(false).init(),
-        LogFormat::Json => subscriber.json().flatten_event(true).with_current_span(false).init(),
-    }
+    // What the libraries say of their own workings is of no use to an operator unless it is a warning.
+    let ours = ["orgvault", "vault_core", "vault_crypto", "vault_diesel", "vault_http"];
+    let filter = Targets::new().with_default(level.min(LevelFilter::WARN)).with_targets(ours.map(|name| (name, level)));
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        LogFormat::Text => lines.with_ansi(terminal).with_target(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
+    };
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }

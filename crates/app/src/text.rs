@@ -5,6 +5,7 @@ use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use secrecy::{ExposeSecret, SecretString};
 use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
@@ -18,10 +19,16 @@ pub(crate) fn rfc3339(moment: Timestamp) -> String {
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// A QR code of `text` in half-height block characters, light on dark as terminals are, with its quiet zone.
+/// A QR code of `text` in half-height block characters with its quiet zone, its light parts drawn: right way
+/// round on a dark terminal, and with colours of its own, where standard output is a terminal, on any.
 pub(crate) fn qr_code(text: &SecretString) -> Result<String, Failure> {
     let code = QrCode::new(text.expose_secret())?; // shown to its owner, once
-    Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Dark).light_color(Dense1x2::Light).quiet_zone(true).build())
+    let drawn = code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build();
+    if !io::stdout().is_terminal() {
+        return Ok(drawn);
+    }
+    let (white_on_black, reset) = ("\x1b[40;97m", "\x1b[0m");
+    Ok(drawn.lines().map(|line| format!("{white_on_black}{line}{reset}")).collect::<Vec<_>>().join("\n"))
 }
 
 /// The second factor as its owner needs it: address for the authenticator, QR code, recovery codes.

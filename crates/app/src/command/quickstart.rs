@@ -94,7 +94,7 @@ ID=$(curl -sS -X PATCH {base_url}/organization-vault -H @orgvault.token -H 'Cont
 JSON
 )
 
-curl -sS {base_url}/organization-vault -H @orgvault.token
+curl -sS {base_url}/organization-vault -H @orgvault.token; echo
 
 curl -sS -X DELETE {base_url}/organization-vault/$ID -H @orgvault.token -o /dev/null -w '%{{http_code}}\n'
 "#
