@@ -70,11 +70,17 @@ impl EventSink for Metrics {
 
 /// Says what each metric means; called once at start.
 pub(crate) fn describe_metrics() {
-    metrics::describe_counter!("orgvault_password_evaluations_total", "Passwords verified against a hash, decoys included");
+    metrics::describe_counter!(
+        "orgvault_password_evaluations_total",
+        "Passwords verified against a hash, decoys included"
+    );
     metrics::describe_counter!("orgvault_logins_total", "Logins, by outcome");
     metrics::describe_counter!("orgvault_credentials_saved_total", "Credentials saved");
     metrics::describe_counter!("orgvault_credentials_deleted_total", "Credentials deleted");
-    metrics::describe_counter!("orgvault_integrity_failures_total", "Stored rows that did not fit their code or did not open");
+    metrics::describe_counter!(
+        "orgvault_integrity_failures_total",
+        "Stored rows that did not fit their code or did not open"
+    );
     // Shown from the start, so that a rate can be taken of the first one.
     metrics::counter!("orgvault_password_evaluations_total").absolute(0);
 }

@@ -207,7 +207,9 @@ pub(crate) async fn migrate(
 }
 
 fn newer(version: &str) -> Failure {
-    Failure::new(format!("the database has schema version {version}, which this program does not know: use the newer one"))
+    Failure::new(format!(
+        "the database has schema version {version}, which this program does not know: use the newer one"
+    ))
 }
 
 fn nothing_here(settings: &Settings) -> Failure {

@@ -2,7 +2,10 @@
 
 use crate::failure::Failure;
 use rustix::fs::Mode;
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit, umask};
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, geteuid, getrlimit, set_dumpable_behavior, setrlimit, umask,
+};
 
 /// New files are closed to others, and memory does not reach a core file or another user's debugger.
 pub(crate) fn apply() -> Result<(), Failure> {
@@ -10,4 +13,21 @@ pub(crate) fn apply() -> Result<(), Failure> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Ok(())
+}
+
+/// As many connections as the operating system lets this process have.
+pub(crate) fn raise_file_limit() -> Result<(), Failure> {
+    let limit = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?)
+}
+
+/// Keeps the server's memory, where keys are, out of swap. `false`: the operating system does not let us.
+pub(crate) fn lock_memory() -> bool {
+    let unlimited = getrlimit(Resource::Memlock).current.is_none();
+    // Under a limit, whatever is mapped past it would fail: then rather not at all.
+    if !unlimited && !geteuid().is_root() {
+        return false;
+    }
+    // Page by page as each is touched, so that nothing is resident that was not before.
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT).is_ok()
 }

@@ -58,12 +58,8 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Init => command::init::run(&settings, output).await,
         Command::Serve(args) => command::serve::open_and_run(settings, args).await,
         Command::Migrate => command::migrate::run(&settings, output).await,
-        Command::Org(command) => {
-            command::organization::run(&compose::open(&settings).await?, command, output).await
-        }
-        Command::Account(command) => {
-            command::account::run(&compose::open(&settings).await?, command, output).await
-        }
+        Command::Org(command) => command::organization::run(&compose::open(&settings).await?, command, output).await,
+        Command::Account(command) => command::account::run(&compose::open(&settings).await?, command, output).await,
         Command::Database(command) => {
             command::database::run(&settings, &compose::open(&settings).await?, command, output).await
         }

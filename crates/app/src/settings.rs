@@ -229,11 +229,13 @@ impl Settings {
             None if implied.is_file() => Some(implied.as_path()),
             None => None,
         };
-        let mut figment = Figment::from(Serialized::defaults(DEFAULTS)).merge(Serialized::default("data-dir", &data_dir));
+        let mut figment =
+            Figment::from(Serialized::defaults(DEFAULTS)).merge(Serialized::default("data-dir", &data_dir));
         if let Some(file) = file {
             figment = figment.merge(Toml::file_exact(file));
         }
-        let layers: Layers = figment.merge(Serialized::defaults(flags)).extract().map_err(|error| bad_file(file, &error))?;
+        let layers: Layers =
+            figment.merge(Serialized::defaults(flags)).extract().map_err(|error| bad_file(file, &error))?;
         layers.check()
     }
 }
@@ -242,7 +244,9 @@ fn bad_file(file: Option<&Path>, error: &figment::Error) -> Failure {
     // Only the kind and the key: figment's own text repeats values.
     let key = error.path.join(".");
     let flaw = match &error.kind {
-        figment::error::Kind::UnknownField(field, known) => format!("unknown key \"{field}\"; known are {}", known.join(", ")),
+        figment::error::Kind::UnknownField(field, known) => {
+            format!("unknown key \"{field}\"; known are {}", known.join(", "))
+        }
         figment::error::Kind::InvalidType(_, expected) => format!("key \"{key}\" must be {expected}"),
         figment::error::Kind::InvalidValue(_, expected) => format!("key \"{key}\" must be {expected}"),
         figment::error::Kind::Message(_) if key.is_empty() => "not a TOML document".to_owned(),
@@ -271,7 +275,8 @@ impl Layers {
         if self.max_credentials < 1 {
             return Err(Failure::usage("--max-credentials: must be at least 1"));
         }
-        let base_path = self.base_path.parse().map_err(|error: InvalidBasePath| Failure::usage(format!("--base-path: {error}")))?;
+        let base_path =
+            self.base_path.parse().map_err(|error: InvalidBasePath| Failure::usage(format!("--base-path: {error}")))?;
         let database = match self.database_url.as_deref() {
             None => Database::Sqlite(self.data_dir.join("orgvault.db")),
             Some(url) => match url.split_once("://") {

@@ -209,7 +209,7 @@ async fn sealed_forms_open_for_ever() {
     let pool = HashingPool::with_size(1, 0).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST).unwrap();
     let stored = SealedPassword(vectors.blob("password"));
-    let permit = hasher.permit().await.unwrap();
+    let permit = hasher.permit().unwrap();
     let verdict = hasher.verify(permit, Some(account()), PASSWORD.into(), Some(stored)).await.unwrap();
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
 
@@ -277,7 +277,7 @@ async fn write() {
 
     let pool = HashingPool::with_size(1, 0).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST).unwrap();
-    let permit = hasher.permit().await.unwrap();
+    let permit = hasher.permit().unwrap();
     vectors.put("password", hasher.hash(permit, account(), PASSWORD.into()).await.unwrap().0.as_bytes());
     let passcodes = keyring.passcodes(Arc::new(keyring.digester()));
     let email = vault_core::email::EmailAddress::parse("a@example.com").unwrap();

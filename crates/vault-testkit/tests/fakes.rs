@@ -144,12 +144,12 @@ async fn a_verifier_is_right_for_one_password_of_one_account() {
     let hasher = FakeHasher::with_permits(1);
     let (account, other) = (AccountId::from_bytes([1; 16]), AccountId::from_bytes([2; 16]));
     let password = || SecretString::from("correct: horse");
-    let permit = hasher.permit().await.unwrap();
-    assert!(matches!(hasher.permit().await, Err(HashError::Busy)));
+    let permit = hasher.permit().unwrap();
+    assert!(matches!(hasher.permit(), Err(HashError::Busy)));
     let stored = hasher.hash(permit, account, password()).await.unwrap();
 
     let verify = async |account, password, stored| {
-        let permit = hasher.permit().await.unwrap();
+        let permit = hasher.permit().unwrap();
         hasher.verify(permit, account, password, stored).await.unwrap()
     };
     let right = verify(Some(account), password(), Some(stored.clone())).await;

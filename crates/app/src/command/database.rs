@@ -25,7 +25,9 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let DatabaseCommand::Key { yes } = command;
     let Database::Sqlite(file) = &settings.database else {
-        return Err(Failure::new("only the embedded database has a key; on PostgreSQL the volume is encrypted, or not"));
+        return Err(Failure::new(
+            "only the embedded database has a key; on PostgreSQL the volume is encrypted, or not",
+        ));
     };
     let Some(key) = &vault.database_key else {
         return Err(Failure::new("the embedded database has no key file"));

@@ -76,7 +76,8 @@ async fn first_account(vault: &Vault, args: QuickstartArgs) -> Result<Option<Cre
 /// other users of the machine can read a process's arguments.
 fn curl_lines(settings: &Settings, base_url: &str, account: &CreatedAccount) -> String {
     let shown = ShownCreated::from(account);
-    let program = std::env::current_exe().map_or_else(|_| "orgvault".to_owned(), |path| quoted(&path.to_string_lossy()));
+    let program =
+        std::env::current_exe().map_or_else(|_| "orgvault".to_owned(), |path| quoted(&path.to_string_lossy()));
     let data_dir = settings.data_dir.canonicalize().unwrap_or_else(|_| settings.data_dir.clone());
     let data_dir = quoted(&data_dir.to_string_lossy());
     let (email, quoted_email) = (in_here_document(&shown.email), quoted(&shown.email));

@@ -5,6 +5,7 @@ use crate::cli::ServeArgs;
 use crate::command::migrate;
 use crate::compose::{self, Lock, Vault};
 use crate::failure::Failure;
+use crate::hardening;
 use crate::settings::{Database, Settings};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::io;
@@ -12,8 +13,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use vault_core::credential::DataPolicy;
 use vault_core::usecase::{
     AuditTally, Authenticate, DeleteCredentialUseCase, ListCredentialsUseCase, LogIn, LogOut, SaveCredentialUseCase,
@@ -49,6 +50,8 @@ pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 
 /// Serves until told to stop.
 pub(crate) async fn run(settings: Settings, vault: Vault, lock: Lock) -> Result<(), Failure> {
+    hardening::raise_file_limit()?;
+    let memory_locked = hardening::lock_memory();
     let metrics = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?.install_recorder()?;
     describe_metrics();
     let tally = Arc::new(AuditTally::new(vault.ambient.clone(), vault.store.audit.clone()));
@@ -66,11 +69,21 @@ pub(crate) async fn run(settings: Settings, vault: Vault, lock: Lock) -> Result<
     let admin = match settings.admin_listen {
         None => None,
         Some(address) => {
-            let parts = AdminParts { runtime: Handle::current(), metrics: rendered(&metrics), readiness, ids: vault.ambient.ids.clone() };
+            let parts = AdminParts {
+                runtime: Handle::current(),
+                metrics: rendered(&metrics),
+                readiness,
+                ids: vault.ambient.ids.clone(),
+            };
             let settings = AdminSettings { listener: ListenerSettings::new(vec![address]) };
             Some(admin_server(&settings, parts).map_err(|error| cannot_listen(address, &error))?)
         }
     };
+    if !memory_locked {
+        tracing::warn!(
+            "memory may be swapped out, keys with it: allow locking it (LimitMEMLOCK=infinity), or turn swap off"
+        );
+    }
     announce(&settings, &vault, &public.addresses, admin.as_ref().map(|admin| admin.addresses.as_slice()));
 
     let (end_upkeep, upkeep_ends) = oneshot::channel();
@@ -174,12 +187,7 @@ fn rendered(metrics: &PrometheusHandle) -> vault_http::MetricsText {
 }
 
 /// Records counted acts and deletes what has expired, for as long as the server runs.
-async fn upkeep(
-    vault: Vault,
-    tally: Arc<AuditTally>,
-    metrics: PrometheusHandle,
-    mut ends: oneshot::Receiver<()>,
-) {
+async fn upkeep(vault: Vault, tally: Arc<AuditTally>, metrics: PrometheusHandle, mut ends: oneshot::Receiver<()>) {
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut record = tokio::time::interval(TALLY_EVERY);
     loop {

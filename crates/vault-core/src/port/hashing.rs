@@ -32,11 +32,11 @@ pub enum PasswordVerdict {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
-    /// Waits for a permit in a short queue.
+    /// A place among those whose passwords are hashed or wait for it. The queue is short.
     ///
     /// # Errors
-    /// [`HashError::Busy`] at once when the queue is full.
-    async fn permit(&self) -> Result<HashPermit, HashError>;
+    /// [`HashError::Busy`] at once when it is full.
+    fn permit(&self) -> Result<HashPermit, HashError>;
 
     /// Verifies `password`. With `stored` absent a decoy is verified: the same work, always wrong.
     async fn verify(

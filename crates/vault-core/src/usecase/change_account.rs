@@ -146,7 +146,7 @@ impl ChangeAccountUseCase {
                 let organization = self.organizations.organization(grant.organization).await?;
                 let name = organization.as_ref().map_or("", |organization| organization.name.as_str());
                 check_new_password(password, &grant.email, name)?;
-                let permit = self.hasher.permit().await?;
+                let permit = self.hasher.permit()?;
                 let sealed = self.hasher.hash(permit, grant.account, password.clone()).await?;
                 unchanged(AccountChange::Password(sealed), AuditAction::AccountPasswordChanged)
             }

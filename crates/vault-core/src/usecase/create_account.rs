@@ -118,7 +118,7 @@ impl CreateAccountUseCase {
 
         let now = self.ambient.now();
         let account = AccountId::from_uuid(self.ambient.ids.ordered(now));
-        let permit = self.hasher.permit().await?;
+        let permit = self.hasher.permit()?;
         let sealed_password = self.hasher.hash(permit, account, password).await?;
         let seed = self.passcodes.new_seed(account, &email)?;
         let recovery = self.passcodes.new_recovery_codes(account)?;

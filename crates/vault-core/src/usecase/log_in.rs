@@ -105,7 +105,7 @@ impl LogIn {
         }
 
         // Before the account is looked up, so that an overload looks the same for every address.
-        let permit = self.hasher.permit().await?;
+        let permit = self.hasher.permit()?;
         let now = self.ambient.now();
         let network = self.digester.digest(DigestPurpose::Network, &[request.network.as_bytes()]);
         let bucket = self.bucket(&email);

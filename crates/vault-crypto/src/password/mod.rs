@@ -55,8 +55,8 @@ impl Argon2Hasher {
 
 #[async_trait]
 impl PasswordHasher for Argon2Hasher {
-    async fn permit(&self) -> Result<HashPermit, HashError> {
-        self.pool.permit().await
+    fn permit(&self) -> Result<HashPermit, HashError> {
+        self.pool.permit()
     }
 
     async fn verify(

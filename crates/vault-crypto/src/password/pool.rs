@@ -3,15 +3,14 @@
 use argon2::Block;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use vault_core::port::{HashError, HashPermit};
 
-/// How many wait for each permit at most, where nothing else is configured.
-const QUEUE_PER_PERMIT: usize = 8;
+/// How many wait for each thread at most, where nothing else is configured.
+const QUEUE_PER_THREAD: usize = 8;
 
 /// The least urgent there is: hashing never takes time from vault operations.
 #[cfg(target_os = "linux")]
@@ -22,24 +21,13 @@ type Job = Box<dyn FnOnce(&mut Memory) + Send>;
 /// A pool of hashing threads. They end when the pool is dropped.
 pub struct HashingPool {
     jobs: Sender<Job>,
-    permits: Arc<Semaphore>,
-    waiting: Arc<AtomicUsize>,
-    queue: usize,
+    seats: Arc<Semaphore>,
 }
 
 /// What a permit is inside.
 struct Permit {
     pool: Arc<Semaphore>,
-    _permit: OwnedSemaphorePermit,
-}
-
-/// One place in the queue; left when dropped, however the wait ends.
-struct Place(Arc<AtomicUsize>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
+    _seat: OwnedSemaphorePermit,
 }
 
 impl HashingPool {
@@ -49,38 +37,31 @@ impl HashingPool {
     /// The operating system starts no threads.
     pub fn new() -> io::Result<Arc<Self>> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self::with_size(cores, cores.saturating_mul(QUEUE_PER_PERMIT))
+        Self::with_size(cores, cores.saturating_mul(QUEUE_PER_THREAD))
     }
 
-    /// A pool of `permits` threads (at least one) for which at most `queue` callers wait.
+    /// A pool of `threads` (at least one) with room for `queue` callers more.
     ///
     /// # Errors
     /// The operating system starts no threads.
-    pub fn with_size(permits: usize, queue: usize) -> io::Result<Arc<Self>> {
-        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
+    pub fn with_size(threads: usize, queue: usize) -> io::Result<Arc<Self>> {
+        let threads = threads.max(1);
         let (jobs, queued) = channel();
         let queued = Arc::new(Mutex::new(queued));
-        for number in 0..permits {
+        for number in 0..threads {
             let queued = Arc::clone(&queued);
             thread::Builder::new().name(format!("hash-{number}")).spawn(move || work(&queued))?;
         }
-        let pool = Self { jobs, permits: Arc::new(Semaphore::new(permits)), waiting: Arc::default(), queue };
-        Ok(Arc::new(pool))
+        let seats = threads.saturating_add(queue).min(Semaphore::MAX_PERMITS);
+        Ok(Arc::new(Self { jobs, seats: Arc::new(Semaphore::new(seats)) }))
     }
 
-    /// Waits for a permit, if there is a place in the queue.
-    pub(super) async fn permit(&self) -> Result<HashPermit, HashError> {
-        let pool = Arc::clone(&self.permits);
-        if let Ok(permit) = Arc::clone(&pool).try_acquire_owned() {
-            return Ok(HashPermit(Box::new(Permit { pool, _permit: permit })));
-        }
-        let place = Place(Arc::clone(&self.waiting));
-        if self.waiting.fetch_add(1, Ordering::AcqRel) >= self.queue {
-            return Err(HashError::Busy);
-        }
-        let permit = Arc::clone(&pool).acquire_owned().await.map_err(|error| HashError::Fault(error.into()))?;
-        drop(place);
-        Ok(HashPermit(Box::new(Permit { pool, _permit: permit })))
+    /// A seat: on a thread or in the queue. There are more seats than threads, so that a thread does not
+    /// stand idle while the one who comes next still looks its account up.
+    pub(super) fn permit(&self) -> Result<HashPermit, HashError> {
+        let seats = Arc::clone(&self.seats);
+        let seat = Arc::clone(&seats).try_acquire_owned().map_err(|_| HashError::Busy)?;
+        Ok(HashPermit(Box::new(Permit { pool: seats, _seat: seat })))
     }
 
     /// Runs a job on a thread of the pool. The permit is given back when the job has ended, even if nobody waits
@@ -105,7 +86,7 @@ impl HashingPool {
     }
 
     fn gave(&self, permit: &Box<dyn Any + Send>) -> bool {
-        permit.downcast_ref::<Permit>().is_some_and(|permit| Arc::ptr_eq(&permit.pool, &self.permits))
+        permit.downcast_ref::<Permit>().is_some_and(|permit| Arc::ptr_eq(&permit.pool, &self.seats))
     }
 }
 

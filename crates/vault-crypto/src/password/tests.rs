@@ -15,7 +15,7 @@ fn account(number: u128) -> AccountId {
 }
 
 async fn hash(hasher: &Argon2Hasher, of: AccountId, password: &str) -> SealedPassword {
-    let permit = hasher.permit().await.unwrap();
+    let permit = hasher.permit().unwrap();
     hasher.hash(permit, of, password.into()).await.unwrap()
 }
 
@@ -25,7 +25,7 @@ async fn verify(
     password: &str,
     stored: Option<&SealedPassword>,
 ) -> PasswordVerdict {
-    let permit = hasher.permit().await.unwrap();
+    let permit = hasher.permit().unwrap();
     hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
 }
 
@@ -59,7 +59,7 @@ async fn no_password_is_cut_short() {
 
 /// The sizes of the hashes made so far, in KiB.
 async fn hashes(hasher: &Argon2Hasher) -> Vec<usize> {
-    let permit = hasher.permit().await.unwrap();
+    let permit = hasher.permit().unwrap();
     hasher.pool.run(permit, |memory| memory.hashes.clone()).await.unwrap()
 }
 
@@ -80,7 +80,7 @@ async fn a_password_that_no_account_has_is_not_hashed() {
     let stored = hash(&hasher, account(1), "correct horse").await;
     let long = "x".repeat(1025);
     assert!(matches!(verify(&hasher, Some(account(1)), &long, Some(&stored)).await, PasswordVerdict::Wrong));
-    let permit = hasher.permit().await.unwrap();
+    let permit = hasher.permit().unwrap();
     assert!(matches!(hasher.hash(permit, account(1), long.into()).await, Err(HashError::Fault(_))));
     assert_eq!(hashes(&hasher).await, [19_456]);
 }
@@ -186,40 +186,25 @@ fn parameters_have_bounds() {
     assert_eq!(Argon2Parameters::new(65_536, 10, 4), Ok(Argon2Parameters::MOST));
 }
 
-#[tokio::test]
-async fn a_full_queue_is_busy_at_once() {
+#[test]
+fn a_full_queue_is_busy_at_once() {
     let pool = HashingPool::with_size(2, 1).unwrap();
-    let (one, _two) = (pool.permit().await.unwrap(), pool.permit().await.unwrap());
-    let waiting = tokio::spawn({
-        let pool = Arc::clone(&pool);
-        async move { pool.permit().await }
-    });
-    tokio::task::yield_now().await;
+    let seats: Vec<_> = (0..3).map(|_| pool.permit().unwrap()).collect();
     for _ in 0..3 {
-        assert!(matches!(pool.permit().await, Err(HashError::Busy)));
+        assert!(matches!(pool.permit(), Err(HashError::Busy)));
     }
-    drop(one);
-    let one = waiting.await.unwrap().unwrap();
-    // A caller that gives up leaves its place.
-    let gave_up = tokio::spawn({
-        let pool = Arc::clone(&pool);
-        async move { pool.permit().await }
-    });
-    tokio::task::yield_now().await;
-    gave_up.abort();
-    let _ = gave_up.await;
-    drop(one);
-    assert!(pool.permit().await.is_ok());
+    drop(seats);
+    assert!(pool.permit().is_ok());
 }
 
 #[tokio::test]
 async fn a_permit_is_of_its_pool_and_outlives_whoever_gave_up() {
     let pool = HashingPool::with_size(1, 0).unwrap();
-    for foreign in [HashPermit(Box::new(())), HashingPool::with_size(1, 0).unwrap().permit().await.unwrap()] {
+    for foreign in [HashPermit(Box::new(())), HashingPool::with_size(1, 0).unwrap().permit().unwrap()] {
         assert!(matches!(pool.run(foreign, |_| ()).await, Err(HashError::Fault(_))));
     }
     let (end, ended) = std::sync::mpsc::channel::<()>();
-    let permit = pool.permit().await.unwrap();
+    let permit = pool.permit().unwrap();
     let running = tokio::spawn({
         let pool = Arc::clone(&pool);
         async move { pool.run(permit, move |_| ended.recv()).await }
@@ -227,10 +212,10 @@ async fn a_permit_is_of_its_pool_and_outlives_whoever_gave_up() {
     tokio::task::yield_now().await;
     running.abort();
     let _ = running.await;
-    assert!(matches!(pool.permit().await, Err(HashError::Busy)));
+    assert!(matches!(pool.permit(), Err(HashError::Busy)));
     end.send(()).unwrap();
     let started = Instant::now();
-    while pool.permit().await.is_err() {
+    while pool.permit().is_err() {
         assert!(started.elapsed() < Duration::from_secs(10));
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -239,16 +224,16 @@ async fn a_permit_is_of_its_pool_and_outlives_whoever_gave_up() {
 #[tokio::test]
 async fn a_thread_survives_a_panic() {
     let pool = HashingPool::with_size(1, 0).unwrap();
-    let permit = pool.permit().await.unwrap();
+    let permit = pool.permit().unwrap();
     assert!(matches!(pool.run(permit, |_| panic!("on purpose")).await, Err(HashError::Fault(_))));
-    let permit = pool.permit().await.unwrap();
+    let permit = pool.permit().unwrap();
     assert_eq!(pool.run(permit, |_| 1).await.unwrap(), 1);
 }
 
 #[tokio::test]
 async fn hashing_is_the_least_urgent_work() {
     let pool = HashingPool::with_size(1, 0).unwrap();
-    let permit = pool.permit().await.unwrap();
+    let permit = pool.permit().unwrap();
     let of_thread = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
     assert_eq!(pool.run(permit, move |_| of_thread()).await.unwrap(), 19);
     assert!(of_thread() < 19);

@@ -53,7 +53,7 @@ impl Default for FakeHasher {
 
 #[async_trait]
 impl PasswordHasher for FakeHasher {
-    async fn permit(&self) -> Result<HashPermit, HashError> {
+    fn permit(&self) -> Result<HashPermit, HashError> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| HashError::Busy)?;
         Ok(HashPermit(Box::new(permit)))
     }
