@@ -5,8 +5,8 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, AuditLog, CredentialRepository, Housekeeping, KeyRepository, LoginGuard,
-    OrganizationRepository, SessionRepository, StoreError,
+    AccountRepository, AuditLog, CredentialRepository, Housekeeping, KeyRepository, LoginGuard, OrganizationRepository,
+    SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 

@@ -1,10 +1,11 @@
 //! The bare driver on the same file format, tables, settings and rows.
 
+use crate::Stopwatch;
 use crate::world::{KEY, World};
 use rusqlite::{Connection, params};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vault_core::port::SaveCredential;
 use vault_diesel::MIGRATIONS;
 
@@ -24,7 +25,7 @@ fn open(path: &Path) -> Connection {
     connection
 }
 
-pub(crate) fn saves(world: &World, folder: &Path, count: usize) -> Duration {
+pub(crate) fn saves(world: &World, folder: &Path, count: usize) -> (Duration, Duration) {
     let path = folder.join(format!("bare-{}.db", world.next()));
     let connection = open(&path);
     for migration in MIGRATIONS {
@@ -32,13 +33,13 @@ pub(crate) fn saves(world: &World, folder: &Path, count: usize) -> Duration {
     }
     prepare(&connection, world);
     let saves: Vec<SaveCredential> = (0..count).map(|_| world.save()).collect();
-    let begun = Instant::now();
+    let watch = Stopwatch::start();
     for batch in saves.chunks(64) {
         connection.prepare_cached("BEGIN IMMEDIATE").unwrap().execute([]).unwrap();
         batch.iter().for_each(|save| insert(&connection, world, save));
         connection.prepare_cached("COMMIT").unwrap().execute([]).unwrap();
     }
-    let took = begun.elapsed();
+    let took = watch.stop();
     drop(connection);
     std::fs::remove_file(path).unwrap();
     took
@@ -46,10 +47,15 @@ pub(crate) fn saves(world: &World, folder: &Path, count: usize) -> Duration {
 
 fn prepare(connection: &Connection, world: &World) {
     let (organization, account) = (world.organization.to_string(), world.account.to_string());
-    connection.execute("INSERT INTO organizations VALUES (?1, 'n', 'n', 'active', 'k', x'00', 0)", [&organization]).unwrap();
+    connection
+        .execute("INSERT INTO organizations VALUES (?1, 'n', 'n', 'active', 'k', x'00', 0)", [&organization])
+        .unwrap();
     connection.execute("INSERT INTO credential_counts VALUES (?1, 0)", [&organization]).unwrap();
     connection
-        .execute("INSERT INTO organization_keys VALUES (?1, ?2, 'active', x'00', 0, 0)", [&organization, &world.key.to_string()])
+        .execute(
+            "INSERT INTO organization_keys VALUES (?1, ?2, 'active', x'00', 0, 0)",
+            [&organization, &world.key.to_string()],
+        )
         .unwrap();
     connection
         .execute(
@@ -125,10 +131,10 @@ fn insert(connection: &Connection, world: &World, save: &SaveCredential) {
         .unwrap();
 }
 
-pub(crate) fn lists(world: &World, path: &Path, count: usize) -> Duration {
+pub(crate) fn lists(world: &World, path: &Path, count: usize) -> (Duration, Duration) {
     let connection = open(path);
     let organization = world.organization.to_string();
-    let begun = Instant::now();
+    let watch = Stopwatch::start();
     for _ in 0..count {
         connection.prepare_cached("BEGIN").unwrap().execute([]).unwrap();
         let mut statement = connection
@@ -147,5 +153,5 @@ pub(crate) fn lists(world: &World, path: &Path, count: usize) -> Duration {
         drop(statement);
         connection.prepare_cached("COMMIT").unwrap().execute([]).unwrap();
     }
-    begun.elapsed()
+    watch.stop()
 }

@@ -19,7 +19,9 @@ const SAVES: usize = 40_000;
 const LISTS: usize = 4_000;
 
 fn main() {
-    let fill: usize = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(20_000);
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let fill = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(20_000);
+    let only = arguments.iter().find(|argument| argument.parse::<usize>().is_err()).map_or("", String::as_str);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let folder = tempfile::tempdir_in(".").unwrap();
     let path = folder.path().join("bench.db");
@@ -27,28 +29,60 @@ fn main() {
     let store = SqliteStore::open(settings).unwrap();
     runtime.block_on(async {
         let world = Arc::new(World::make(&store).await);
-        report("filled", fill, saves(&store, &world, fill, 512).await);
+        report("filled by 512 callers", fill, saves(&store, &world, fill, 512).await);
         for round in 1..=3 {
             println!("round {round}");
-            report("  bare driver, commits of 64 saves", SAVES, bare::saves(&world, folder.path(), SAVES));
-            report("  store, 64 callers", SAVES, saves(&store, &world, SAVES, CALLERS).await);
-            report("  store, 1 caller", SAVES / 40, saves(&store, &world, SAVES / 40, 1).await);
-            report("  bare driver, list of 100", LISTS, bare::lists(&world, &path, LISTS));
-            report("  store, list of 100, 1 caller", LISTS, lists(&store, &world, LISTS, ListFilter::default(), 1).await);
-            report("  store, list of 100, 8 callers", LISTS, lists(&store, &world, LISTS, ListFilter::default(), 8).await);
-            let filter = ListFilter { namespace: Some(world::namespace(3)), kind: None };
-            report("  store, list of 100 of a namespace", LISTS, lists(&store, &world, LISTS, filter, 1).await);
+            if "saves".contains(only) {
+                report("  bare driver, commits of 64 saves", SAVES, bare::saves(&world, folder.path(), SAVES));
+                report("  store, 64 callers", SAVES, saves(&store, &world, SAVES, CALLERS).await);
+                report("  store, 1 caller", SAVES / 40, saves(&store, &world, SAVES / 40, 1).await);
+            }
+            if "lists".contains(only) {
+                let all = ListFilter::default();
+                let filter = ListFilter { namespace: Some(world::namespace(3)), kind: None };
+                report("  bare driver, list of 100", LISTS, bare::lists(&world, &path, LISTS));
+                report("  store, list of 100, 1 caller", LISTS, lists(&store, &world, LISTS, &all, 1).await);
+                report("  store, list of 100, 8 callers", LISTS, lists(&store, &world, LISTS, &all, 8).await);
+                report("  store, list of 100 of a namespace", LISTS, lists(&store, &world, LISTS, &filter, 1).await);
+            }
         }
+        store.close().await;
     });
 }
 
-fn report(what: &str, count: usize, took: Duration) {
-    let each = took.as_secs_f64() * 1e6 / count as f64;
-    println!("{what:40} {:>9.0}/s  {each:>8.1} µs each", count as f64 / took.as_secs_f64());
+/// Wall-clock time and the processor time of all threads.
+#[derive(Clone, Copy)]
+pub(crate) struct Stopwatch {
+    begun: Instant,
+    processor: Duration,
 }
 
-async fn saves(store: &Arc<SqliteStore>, world: &Arc<World>, count: usize, callers: usize) -> Duration {
-    let begun = Instant::now();
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self { begun: Instant::now(), processor: processor_time() }
+    }
+
+    pub(crate) fn stop(self) -> (Duration, Duration) {
+        (self.begun.elapsed(), processor_time() - self.processor)
+    }
+}
+
+/// User and system time of this process, from fields 14 and 15 of `/proc/self/stat` (ticks of 10 ms).
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let after_name = stat.rsplit_once(')').unwrap().1;
+    let ticks: u64 = after_name.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 10)
+}
+
+fn report(what: &str, count: usize, (took, processor): (Duration, Duration)) {
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / count as f64;
+    let rate = count as f64 / took.as_secs_f64();
+    println!("{what:40} {rate:>9.0}/s  {:>8.1} µs each, {:>6.1} µs of processor", each(took), each(processor));
+}
+
+async fn saves(store: &Arc<SqliteStore>, world: &Arc<World>, count: usize, callers: usize) -> (Duration, Duration) {
+    let watch = Stopwatch::start();
     let tasks: Vec<_> = (0..callers)
         .map(|caller| {
             let (store, world) = (Arc::clone(store), Arc::clone(world));
@@ -64,17 +98,17 @@ async fn saves(store: &Arc<SqliteStore>, world: &Arc<World>, count: usize, calle
     for task in tasks {
         task.await.unwrap();
     }
-    begun.elapsed()
+    watch.stop()
 }
 
 async fn lists(
     store: &Arc<SqliteStore>,
     world: &Arc<World>,
     count: usize,
-    filter: ListFilter,
+    filter: &ListFilter,
     callers: usize,
-) -> Duration {
-    let begun = Instant::now();
+) -> (Duration, Duration) {
+    let watch = Stopwatch::start();
     let tasks: Vec<_> = (0..callers)
         .map(|_| {
             let (store, world, filter) = (Arc::clone(store), Arc::clone(world), filter.clone());
@@ -95,5 +129,5 @@ async fn lists(
     for task in tasks {
         task.await.unwrap();
     }
-    begun.elapsed()
+    watch.stop()
 }

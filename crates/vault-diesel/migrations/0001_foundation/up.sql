@@ -133,7 +133,7 @@ CREATE TABLE credentials (
     PRIMARY KEY (organization_id, id)
 ) WITHOUT ROWID;
 
-CREATE INDEX credentials_of_namespace ON credentials (organization_id, namespace, id);
+CREATE INDEX credentials_of_namespace ON credentials (organization_id, namespace, id, type);
 CREATE INDEX credentials_of_type ON credentials (organization_id, type, id);
 
 CREATE TABLE credential_secrets (

@@ -4,9 +4,7 @@ use super::accounts::{NO_STEP, insert_recovery_codes};
 use super::backend::{Connection, RunQuery, for_update};
 use super::{Decided, Verdict, audit};
 use crate::failure::Failure;
-use crate::schema::{
-    account_logins, accounts, attempt_classes, directory, idempotency_keys, recovery_codes, sessions,
-};
+use crate::schema::{account_logins, accounts, attempt_classes, directory, idempotency_keys, recovery_codes, sessions};
 use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::AccountGrant;

@@ -7,7 +7,9 @@ use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, directory, organizations, recovery_codes};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
-use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
+};
 use vault_core::account::{Account, AccountGrant, AccountState};
 use vault_core::audit::SealedAuditRecord;
 use vault_core::digest::Digest;
@@ -62,12 +64,11 @@ impl AccountRepository for Store {
 
 async fn create(connection: &mut Connection, command: &CreateAccount) -> Decided<CreateAccountOutcome> {
     let (organization, account) = (command.grant.organization.text(), command.grant.account.text());
-    let there: Option<String> = for_share!(
-        organizations::table.filter(organizations::id.eq(organization)).select(organizations::id)
-    )
-    .get_result(connection)
-    .await
-    .optional()?;
+    let there: Option<String> =
+        for_share!(organizations::table.filter(organizations::id.eq(organization)).select(organizations::id))
+            .get_result(connection)
+            .await
+            .optional()?;
     if there.is_none() {
         return Ok(Verdict::Undo(CreateAccountOutcome::NoOrganization));
     }

@@ -171,12 +171,7 @@ pub(super) async fn count_unknown(connection: &mut Connection, bucket: u16, now:
     Ok(true)
 }
 
-fn class(
-    table: &'static str,
-    id: &dyn ToString,
-    attempts: i64,
-    latest: Option<i64>,
-) -> Result<AttemptClass, Failure> {
+fn class(table: &'static str, id: &dyn ToString, attempts: i64, latest: Option<i64>) -> Result<AttemptClass, Failure> {
     let attempts = u32::try_from(attempts).map_err(|_| Failure::damaged(table, id.to_string(), "attempts"))?;
     Ok(AttemptClass { attempts, latest: latest.map(Timestamp::from_millis) })
 }

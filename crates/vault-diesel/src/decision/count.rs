@@ -4,9 +4,9 @@
 use super::backend::{Connection, Database, RunQuery};
 use crate::failure::Failure;
 use crate::stored::{IdText, ToIdText as _};
+use diesel::QueryResult;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::{BigInt, Text};
-use diesel::QueryResult;
 use vault_core::id::OrganizationId;
 
 /// Counts one more. `false`: there are as many as there may be, or there is no such organization.

@@ -1,13 +1,13 @@
 //! Credentials.
 
-use super::backend::{Connection, RunQuery, Store};
+use super::backend::{Connection, RunQuery, Store, load_page};
 use super::standing::{Judgement, judge, judge_and_hold, judge_and_hold_with_key};
 use super::{Decided, Verdict, audit, count};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credentials, idempotency_keys};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, TextExpressionMethods as _};
 use vault_core::credential::CredentialType;
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId};
@@ -45,10 +45,7 @@ impl CredentialRepository for Store {
         self.read(query, |connection, query| Box::pin(show(connection, query))).await
     }
 
-    async fn delete_credential(
-        &self,
-        command: DeleteCredential,
-    ) -> Result<Result<bool, PrincipalRefusal>, StoreError> {
+    async fn delete_credential(&self, command: DeleteCredential) -> Result<Result<bool, PrincipalRefusal>, StoreError> {
         self.write(command, |connection, command| Box::pin(delete(connection, command))).await
     }
 }
@@ -183,15 +180,20 @@ async fn list(
         .filter(credentials::organization_id.eq(query.principal.organization().text()))
         .filter(credentials::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
         .order(credentials::id.desc())
-        .limit(i64::try_from(query.limit).unwrap_or(i64::MAX))
         .select(columns!());
     let namespace = query.filter.namespace.as_ref().map(|namespace| credentials::namespace.eq(namespace.as_str()));
-    let kind = query.filter.kind.map(|kind| credentials::kind.eq(kind.as_str()));
-    let rows: Vec<CredentialRow> = match (namespace, kind) {
-        (None, None) => newest_first.load(connection).await?,
-        (Some(namespace), None) => newest_first.filter(namespace).load(connection).await?,
-        (None, Some(kind)) => newest_first.filter(kind).load(connection).await?,
-        (Some(namespace), Some(kind)) => newest_first.filter(namespace).filter(kind).load(connection).await?,
+    let rows: Vec<CredentialRow> = match (namespace, query.filter.kind) {
+        (None, None) => load_page!(newest_first, connection, query.limit).await?,
+        (Some(namespace), None) => load_page!(newest_first.filter(namespace), connection, query.limit).await?,
+        (None, Some(kind)) => {
+            load_page!(newest_first.filter(credentials::kind.eq(kind.as_str())), connection, query.limit).await?
+        }
+        (Some(namespace), Some(kind)) => {
+            // Concatenated with nothing, the type offers no index: the namespace's is the narrower one, and it
+            // holds the type too.
+            let kind = credentials::kind.concat("").eq(kind.as_str());
+            load_page!(newest_first.filter(namespace).filter(kind), connection, query.limit).await?
+        }
     };
     Ok(Ok(rows.into_iter().map(decode).collect::<Result<_, _>>()?))
 }

@@ -101,10 +101,7 @@ async fn read_reserved(
         organization_state: organization_state.sound("organizations", &organization, "state")?,
         password: SealedPassword(password.sound(TABLE, &account, "password")?),
         password_version,
-        seed: SealedSeed {
-            id: seed_id.sound(TABLE, &account, "seed_id")?,
-            blob: seed.sound(TABLE, &account, "seed")?,
-        },
+        seed: SealedSeed { id: seed_id.sound(TABLE, &account, "seed_id")?, blob: seed.sound(TABLE, &account, "seed")? },
     })
 }
 
@@ -162,12 +159,11 @@ async fn complete(connection: &mut Connection, command: &CompleteLogin) -> Decid
 async fn is_as_reserved(connection: &mut Connection, command: &CompleteLogin) -> Result<bool, Failure> {
     type Row = (Read<EmailAddress>, Read<Role>, Read<AccountState>, i64, Read<SeedId>);
     let AccountGrant { organization, account, .. } = command.grant;
-    let state: Option<Read<OrganizationState>> = for_share!(
-        organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::state)
-    )
-    .get_result(connection)
-    .await
-    .optional()?;
+    let state: Option<Read<OrganizationState>> =
+        for_share!(organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::state))
+            .get_result(connection)
+            .await
+            .optional()?;
     let Some(state) = state else { return Ok(false) };
     if state.sound("organizations", &organization, "state")? != OrganizationState::Active {
         return Ok(false);
@@ -175,13 +171,7 @@ async fn is_as_reserved(connection: &mut Connection, command: &CompleteLogin) ->
     let row = accounts::table
         .filter(accounts::organization_id.eq(organization.text()))
         .filter(accounts::id.eq(account.text()))
-        .select((
-            accounts::email,
-            accounts::role,
-            accounts::state,
-            accounts::password_version,
-            accounts::seed_id,
-        ));
+        .select((accounts::email, accounts::role, accounts::state, accounts::password_version, accounts::seed_id));
     let row: Option<Row> = match command.rehashed {
         Some(_) => for_update!(row).get_result(connection).await,
         None => for_share!(row).get_result(connection).await,

@@ -83,10 +83,7 @@ async fn create(connection: &mut Connection, command: &CreateOrganization) -> De
         return Ok(Verdict::Undo(false));
     }
     diesel::insert_into(credential_counts::table)
-        .values((
-            credential_counts::organization_id.eq(organization.id.text()),
-            credential_counts::credentials.eq(0),
-        ))
+        .values((credential_counts::organization_id.eq(organization.id.text()), credential_counts::credentials.eq(0)))
         .execute(connection)
         .await?;
     for key in &command.keys.keys {
@@ -149,20 +146,18 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     .get_result(connection)
     .await
     .optional()?;
-    let there: Option<String> = for_update!(
-        organizations::table.filter(organizations::id.eq(organization)).select(organizations::id)
-    )
-    .get_result(connection)
-    .await
-    .optional()?;
+    let there: Option<String> =
+        for_update!(organizations::table.filter(organizations::id.eq(organization)).select(organizations::id))
+            .get_result(connection)
+            .await
+            .optional()?;
     if there.is_none() {
         return Ok(Verdict::Undo(false));
     }
-    let _accounts: Vec<String> = for_update!(
-        accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::id)
-    )
-    .load(connection)
-    .await?;
+    let _accounts: Vec<String> =
+        for_update!(accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::id))
+            .load(connection)
+            .await?;
     let addresses = accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::address);
     diesel::delete(directory::table.filter(directory::address.eq_any(addresses))).execute(connection).await?;
     macro_rules! clear {
@@ -172,15 +167,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
                 .await?;
         )*};
     }
-    clear!(
-        sessions,
-        recovery_codes,
-        attempt_classes,
-        account_logins,
-        accounts,
-        organization_keys,
-        credential_counts
-    );
+    clear!(sessions, recovery_codes, attempt_classes, account_logins, accounts, organization_keys, credential_counts);
     diesel::delete(organizations::table.filter(organizations::id.eq(organization))).execute(connection).await?;
     erasure::begin(connection, command.organization).await?;
     audit::record(connection, &command.audit).await?;

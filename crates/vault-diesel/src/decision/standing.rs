@@ -4,7 +4,9 @@ use super::backend::{Connection, RunQuery, for_share, for_update};
 use crate::failure::Failure;
 use crate::schema::{accounts, organization_keys, organizations, sessions};
 use crate::stored::{Read, ToIdText as _};
-use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
+};
 use vault_core::account::AccountState;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::organization::OrganizationState;
@@ -21,9 +23,8 @@ macro_rules! standing_of {
         organizations::table
             .inner_join(accounts::table.on(accounts::organization_id.eq(organizations::id)))
             .inner_join(
-                sessions::table.on(sessions::organization_id
-                    .eq(organizations::id)
-                    .and(sessions::account_id.eq(accounts::id))),
+                sessions::table
+                    .on(sessions::organization_id.eq(organizations::id).and(sessions::account_id.eq(accounts::id))),
             )
             .filter(organizations::id.eq($session.organization.text()))
             .filter(accounts::id.eq($session.account.text()))
@@ -70,10 +71,12 @@ pub(super) async fn judge_and_hold(
         Principal::Session(session) => session,
         Principal::Embedder(embedder) => return hold_organization(connection, embedder.organization).await,
     };
-    let row: Option<StandingRow> = for_share!(
-        standing_of!(session)
-            .select((organizations::state, accounts::role, accounts::state, sessions::expires_at))
-    )
+    let row: Option<StandingRow> = for_share!(standing_of!(session).select((
+        organizations::state,
+        accounts::role,
+        accounts::state,
+        sessions::expires_at
+    )))
     .get_result(connection)
     .await
     .optional()?;
@@ -187,11 +190,7 @@ fn is_active(key: KeyId, state: Read<KeyState>) -> Result<bool, Failure> {
 }
 
 /// Judges a principal of which a row was missing. If all are there now, the rows changed in between.
-async fn refuse(
-    connection: &mut Connection,
-    session: &SessionPrincipal,
-    now: Timestamp,
-) -> Result<Judgement, Failure> {
+async fn refuse(connection: &mut Connection, session: &SessionPrincipal, now: Timestamp) -> Result<Judgement, Failure> {
     match judge_session(session, partial_facts(connection, session, now).await?) {
         Ok(()) => Err(Failure::Overtaken),
         refusal => Ok(refusal),
@@ -233,12 +232,11 @@ async fn partial_facts(
 }
 
 async fn hold_organization(connection: &mut Connection, organization: OrganizationId) -> Result<Judgement, Failure> {
-    let state: Option<Read<OrganizationState>> = for_share!(
-        organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::state)
-    )
-    .get_result(connection)
-    .await
-    .optional()?;
+    let state: Option<Read<OrganizationState>> =
+        for_share!(organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::state))
+            .get_result(connection)
+            .await
+            .optional()?;
     judge_organization(organization, state)
 }
 

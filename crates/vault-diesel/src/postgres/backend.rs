@@ -8,6 +8,13 @@ pub(crate) use super::store::PostgresStore as Store;
 pub(crate) use diesel::pg::Pg as Database;
 pub(crate) use diesel_async::{AsyncPgConnection as Connection, RunQueryDsl as RunQuery};
 
+/// Reads the first rows.
+macro_rules! load_page {
+    ($query:expr, $connection:expr, $limit:expr) => {
+        diesel::QueryDsl::limit($query, i64::try_from($limit).unwrap_or(i64::MAX)).load($connection)
+    };
+}
+
 /// Keeps the rows that are read as they are until the decision stands.
 macro_rules! for_share {
     ($query:expr) => {
@@ -22,7 +29,7 @@ macro_rules! for_update {
     };
 }
 
-pub(crate) use {for_share, for_update};
+pub(crate) use {for_share, for_update, load_page};
 
 /// The history in PostgreSQL's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

@@ -29,7 +29,11 @@ impl ManageConnection for Connector {
 
     /// Asks nothing of the server: whether the socket is still open is known here.
     async fn is_valid(&self, pooled: &mut Pooled) -> Result<(), ConnectError> {
-        if self.has_broken(pooled) { Err(ConnectError::Unreachable("the connection was closed".into())) } else { Ok(()) }
+        if self.has_broken(pooled) {
+            Err(ConnectError::Unreachable("the connection was closed".into()))
+        } else {
+            Ok(())
+        }
     }
 
     fn has_broken(&self, pooled: &mut Pooled) -> bool {

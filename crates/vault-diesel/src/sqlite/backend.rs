@@ -12,6 +12,9 @@ pub(crate) use super::store::SqliteStore as Store;
 pub(crate) use diesel::SqliteConnection as Connection;
 pub(crate) use diesel::sqlite::Sqlite as Database;
 
+/// The most rows for which room is made before they are there.
+const LARGEST_RESERVE: usize = 256;
+
 /// Runs a query. The same calls as `diesel_async::RunQueryDsl`, answered at once.
 pub(crate) trait RunQuery: Sized {
     fn execute(self, connection: &mut SqliteConnection) -> Ready<QueryResult<usize>>
@@ -42,6 +45,33 @@ pub(crate) trait RunQuery: Sized {
 
 impl<Query> RunQuery for Query {}
 
+/// Reads the first rows. A `LIMIT` that is bound would have SQLite plan the statement anew at every use;
+/// rows are made one by one, so reading no further comes to the same.
+macro_rules! load_page {
+    ($query:expr, $connection:expr, $limit:expr) => {
+        super::backend::load_first($query, $connection, $limit)
+    };
+}
+
+/// The work of `load_page`.
+pub(crate) fn load_first<'query, Query, Row>(
+    query: Query,
+    connection: &mut SqliteConnection,
+    limit: usize,
+) -> Ready<QueryResult<Vec<Row>>>
+where
+    Query: LoadQuery<'query, SqliteConnection, Row>,
+{
+    let rows = query.internal_load(connection).and_then(|rows| {
+        let mut page = Vec::with_capacity(limit.min(LARGEST_RESERVE));
+        for row in rows.take(limit) {
+            page.push(row?);
+        }
+        Ok(page)
+    });
+    ready(rows)
+}
+
 /// One writer at a time: there is nothing to lock.
 macro_rules! for_share {
     ($query:expr) => {
@@ -56,7 +86,7 @@ macro_rules! for_update {
     };
 }
 
-pub(crate) use {for_share, for_update};
+pub(crate) use {for_share, for_update, load_page};
 
 /// The history is written in SQLite's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

@@ -66,7 +66,9 @@ pub enum OpenError {
     #[error("{0} cannot be the path of a database")]
     Path(PathBuf),
     /// The file lies where locks and shared memory do not work.
-    #[error("{path} lies on a network file system ({kind}), where the embedded database is not safe: use a local disk, or PostgreSQL")]
+    #[error(
+        "{path} lies on a network file system ({kind}), where the embedded database is not safe: use a local disk, or PostgreSQL"
+    )]
     NetworkFileSystem {
         /// The file.
         path: PathBuf,

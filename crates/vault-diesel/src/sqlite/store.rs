@@ -13,8 +13,8 @@ use diesel::r2d2::Pool;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Semaphore, mpsc};
 use vault_core::port::StoreError;
 use vault_core::time::Timestamp;
 
@@ -24,6 +24,7 @@ use vault_core::time::Timestamp;
 /// share a file; who serves it takes a [`ServerLock`](super::ServerLock) beside.
 pub struct SqliteStore {
     readers: Pool<Readers>,
+    permits: Semaphore,
     queue: mpsc::Sender<Message>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -39,10 +40,10 @@ impl SqliteStore {
         let connection = open(&source, Purpose::Writing)?;
         let (queue, waiting) = mpsc::channel(settings.queue.max(1));
         let writer = Writer::new(Arc::clone(&source), connection);
-        let writer =
-            std::thread::Builder::new().name("vault-writer".to_owned()).spawn(move || writer.work(waiting))?;
+        let writer = std::thread::Builder::new().name("vault-writer".to_owned()).spawn(move || writer.work(waiting))?;
+        let permits = Semaphore::new(usize::try_from(settings.readers.max(1)).unwrap_or(1));
         let readers = readers(source, settings.readers);
-        Ok(Arc::new(Self { readers, queue, writer: Mutex::new(Some(writer)) }))
+        Ok(Arc::new(Self { readers, permits, queue, writer: Mutex::new(Some(writer)) }))
     }
 
     /// Makes the decisions that wait, moves the log into the file and ends the writer. Later decisions are
@@ -84,8 +85,12 @@ impl SqliteStore {
         Q: Send + 'static,
         T: Send + 'static,
     {
+        // No more threads than connections: the others would only wait for one.
+        let permit = self.permits.acquire().await.map_err(|_| unavailable("the store is closed"))?;
         let readers = self.readers.clone();
-        joined(tokio::task::spawn_blocking(move || read(&readers, &question, look)).await)
+        let answer = joined(tokio::task::spawn_blocking(move || read(&readers, &question, look)).await);
+        drop(permit);
+        answer
     }
 
     /// Whether a page can be read and the writer is at work. There is no other clock to compare with.
@@ -102,6 +107,18 @@ async fn touch(connection: &mut SqliteConnection) -> Result<(), Failure> {
     use super::backend::RunQuery as _;
     let _: Vec<i64> = diesel::QueryDsl::select(instance::table, instance::singleton).load(connection).await?;
     Ok(())
+}
+
+impl Drop for SqliteStore {
+    /// Waits for the writer. A connection that is closed while the process exits meets what the database
+    /// library's exit handlers have already taken away, and crashes.
+    fn drop(&mut self) {
+        let (ended, _) = mpsc::channel(1);
+        self.queue = ended; // the writer makes what waits, then finds nobody left to ask
+        if let Some(writer) = self.writer.lock().ok().and_then(|mut writer| writer.take()) {
+            let _ = writer.join();
+        }
+    }
 }
 
 impl fmt::Debug for SqliteStore {

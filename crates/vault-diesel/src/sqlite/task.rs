@@ -1,7 +1,7 @@
 //! One decision on its way through the writer.
 
-use super::severity::judge;
 use super::decision::{Decided, Verdict};
+use super::severity::judge;
 use crate::failure::{Severity, fault, unavailable};
 use diesel::SqliteConnection;
 use futures_util::FutureExt as _;
@@ -47,10 +47,7 @@ pub(super) struct Job<C, T> {
 }
 
 impl<C, T> Job<C, T> {
-    pub(super) fn new(
-        command: C,
-        decide: Decide<C, T>,
-    ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+    pub(super) fn new(command: C, decide: Decide<C, T>) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
         (Self { command, decide, result: None, reply, queued_at: Instant::now() }, answer)
     }

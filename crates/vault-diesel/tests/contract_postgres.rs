@@ -1,0 +1,32 @@
+//! The store on PostgreSQL keeps the contract of the ports. All cases share one database.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use async_trait::async_trait;
+use std::sync::Arc;
+use support::postgres::{database, query, store};
+use vault_core::id::OrganizationId;
+use vault_diesel::PostgresStore;
+use vault_testkit::contract::{ContractStore, Store};
+
+struct Subject(Arc<PostgresStore>);
+
+async fn subject() -> Subject {
+    Subject(store(database()).await)
+}
+
+#[async_trait]
+impl ContractStore for Subject {
+    fn ports(&self) -> Arc<dyn Store> {
+        self.0.clone()
+    }
+
+    async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
+        let actions = query(database(), &format!("SELECT action FROM audit WHERE organization_id = '{organization}'"));
+        actions.lines().map(str::to_owned).collect()
+    }
+}
+
+vault_testkit::store_contract!(subject());

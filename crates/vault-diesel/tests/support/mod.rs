@@ -1,0 +1,10 @@
+//! What the tests share. Each test program uses its part.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+pub(crate) mod postgres;
+pub(crate) mod sqlite;
+
+use vault_core::time::Timestamp;
+
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
