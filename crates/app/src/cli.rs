@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// A self-hosted vault for the storage credentials of batch integrations.
 #[derive(Parser)]
-#[command(name = "orgvault", version, about, max_term_width = 110, after_help = AFTER_HELP)]
+#[command(name = "orgvault", version, about = "A self-hosted vault for the storage credentials of batch integrations", max_term_width = 110, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) flags: Flags,

@@ -250,8 +250,8 @@ async fn open_store(
     match &settings.database {
         Database::Sqlite(path) => {
             let path = absolute(path)?;
-            let file = key_file(&path);
-            let key = if create && !exists(&path)? && !exists(&key_path(&path))? {
+            let file = DatabaseKeyFile::beside(&path);
+            let key = if create && !exists(&path)? && !exists(file.path())? {
                 file.create(root, &*surroundings.entropy).await?
             } else {
                 file.load(root).await?
@@ -270,17 +270,6 @@ async fn open_store(
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::new(format!("{} is no path: {error}", path.display())))
-}
-
-/// The wrapped key of an embedded file lies beside it, under its name.
-fn key_path(database: &Path) -> PathBuf {
-    let mut path = database.to_owned().into_os_string();
-    path.push(".key");
-    path.into()
-}
-
-fn key_file(database: &Path) -> DatabaseKeyFile {
-    DatabaseKeyFile::at(key_path(database))
 }
 
 impl Surroundings {

@@ -41,8 +41,9 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), Failure> {
     if let Command::Completions { shell } = cli.command {
-        clap_complete::generate(shell, &mut Cli::command(), "orgvault", &mut std::io::stdout());
-        return Ok(());
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "orgvault", &mut script);
+        return Ok(std::io::stdout().lock().write_all(&script)?);
     }
     hardening::apply()?;
     let output = Output::new(cli.flags.json);

@@ -217,6 +217,24 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// The flags with which another command finds the same vault from any directory. A database server's address
+    /// is not among them, since it may hold a password.
+    pub(crate) fn location_flags(&self) -> Vec<String> {
+        let absolute =
+            |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
+        let mut flags = vec![format!("--data-dir={}", absolute(&self.data_dir))];
+        if self.root_key_file != self.data_dir.join("root.key") {
+            flags.push(format!("--root-key-file={}", absolute(&self.root_key_file)));
+        }
+        match &self.database {
+            Database::Sqlite(path) if *path != self.data_dir.join("orgvault.db") => {
+                flags.push(format!("--database-url=sqlite://{}", absolute(path)));
+            }
+            Database::Sqlite(_) | Database::Postgres(_) => {}
+        }
+        flags
+    }
+
     /// Reads the settings file, if any, and lays the flags over it.
     pub(crate) fn read(flags: &Flags) -> Result<Self, Failure> {
         let data_dir = flags.data_dir.clone().unwrap_or_else(|| PathBuf::from("./orgvault-data"));
@@ -247,13 +265,23 @@ fn bad_file(file: Option<&Path>, error: &figment::Error) -> Failure {
         figment::error::Kind::UnknownField(field, known) => {
             format!("unknown key \"{field}\"; known are {}", known.join(", "))
         }
-        figment::error::Kind::InvalidType(_, expected) => format!("key \"{key}\" must be {expected}"),
-        figment::error::Kind::InvalidValue(_, expected) => format!("key \"{key}\" must be {expected}"),
+        figment::error::Kind::InvalidType(_, expected) | figment::error::Kind::InvalidValue(_, expected) => {
+            format!("key \"{key}\" must be {}", in_words(expected))
+        }
         figment::error::Kind::Message(_) if key.is_empty() => "not a TOML document".to_owned(),
         _ => format!("key \"{key}\" cannot be used"),
     };
     let place = file.map_or_else(|| "settings".to_owned(), |file| file.display().to_string());
     Failure::usage(format!("{place}: {flaw}"))
+}
+
+/// A type as whoever writes the file knows it.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u32" | "i64" => "a whole number",
+        "a boolean" => "true or false",
+        other => other,
+    }
 }
 
 impl Layers {

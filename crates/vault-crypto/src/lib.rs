@@ -51,7 +51,7 @@ pub use audit::HmacAuditSealer;
 pub use blob::{Format, OpenError};
 pub use context::Context;
 pub use credential::{CredentialCrypto, CredentialOpener, CredentialPorts, CredentialSealer, ListOpener};
-pub use database_key::{DATABASE_KEY_FILE, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, DatabaseKeyFlaw};
+pub use database_key::{DatabaseKey, DatabaseKeyError, DatabaseKeyFile, DatabaseKeyFlaw};
 pub use digest::HmacDigester;
 pub use entropy::OsEntropy;
 pub use key::SymmetricKey;

@@ -78,8 +78,7 @@ fn curl_lines(settings: &Settings, base_url: &str, account: &CreatedAccount) -> 
     let shown = ShownCreated::from(account);
     let program =
         std::env::current_exe().map_or_else(|_| "orgvault".to_owned(), |path| quoted(&path.to_string_lossy()));
-    let data_dir = settings.data_dir.canonicalize().unwrap_or_else(|_| settings.data_dir.clone());
-    let data_dir = quoted(&data_dir.to_string_lossy());
+    let flags = settings.location_flags().iter().map(|flag| quoted(flag)).collect::<Vec<_>>().join(" ");
     let (email, quoted_email) = (in_here_document(&shown.email), quoted(&shown.email));
     let password = shown.password.as_deref().unwrap_or("YOUR PASSWORD");
     format!(
@@ -87,7 +86,7 @@ fn curl_lines(settings: &Settings, base_url: &str, account: &CreatedAccount) -> 
 
 umask 077
 curl -sS {base_url}/login -H 'Content-Type: application/json' --data-binary @- <<JSON | sed -n 's/.*"access_token":"\([^"]*\)".*/Authorization: Bearer \1/p' > orgvault.token
-{{"email": "{email}", "password": "{password}", "passcode": "$({program} account passcode --data-dir {data_dir} --email {quoted_email})", "ttl": 3600}}
+{{"email": "{email}", "password": "{password}", "passcode": "$({program} account passcode {flags} --email {quoted_email})", "ttl": 3600}}
 JSON
 
 ID=$(curl -sS -X PATCH {base_url}/organization-vault -H @orgvault.token -H 'Content-Type: application/json' --data-binary @- <<'JSON' | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'

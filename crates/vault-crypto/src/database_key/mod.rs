@@ -19,9 +19,6 @@ use vault_core::port::Entropy;
 use wraps::Wraps;
 use zeroize::Zeroizing;
 
-/// The file's name, beside the database.
-pub const DATABASE_KEY_FILE: &str = "orgvault.db.key";
-
 /// The key of an embedded database, unwrapped. Wiped when dropped.
 #[derive(Debug)]
 pub struct DatabaseKey(SymmetricKey);
@@ -59,9 +56,16 @@ impl DatabaseKeyFile {
         Self { path: path.into() }
     }
 
-    /// The file beside a database that lies in `directory`.
-    pub fn beside(directory: &Path) -> Self {
-        Self::at(directory.join(DATABASE_KEY_FILE))
+    /// The file beside `database`: the same name with `.key` after it.
+    pub fn beside(database: &Path) -> Self {
+        let mut path = database.to_owned().into_os_string();
+        path.push(".key");
+        Self::at(path)
+    }
+
+    /// Where the file lies.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Makes a new key and its file, which is on disk when this returns.

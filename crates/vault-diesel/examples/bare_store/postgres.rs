@@ -10,7 +10,7 @@ use tokio_postgres::{Client, NoTls, Statement};
 use vault_diesel::MIGRATIONS;
 
 /// The most connections: as many as the vault has.
-const CONNECTIONS: usize = 16;
+const CONNECTIONS: usize = 10;
 
 const CREDENTIAL: &str = "INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, \
     updated_at, key_id, information) VALUES ($1, $2, 's3', $3, 1, $4, $4, $5, $6)";

@@ -1,7 +1,7 @@
 //! Changing an account, and what then no longer holds.
 
 use super::accounts::{NO_STEP, insert_recovery_codes};
-use super::backend::{Connection, RunQuery, for_update};
+use super::backend::{Connection, RunQuery, for_update, narrow};
 use super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, directory, idempotency_keys, recovery_codes, sessions};
@@ -18,7 +18,7 @@ macro_rules! rows_of {
     ($command:expr, $table:ident) => {
         $table::table
             .filter($table::organization_id.eq($command.organization.text()))
-            .filter($table::account_id.eq($command.account.text()))
+            .filter(narrow!($table::account_id.eq($command.account.text())))
     };
 }
 

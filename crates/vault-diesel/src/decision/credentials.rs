@@ -1,13 +1,13 @@
 //! Credentials.
 
-use super::backend::{Connection, RunQuery, Store, load_page};
+use super::backend::{Connection, RunQuery, Store, load_page, narrow};
 use super::standing::{Judgement, judge, judge_and_hold, judge_and_hold_with_key};
 use super::{Decided, Verdict, audit, count};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credentials, idempotency_keys};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, TextExpressionMethods as _};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::credential::CredentialType;
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId};
@@ -181,18 +181,21 @@ async fn list(
         .filter(credentials::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
         .order(credentials::id.desc())
         .select(columns!());
-    let namespace = query.filter.namespace.as_ref().map(|namespace| credentials::namespace.eq(namespace.as_str()));
-    let rows: Vec<CredentialRow> = match (namespace, query.filter.kind) {
+    let namespace = query.filter.namespace.as_ref().map(Namespace::as_str);
+    let kind = query.filter.kind.map(CredentialType::as_str);
+    let rows: Vec<CredentialRow> = match (namespace, kind) {
         (None, None) => load_page!(newest_first, connection, query.limit).await?,
-        (Some(namespace), None) => load_page!(newest_first.filter(namespace), connection, query.limit).await?,
+        (Some(namespace), None) => {
+            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
+            load_page!(narrowed, connection, query.limit).await?
+        }
         (None, Some(kind)) => {
-            load_page!(newest_first.filter(credentials::kind.eq(kind.as_str())), connection, query.limit).await?
+            let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
+            load_page!(narrowed, connection, query.limit).await?
         }
         (Some(namespace), Some(kind)) => {
-            // Concatenated with nothing, the type offers no index: the namespace's is the narrower one, and it
-            // holds the type too.
-            let kind = credentials::kind.concat("").eq(kind.as_str());
-            load_page!(newest_first.filter(namespace).filter(kind), connection, query.limit).await?
+            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
+            load_page!(narrowed.filter(credentials::kind.eq(kind)), connection, query.limit).await?
         }
     };
     Ok(Ok(rows.into_iter().map(decode).collect::<Result<_, _>>()?))

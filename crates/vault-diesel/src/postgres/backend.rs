@@ -29,7 +29,14 @@ macro_rules! for_update {
     };
 }
 
-pub(crate) use {for_share, for_update, load_page};
+/// PostgreSQL keeps statistics and needs no hint.
+macro_rules! narrow {
+    ($condition:expr) => {
+        $condition
+    };
+}
+
+pub(crate) use {for_share, for_update, load_page, narrow};
 
 /// The history in PostgreSQL's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

@@ -5,6 +5,7 @@ use diesel::connection::SimpleConnection as _;
 use diesel::query_dsl::LoadQuery;
 use diesel::query_dsl::methods::ExecuteDsl;
 use diesel::result::QueryResult;
+use diesel::sql_types::Bool;
 use std::borrow::Cow;
 use std::future::{Ready, ready};
 
@@ -86,7 +87,20 @@ macro_rules! for_update {
     };
 }
 
-pub(crate) use {for_share, for_update, load_page};
+/// Says that few rows meet the condition, so that its index is used. Without statistics SQLite assumes that an
+/// organization has ten rows, and would read all of them by the primary key.
+macro_rules! narrow {
+    ($condition:expr) => {
+        super::backend::unlikely($condition)
+    };
+}
+
+diesel::define_sql_function! {
+    /// SQLite's hint.
+    fn unlikely(condition: Bool) -> Bool;
+}
+
+pub(crate) use {for_share, for_update, load_page, narrow};
 
 /// The history is written in SQLite's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

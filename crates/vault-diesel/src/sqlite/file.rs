@@ -56,7 +56,7 @@ fn make(path: &Path, folder: &Path) -> Result<(), OpenError> {
 fn refuse_network(path: &Path) -> Result<(), OpenError> {
     let found = rustix::fs::statfs(path).map_err(std::io::Error::from)?;
     // The kernel's word is 32 or 64 bits wide and signed on some machines; magic numbers have 32 bits.
-    #[expect(clippy::cast_sign_loss, clippy::allow_attributes, reason = "only the low 32 bits are compared")]
+    #[expect(clippy::cast_sign_loss, reason = "only the low 32 bits are compared")]
     let magic = (found.f_type as u64) & 0xffff_ffff;
     match NETWORK_FILE_SYSTEMS.iter().find(|(number, _)| *number == magic) {
         Some((_, kind)) => Err(OpenError::NetworkFileSystem { path: path.to_owned(), kind }),

@@ -4,7 +4,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 /// Held by the one process that serves, migrates or restores a database file. Dropped, it is free again.
@@ -49,6 +49,10 @@ impl ServerLock {
 
 fn take(path: &Path, command: &str) -> io::Result<Result<ServerLock, LockError>> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    // Root may take the lock before the service's own user ever does, who must then be able to open it.
+    if let Some(Ok(directory)) = path.parent().map(Path::metadata) {
+        let _ = fchown(&file, Some(directory.uid()), Some(directory.gid()));
+    }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Ok(Err(LockError::Held { holder: read_holder(&mut file)? })),
