@@ -25,6 +25,8 @@ pub(super) struct Reader {
     connection: SqliteConnection,
     /// Not to be used again. SQLCipher stays broken after a page that fails, though simple queries still pass.
     lost: bool,
+    /// Held until the connection is closed: the store counts who still has it.
+    _source: Arc<Source>,
 }
 
 /// Opens readers.
@@ -36,7 +38,7 @@ impl ManageConnection for Readers {
     type Error = OpenError;
 
     fn connect(&self) -> Result<Reader, OpenError> {
-        Ok(Reader { connection: open(&self.0, Purpose::Reading)?, lost: false })
+        Ok(Reader { connection: open(&self.0, Purpose::Reading)?, lost: false, _source: Arc::clone(&self.0) })
     }
 
     fn is_valid(&self, _reader: &mut Reader) -> Result<(), OpenError> {

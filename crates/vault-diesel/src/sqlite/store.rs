@@ -13,6 +13,7 @@ use diesel::r2d2::Pool;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc};
 use vault_core::port::StoreError;
@@ -23,11 +24,16 @@ use vault_core::time::Timestamp;
 /// Its methods need a Tokio runtime of any kind around them. Several stores, in one process or in many, may
 /// share a file; who serves it takes a [`ServerLock`](super::ServerLock) beside.
 pub struct SqliteStore {
-    readers: Pool<Readers>,
+    readers: Mutex<Option<Pool<Readers>>>,
     permits: Semaphore,
     queue: mpsc::Sender<Message>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    /// Every connection and whoever may open one has a share of it.
+    source: Arc<Source>,
 }
+
+/// How long closing waits for reads under way.
+const LONGEST_CLOSING: Duration = Duration::from_secs(5);
 
 impl SqliteStore {
     /// Opens the database, proves its key and starts the writer. Blocks while it does.
@@ -42,18 +48,20 @@ impl SqliteStore {
         let writer = Writer::new(Arc::clone(&source), connection);
         let writer = std::thread::Builder::new().name("vault-writer".to_owned()).spawn(move || writer.work(waiting))?;
         let permits = Semaphore::new(usize::try_from(settings.readers.max(1)).unwrap_or(1));
-        let readers = readers(source, settings.readers);
-        Ok(Arc::new(Self { readers, permits, queue, writer: Mutex::new(Some(writer)) }))
+        let readers = Mutex::new(Some(readers(Arc::clone(&source), settings.readers)));
+        Ok(Arc::new(Self { readers, permits, queue, writer: Mutex::new(Some(writer)), source }))
     }
 
-    /// Makes the decisions that wait, moves the log into the file and ends the writer. Later decisions are
-    /// refused.
+    /// Makes the decisions that wait, moves the log into the file, ends the writer and closes every connection.
+    /// Later decisions and reads are refused.
+    ///
+    /// A connection that is closed while the process exits meets what the database library's exit handlers have
+    /// already taken away, and crashes: so whoever ends the process closes its stores before, or drops them.
     pub async fn close(&self) {
         let _ = self.queue.send(Message::Stop).await;
-        let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
-        if let Some(writer) = writer {
-            let _ = tokio::task::spawn_blocking(move || writer.join()).await;
-        }
+        let (writer, readers, source) = (taken(&self.writer), taken(&self.readers), Arc::clone(&self.source));
+        // One share is the store's own, one this function's.
+        let _ = tokio::task::spawn_blocking(move || end(writer, readers, &source, 2)).await;
     }
 
     /// Has the writer make a decision. Once queued it is made, whether its caller waits or not.
@@ -87,7 +95,8 @@ impl SqliteStore {
     {
         // No more threads than connections: the others would only wait for one.
         let permit = self.permits.acquire().await.map_err(|_| unavailable("the store is closed"))?;
-        let readers = self.readers.clone();
+        let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
+        let readers = readers.ok_or_else(|| unavailable("the store is closed"))?;
         let answer = joined(tokio::task::spawn_blocking(move || read(&readers, &question, look)).await);
         drop(permit);
         answer
@@ -109,15 +118,28 @@ async fn touch(connection: &mut SqliteConnection) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Waits until the writer has ended and every connection is closed, those included that the pool's own threads
+/// may still be opening.
+fn end(writer: Option<JoinHandle<()>>, readers: Option<Pool<Readers>>, source: &Arc<Source>, shares: usize) {
+    if let Some(writer) = writer {
+        let _ = writer.join();
+    }
+    drop(readers);
+    let began = Instant::now();
+    while Arc::strong_count(source) > shares && began.elapsed() < LONGEST_CLOSING {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn taken<T>(slot: &Mutex<Option<T>>) -> Option<T> {
+    slot.lock().ok().and_then(|mut slot| slot.take())
+}
+
 impl Drop for SqliteStore {
-    /// Waits for the writer. A connection that is closed while the process exits meets what the database
-    /// library's exit handlers have already taken away, and crashes.
     fn drop(&mut self) {
         let (ended, _) = mpsc::channel(1);
         self.queue = ended; // the writer makes what waits, then finds nobody left to ask
-        if let Some(writer) = self.writer.lock().ok().and_then(|mut writer| writer.take()) {
-            let _ = writer.join();
-        }
+        end(taken(&self.writer), taken(&self.readers), &self.source, 1);
     }
 }
 
