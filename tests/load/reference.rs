@@ -18,15 +18,15 @@ const PROGRAMS: [&str; 3] = ["bare_store", "bare_argon2", "bare_http"];
 pub(crate) struct References {
     programs: PathBuf,
     /// What tells `bare_store` its database.
-    database: [String; 2],
+    database: String,
 }
 
 impl References {
     /// The programs under `target`; they work on a file in `directory`, or on the PostgreSQL database at the address.
     pub(crate) fn new(target: &Path, directory: &Path, postgres: Option<&str>) -> Self {
         let database = match postgres {
-            Some(url) => ["--postgres".to_owned(), url.to_owned()],
-            None => ["--file".to_owned(), directory.join("bare.db").display().to_string()],
+            Some(url) => option("postgres", url),
+            None => option("file", directory.join("bare.db").display()),
         };
         Self { programs: target.join("examples"), database }
     }
@@ -47,7 +47,7 @@ impl References {
     }
 
     fn store(&self, command: &str, arguments: &[String]) -> Result<f64> {
-        self.rate("bare_store", &[&[command.to_owned()], &self.database[..], arguments].concat())
+        self.rate("bare_store", &[&[command.to_owned(), self.database.clone()], arguments].concat())
     }
 
     /// Rows a second that the store alone commits for `callers` at once: one credential and its audit record each.

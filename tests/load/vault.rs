@@ -65,7 +65,7 @@ impl Vault {
         let output = self.command(arguments).arg("--json").output()?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("orgvault {}: {}", arguments.join(" "), said.trim()).into());
+            return Err(format!("orgvault {}: {}: {}", arguments.join(" "), output.status, said.trim()).into());
         }
         if output.stdout.iter().all(u8::is_ascii_whitespace) {
             Ok(Value::Null)

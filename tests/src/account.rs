@@ -48,7 +48,11 @@ impl Account {
     /// A recovery code that was not taken before. There are ten.
     #[track_caller]
     pub fn recovery_code(&self) -> String {
-        self.recovery_codes.lock().unwrap().pop_front().expect("an account has ten recovery codes; make another account")
+        self.recovery_codes
+            .lock()
+            .unwrap()
+            .pop_front()
+            .expect("an account has ten recovery codes; make another account")
     }
 
     /// A login's body with this passcode.

@@ -82,7 +82,9 @@ impl Answer {
             assert_eq!(self.header(name), Some(value), "{name} of {self:?}");
         }
         assert!(self.header("x-request-id").is_some_and(|id| !id.is_empty()), "{self:?}");
-        for absent in ["server", "x-powered-by", "access-control-allow-origin", "set-cookie", "access-control-allow-credentials"] {
+        for absent in
+            ["server", "x-powered-by", "access-control-allow-origin", "set-cookie", "access-control-allow-credentials"]
+        {
             assert_eq!(self.header(absent), None, "{absent}");
         }
         if self.status >= 400 && !self.body.is_empty() {

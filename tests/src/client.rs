@@ -103,7 +103,8 @@ impl Call<'_> {
             None => self.client.agent.run(request.body(())?)?,
         };
         let headers = response.headers().iter();
-        let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or("").to_owned())).collect();
+        let headers =
+            headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or("").to_owned())).collect();
         let status = response.status().as_u16();
         let body = response.into_body().with_config().limit(64 << 20).read_to_vec()?;
         Ok(Answer { status, headers, body })

@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a start or a stop may take before it counts as hanging.
@@ -80,11 +81,17 @@ impl Server {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// How many sockets the process has open.
-    pub fn open_sockets(&self) -> usize {
-        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", self.id())).expect("the process's descriptors");
-        let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-        targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    /// Whether the public listener still holds its end of the connection whose other end is `peer`.
+    pub fn holds(&self, peer: SocketAddr) -> bool {
+        const ESTABLISHED: &str = "01";
+        // The kernel's form: address and port in hexadecimal, the address in the machine's order of bytes.
+        let written = |address: SocketAddr| match address.ip() {
+            IpAddr::V4(ip) => format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port()),
+            IpAddr::V6(_) => panic!("the listener is on IPv4"),
+        };
+        let (local, remote) = (written(self.address), written(peer));
+        let table = std::fs::read_to_string("/proc/net/tcp").expect("the kernel's table of connections");
+        table.lines().any(|line| line.split_whitespace().skip(1).take(3).eq([&*local, &*remote, ESTABLISHED]))
     }
 
     /// The memory that the process has in RAM, in bytes.
@@ -139,10 +146,18 @@ impl Drop for Server {
     }
 }
 
-/// An address that is free, on a loopback address of this process's own, so that tests beside it cannot take it.
+/// An address that nothing else takes: on a loopback address of this process's own, below the ports that outgoing
+/// connections get.
 fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(10_000);
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     // Neither the network's first address nor its last, and not the one that everything else uses.
     let address = IpAddr::V4(Ipv4Addr::new(127, 1 + high % 250, middle, 1 + low % 250));
-    TcpListener::bind((address, 0)).and_then(|listener| listener.local_addr()).expect("a free port")
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        assert!(port < 30_000, "no port of {address} is free");
+        if TcpListener::bind((address, port)).is_ok() {
+            return (address, port).into();
+        }
+    }
 }

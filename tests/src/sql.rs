@@ -2,6 +2,7 @@
 
 use crate::binary::Run;
 use crate::vault::Vault;
+use std::io::{Seek, Write};
 use std::process::{Command, Stdio};
 
 /// The rows of a vault, as an intruder with the database's password sees and changes them.
@@ -17,11 +18,13 @@ impl<'a> Sql<'a> {
     #[track_caller]
     pub fn run(&self, statement: &str) -> Vec<Vec<String>> {
         let mut psql = Command::new("psql");
-        psql.args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--set=ON_ERROR_STOP=1"]);
+        psql.args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--set=ON_ERROR_STOP=1", "--file=-"]);
         // Nothing that a value can hold stands between values or between rows.
-        psql.args(["--field-separator=\u{1f}", "--record-separator=\u{1e}", "--dbname", self.0, "--command", statement]);
-        psql.stdin(Stdio::null());
-        let output = Run::of(&mut psql).done().stdout;
+        psql.args(["--field-separator=\u{1f}", "--record-separator=\u{1e}", "--dbname", self.0]);
+        // Statements can be longer than arguments.
+        let mut input = tempfile::tempfile().unwrap();
+        input.write_all(statement.as_bytes()).and_then(|()| input.rewind()).unwrap();
+        let output = Run::of(psql.stdin(Stdio::from(input))).done().stdout;
         let rows = output.trim_end_matches('\n').split('\u{1e}').filter(|row| !row.is_empty());
         rows.map(|row| row.split('\u{1f}').map(str::to_owned).collect()).collect()
     }
@@ -41,11 +44,12 @@ impl<'a> Sql<'a> {
         hex::decode(text.strip_prefix("\\x").expect("bytes")).unwrap()
     }
 
-    /// Every row of every table, in an order of their own: for tests that nothing changes.
+    /// Every row of every table, as its table and its text: for tests that nothing changes, or is left.
     #[track_caller]
-    pub fn everything(&self) -> Vec<(String, Vec<Vec<String>>)> {
-        let tables = self.run("SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public' ORDER BY 1");
-        let rows = |table: &str| self.run(&format!("SELECT t::text FROM {table} t ORDER BY 1"));
-        tables.iter().map(|table| (table[0].clone(), rows(&table[0]))).collect()
+    pub fn everything(&self) -> Vec<Vec<String>> {
+        let tables = self.run("SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public'");
+        let of_one = |table: &Vec<String>| format!("SELECT '{0}', t::text FROM {0} t", table[0]);
+        let all: Vec<String> = tables.iter().map(of_one).collect();
+        if all.is_empty() { Vec::new() } else { self.run(&format!("{} ORDER BY 1, 2", all.join(" UNION ALL "))) }
     }
 }

@@ -252,7 +252,8 @@ impl Vault {
     #[track_caller]
     pub fn metric(&self, name: &str) -> u64 {
         let text = self.server().admin_client().get("/metrics").send().expect(200).text();
-        let samples = text.lines().filter_map(|line| line.strip_prefix(name)).filter(|rest| rest.starts_with([' ', '{']));
+        let samples =
+            text.lines().filter_map(|line| line.strip_prefix(name)).filter(|rest| rest.starts_with([' ', '{']));
         samples.map(|rest| rest.rsplit(' ').next().unwrap().parse::<u64>().expect("a count")).sum()
     }
 

@@ -1,18 +1,11 @@
-//! Attacks by the body of a request and by the values in it.
+//! Attacks by the body of a request. Nothing here reaches the store, so the embedded one is enough.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use serde_json::{Value, json};
-use vault_tests::samples::{every_type, s3, small};
+use serde_json::json;
+use vault_tests::samples::{every_type, gcs, s3};
 use vault_tests::wire::{Wire, request};
-use vault_tests::{Answer, Database, Session, Vault, on_both_databases};
-
-on_both_databases! {
-    a79_text_is_sound_or_refused,
-    a91_what_looks_like_a_command_is_text,
-    a91_a_forged_cursor_is_refused,
-    a93_a_key_names_one_request,
-}
+use vault_tests::{Answer, Database, Session, Vault};
 
 const JSON: &str = "Content-Type: application/json";
 
@@ -20,7 +13,9 @@ const JSON: &str = "Content-Type: application/json";
 fn to_both(vault: &Vault, session: &Session, headers: &[&str], body: &[u8]) -> [Answer; 2] {
     let authorization = format!("Authorization: Bearer {}", session.token);
     [("POST", "/v1/login"), ("PATCH", "/v1/organization-vault")].map(|(method, path)| {
-        let answer = Wire::exchange(vault.address(), request(method, path, &[&[&*authorization], headers].concat(), body)).unwrap();
+        let answer =
+            Wire::exchange(vault.address(), request(method, path, &[&[&*authorization], headers].concat(), body))
+                .unwrap();
         answer.check_common();
         answer
     })
@@ -38,6 +33,7 @@ fn a75_a_body_is_bounded() {
         answer.problem("malformed-request");
     }
     let before = vault.server().resident_bytes();
+    let mut refused = Vec::new();
     for (method, path) in [("POST", "/v1/login"), ("PATCH", "/v1/organization-vault")] {
         for length in ["65537", "1099511627776", "18446744073709551615"] {
             // At once: nothing of the body is ever sent.
@@ -47,7 +43,7 @@ fn a75_a_body_is_bounded() {
             let answer = wire.answer().unwrap();
             answer.check_common();
             answer.problem("too-large");
-            assert!(wire.ends(), "what follows cannot be told from a body");
+            refused.push(wire);
         }
         for chunk in [1, 1000, 60_000] {
             let mut wire = Wire::connect(vault.address());
@@ -59,8 +55,11 @@ fn a75_a_body_is_bounded() {
             let answer = wire.answer().unwrap();
             answer.check_common();
             answer.problem("too-large");
-            assert!(wire.ends());
+            refused.push(wire);
         }
+    }
+    for mut wire in refused {
+        assert!(wire.ends(), "what follows could not be told from the body");
     }
     let grown = vault.server().resident_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "memory grew by {grown} bytes");
@@ -96,7 +95,7 @@ fn a76_a_body_is_shallow() {
         answer.problem("too-large");
     }
     // A key file is text within text; it is not deeper for that.
-    let mut body = vault_tests::samples::gcs().request;
+    let mut body = gcs().request;
     body["data"]["service_account_key"] = json!("[".repeat(16_000));
     session.try_save(&body).problem("refused-value");
     assert!(session.is_live());
@@ -106,7 +105,7 @@ fn a76_a_body_is_shallow() {
 fn a77_a_body_costs_little() {
     let vault = Vault::start(Database::Sqlite);
     let session = vault.admin_session();
-    let names: Vec<String> = (0..8_000).map(|number| format!("\"{number:x}\":0")).collect();
+    let names: Vec<String> = (0..6_000).map(|number| format!("\"{number:x}\":0")).collect();
     let same: Vec<&str> = vec!["\"a\":0"; 10_000];
     let bodies = [
         format!("{{{}}}", names.join(",")),
@@ -134,7 +133,26 @@ fn a77_a_body_costs_little() {
             assert!(answer.body.len() < 64 * 1024, "an answer longer than what was asked");
         }
     }
-    for body in ["", " ", "{", "}", "{}}", "{},", "{\"a\"}", "{'a':1}", "{a:1}", "{\"a\":1,}", "[1,]", "// c\n{}", "{}\u{0}", "nul", "{}{}", "\"", "{\"a\":\"\\x\"}", "{\"a\":\"\t\"}"] {
+    for body in [
+        "",
+        " ",
+        "{",
+        "}",
+        "{}}",
+        "{},",
+        "{\"a\"}",
+        "{'a':1}",
+        "{a:1}",
+        "{\"a\":1,}",
+        "[1,]",
+        "// c\n{}",
+        "{}\u{0}",
+        "nul",
+        "{}{}",
+        "\"",
+        "{\"a\":\"\\x\"}",
+        "{\"a\":\"\t\"}",
+    ] {
         for answer in to_both(&vault, &session, &[JSON], body.as_bytes()) {
             answer.problem("malformed-request");
         }
@@ -148,89 +166,29 @@ fn duplicate_members_are_refused_by_name() {
     let account = vault.admin();
     let body = account.sound_login().to_string();
     for name in ["email", "password", "passcode"] {
-        for twice in [format!("{},\"{name}\":\"other\"}}", &body[..body.len() - 1]), format!("{{\"{name}\":\"other\",{}", &body[1..])] {
-            let answer = vault.client().request("POST", "/v1/login").json_text(twice).send().problem("malformed-request");
+        for twice in [
+            format!("{},\"{name}\":\"other\"}}", &body[..body.len() - 1]),
+            format!("{{\"{name}\":\"other\",{}", &body[1..]),
+        ] {
+            let answer =
+                vault.client().request("POST", "/v1/login").json_text(twice).send().problem("malformed-request");
             assert_eq!(answer.refused_fields(), [(format!("/{name}"), "duplicate".to_owned())]);
         }
         // The same name, written otherwise.
-        let escaped = format!("{},\"\\u{:04x}{}\":\"other\"}}", &body[..body.len() - 1], name.as_bytes()[0], &name[1..]);
+        let escaped =
+            format!("{},\"\\u{:04x}{}\":\"other\"}}", &body[..body.len() - 1], name.as_bytes()[0], &name[1..]);
         vault.client().request("POST", "/v1/login").json_text(escaped).send().problem("malformed-request");
     }
     for sample in every_type() {
         let text = sample.request.to_string();
         for name in sample.request["data"].as_object().unwrap().keys() {
             let twice = text.replacen("\"data\":{", &format!("\"data\":{{\"{name}\":\"other\","), 1);
-            let answer = session.call("PATCH", "/v1/organization-vault").json_text(twice).send().problem("malformed-request");
+            let answer =
+                session.call("PATCH", "/v1/organization-vault").json_text(twice).send().problem("malformed-request");
             assert!(answer.refused_fields().contains(&(format!("/data/{name}"), "duplicate".to_owned())), "{name}");
         }
     }
     assert!(session.list().is_empty());
-}
-
-/// Every place in a body where a string may stand, with what else the body then holds.
-fn string_places() -> Vec<(Value, String)> {
-    fn places(value: &Value, at: &str, found: &mut Vec<String>) {
-        match value {
-            Value::String(_) => found.push(at.to_owned()),
-            Value::Object(members) => members.iter().for_each(|(name, value)| places(value, &format!("{at}/{name}"), found)),
-            _ => {}
-        }
-    }
-    let mut all = Vec::new();
-    for sample in every_type() {
-        let mut found = Vec::new();
-        places(&sample.request, "", &mut found);
-        all.extend(found.into_iter().map(|place| (sample.request.clone(), place)));
-    }
-    all
-}
-
-fn a79_text_is_sound_or_refused(database: Database) {
-    let vault = Vault::start(database);
-    let session = vault.admin_session();
-    let account = vault.admin();
-    // What stands between the quotation marks, as bytes.
-    let flawed: [&[u8]; 14] = [
-        b"\xff", b"a\xc3(", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\\ud800", b"\\udc00\\ud800", b"\\ud83d\\u0041", b"\\u00", b"\\uZZZZ",
-        b"a\\u0000b", b"\\u0000", b"a\x00b",
-    ];
-    let marked = |mut body: Value, place: &str, text: &[u8]| {
-        *body.pointer_mut(place).unwrap() = json!("MARK");
-        let whole = body.to_string();
-        let (before, after) = whole.split_once("MARK").unwrap();
-        [before.as_bytes(), text, after.as_bytes()].concat()
-    };
-    for (body, place) in string_places() {
-        for text in flawed {
-            let body = marked(body.clone(), &place, text);
-            let answer = session.call("PATCH", "/v1/organization-vault").json_text(body).send();
-            // Within a key file that was given as an object, members that no rule knows may hold any sound text.
-            let free = place.starts_with("/data/service_account_key/") && [&b"\\u0000"[..], b"a\\u0000b"].contains(&text);
-            let refused = matches!(answer.status, 400 | 422);
-            assert!(refused || (free && answer.status == 201), "{place} {:?}: {}", String::from_utf8_lossy(text), answer.status);
-        }
-    }
-    for member in ["email", "password", "passcode"] {
-        for text in flawed {
-            let body = marked(account.login("000000"), &format!("/{member}"), text);
-            let answer = vault.client().request("POST", "/v1/login").json_text(body).send();
-            assert!(matches!(answer.status, 400 | 401), "{member} {:?}: {}", String::from_utf8_lossy(text), answer.status);
-        }
-    }
-    let body = s3().request.to_string();
-    let utf16: Vec<u8> = body.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    for whole in [[b"\xef\xbb\xbf", body.as_bytes()].concat(), utf16.clone(), [b"\xff\xfe", &utf16[..]].concat(), body.as_bytes()[..200].to_vec()] {
-        session.call("PATCH", "/v1/organization-vault").json_text(whole).send().problem("malformed-request");
-    }
-    for query in ["namespace=%00", "namespace=%ff", "namespace=a%00b", "type=%00", "cursor=%00", "limit=%00", "%00=a", "%ff", "namespace=%ed%a0%80"] {
-        let answer = session.call("GET", &format!("/v1/organization-vault?{query}")).send();
-        assert!(matches!(answer.status, 400 | 422), "{query}: {}", answer.status);
-    }
-    for key in ["a\u{0}", "\u{e4}", "a b"] {
-        let headers = [JSON, &format!("Authorization: Bearer {}", session.token), &format!("Idempotency-Key: {key}")];
-        let answer = Wire::exchange(vault.address(), request("PATCH", "/v1/organization-vault", &headers, body.as_bytes()));
-        assert!(answer.is_none_or(|answer| answer.status == 400), "{key:?}");
-    }
 }
 
 #[test]
@@ -270,153 +228,13 @@ fn a80_a_body_is_plain_json() {
         }
     }
     assert!(session.list().is_empty());
-    for accepted in ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8", "application/json ; charset=\"utf-8\""] {
+    for accepted in [
+        "application/json",
+        "application/json; charset=utf-8",
+        "Application/JSON;charset=UTF-8",
+        "application/json ; charset=\"utf-8\"",
+    ] {
         let [_, saved] = to_both(&vault, &session, &[&format!("Content-Type: {accepted}")], body.as_bytes());
         assert_eq!(saved.status, 201, "{accepted}");
     }
-}
-
-const COMMANDS: [&str; 18] = [
-    "'; DROP TABLE credentials; --",
-    "' OR '1'='1",
-    "\" OR \"\"=\"",
-    "1; SELECT pg_sleep(10)",
-    "$1",
-    "?1",
-    ":organization",
-    "%27%20OR%201=1",
-    "\\'; --",
-    "{\"$gt\": \"\"}",
-    "*)(uid=*))(|(uid=*",
-    "$(id)",
-    "`id`",
-    "| id",
-    "{{7*7}}",
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "../../../../etc/passwd",
-];
-
-fn a91_what_looks_like_a_command_is_text(database: Database) {
-    let vault = Vault::start(database);
-    let session = vault.admin_session();
-    let mut kept = Vec::new();
-    for (body, place) in string_places() {
-        for command in COMMANDS {
-            let mut body = body.clone();
-            *body.pointer_mut(&place).unwrap() = json!(command);
-            let answer = session.try_save(&body);
-            match answer.status {
-                // What is shown of it is what was given, to the letter.
-                201 => kept.push((answer.json()["id"].as_str().unwrap().to_owned(), place.clone(), command)),
-                400 | 422 => assert!(!answer.text().contains(command), "{command} was repeated"),
-                status => panic!("{place} {command}: {status}"),
-            }
-        }
-    }
-    let count = kept.len();
-    for (id, place, command) in kept {
-        let shown = session.show(&id).expect(200).json();
-        let name = place.trim_start_matches("/data/");
-        if let Some(value) = shown["information"].get(name).filter(|_| !["access_key_id", "client_id"].contains(&name)) {
-            assert_eq!(value, command, "{place}");
-        }
-    }
-    assert_eq!(session.list().len(), count);
-    for command in COMMANDS {
-        let encoded: String = command.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        for name in ["namespace", "type", "limit", "cursor", "sort", "order", "filter"] {
-            let answer = session.call("GET", &format!("/v1/organization-vault?{name}={encoded}")).send();
-            assert!(matches!(answer.status, 400 | 422), "{name}={command}: {}", answer.status);
-        }
-        let answer = session.call("DELETE", &format!("/v1/organization-vault/{encoded}")).send();
-        answer.problem("not-found");
-        let body = json!({"email": format!("{command}@example.com"), "password": command, "passcode": command});
-        vault.client().log_in(&body).problem("invalid-login");
-    }
-    assert_eq!(session.list().len(), count);
-}
-
-fn a91_a_forged_cursor_is_refused(database: Database) {
-    let vault = Vault::start(database);
-    let session = vault.admin_session();
-    for number in 0..3 {
-        session.save(&small("a", number));
-    }
-    let answer = session.call("GET", "/v1/organization-vault?limit=1").send().expect(200);
-    let link = answer.header("link").unwrap();
-    let cursor = link.split("cursor=").nth(1).and_then(|rest| rest.split(['>', '&']).next()).unwrap();
-    let ask = |query: &str| session.call("GET", &format!("/v1/organization-vault?{query}")).send();
-    ask(&format!("cursor={cursor}")).expect(200);
-    let characters: Vec<char> = cursor.chars().collect();
-    for at in 0..characters.len() {
-        for other in ['A', 'Q', '_', '='] {
-            let mut forged = characters.clone();
-            forged[at] = other;
-            if forged != characters {
-                let answer = ask(&format!("cursor={}", String::from_iter(&forged)));
-                assert_eq!(answer.problem("refused-value").refused_fields(), [("/cursor".into(), "malformed".into())]);
-            }
-        }
-    }
-    for forged in ["", "A", &cursor[1..], &format!("{cursor}A"), &cursor.repeat(2), "0193aaaa-0000-7000-8000-000000000000"] {
-        ask(&format!("cursor={forged}")).problem("refused-value");
-    }
-    // A sound one with other filters than it was made for.
-    for filter in ["namespace=a", "type=s3"] {
-        ask(&format!("{filter}&cursor={cursor}")).problem("refused-value");
-    }
-    ask(&format!("cursor={cursor}&cursor={cursor}")).problem("malformed-request");
-}
-
-fn a93_a_key_names_one_request(database: Database) {
-    let mut vault = Vault::start(database);
-    let account = vault.account("Acme", "editor");
-    let session = account.log_in(&vault.client());
-    let with = |session: &Session, key: &str, body: &Value| {
-        session.call("PATCH", "/v1/organization-vault").header("idempotency-key", key).json(body).send()
-    };
-    let body = s3().request;
-    let first = with(&session, "key-1", &body).expect(201);
-    for again in [with(&session, "key-1", &body), with(&account.log_in(&vault.client()), "key-1", &body)] {
-        assert_eq!((again.status, again.json()), (201, first.json()));
-        assert_eq!(again.header("location"), first.header("location"));
-    }
-    // The same request in another spelling: members in another order, other white space, another escape.
-    let spelled = format!("{{ \"data\": {},\n\"namespace\": \"imports\\/nightly\", \"type\": \"s3\" }}", body["data"]);
-    let again = session.call("PATCH", "/v1/organization-vault").header("idempotency-key", "key-1").json_text(spelled).send();
-    assert_eq!((again.status, again.json()), (201, first.json()));
-    for (pointer, value) in [("/namespace", json!("elsewhere")), ("/data/bucket", json!("other")), ("/data/secret_access_key", json!("an0therSecretOf40Characters/abcdefghijkl"))] {
-        let mut other = body.clone();
-        *other.pointer_mut(pointer).unwrap() = value;
-        with(&session, "key-1", &other).problem("idempotency-mismatch");
-    }
-    assert_eq!(session.list().len(), 1, "one effect");
-
-    vault.kill_and_restart();
-    let session = session.on(&vault.client());
-    assert_eq!(with(&session, "key-1", &body).expect(201).json(), first.json(), "kept over a crash");
-    // Keys are compared exactly, and each account has its own.
-    let other = vault.account("Acme", "editor").log_in(&vault.client());
-    let foreign = vault.account("Globex", "editor").log_in(&vault.client());
-    let mut ids = vec![first.json()];
-    for (session, key) in [(&session, "Key-1"), (&session, "key-2"), (&other, "key-1"), (&foreign, "key-1")] {
-        ids.push(with(session, key, &body).expect(201).json());
-    }
-    for (at, id) in ids.iter().enumerate() {
-        assert!(!ids[..at].contains(id), "{id} twice");
-    }
-    assert_eq!(session.list().len(), 4);
-    for key in ["", " ", "a b", "\u{e4}", &"k".repeat(256)] {
-        let call = session.call("PATCH", "/v1/organization-vault").header("idempotency-key", key);
-        assert_eq!(call.json(&body).send().status, 400, "{key:?}");
-    }
-    let call = session.call("PATCH", "/v1/organization-vault").header("idempotency-key", "a").header("idempotency-key", "b");
-    call.json(&body).send().problem("malformed-request");
-    with(&session, &"k".repeat(255), &body).expect(201);
-    // A refused save keeps its key free.
-    let mut flawed = body.clone();
-    flawed["data"]["bucket"] = json!("");
-    with(&session, "key-3", &flawed).problem("refused-value");
-    with(&session, "key-3", &body).expect(201);
 }

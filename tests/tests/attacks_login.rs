@@ -58,7 +58,10 @@ fn a01_every_refusal_is_the_same_answer(database: Database) {
     lock(&client, &waiting);
     refuse("right, while it must wait", &waiting.sound_login());
     for _ in 0..6 {
-        refuse("unknown address, then while it must wait", &json!({"email": "other@example.com", "password": "p", "passcode": "000000"}));
+        refuse(
+            "unknown address, then while it must wait",
+            &json!({"email": "other@example.com", "password": "p", "passcode": "000000"}),
+        );
     }
     let disabled = vault.admin();
     vault.run(&["account", "disable", "--email", &disabled.email]).done();
@@ -87,7 +90,13 @@ fn a03_every_spelling_of_an_address_counts_as_one(database: Database) {
     let client = vault.client();
     let account = vault.account_of("a@b\u{fc}cher.example", "correct horse battery");
     let before = vault.password_evaluations();
-    let spellings = ["a@b\u{fc}cher.example", "A@b\u{fc}cher.example", "a@B\u{dc}CHER.example", "A@xn--bcher-kva.EXAMPLE", "a@XN--BCHER-KVA.example"];
+    let spellings = [
+        "a@b\u{fc}cher.example",
+        "A@b\u{fc}cher.example",
+        "a@B\u{dc}CHER.example",
+        "A@xn--bcher-kva.EXAMPLE",
+        "a@XN--BCHER-KVA.example",
+    ];
     for spelling in spellings {
         let mut body = account.sound_login();
         (body["email"], body["password"]) = (json!(spelling), json!("not the password"));
@@ -105,14 +114,31 @@ fn a06_only_addresses_with_one_spelling_are_accounts(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
     let before = vault.password_evaluations();
-    let mut refused = vec!["user@xn--example-.org", "user@xn--a.org", "user@[127.0.0.1]", "\"us er\"@example.org", "\u{fc}ser@example.org"];
-    refused.extend(["user@example..org", "user@", "@example.org", "user@127.0.0.1", " user@example.org", "user@example.org "]);
+    let mut refused = vec![
+        "user@xn--example-.org",
+        "user@xn--a.org",
+        "user@[127.0.0.1]",
+        "\"us er\"@example.org",
+        "\u{fc}ser@example.org",
+    ];
+    refused.extend([
+        "user@example..org",
+        "user@",
+        "@example.org",
+        "user@127.0.0.1",
+        " user@example.org",
+        "user@example.org ",
+    ]);
     for email in refused {
         vault.try_account_of(email, "correct horse battery").refused();
-        client.log_in(&json!({"email": email, "password": "correct horse battery", "passcode": "000000"})).problem("invalid-login");
+        client
+            .log_in(&json!({"email": email, "password": "correct horse battery", "passcode": "000000"}))
+            .problem("invalid-login");
     }
     for email in ["us\u{0}er@example.org", "user@example.org\u{0}", "user@exam\nple.org", "\u{feff}user@example.org"] {
-        client.log_in(&json!({"email": email, "password": "correct horse battery", "passcode": "000000"})).problem("invalid-login");
+        client
+            .log_in(&json!({"email": email, "password": "correct horse battery", "passcode": "000000"}))
+            .problem("invalid-login");
     }
     assert_eq!(vault.password_evaluations(), before, "no work for what cannot be an account");
 
@@ -217,7 +243,9 @@ fn a12_a_hundred_failures_close_a_class() {
 fn a13_passwords_are_compared_exactly(database: Database) {
     let vault = Vault::start(database);
     let client = vault.client();
-    let of = |length: usize| -> String { (0..length).map(|at| char::from(b'a' + u8::try_from(at * 7 % 26).unwrap())).collect() };
+    let of = |length: usize| -> String {
+        (0..length).map(|at| char::from(b'a' + u8::try_from(at * 7 % 26).unwrap())).collect()
+    };
     let trimmed = |text: &str| text[..text.len() - 1].to_owned();
     // A password, and others that must not do instead.
     let cases: Vec<(String, Vec<String>)> = vec![
@@ -229,7 +257,10 @@ fn a13_passwords_are_compared_exactly(database: Database) {
         (of(73), vec![trimmed(&of(73)), of(74)]),
         (of(512), vec![trimmed(&of(512)), of(256)]),
         (of(1024), vec![trimmed(&of(1024)), of(1025)]),
-        ("pa\u{df}w\u{f6}rt \u{1f511}\u{1f511}".into(), vec!["passw\u{f6}rt \u{1f511}\u{1f511}".into(), "pa\u{df}wo\u{308}rt \u{1f511}\u{1f511}".into()]),
+        (
+            "pa\u{df}w\u{f6}rt \u{1f511}\u{1f511}".into(),
+            vec!["passw\u{f6}rt \u{1f511}\u{1f511}".into(), "pa\u{df}wo\u{308}rt \u{1f511}\u{1f511}".into()],
+        ),
         ("before\u{0}after".into(), vec!["before".into(), "before\u{0}other".into()]),
         ("two\nlines\r\nof it".into(), vec!["two\nlines\nof it".into()]),
     ];
@@ -253,7 +284,8 @@ fn a14_an_impossible_password_costs_no_hash(database: Database) {
     let long = |length: usize| json!({"email": account.email, "password": "p".repeat(length), "passcode": code});
     for length in [1_025, 2_048, 60_000] {
         client.log_in(&long(length)).problem("invalid-login");
-        let characters = json!({"email": account.email, "password": "\u{1f511}".repeat(length / 4 + 1), "passcode": code});
+        let characters =
+            json!({"email": account.email, "password": "\u{1f511}".repeat(length / 4 + 1), "passcode": code});
         client.log_in(&characters).problem("invalid-login");
     }
     client.log_in(&long(1 << 20)).problem("too-large");
@@ -271,14 +303,35 @@ fn a15_weak_passwords_are_refused(database: Database) {
         vault.run(&[arguments, &["--json", "--password-file", file.to_str().unwrap()]].concat())
     };
     let weak = [
-        "", "short", "seven77", "\u{1f511}\u{1f511}\u{1f511}\u{1f511}", "password", "PASSWORD", "Password1", "password123", "12345678", "qwertyuiop",
-        "iloveyou1", "football", "sunshine", "11111111", "someone@acme-imports.example", "SOMEONE@acme-imports.example", "acme imports inc",
-        "Acme Imports Inc", "Acme Imports Inc1", "orgvault", "OrgVault1", "OrgVault2026!", &"p".repeat(1025),
+        "",
+        "short",
+        "seven77",
+        "\u{1f511}\u{1f511}\u{1f511}\u{1f511}",
+        "password",
+        "PASSWORD",
+        "Password1",
+        "password123",
+        "12345678",
+        "qwertyuiop",
+        "iloveyou1",
+        "football",
+        "sunshine",
+        "11111111",
+        "someone@acme-imports.example",
+        "SOMEONE@acme-imports.example",
+        "acme imports inc",
+        "Acme Imports Inc",
+        "Acme Imports Inc1",
+        "orgvault",
+        "OrgVault1",
+        "OrgVault2026!",
+        &"p".repeat(1025),
     ];
     for password in weak {
         let said = with(&create, password).refused().stderr;
-        // Short ones and this word stand in any sentence about passwords.
-        assert!(password.len() < 8 || password == "password" || !said.contains(password), "repeated: {said}");
+        // Short ones and the names of things stand in any sentence about passwords.
+        let word = password.len() < 8 || ["password", "orgvault"].contains(&password);
+        assert!(word || !said.contains(password), "repeated: {said}");
     }
     with(&create, "a longer sentence").done();
     for password in weak {
@@ -294,11 +347,21 @@ fn a16_nothing_answers_before_it_is_set_up(database: Database) {
     vault.run(&["init"]).done();
     vault.serve();
     let client = vault.client();
-    let guesses = ["admin", "admin@example.com", "admin@localhost", "root@localhost", "orgvault@example.com", "admin@orgvault.local", "user@example.com"];
+    let guesses = [
+        "admin",
+        "admin@example.com",
+        "admin@localhost",
+        "root@localhost",
+        "orgvault@example.com",
+        "admin@orgvault.local",
+        "user@example.com",
+    ];
     for email in guesses {
         for password in ["", "admin", "password", "changeme", "orgvault"] {
             let passcode = if password.is_empty() { "" } else { "000000" };
-            client.log_in(&json!({"email": email, "password": password, "passcode": passcode})).problem("invalid-login");
+            client
+                .log_in(&json!({"email": email, "password": password, "passcode": passcode}))
+                .problem("invalid-login");
         }
     }
     assert_eq!(vault.json(&["account", "list"]), json!([]));

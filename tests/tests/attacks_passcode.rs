@@ -188,7 +188,9 @@ fn a29_every_recovery_code_works(database: Database) {
         vault.client().log_in(&account.login(flawed)).problem("invalid-login");
     }
     vault.run(&["account", "unlock", "--email", &account.email]).done();
-    for flawed in [&code.replace('-', " "), &code.replace('-', "\u{2013}"), &format!("{code}{code}"), &format!("x{full_width}")] {
+    for flawed in
+        [&code.replace('-', " "), &code.replace('-', "\u{2013}"), &format!("{code}{code}"), &format!("x{full_width}")]
+    {
         vault.client().log_in(&account.login(flawed)).problem("invalid-login");
     }
     vault.client().log_in(&account.login(&code)).expect(200);

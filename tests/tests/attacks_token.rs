@@ -76,7 +76,12 @@ fn a31_every_bit_of_a_token_counts() {
         }
         refused(&client, &String::from_iter(&characters[..at.max(1)]));
     }
-    for changed in [format!("{}A", session.token), format!("{}=", session.token), format!("{}.", session.token), format!("A{}", session.token)] {
+    for changed in [
+        format!("{}A", session.token),
+        format!("{}=", session.token),
+        format!("{}.", session.token),
+        format!("A{}", session.token),
+    ] {
         refused(&client, &changed);
     }
     assert!(session.is_live());
@@ -87,12 +92,29 @@ fn a33_no_other_kind_of_token_is_one() {
     let vault = Vault::start(Database::Sqlite);
     let (session, client) = (vault.admin_session(), vault.client());
     let parts = Parts::of(&session.token);
-    for header in ["v1.local.", "v2.local.", "v3.local.", "v5.local.", "v4.public.", "v3.public.", "V4.local.", "v4.LOCAL.", "v4.local", "v4..", "", "."] {
+    for header in [
+        "v1.local.",
+        "v2.local.",
+        "v3.local.",
+        "v5.local.",
+        "v4.public.",
+        "v3.public.",
+        "V4.local.",
+        "v4.LOCAL.",
+        "v4.local",
+        "v4..",
+        "",
+        ".",
+    ] {
         refused(&client, &parts.token(header));
     }
     // Of other families: unsigned, signed with a name for a key, encrypted.
     let claims = json!({"sub": "admin", "role": "admin", "exp": 4_102_444_800_u64});
-    for head in [json!({"alg": "none"}), json!({"alg": "HS256", "kid": "../../dev/null"}), json!({"alg": "dir", "enc": "A256GCM"})] {
+    for head in [
+        json!({"alg": "none"}),
+        json!({"alg": "HS256", "kid": "../../dev/null"}),
+        json!({"alg": "dir", "enc": "A256GCM"}),
+    ] {
         let [head, claims] = [head, claims.clone()].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
         refused(&client, &format!("{head}.{claims}."));
         refused(&client, &format!("{head}.{claims}.c2lnbmF0dXJl"));
@@ -135,10 +157,11 @@ fn a39_a_footer_names_a_key_and_nothing_else() {
     let kid = own["kid"].as_str().unwrap();
     assert_eq!(own, json!({"kid": kid}), "nothing else stands in a footer");
     assert!(kid.starts_with("k4.lid."), "{kid}");
-    let mut footers: Vec<String> = ["", "../../etc/passwd", "/dev/zero", "' OR '1'='1", "'; DROP TABLE sessions; --", "k4.lid.AAAA", "%00"]
-        .iter()
-        .map(|kid| json!({"kid": kid}).to_string())
-        .collect();
+    let mut footers: Vec<String> =
+        ["", "../../etc/passwd", "/dev/zero", "' OR '1'='1", "'; DROP TABLE sessions; --", "k4.lid.AAAA", "%00"]
+            .iter()
+            .map(|kid| json!({"kid": kid}).to_string())
+            .collect();
     footers.extend([
         String::new(),
         "{}".into(),
@@ -303,7 +326,9 @@ fn a48_tokens_alike_are_never_mixed_up(database: Database) {
     let accounts = ["Acme", "Globex"].map(|name| vault.account(name, "admin"));
     let sessions: Vec<(Session, String)> = accounts
         .iter()
-        .flat_map(|account| [account.log_in(&client), account.log_in(&client)].map(|session| (session, account.organization.clone())))
+        .flat_map(|account| {
+            [account.log_in(&client), account.log_in(&client)].map(|session| (session, account.organization.clone()))
+        })
         .collect();
     for (session, organization) in &sessions {
         session.save(&small(&organization.to_lowercase(), 1));
@@ -327,7 +352,10 @@ fn a48_tokens_alike_are_never_mixed_up(database: Database) {
                 for _ in 0..25 {
                     let list = session.list();
                     assert_eq!(list.len(), 2);
-                    assert!(list.iter().all(|item| item["namespace"] == organization.to_lowercase()), "{organization}: {list:?}");
+                    assert!(
+                        list.iter().all(|item| item["namespace"] == organization.to_lowercase()),
+                        "{organization}: {list:?}"
+                    );
                 }
             });
         }

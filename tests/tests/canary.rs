@@ -117,11 +117,18 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
         other["type"] = json!(if body["type"] == "s3" { "gcs" } else { "s3" });
         answers.push(session.try_save(&other));
         let text = body.to_string();
-        for broken in [&text[..text.len() - 3], &format!("{text}{text}"), &format!("[{text}]"), &text.replace("\"data\":", "\"data\":0,\"data\":")] {
+        for broken in [
+            &text[..text.len() - 3],
+            &format!("{text}{text}"),
+            &format!("[{text}]"),
+            &text.replace("\"data\":", "\"data\":0,\"data\":"),
+        ] {
             answers.push(session.call("PATCH", "/v1/organization-vault").json_text(broken).send());
         }
         answers.push(client.request("PATCH", "/v1/organization-vault").json(&body).send());
-        answers.push(session.call("PATCH", "/v1/organization-vault").json_text(format!("{text}{}", " ".repeat(65_536))).send());
+        answers.push(
+            session.call("PATCH", "/v1/organization-vault").json_text(format!("{text}{}", " ".repeat(65_536))).send(),
+        );
         answers.push(session.call("PATCH", "/v1/organization-vault").body(text).send());
     }
     let escaped = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
@@ -131,7 +138,14 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
         answers.push(session.try_save(&flawed));
         flawed[secret] = json!(1);
         answers.push(session.try_save(&flawed));
-        for target in ["organization-vault?namespace=", "organization-vault?cursor=", "organization-vault?", "organization-vault/", "nonsense/", "login?password="] {
+        for target in [
+            "organization-vault?namespace=",
+            "organization-vault?cursor=",
+            "organization-vault?",
+            "organization-vault/",
+            "nonsense/",
+            "login?password=",
+        ] {
             answers.push(session.call("GET", &format!("/v1/{target}{}", escaped(secret))).send());
         }
         answers.push(session.call("DELETE", &format!("/v1/organization-vault/{}", escaped(secret))).send());
@@ -140,7 +154,12 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
     for body in [&secrets.bodies()[3], &secrets.bodies()[0]] {
         answers.push(session.call("PATCH", "/v1/organization-vault").header("idempotency-key", "a").json(body).send());
     }
-    for (member, value) in [("password", &secrets.wrong_password), ("passcode", &secrets.unknown_member), ("email", &secrets.unknown_member), ("extra", &secrets.unknown_member)] {
+    for (member, value) in [
+        ("password", &secrets.wrong_password),
+        ("passcode", &secrets.unknown_member),
+        ("email", &secrets.unknown_member),
+        ("extra", &secrets.unknown_member),
+    ] {
         let mut login = account.login("");
         login[member] = json!(value);
         answers.push(client.log_in(&login));
@@ -156,7 +175,9 @@ fn a72_no_secret_is_left_anywhere(database: Database) {
     let options = Options { settings: vec!["log_statement=all".into()], ..Options::default() };
     let cluster = (database == Database::Postgres).then(|| Cluster::start(options));
     let flags = ["--log-level", "debug"];
-    let mut vault = cluster.as_ref().map_or_else(|| Vault::start_with(database, &flags), |cluster| Vault::start_on(cluster, &flags));
+    let mut vault = cluster
+        .as_ref()
+        .map_or_else(|| Vault::start_with(database, &flags), |cluster| Vault::start_on(cluster, &flags));
     let secrets = Secrets::new(&format!("{:x}", std::process::id()));
     let mut canaries = secrets.canaries();
     let account = vault.account_of("canary@example.com", &secrets.password);
@@ -227,7 +248,10 @@ fn check_files(canaries: &Canaries, vault: &Vault) {
 fn base32(text: &str) -> Vec<u8> {
     let values = text.bytes().map(|byte| u64::from(if byte.is_ascii_digit() { byte - b'2' + 26 } else { byte - b'A' }));
     let values: Vec<u64> = values.collect();
-    values.chunks_exact(8).flat_map(|eight| eight.iter().fold(0, |bits, value| bits << 5 | value).to_be_bytes()[3..].to_vec()).collect()
+    values
+        .chunks_exact(8)
+        .flat_map(|eight| eight.iter().fold(0, |bits, value| bits << 5 | value).to_be_bytes()[3..].to_vec())
+        .collect()
 }
 
 /// The search itself: a canary that is planted is found, in every form and at every position.
@@ -247,7 +271,11 @@ fn the_search_finds_what_is_planted() {
     // Base64 of a text in which the secret stands, wherever that falls.
     for before in 0..7 {
         let text = format!("{}{}{}", "a".repeat(before), secrets.session_token, "b".repeat(7));
-        assert!(!canaries.find(base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text).as_bytes()).is_empty());
+        assert!(
+            !canaries
+                .find(base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text).as_bytes())
+                .is_empty()
+        );
     }
     assert_eq!(canaries.find(b"nothing of the kind"), [] as [&str; 0]);
     assert_eq!(base32("GEZDGNBVGY3TQOJQ"), b"1234567890");

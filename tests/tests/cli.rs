@@ -4,15 +4,17 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use vault_tests::binary::{self, Run};
 use vault_tests::process::Server;
-use vault_tests::samples::{every_type, small};
+use vault_tests::samples::small;
 use vault_tests::snapshot::Snapshot;
-use vault_tests::{Account, Database, Session, Vault, on_both_databases};
+use vault_tests::{Account, Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
     init_touches_nothing_that_is_there,
@@ -28,27 +30,36 @@ on_both_databases! {
 fn init_touches_nothing_that_is_there(database: Database) {
     let vault = Vault::init(database);
     vault.organization("Acme");
-    let before = Snapshot::of(&vault.data_dir());
+    // Not the embedded file itself, whose pages SQLite moves about whenever it is opened.
+    let state = || Snapshot::of(&vault.data_dir()).without(&["orgvault.db", "orgvault.db-shm", "orgvault.db-wal"]);
+    let before = state();
     vault.run(&["init"]).refused();
     vault.run(&["init", "--json"]).refused();
-    assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db-shm"]), before.without(&["orgvault.db-shm"]));
+    assert_eq!(state(), before);
     assert_eq!(vault.json(&["org", "list"])[0]["name"], "Acme");
 
-    // Nor a part of one: a key without rows, rows without a key.
+    // A root key that is there, of a first run that was cut off, is never replaced.
     let part = Vault::absent(database);
     fs::create_dir(part.data_dir()).unwrap();
-    fs::write(part.data_dir().join("root.key"), [7; 32]).unwrap();
-    part.run(&["init"]).refused();
-    assert_eq!(fs::read(part.data_dir().join("root.key")).unwrap(), [7; 32]);
+    let key = part.data_dir().join("root.key");
+    let mut random = [0; 32];
+    fs::File::open("/dev/urandom").unwrap().read_exact(&mut random).unwrap();
+    fs::write(&key, random).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    part.run(&["init"]).done();
+    assert_eq!(fs::read(&key).unwrap(), random);
+    // Nor is one made beside rows of another one.
     let key = vault.data_dir().join("root.key");
     fs::rename(&key, vault.scratch("root.key")).unwrap();
     vault.run(&["init"]).refused();
-    assert!(!key.exists(), "a new key beside rows of another one");
+    assert!(!key.exists());
 }
 
 fn every_command_prints_one_json_document(database: Database) {
     let vault = Vault::absent(database);
-    let members = |value: &Value| value.as_object().unwrap_or_else(|| panic!("{value}")).keys().cloned().collect::<Vec<_>>().join(" ");
+    let members = |value: &Value| {
+        value.as_object().unwrap_or_else(|| panic!("{value}")).keys().cloned().collect::<Vec<_>>().join(" ")
+    };
     assert_eq!(members(&vault.json(&["init"])), "data_dir database instance root_key_file");
     assert_eq!(vault.json(&["migrate"]), json!({"applied": []}));
     for (command, state) in [("create", "active"), ("disable", "disabled"), ("enable", "active")] {
@@ -62,9 +73,14 @@ fn every_command_prints_one_json_document(database: Database) {
     assert_eq!(members(&created["totp"]), "secret uri");
     assert_eq!(created["recovery_codes"].as_array().unwrap().len(), 10);
     let password = vault.password_file("a password that was given");
-    let given = ["account", "create", "--org", "Acme", "--email", "b@example.com", "--role", "editor", "--password-file"];
+    let given =
+        ["account", "create", "--org", "Acme", "--email", "b@example.com", "--role", "editor", "--password-file"];
     let given = vault.json(&[&given[..], &[password.to_str().unwrap()]].concat());
-    assert_eq!(members(&given), "account_id email organization recovery_codes role totp", "a password that was given is not repeated");
+    assert_eq!(
+        members(&given),
+        "account_id email organization recovery_codes role totp",
+        "a password that was given is not repeated"
+    );
 
     let changed = "account_id email organization role state";
     for (command, expected) in [
@@ -102,8 +118,12 @@ fn text_is_for_people(database: Database) {
     let said = vault.run(&["init"]).done().stdout;
     assert!(said.contains("copy of the root key") && said.contains(vault.data_dir().to_str().unwrap()), "{said}");
     vault.run(&["org", "create", "Acme"]).done();
-    let created = vault.run(&["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin"]).done().stdout;
-    let codes = created.split_whitespace().filter(|word| word.len() == 23 && word.split('-').all(|group| group.len() == 5)).count();
+    let created =
+        vault.run(&["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin"]).done().stdout;
+    let codes = created
+        .split_whitespace()
+        .filter(|word| word.len() == 23 && word.split('-').all(|group| group.len() == 5))
+        .count();
     assert_eq!(codes, 10, "recovery codes in {created}");
     assert!(created.contains("otpauth://totp/"), "{created}");
     let listed = vault.run(&["account", "list"]).done().stdout;
@@ -123,7 +143,9 @@ fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
     vault.run(&["account", "set-role", "--role", "admin", "--email", "nobody@example.com"]).refused();
     for organization in ["Nowhere", "", " Acme", "Acme ", "Ac\nme"] {
         vault.run(&["org", "disable", organization]).refused();
-        vault.run(&["account", "create", "--org", organization, "--email", "x@example.com", "--role", "admin"]).refused();
+        vault
+            .run(&["account", "create", "--org", organization, "--email", "x@example.com", "--role", "admin"])
+            .refused();
         if organization != "Nowhere" {
             vault.run(&["org", "create", organization]).refused();
         }
@@ -131,8 +153,23 @@ fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
     for name in ["Acme", "ACME", "acme"] {
         vault.run(&["org", "create", name]).refused();
     }
-    vault.run(&["account", "create", "--org", "Acme", "--email", &account.email.to_uppercase(), "--role", "admin"]).refused();
-    vault.run(&["account", "create", "--org", "Acme", "--email", "x@example.com", "--role", "admin", "--password-file", "/nowhere"]).refused();
+    vault
+        .run(&["account", "create", "--org", "Acme", "--email", &account.email.to_uppercase(), "--role", "admin"])
+        .refused();
+    vault
+        .run(&[
+            "account",
+            "create",
+            "--org",
+            "Acme",
+            "--email",
+            "x@example.com",
+            "--role",
+            "admin",
+            "--password-file",
+            "/nowhere",
+        ])
+        .refused();
     // What asks first does not go ahead without an answer.
     vault.run(&["org", "delete", "Acme"]).misused();
     vault.run(&["account", "delete", "--email", &account.email]).misused();
@@ -140,81 +177,6 @@ fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
         vault.run(&["database", "key"]).misused();
     }
     assert_eq!(vault.json(&["account", "list"]).as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn wrong_usage_has_a_status_of_its_own() {
-    let vault = Vault::init(Database::Sqlite);
-    let commands: [&[&str]; 10] = [
-        &[],
-        &["nonsense"],
-        &["org"],
-        &["org", "create"],
-        &["account", "create", "--org", "Acme"],
-        &["serve", "--no-such-flag"],
-        &["serve", "--listen", "nonsense"],
-        &["serve", "--max-ttl", "0"],
-        &["serve", "--base-path", "v1/"],
-        &["completions", "nonsense"],
-    ];
-    for command in commands {
-        vault.run(command).misused();
-    }
-    for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-        let mut serve = vault.serve_command();
-        serve.args(["--listen", listen, "--admin-listen", ""]);
-        let said = Run::of(&mut serve).misused().stderr;
-        assert!(said.contains("--trusted-proxy"), "{listen}: says how: {said}");
-    }
-    for url in ["mysql://localhost/x", "nonsense", "sqlite://", "postgres:/x"] {
-        Run::of(binary::command().args(["org", "list", "--database-url", url])).misused();
-    }
-}
-
-#[test]
-fn settings_come_from_flags_then_environment_then_file() {
-    let mut vault = Vault::init(Database::Sqlite);
-    let file = vault.data_dir().join("orgvault.toml");
-    let account = vault.admin();
-    let longest = |vault: &Vault| {
-        let client = vault.client();
-        [7300, 7200, 100].map(|ttl| {
-            let mut body = account.login("");
-            body["ttl"] = json!(ttl);
-            client.log_in(&body).status == 401 // refused for its passcode, so its lifetime was not
-        })
-    };
-    fs::write(&file, "max-ttl = 100\n").unwrap();
-    vault.serve();
-    assert_eq!(longest(&vault), [false, false, true], "the file");
-    vault.stop();
-    let mut from_environment = vault.serve_command();
-    from_environment.env("ORGVAULT_MAX_TTL", "7200");
-    let server = Server::start(from_environment, &vault.scratch("output"), &vault.scratch("log"));
-    let mut body = account.login("");
-    body["ttl"] = json!(7200);
-    assert_eq!(server.client().log_in(&body).status, 401, "the environment");
-    drop(server);
-    vault.run(&["account", "unlock", "--email", &account.email]).done();
-    vault.serve_with(&["--max-ttl", "7300"]);
-    assert_eq!(longest(&vault), [true, true, true], "the flag");
-    vault.stop();
-
-    for (text, key) in [
-        ("max-ttl = 100\nsecret-sauce = \"h7Qz\"\n", "secret-sauce"),
-        ("max_ttl = 100\n", "max_ttl"),
-        ("[serve]\nlisten = \"h7Qz\"\n", "serve"),
-        ("max-ttl = \"h7Qz\"\n", "max-ttl"),
-        ("listen = 7\n", "listen"),
-        ("max-ttl = \n", ""),
-    ] {
-        fs::write(&file, text).unwrap();
-        let said = vault.run(&["org", "list"]).misused().stderr;
-        assert!(said.contains(key) && said.contains("orgvault.toml"), "{text:?}: {said}");
-        assert!(!said.contains("h7Qz"), "a value was repeated: {said}");
-    }
-    fs::remove_file(&file).unwrap();
-    vault.run(&["org", "list", "--config", "/nowhere/orgvault.toml"]).misused();
 }
 
 #[test]
@@ -228,13 +190,26 @@ fn help_and_completions_are_complete() {
         let help = run(&arguments);
         assert!(help.contains("Usage:") && help.len() > 200, "{path:?}: {help}");
         let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-        let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+        let names = listed
+            .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+            .filter_map(|line| line.split_whitespace().next());
         for name in names.filter(|name| *name != "help") {
             waiting.push([&path[..], &[name.to_owned()]].concat());
         }
         seen.push(path.join(" "));
     }
-    for expected in ["quickstart", "init", "serve", "migrate", "org create", "org delete", "account create", "account passcode", "database key", "completions"] {
+    for expected in [
+        "quickstart",
+        "init",
+        "serve",
+        "migrate",
+        "org create",
+        "org delete",
+        "account create",
+        "account passcode",
+        "database key",
+        "completions",
+    ] {
         assert!(seen.iter().any(|path| path == expected), "{expected} is not among {seen:?}");
     }
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -285,7 +260,11 @@ fn a_passcode_is_printed_once_per_step(database: Database) {
 }
 
 /// Saves from four threads until told to stop, and counts; a thread whose server goes away ends.
-fn load<T>(session: &Session, client: &(impl Fn() -> vault_tests::Client + Sync), during: impl FnOnce(&AtomicUsize) -> T) -> (T, Vec<String>) {
+fn load<T>(
+    session: &Session,
+    client: &(impl Fn() -> Client + Sync),
+    during: impl FnOnce(&AtomicUsize) -> T,
+) -> (T, Vec<String>) {
     let (stop, saved) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         let savers: Vec<_> = (0..4)
@@ -296,7 +275,9 @@ fn load<T>(session: &Session, client: &(impl Fn() -> vault_tests::Client + Sync)
                     while !stop.load(Ordering::Relaxed) {
                         let call = session.call("PATCH", "/v1/organization-vault").json(&small("load", number));
                         match call.try_send() {
-                            Ok(answer) if answer.status == 201 => ids.push(answer.json()["id"].as_str().unwrap().to_owned()),
+                            Ok(answer) if answer.status == 201 => {
+                                ids.push(answer.json()["id"].as_str().unwrap().to_owned())
+                            }
                             Ok(answer) if answer.status == 503 => {}
                             Ok(answer) => panic!("{}: {}", answer.status, answer.text()),
                             Err(_) => break,
@@ -363,6 +344,25 @@ fn a_stop_loses_nothing_that_was_acknowledged(database: Database) {
     }
 }
 
+/// Whatever is still under way in a process must not crash its end.
+#[test]
+fn every_end_is_orderly() {
+    let vault = Vault::init(Database::Sqlite);
+    let account = vault.admin();
+    let weak = vault.password_file("short");
+    let refused = ["account", "set-password", "--email", &account.email, "--password-file", weak.to_str().unwrap()];
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..40 {
+                    vault.run(&refused).refused();
+                    vault.run(&["account", "list"]).done();
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn one_server_serves_an_embedded_file() {
     let vault = Vault::start(Database::Sqlite);
@@ -375,44 +375,4 @@ fn one_server_serves_an_embedded_file() {
     let mut vault = vault;
     vault.kill_and_restart();
     vault.restart();
-}
-
-#[test]
-fn the_base_path_is_a_setting() {
-    let vault = Vault::start_with(Database::Sqlite, &["--base-path", "/vaults/v1"]);
-    let client = vault.client();
-    let account = vault.admin();
-    client.log_in(&account.sound_login()).problem("not-found");
-    let answer = client.request("POST", "/vaults/v1/login").json(&account.sound_login()).send().expect(200);
-    let session = Session::new(&client, &answer);
-    for sample in every_type() {
-        let saved = session.call("PATCH", "/vaults/v1/organization-vault").json(&sample.request).send().expect(201);
-        let location = saved.header("location").unwrap().to_owned();
-        assert!(location.starts_with("/vaults/v1/organization-vault/"), "{location}");
-        session.call("GET", &location).send().expect(200);
-    }
-    let page = session.call("GET", "/vaults/v1/organization-vault?limit=1").send().expect(200);
-    assert!(page.header("link").unwrap().starts_with("</vaults/v1/organization-vault?"));
-    assert_eq!(client.get("/livez").send().status, 200);
-}
-
-#[test]
-fn http_links_are_a_setting() {
-    let mut body = every_type().pop().unwrap().request;
-    body["data"]["url"] = json!("http://store.example.com/file");
-    let vault = Vault::start(Database::Sqlite);
-    let refused = vault.admin_session().try_save(&body).problem("refused-value");
-    assert_eq!(refused.refused_fields(), [("/data/url".into(), "not-allowed".into())]);
-    Vault::start_with(Database::Sqlite, &["--allow-http-links"]).admin_session().save(&body);
-}
-
-#[test]
-fn a_proxy_makes_listening_beyond_loopback_possible() {
-    let vault = Vault::init(Database::Sqlite);
-    let mut serve = vault.serve_command();
-    serve.args(["--trusted-proxy", "10.0.0.0/8,192.0.2.0/24"]);
-    drop(Server::start(serve, &vault.scratch("output"), &vault.scratch("log")));
-    let mut serve: Command = vault.serve_command();
-    serve.args(["--trusted-proxy", "not a network"]);
-    Server::fail(serve).misused();
 }

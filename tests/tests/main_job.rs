@@ -63,7 +63,10 @@ fn save(session: &Session, request: &Value) -> String {
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let is_hyphen = |position| [8, 13, 18, 23].contains(&position);
     let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    assert!(id.len() == 36 && id.char_indices().all(|(at, c)| if is_hyphen(at) { c == '-' } else { is_digit(c) }), "{id}");
+    assert!(
+        id.len() == 36 && id.char_indices().all(|(at, c)| if is_hyphen(at) { c == '-' } else { is_digit(c) }),
+        "{id}"
+    );
     assert_eq!(&id[14..15], "7", "the version of a UUID in {id}");
     id
 }
@@ -71,7 +74,10 @@ fn save(session: &Session, request: &Value) -> String {
 fn check_item(item: &Value, request: &Value, information: &Value) {
     let members: Vec<&String> = item.as_object().unwrap().keys().collect();
     assert_eq!(members, ["created_at", "id", "information", "namespace", "type", "updated_at", "version"]);
-    assert_eq!((&item["type"], &item["namespace"], &item["version"]), (&request["type"], &request["namespace"], &json!(1)));
+    assert_eq!(
+        (&item["type"], &item["namespace"], &item["version"]),
+        (&request["type"], &request["namespace"], &json!(1))
+    );
     assert_eq!(item["created_at"], item["updated_at"]);
     check_time(item["created_at"].as_str().unwrap());
     let mut shown = item["information"].clone();
@@ -135,7 +141,9 @@ fn pages_join_into_the_whole_list(database: Database) {
     for number in 0..23 {
         session.save(&small(["a", "b/c"][number % 2], number));
     }
-    for (filter, limit) in [("", 1), ("", 7), ("", 22), ("", 23), ("", 1000), ("namespace=b/c&", 4), ("type=s3&namespace=a&", 5)] {
+    for (filter, limit) in
+        [("", 1), ("", 7), ("", 22), ("", 23), ("", 1000), ("namespace=b/c&", 4), ("type=s3&namespace=a&", 5)]
+    {
         let whole: Vec<Value> = page(&session, &format!("/v1/organization-vault?{filter}limit=1000")).0;
         let mut next = Some(format!("/v1/organization-vault?{filter}limit={limit}"));
         let mut joined = Vec::new();
@@ -150,7 +158,11 @@ fn pages_join_into_the_whole_list(database: Database) {
     }
     for limit in ["0", "-1", "1001", "99999999999999999999"] {
         let answer = session.call("GET", &format!("/v1/organization-vault?limit={limit}")).send();
-        assert_eq!(answer.problem("refused-value").refused_fields(), [("/limit".into(), "out-of-range".into())], "{limit}");
+        assert_eq!(
+            answer.problem("refused-value").refused_fields(),
+            [("/limit".into(), "out-of-range".into())],
+            "{limit}"
+        );
     }
 }
 
@@ -174,7 +186,10 @@ fn filters_compare_exactly(database: Database) {
         session.save(&sample.request);
     }
     let count = |query: &str| page(&session, &format!("/v1/organization-vault?{query}")).0.len();
-    assert_eq!(["imports", "Imports", "imports/a", "import", "IMPORTS"].map(|name| count(&format!("namespace={name}"))), [1, 1, 1, 0, 0]);
+    assert_eq!(
+        ["imports", "Imports", "imports/a", "import", "IMPORTS"].map(|name| count(&format!("namespace={name}"))),
+        [1, 1, 1, 0, 0]
+    );
     assert_eq!(["s3", "azure_identity", "gcs", "direct-link"].map(|kind| count(&format!("type={kind}"))), [6, 1, 1, 1]);
     assert_eq!(count("type=gcs&namespace=imports"), 0);
     assert_eq!(count("type=gcs&namespace=exports.daily"), 1);

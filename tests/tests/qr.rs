@@ -49,9 +49,16 @@ fn the_qr_code_is_the_authenticator_s_address() {
     for email in ["a@example.com", "user+tag@b\u{fc}cher.example", &long] {
         let create = ["account", "create", "--org", "Acme & Söhne: Imports/2026", "--email", email, "--role", "editor"];
         let text = vault.run(&create).done().stdout;
-        let uri = text.split_whitespace().find(|word| word.starts_with("otpauth://totp/")).unwrap_or_else(|| panic!("no address in {text}"));
+        let uri = text
+            .split_whitespace()
+            .find(|word| word.starts_with("otpauth://totp/"))
+            .unwrap_or_else(|| panic!("no address in {text}"));
         let is_code = |line: &&str| !line.is_empty() && line.chars().all(|c| " \u{2580}\u{2584}\u{2588}".contains(c));
-        let code: Vec<&str> = text.lines().skip_while(|line| !line.contains(['\u{2580}', '\u{2584}', '\u{2588}'])).take_while(is_code).collect();
+        let code: Vec<&str> = text
+            .lines()
+            .skip_while(|line| !line.contains(['\u{2580}', '\u{2584}', '\u{2588}']))
+            .take_while(is_code)
+            .collect();
         assert!(code.len() > 12, "no QR code in {text}");
         // As terminals are: light on dark. Many readers cope with one kind alone, and it is the other one.
         assert_eq!(read(&vault, &picture(&code, false)).as_deref(), Some(uri), "as a dark terminal shows it");

@@ -107,7 +107,12 @@ fn one_key_saves_once_however_many_try(database: Database) {
             let call = client.request("PATCH", "/v1/organization-vault").bearer(&session.token);
             call.header("idempotency-key", &format!("mixed-{round}")).json(&small("a", number % 2)).send()
         });
-        assert_eq!((count(&answers, 201), count(&answers, 422)), (THREADS / 2, THREADS / 2), "{:?}", statuses(&answers));
+        assert_eq!(
+            (count(&answers, 201), count(&answers, 422)),
+            (THREADS / 2, THREADS / 2),
+            "{:?}",
+            statuses(&answers)
+        );
         assert_eq!(session.list().len(), before + 1);
     }
 }
@@ -130,7 +135,9 @@ fn a_limit_holds_to_the_last_credential(database: Database) {
     let replicas = Replicas::of(&vault);
     let session = vault.admin_session();
     let answers: Vec<Answer> = replicas
-        .at_once(|number, client| (0..5).map(|round| session.on(&client).try_save(&small("a", number * 5 + round))).collect::<Vec<_>>())
+        .at_once(|number, client| {
+            (0..5).map(|round| session.on(&client).try_save(&small("a", number * 5 + round))).collect::<Vec<_>>()
+        })
         .concat();
     assert_eq!((count(&answers, 201), count(&answers, 422)), (LIMIT, THREADS * 5 - LIMIT), "{:?}", statuses(&answers));
     assert_eq!(session.list().len(), LIMIT);

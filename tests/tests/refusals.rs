@@ -78,7 +78,9 @@ fn flawed_secrets_are_refused_by_name(database: Database) {
             assert_eq!(fields.len(), 1, "{pointer} {value:?}: {fields:?}");
             assert_eq!(fields[0].0, *pointer, "{value:?}");
             // Where a value has a form of its own, breaking that may be what is named; a key file may end in a line end.
-            let own_form = ["connection_string", "service_account_key", "url", "Authorization"].iter().any(|f| pointer.ends_with(f));
+            let own_form = ["connection_string", "service_account_key", "url", "Authorization"]
+                .iter()
+                .any(|f| pointer.ends_with(f));
             assert!(fields[0].1 == code || own_form, "{pointer} {value:?}: {fields:?} instead of {code}");
         }
     }
@@ -158,7 +160,8 @@ fn namespaces_have_an_alphabet(database: Database) {
         session.save(&with(&s3().request, "/namespace", json!(name)));
     }
     let too_long = "n".repeat(129);
-    for name in ["", " ", ".a", "/a", "-a", "_a", "a b", "a\u{0}", "ä", "a%2f", "a\n", "ａ", "a?", "a'--", &too_long] {
+    for name in ["", " ", ".a", "/a", "-a", "_a", "a b", "a\u{0}", "ä", "a%2f", "a\n", "ａ", "a?", "a'--", &too_long]
+    {
         let fields = refused(&session, &with(&s3().request, "/namespace", json!(name)), 422);
         assert_eq!(fields.iter().map(|(at, _)| &**at).collect::<Vec<_>>(), ["/namespace"], "{name:?}");
     }
@@ -168,7 +171,8 @@ fn namespaces_have_an_alphabet(database: Database) {
 fn the_limits_are_exact(database: Database) {
     let vault = Vault::start_with(database, &["--max-credentials", "3"]);
     let session = vault.admin_session();
-    let secret = |length: usize| with(&s3().request, "/data/session_token", json!("a1".repeat(length.div_ceil(2))[..length]));
+    let secret =
+        |length: usize| with(&s3().request, "/data/session_token", json!("a1".repeat(length.div_ceil(2))[..length]));
     session.save(&secret(16 * 1024));
     assert_eq!(refused(&session, &secret(16 * 1024 + 1), 422), [("/data/session_token".into(), "too-long".into())]);
 

@@ -83,4 +83,5 @@ pub(crate) fn describe_metrics() {
     );
     // Shown from the start, so that a rate can be taken of the first one.
     metrics::counter!("orgvault_password_evaluations_total").absolute(0);
+    metrics::counter!("orgvault_integrity_failures_total").absolute(0);
 }

@@ -192,10 +192,14 @@ pub(crate) async fn migrate(
     let opened = open_store(settings, &root, &surroundings, false).await?;
     let pending = match opened.store.schema_state().await? {
         SchemaState::Empty => return Err(nothing_here(settings)),
-        SchemaState::Current => return Ok(Vec::new()),
+        SchemaState::Current => 0,
         SchemaState::Pending(pending) => pending,
         SchemaState::Newer(version) => return Err(newer(&version)),
     };
+    // The root key is proven before anything is written.
+    if let Some(record) = opened.store.ports().keys.instance().await? {
+        open_keyring(&root, &surroundings, &record, &opened).await?;
+    }
     let mut applied = Vec::new();
     let mut note = |migration: Migration| {
         progress(migration.version, applied.len(), pending);

@@ -15,6 +15,7 @@ mod settings;
 mod text;
 
 use clap::{CommandFactory, Parser};
+use clap_complete::Shell;
 use cli::{Cli, Command};
 use failure::Failure;
 use output::Output;
@@ -40,17 +41,22 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
+    let output = Output::new(cli.flags.json);
     if let Command::Completions { shell } = cli.command {
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut Cli::command(), "orgvault", &mut script);
-        return Ok(std::io::stdout().lock().write_all(&script)?);
+        return completions(shell, output);
     }
     hardening::apply()?;
-    let output = Output::new(cli.flags.json);
     let settings = Settings::read(&cli.flags)?;
     logging::start(settings.log_format, settings.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(dispatch(settings, cli.command, output))
+}
+
+fn completions(shell: Shell, output: Output) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "orgvault", &mut script);
+    let script = String::from_utf8(script)?;
+    output.print(&serde_json::json!({"shell": shell.to_string(), "script": script}), &script)
 }
 
 async fn dispatch(settings: Settings, command: Command, output: Output) -> Result<(), Failure> {

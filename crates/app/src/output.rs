@@ -18,17 +18,16 @@ impl Output {
 
     /// Prints `document` for scripts or `text` for people.
     pub(crate) fn print(self, document: &impl Serialize, text: &str) -> Result<(), Failure> {
-        let mut stdout = io::stdout().lock();
-        if self.json {
-            serde_json::to_writer(&mut stdout, document)?;
-            stdout.write_all(b"\n")?;
-        } else {
-            stdout.write_all(text.as_bytes())?;
-            if !text.ends_with('\n') {
-                stdout.write_all(b"\n")?;
-            }
+        let mut bytes = if self.json { serde_json::to_vec(document)? } else { text.as_bytes().to_vec() };
+        if !bytes.ends_with(b"\n") {
+            bytes.push(b'\n');
         }
-        Ok(stdout.flush()?)
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(&bytes).and_then(|()| stdout.flush()) {
+            // Whoever reads has read enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => Ok(result?),
+        }
     }
 
     /// Asks on the terminal for `expected` to be typed. Without a terminal it refuses and names the flag that scripts use.

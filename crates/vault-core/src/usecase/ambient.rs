@@ -2,7 +2,7 @@
 
 use crate::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use crate::id::{AuditId, OrganizationId};
-use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator};
+use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, SealError, StoreError};
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -30,6 +30,14 @@ impl Ambient {
         self.events.emit(event);
     }
 
+    /// Passes a failure on; counts and logs it if a stored row is damaged.
+    pub fn witness<E: Damage>(&self, error: E) -> E {
+        if let Some((table, id)) = error.damaged_row() {
+            self.emit(Event::IntegrityFailure { table, id });
+        }
+        error
+    }
+
     /// A sealed record of a single act.
     pub fn record(
         &self,
@@ -41,5 +49,31 @@ impl Ambient {
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
         self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1 })
+    }
+}
+
+/// A failure that may tell of a damaged row.
+pub trait Damage {
+    /// Table and id of the row that is damaged, if one is.
+    fn damaged_row(&self) -> Option<(&'static str, String)>;
+}
+
+impl Damage for StoreError {
+    fn damaged_row(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::Integrity { table, id, .. } => Some((table, id.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl Damage for SealError {
+    fn damaged_row(&self) -> Option<(&'static str, String)> {
+        match self {
+            // What is opened while a request is answered lies in this table.
+            Self::Integrity { object, .. } => Some(("credentials", object.clone())),
+            Self::Store(error) => error.damaged_row(),
+            _ => None,
+        }
     }
 }

@@ -113,14 +113,15 @@ impl ListCredentialsUseCase {
             after,
             limit: request.limit.saturating_add(1), // one more tells whether there is a next page
         };
-        let mut rows = self.credentials.list_credentials(query).await?.map_err(ReadError::Principal)?;
+        let rows = self.credentials.list_credentials(query).await.map_err(|error| self.ambient.witness(error))?;
+        let mut rows = rows.map_err(ReadError::Principal)?;
         let more = rows.len() > request.limit;
         rows.truncate(request.limit);
         let next = rows
             .last()
             .filter(|_| more)
             .map(|last| cursor::encode(&*self.digester, organization, &request.filter, last.id));
-        let credentials = open_all(&*self.opener, organization, rows).await?;
+        let credentials = open_all(&self.ambient, &*self.opener, organization, rows).await?;
         let actor = Actor::from(principal);
         self.tally.count(now, Some(organization), actor, AuditAction::CredentialsListed, Subject::Vault);
         Ok(CredentialPage { credentials, next })
@@ -129,6 +130,7 @@ impl ListCredentialsUseCase {
 
 /// Opens the information of stored rows.
 pub(super) async fn open_all(
+    ambient: &Ambient,
     opener: &dyn InformationOpener,
     organization: OrganizationId,
     rows: Vec<StoredCredential>,
@@ -141,7 +143,7 @@ pub(super) async fn open_all(
             blob: &row.information,
         })
         .collect();
-    let opened = opener.open_information(organization, &sealed).await?;
+    let opened = opener.open_information(organization, &sealed).await.map_err(|error| ambient.witness(error))?;
     let listed = rows.into_iter().zip(opened).map(|(row, information)| ListedCredential {
         id: row.id,
         kind: row.kind,

@@ -15,7 +15,7 @@ mod read_passcode;
 mod save_credential;
 mod show_credential;
 
-pub use ambient::Ambient;
+pub use ambient::{Ambient, Damage};
 pub use audit_tally::AuditTally;
 pub use authenticate::Authenticate;
 pub use change_account::{AccountCommand, ChangeAccountError, ChangeAccountUseCase, ChangedAccount};

@@ -33,9 +33,10 @@ impl ShowCredentialUseCase {
         let organization = principal.organization();
         let now = self.ambient.now();
         let query = ShowCredential { principal: principal.clone(), now, id };
-        let row = self.credentials.show_credential(query).await?.map_err(ReadError::Principal)?;
-        let row = row.ok_or(ReadError::NotFound)?;
-        let shown = open_all(&*self.opener, organization, vec![row]).await?.pop().ok_or(ReadError::NotFound)?;
+        let row = self.credentials.show_credential(query).await.map_err(|error| self.ambient.witness(error))?;
+        let row = row.map_err(ReadError::Principal)?.ok_or(ReadError::NotFound)?;
+        let shown = open_all(&self.ambient, &*self.opener, organization, vec![row]).await?;
+        let shown = shown.into_iter().next().ok_or(ReadError::NotFound)?;
         let actor = Actor::from(principal);
         self.tally.count(now, Some(organization), actor, AuditAction::CredentialShown, Subject::Vault);
         Ok(shown)

@@ -1,13 +1,20 @@
 //! The bare driver on the same file format, tables, settings and rows.
 
 use crate::Stopwatch;
-use crate::world::{KEY, World};
+use crate::world::World;
 use rusqlite::{Connection, params};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 use vault_core::port::SaveCredential;
-use vault_diesel::MIGRATIONS;
+use vault_diesel::{MIGRATIONS, SqliteKey};
+use zeroize::Zeroizing;
+
+const KEY: [u8; 32] = [7; 32];
+
+pub(crate) fn key() -> SqliteKey {
+    SqliteKey::from_bytes(Zeroizing::new(KEY))
+}
 
 fn open(path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();

@@ -5,12 +5,15 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for people to run")]
 
 mod bare;
+#[allow(dead_code, reason = "the tests use all of it")]
+#[path = "../../tests/support/world.rs"]
 mod world;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vault_core::cursor::ListFilter;
-use vault_core::port::{CredentialRepository as _, ListCredentials, SaveOutcome};
+use vault_core::port::{CredentialRepository as _, SaveOutcome};
+use vault_core::time::Timestamp;
 use vault_diesel::{SqliteSettings, SqliteStore};
 use world::World;
 
@@ -25,10 +28,11 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let folder = tempfile::tempdir_in(".").unwrap();
     let path = folder.path().join("bench.db");
-    let settings = SqliteSettings { create: true, ..SqliteSettings::new(path.clone(), world::key()) };
+    let settings = SqliteSettings { create: true, ..SqliteSettings::new(path.clone(), bare::key()) };
     let store = SqliteStore::open(settings).unwrap();
     runtime.block_on(async {
-        let world = Arc::new(World::make(&store).await);
+        store.migrate(Timestamp::from_millis(0), &mut |_| {}).await.unwrap();
+        let world = Arc::new(World::make(&*store, 1).await);
         report("filled by 512 callers", fill, saves(&store, &world, fill, 512).await);
         for round in 1..=3 {
             println!("round {round}");
@@ -114,13 +118,7 @@ async fn lists(
             let (store, world, filter) = (Arc::clone(store), Arc::clone(world), filter.clone());
             tokio::spawn(async move {
                 for _ in 0..count / callers {
-                    let query = ListCredentials {
-                        principal: world.principal(),
-                        now: world.now(),
-                        filter: filter.clone(),
-                        after: None,
-                        limit: 100,
-                    };
+                    let query = world.list(filter.clone(), 100);
                     assert_eq!(store.list_credentials(query).await.unwrap().unwrap().len(), 100);
                 }
             })

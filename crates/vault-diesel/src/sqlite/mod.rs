@@ -20,3 +20,7 @@ mod decision;
 pub use lock::{LockError, ServerLock};
 pub use settings::{OpenError, SqliteKey, SqliteSettings};
 pub use store::SqliteStore;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests;

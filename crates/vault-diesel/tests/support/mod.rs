@@ -4,6 +4,7 @@
 
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
+pub(crate) mod world;
 
 use vault_core::time::Timestamp;
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use vault_core::account::{AccountGrant, AccountState};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::CredentialType;
+use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
@@ -11,8 +12,8 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository as _, CompleteLogin, CompleteLoginOutcome, CreateAccount, CreateOrganization, LoginGuard as _,
-    OrganizationRepository as _, SaveCredential,
+    AccountRepository, CompleteLogin, CompleteLoginOutcome, CreateAccount, CreateOrganization, EndSession,
+    ListCredentials, LoginGuard, OrganizationRepository, SaveCredential,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -21,10 +22,7 @@ use vault_core::sealed::{
 };
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
-use vault_diesel::{SqliteKey, SqliteStore};
-use zeroize::Zeroizing;
 
-pub(crate) const KEY: [u8; 32] = [7; 32];
 const NAMESPACES: u64 = 16;
 
 pub(crate) struct World {
@@ -33,10 +31,6 @@ pub(crate) struct World {
     pub(crate) session: SessionId,
     pub(crate) key: KeyId,
     counter: AtomicU64,
-}
-
-pub(crate) fn key() -> SqliteKey {
-    SqliteKey::from_bytes(Zeroizing::new(KEY))
 }
 
 pub(crate) fn namespace(number: u64) -> Namespace {
@@ -50,24 +44,35 @@ fn bytes(number: u64) -> [u8; 16] {
     bytes
 }
 
+/// Digests differ in their first eight bytes.
+fn address(number: u64) -> Digest {
+    let mut bytes = [2; 32];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    Digest::from_bytes(bytes)
+}
+
 impl World {
-    pub(crate) async fn make(store: &SqliteStore) -> Self {
+    /// The world of this number; worlds of different numbers share nothing.
+    pub(crate) async fn make<S>(store: &S, number: u64) -> Self
+    where
+        S: OrganizationRepository + AccountRepository + LoginGuard,
+    {
+        let first = number << 32;
         let world = Self {
-            organization: OrganizationId::from_bytes(bytes(1)),
-            account: AccountId::from_bytes(bytes(2)),
-            session: SessionId::from_bytes(bytes(3)),
-            key: KeyId::from_bytes(bytes(4)),
-            counter: AtomicU64::new(100),
+            organization: OrganizationId::from_bytes(bytes(first + 1)),
+            account: AccountId::from_bytes(bytes(first + 2)),
+            session: SessionId::from_bytes(bytes(first + 3)),
+            key: KeyId::from_bytes(bytes(first + 4)),
+            counter: AtomicU64::new(first + 100),
         };
-        store.migrate(world.now(), &mut |_| {}).await.unwrap();
         let organization = Organization {
             id: world.organization,
-            name: OrganizationName::parse("Bench").unwrap(),
+            name: OrganizationName::parse(&format!("World {number}")).unwrap(),
             state: OrganizationState::Active,
             created_at: world.now(),
         };
         let keys = OrganizationKeys {
-            fingerprint_key: KeyId::from_bytes(bytes(5)),
+            fingerprint_key: KeyId::from_bytes(bytes(first + 5)),
             fingerprint_wrapped: Blob::from_bytes(vec![1; 78]),
             keys: vec![OrganizationKeyRecord {
                 organization: world.organization,
@@ -83,16 +88,16 @@ impl World {
         let grant = AccountGrant {
             account: world.account,
             organization: world.organization,
-            email: EmailAddress::parse("bench@example.com").unwrap(),
+            email: EmailAddress::parse(&format!("owner-{number}@example.com")).unwrap(),
             role: Role::Editor,
             state: AccountState::Active,
         };
-        let seed = SeedId::from_bytes(bytes(6));
+        let seed = SeedId::from_bytes(bytes(first + 6));
         store
             .create_account(CreateAccount {
                 grant: grant.clone(),
                 grant_digest: Digest::from_bytes([1; 32]),
-                address: Digest::from_bytes([2; 32]),
+                address: address(number),
                 password: SealedPassword(Blob::from_bytes(vec![1; 140])),
                 seed: SealedSeed { id: seed, blob: Blob::from_bytes(vec![1; 66]) },
                 recovery_codes: Vec::new(),
@@ -125,20 +130,34 @@ impl World {
         Timestamp::from_millis(1_800_000_000_000)
     }
 
-    pub(crate) fn principal(&self) -> Principal {
-        Principal::Session(SessionPrincipal {
+    pub(crate) fn holder(&self) -> SessionPrincipal {
+        SessionPrincipal {
             organization: self.organization,
             account: self.account,
             session: self.session,
             role: Role::Editor,
-        })
+        }
+    }
+
+    pub(crate) fn principal(&self) -> Principal {
+        Principal::Session(self.holder())
+    }
+
+    pub(crate) fn list(&self, filter: ListFilter, limit: usize) -> ListCredentials {
+        ListCredentials { principal: self.principal(), now: self.now(), filter, after: None, limit }
+    }
+
+    pub(crate) fn end_session(&self) -> EndSession {
+        let actor = Actor::Account(self.account, self.session);
+        let audit = self.audit(actor, AuditAction::LoggedOut, Subject::Session(self.session));
+        EndSession { principal: self.holder(), now: self.now(), audit }
     }
 
     pub(crate) fn next(&self) -> u64 {
         self.counter.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn audit(&self, actor: Actor, action: AuditAction, subject: Subject) -> SealedAuditRecord {
+    pub(crate) fn audit(&self, actor: Actor, action: AuditAction, subject: Subject) -> SealedAuditRecord {
         let record = AuditRecord {
             id: AuditId::from_bytes(bytes(self.next())),
             at: self.now(),

@@ -1,0 +1,104 @@
+//! What can be seen from inside only.
+
+use super::backend::RunQuery as _;
+use super::connection::{Purpose, Source, open};
+use super::decision::Verdict;
+use super::settings::{SqliteKey, SqliteSettings};
+use super::store::SqliteStore;
+use crate::failure::Failure;
+use diesel::connection::SimpleConnection as _;
+use diesel::dsl::sql;
+use diesel::sql_types::Text;
+use vault_core::port::StoreError;
+use zeroize::Zeroizing;
+
+fn key() -> SqliteKey {
+    SqliteKey::from_bytes(Zeroizing::new([9; 32]))
+}
+
+fn source(folder: &tempfile::TempDir) -> Source {
+    Source { path: folder.path().join("db").to_str().unwrap().to_owned(), key: key() }
+}
+
+#[test]
+fn every_setting_is_as_safety_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = [
+        ("journal_mode", "wal", "wal"),
+        ("synchronous", "2", "2"),
+        ("foreign_keys", "1", "1"),
+        ("trusted_schema", "0", "0"),
+        ("cell_size_check", "1", "1"),
+        ("secure_delete", "1", "1"),
+        ("mmap_size", "0", "0"),
+        ("query_only", "0", "1"),
+        ("busy_timeout", "0", "5000"),
+        ("cipher_page_size", "4096", "4096"),
+        ("cipher_use_hmac", "1", "1"),
+        ("cipher_hmac_algorithm", "HMAC_SHA512", "HMAC_SHA512"),
+        ("cipher_plaintext_header_size", "0", "0"),
+    ];
+    for purpose in [Purpose::Writing, Purpose::Reading] {
+        let mut connection = open(&source(&folder), purpose).unwrap();
+        for (name, for_writer, for_reader) in wanted {
+            let found: String =
+                sql::<Text>(&format!("PRAGMA {name}")).get_result(&mut connection).into_inner().unwrap();
+            assert_eq!(found, if purpose == Purpose::Writing { for_writer } else { for_reader }, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_cannot_write() {
+    let folder = tempfile::tempdir().unwrap();
+    open(&source(&folder), Purpose::Writing).unwrap().batch_execute("CREATE TABLE t (x TEXT)").unwrap();
+    let mut reader = open(&source(&folder), Purpose::Reading).unwrap();
+    assert!(reader.batch_execute("INSERT INTO t VALUES ('x')").is_err());
+    assert!(reader.batch_execute("DROP TABLE t").is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_panics_harms_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
+    let store = SqliteStore::open(settings).unwrap();
+    store
+        .write((), |connection, ()| {
+            Box::pin(async {
+                connection.batch_execute("CREATE TABLE t (x BIGINT PRIMARY KEY)").map_err(Failure::Sql)?;
+                Ok(Verdict::Keep(()))
+            })
+        })
+        .await
+        .unwrap();
+    let decisions = (0..90_i64).map(|number| {
+        let store = &store;
+        async move {
+            let result = store
+                .write(number, |connection, number| {
+                    Box::pin(async move {
+                        connection.batch_execute(&format!("INSERT INTO t VALUES ({number})")).map_err(Failure::Sql)?;
+                        assert!(number % 3 != 0, "on purpose");
+                        Ok(if number % 3 == 1 { Verdict::Keep(*number) } else { Verdict::Undo(*number) })
+                    })
+                })
+                .await;
+            (number, result)
+        }
+    });
+    for (number, result) in futures_util::future::join_all(decisions).await {
+        match result {
+            Ok(answer) => assert!(answer == number && number % 3 != 0),
+            Err(failure) => assert!(number % 3 == 0 && matches!(failure, StoreError::Fault(_)), "{failure:?}"),
+        }
+    }
+    let count: String = store
+        .read((), |connection, ()| {
+            Box::pin(async {
+                Ok(sql::<Text>("SELECT count(*) || ':' || sum(x % 3) FROM t").get_result(connection).await?)
+            })
+        })
+        .await
+        .unwrap();
+    assert_eq!(count, "30:30");
+}

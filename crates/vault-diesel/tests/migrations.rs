@@ -1,0 +1,117 @@
+//! The migration history: only ever added to, portable, and tenant by tenant.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use sha2::{Digest as _, Sha256};
+use support::NOW;
+use support::postgres::{database, query, store};
+use support::sqlite::Scratch;
+use vault_diesel::{MIGRATIONS, MigrateError, SchemaState};
+use vault_testkit::postgres::Cluster;
+
+/// What was released stays: a change of one of these is a new migration instead.
+const RELEASED: [(&str, &str); 1] =
+    [("0001_foundation", "df0916a499e75ff06e963a670b584b04f50df1856aec9bd215d3e4c92b1b5b4a")];
+
+/// Tables that belong to no tenant.
+const SHARED: [&str; 7] =
+    ["audit", "directory", "instance", "instance_keys", "organizations", "schema_versions", "unknown_addresses"];
+
+#[test]
+fn released_migrations_are_never_changed() {
+    let history: Vec<_> = MIGRATIONS
+        .iter()
+        .map(|migration| {
+            let hash = Sha256::digest(migration.sql.as_bytes());
+            (migration.version, hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+        })
+        .collect();
+    let released: Vec<_> = RELEASED.iter().map(|(version, hash)| (*version, (*hash).to_owned())).collect();
+    assert_eq!(history[..released.len()], released[..]);
+}
+
+#[test]
+fn migrations_keep_to_the_portable_subset() {
+    for migration in MIGRATIONS {
+        let statements = migration.sql.lines().filter(|line| !line.trim_start().starts_with("--"));
+        let sql = statements.collect::<Vec<_>>().join("\n").to_uppercase();
+        for foreign in
+            ["DEFAULT", "AUTOINCREMENT", "SERIAL", "TRIGGER", "INTEGER", "TIMESTAMP", "JSON", "NOW()", "VARCHAR"]
+        {
+            assert!(!sql.contains(foreign), "{} says {foreign}", migration.version);
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_and_indexes_of_tenants_begin_with_the_organization_on_sqlite() {
+    let scratch = Scratch::new();
+    scratch.migrated().await.close().await;
+    let connection = scratch.bare();
+    let mut statement = connection
+        .prepare(
+            "SELECT t.name, i.name, c.name FROM sqlite_master AS t \
+             JOIN pragma_index_list(t.name) AS i JOIN pragma_index_info(i.name) AS c \
+             WHERE t.type = 'table' AND c.seqno = 0",
+        )
+        .unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let found: Vec<(String, String, String)> = rows.map(Result::unwrap).collect();
+    assert!(found.len() > 15, "{found:?}");
+    for (table, index, first) in found {
+        assert!(SHARED.contains(&table.as_str()) || first == "organization_id", "{index} of {table}");
+    }
+}
+
+#[tokio::test]
+async fn keys_and_indexes_of_tenants_begin_with_the_organization_on_postgres() {
+    let found = query(
+        database(),
+        "SELECT t.relname, i.relname, a.attname FROM pg_index x \
+         JOIN pg_class t ON t.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid \
+         JOIN pg_namespace n ON n.oid = t.relnamespace \
+         JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0] WHERE n.nspname = 'public'",
+    );
+    assert!(found.lines().count() > 15, "{found}");
+    for line in found.lines() {
+        let mut fields = line.split('|');
+        let (table, index, first) = (fields.next().unwrap(), fields.next().unwrap(), fields.next().unwrap());
+        assert!(SHARED.contains(&table) || first == "organization_id", "{index} of {table}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_is_brought_up_to_date_once_on_sqlite() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    assert_eq!(store.schema_state().await.unwrap(), SchemaState::Empty);
+    let mut told = Vec::new();
+    assert_eq!(store.migrate(NOW, &mut |migration| told.push(migration)).await.unwrap(), MIGRATIONS.len());
+    assert_eq!(told, MIGRATIONS);
+    assert_eq!(store.schema_state().await.unwrap(), SchemaState::Current);
+    assert_eq!(store.migrate(NOW, &mut |_| {}).await.unwrap(), 0);
+    scratch.bare().execute("INSERT INTO schema_versions VALUES ('9999_later', 0)", []).unwrap();
+    assert_eq!(store.schema_state().await.unwrap(), SchemaState::Newer("9999_later".to_owned()));
+    let refusal = store.migrate(NOW, &mut |_| {}).await.unwrap_err();
+    assert!(matches!(refusal, MigrateError::Newer(version) if version == "9999_later"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_is_brought_up_to_date_once_by_several_on_postgres() {
+    let address = Cluster::shared().create_database();
+    let migrations = (0..6).map(|_| {
+        let address = address.clone();
+        tokio::spawn(async move { store(&address).await.migrate(NOW, &mut |_| {}).await.unwrap() })
+    });
+    let mut ran = 0;
+    for migration in migrations.collect::<Vec<_>>() {
+        ran += migration.await.unwrap();
+    }
+    assert_eq!(ran, MIGRATIONS.len());
+    let store = store(&address).await;
+    assert_eq!(store.schema_state().await.unwrap(), SchemaState::Current);
+    query(&address, "INSERT INTO schema_versions VALUES ('9999_later', 0)");
+    assert_eq!(store.schema_state().await.unwrap(), SchemaState::Newer("9999_later".to_owned()));
+}

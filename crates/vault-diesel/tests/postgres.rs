@@ -1,0 +1,140 @@
+//! What the store on PostgreSQL promises beyond the contract of the ports.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use secrecy::SecretString;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::postgres::{database, query, store};
+use support::world::World;
+use tokio::task::JoinSet;
+use vault_core::port::{
+    CredentialRepository as _, Housekeeping as _, OrganizationRepository as _, SaveOutcome, SessionRepository as _,
+    StoreError,
+};
+use vault_core::principal::PrincipalRefusal;
+use vault_core::time::Timestamp;
+use vault_diesel::{ConnectError, PostgresSettings, PostgresStore};
+use vault_testkit::postgres::{Cluster, Options};
+
+/// A number for a world that no other test has.
+fn number() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The time of day, as the server has it too.
+#[expect(clippy::disallowed_methods, reason = "compared with the server's own clock")]
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_acknowledged_logout_is_followed_by_no_save() {
+    for _ in 0..16 {
+        let (here, there) = (store(database()).await, store(database()).await);
+        let world = Arc::new(World::make(&*here, number()).await);
+        let mut saves = JoinSet::new();
+        for _ in 0..16 {
+            let (here, world) = (Arc::clone(&here), Arc::clone(&world));
+            saves.spawn(async move {
+                let mut saved = 0;
+                loop {
+                    match here.save_credential(world.save()).await.unwrap() {
+                        SaveOutcome::Saved => saved += 1,
+                        outcome => break (saved, outcome),
+                    }
+                }
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!(there.end_session(world.end_session()).await.unwrap(), Ok(()));
+        let sql = format!("SELECT count(*) FROM credentials WHERE organization_id = '{}'", world.organization);
+        let at_logout: i64 = query(database(), &sql).parse().unwrap();
+        let mut acknowledged = 0;
+        while let Some(ended) = saves.join_next().await {
+            let (saved, outcome) = ended.unwrap();
+            assert_eq!(outcome, SaveOutcome::Refused(PrincipalRefusal::SessionEnded));
+            acknowledged += saved;
+        }
+        let afterwards: i64 = query(database(), &sql).parse().unwrap();
+        assert_eq!((at_logout, acknowledged), (afterwards, afterwards));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_servers_clock_is_measured() {
+    let store = store(database()).await;
+    let skew = store.check(now()).await.unwrap().unwrap();
+    assert!(skew.abs() < 250, "{skew}");
+    let skew = store.check(now().plus_seconds(-90)).await.unwrap().unwrap();
+    assert!((89_750..90_250).contains(&skew), "{skew}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_held_by_another_ends_in_a_refusal_without_effect() {
+    let store = store(database()).await;
+    let world = World::make(&*store, number()).await;
+    let sql = format!(
+        "BEGIN; SELECT 1 FROM sessions WHERE organization_id = '{}' FOR UPDATE; SELECT pg_sleep(4); COMMIT",
+        world.organization
+    );
+    let holder = std::thread::spawn(move || query(database(), &sql));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let begun = Instant::now();
+    let refusal = store.save_credential(world.save()).await.unwrap_err();
+    assert!(matches!(refusal, StoreError::Unavailable(_)), "{refusal:?}");
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    holder.join().unwrap();
+    assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
+    let sql = format!("SELECT credentials FROM credential_counts WHERE organization_id = '{}'", world.organization);
+    assert_eq!(query(database(), &sql), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_were_cut_are_replaced_unnoticed() {
+    let address = Cluster::shared().create_database();
+    let store = store(&address).await;
+    store.migrate(now(), &mut |_| {}).await.unwrap();
+    let world = World::make(&*store, number()).await;
+    for _ in 0..5 {
+        let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        assert_ne!(query(&address, cut), "0");
+        assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
+        assert!(store.organization(world.organization).await.unwrap().is_some());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_crashed_is_unavailable_until_it_is_back() {
+    let cluster = Cluster::start(Options::default());
+    let store = store(&cluster.create_database()).await;
+    store.migrate(now(), &mut |_| {}).await.unwrap();
+    let world = World::make(&*store, number()).await;
+    assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
+    cluster.crash();
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let refusal = store.save_credential(world.save()).await.unwrap_err();
+        assert!(matches!(refusal, StoreError::Unavailable(_)), "{refusal:?}");
+        assert!(begun.elapsed() < Duration::from_secs(3));
+    }
+    cluster.resume();
+    assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
+}
+
+#[tokio::test]
+async fn an_address_that_leads_nowhere_is_told_at_once() {
+    let connect = |url: &str| PostgresStore::connect(PostgresSettings::new(SecretString::from(url)));
+    let refusal = connect("postgres:///db?host=/nonexistent&user=x").await.unwrap_err();
+    assert!(matches!(refusal, ConnectError::Unreachable(_)), "{refusal:?}");
+    let refusal = connect("postgres://host:port/db").await.unwrap_err();
+    assert!(matches!(refusal, ConnectError::Address(_)), "{refusal:?}");
+    let refusal = connect("postgres://db.example/db?sslrootcert=/nonexistent").await.unwrap_err();
+    assert!(matches!(refusal, ConnectError::Certificates(_)), "{refusal:?}");
+}

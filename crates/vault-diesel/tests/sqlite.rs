@@ -1,0 +1,225 @@
+//! What the embedded store promises beyond the contract of the ports.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use futures_util::future::join_all;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::NOW;
+use support::sqlite::{KEY, Scratch};
+use support::world::World;
+use vault_core::cursor::ListFilter;
+use vault_core::port::{
+    CredentialRepository as _, Housekeeping as _, OrganizationRepository as _, SaveOutcome, StoreError,
+};
+use vault_diesel::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
+use zeroize::Zeroizing;
+
+async fn setting() -> (Scratch, Arc<SqliteStore>, Arc<World>) {
+    let scratch = Scratch::new();
+    let store = scratch.migrated().await;
+    let world = Arc::new(World::make(&*store, 1).await);
+    (scratch, store, world)
+}
+
+#[tokio::test]
+async fn nothing_in_the_files_can_be_read_and_nobody_else_may_try() {
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let (scratch, store, world) = setting().await;
+    store.save_credential(world.save()).await.unwrap();
+    let mut names = Vec::new();
+    for entry in fs::read_dir(scratch.path().parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{path:?}");
+        let bytes = fs::read(&path).unwrap();
+        // The index of the log holds no content: page numbers and checksums only.
+        for known in ["SQLite format 3", "World 1", "owner-1@example.com", "team-", "CREATE TABLE", "active"] {
+            let found = bytes.windows(known.len()).any(|window| window == known.as_bytes());
+            assert!(!found, "{known} in {path:?}");
+        }
+        names.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+    }
+    names.sort();
+    assert_eq!(names, ["orgvault.db", "orgvault.db-shm", "orgvault.db-wal"]);
+}
+
+#[tokio::test]
+async fn only_its_key_opens_a_database() {
+    let (scratch, store, _) = setting().await;
+    store.close().await;
+    let before = fs::read(scratch.path()).unwrap();
+    let key = SqliteKey::from_bytes(Zeroizing::new([0x5a; 32]));
+    let refusal = SqliteStore::open(SqliteSettings::new(scratch.path(), key)).unwrap_err();
+    assert!(matches!(refusal, OpenError::Key(_)), "{refusal:?}");
+    assert_eq!(fs::read(scratch.path()).unwrap(), before);
+    assert!(!format!("{:?}", scratch.settings()).contains(&format!("{}", KEY[0])));
+}
+
+#[test]
+fn a_database_is_made_only_where_asked_for() {
+    let scratch = Scratch::new();
+    let refusal = SqliteStore::open(SqliteSettings { create: false, ..scratch.settings() }).unwrap_err();
+    assert!(matches!(refusal, OpenError::NotFound(_)), "{refusal:?}");
+    assert!(!scratch.path().exists());
+}
+
+#[test]
+fn one_server_holds_a_database_and_says_so() {
+    let scratch = Scratch::new();
+    let lock = ServerLock::take(&scratch.path(), "serve").unwrap();
+    let Err(LockError::Held { holder }) = ServerLock::take(&scratch.path(), "migrate") else { panic!("taken twice") };
+    assert_eq!(holder, format!("serve (process {})", std::process::id()));
+    drop(lock);
+    ServerLock::take(&scratch.path(), "migrate").unwrap();
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_reopening() {
+    let (scratch, store, world) = setting().await;
+    for _ in 0..10 {
+        assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
+    }
+    store.close().await;
+    let refusal = store.save_credential(world.save()).await.unwrap_err();
+    assert!(matches!(refusal, StoreError::Unavailable(_)));
+    drop(store);
+    let store = scratch.open();
+    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 100)).await.unwrap().unwrap().len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_batch_each_decision_stands_or_falls_by_itself() {
+    let (scratch, store, world) = setting().await;
+    let saves = (0..300_usize).map(|number| {
+        let (store, mut save) = (Arc::clone(&store), world.save());
+        if number % 3 == 0 {
+            save.limit = 0;
+        }
+        tokio::spawn(async move { (number, store.save_credential(save).await.unwrap()) })
+    });
+    for save in saves.collect::<Vec<_>>() {
+        let (number, outcome) = save.await.unwrap();
+        assert_eq!(outcome, if number % 3 == 0 { SaveOutcome::LimitReached } else { SaveOutcome::Saved });
+    }
+    let count = |sql: &str| scratch.bare().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM credentials"), 200);
+    assert_eq!(count("SELECT count(*) FROM credential_secrets"), 200);
+    assert_eq!(count("SELECT credentials FROM credential_counts"), 200);
+    assert_eq!(count("SELECT count(*) FROM audit WHERE action = 'credential.saved'"), 200);
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_at_once() {
+    let scratch = Scratch::new();
+    scratch.migrated().await.close().await;
+    let store = SqliteStore::open(SqliteSettings { queue: 4, ..scratch.settings() }).unwrap();
+    let world = World::make(&*store, 1).await;
+    let holder = scratch.bare();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let saves = join_all((0..64).map(|_| store.save_credential(world.save())));
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        holder.execute_batch("ROLLBACK").unwrap();
+    };
+    let (outcomes, ()) = tokio::join!(saves, release);
+    let (saved, refused): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+    assert!((4..=8).contains(&saved.len()), "{}", saved.len());
+    assert!(refused.iter().all(|refusal| matches!(refusal, Err(StoreError::Unavailable(_)))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_held_by_another_ends_in_a_refusal_without_effect() {
+    let (scratch, store, world) = setting().await;
+    let holder = scratch.bare();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let begun = Instant::now();
+    let refusal = store.save_credential(world.save()).await.unwrap_err();
+    assert!(matches!(refusal, StoreError::Unavailable(_)));
+    assert!((Duration::from_millis(4_900)..Duration::from_millis(5_500)).contains(&begun.elapsed()));
+    // Readers never wait for a writer.
+    assert!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().unwrap().is_empty());
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
+    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_beside_a_busy_server_has_its_turn() {
+    let (scratch, store, world) = setting().await;
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let load: Vec<_> = (0..64)
+        .map(|_| {
+            let (store, world, stop) = (Arc::clone(&store), Arc::clone(&world), Arc::clone(&stop));
+            tokio::spawn(async move {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    store.save_credential(world.save()).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for number in 0..5 {
+        let beside = scratch.open();
+        let begun = Instant::now();
+        World::make(&*beside, 10 + number).await;
+        assert!(begun.elapsed() < Duration::from_secs(4), "three decisions took {:?}", begun.elapsed());
+        beside.close().await;
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    for task in load {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_named() {
+    let (scratch, store, world) = setting().await;
+    let save = world.save();
+    let id = save.id;
+    store.save_credential(save).await.unwrap();
+    scratch.bare().execute("UPDATE credentials SET type = 'nonsense'", []).unwrap();
+    match store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap_err() {
+        StoreError::Integrity { table, id: row, reason } => {
+            assert_eq!((table, row, reason), ("credentials", id.to_string(), "type"));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_page_fails_its_rows_and_no_others() {
+    let (scratch, store, world) = setting().await;
+    for _ in 0..200 {
+        store.save_credential(world.save()).await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let page: i64 = scratch
+        .bare()
+        .query_row("SELECT max(pageno) FROM dbstat WHERE name = 'credentials' AND pagetype = 'leaf'", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    let mut bytes = fs::read(scratch.path()).unwrap();
+    let middle = usize::try_from(page).unwrap() * 4096 - 2048;
+    bytes[middle] ^= 1;
+    fs::write(scratch.path(), bytes).unwrap();
+    let store = scratch.open();
+    for _ in 0..3 {
+        let failure = store.list_credentials(world.list(ListFilter::default(), 200)).await.unwrap_err();
+        assert!(matches!(failure, StoreError::Fault(_)), "{failure:?}");
+        assert!(store.organization(world.organization).await.unwrap().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_store_says_whether_it_works() {
+    let (_scratch, store, _) = setting().await;
+    assert_eq!(store.check(NOW).await.unwrap(), None);
+    store.close().await;
+    assert!(store.check(NOW).await.is_err());
+}

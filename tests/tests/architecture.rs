@@ -1,0 +1,220 @@
+//! The rules of the architecture, over the dependency graph and the manifests.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+fn metadata() -> Metadata {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    MetadataCommand::new()
+        .manifest_path(manifest)
+        .other_options(["--locked".to_owned(), "--offline".to_owned()])
+        .exec()
+        .unwrap()
+}
+
+/// What a package depends on directly: what it ships with, or with what it is built and tested too.
+fn direct<'a>(package: &'a Package, kinds: &[DependencyKind]) -> BTreeSet<&'a str> {
+    package
+        .dependencies
+        .iter()
+        .filter(|dependency| kinds.contains(&dependency.kind))
+        .map(|dependency| dependency.name.as_str())
+        .collect()
+}
+
+const SHIPPED: [DependencyKind; 2] = [DependencyKind::Normal, DependencyKind::Build];
+const ANY: [DependencyKind; 3] = [DependencyKind::Normal, DependencyKind::Build, DependencyKind::Development];
+
+/// Everything that `root` ships with, however far down.
+fn shipped<'a>(metadata: &'a Metadata, root: &str) -> BTreeSet<&'a str> {
+    let resolve = metadata.resolve.as_ref().unwrap();
+    let package = |id| metadata.packages.iter().find(|package| package.id == id).unwrap();
+    let node = |id| resolve.nodes.iter().find(|node| node.id == id).unwrap();
+    let mut waiting = vec![metadata.packages.iter().find(|package| package.name.as_str() == root).unwrap().id.clone()];
+    let mut seen = BTreeSet::new();
+    while let Some(id) = waiting.pop() {
+        for dependency in &node(id).deps {
+            let ships = dependency.dep_kinds.iter().any(|kind| SHIPPED.contains(&kind.kind));
+            if ships && seen.insert(package(dependency.pkg.clone()).name.as_str()) {
+                waiting.push(dependency.pkg.clone());
+            }
+        }
+    }
+    seen
+}
+
+fn member<'a>(metadata: &'a Metadata, name: &str) -> &'a Package {
+    metadata
+        .workspace_packages()
+        .into_iter()
+        .find(|package| package.name.as_str() == name)
+        .unwrap_or_else(|| panic!("no member {name}"))
+}
+
+const DATABASES: [&str; 8] =
+    ["diesel", "diesel-async", "diesel_migrations", "libsqlite3-sys", "tokio-postgres", "rusqlite", "sqlx", "postgres"];
+const WEB: [&str; 8] = ["actix-web", "actix-http", "actix-server", "actix-service", "hyper", "axum", "reqwest", "ureq"];
+const CIPHERS: [&str; 12] = [
+    "aes-gcm",
+    "aes",
+    "argon2",
+    "pasetors",
+    "hkdf",
+    "hmac",
+    "sha2",
+    "totp-rs",
+    "ring",
+    "aws-lc-rs",
+    "openssl",
+    "chacha20poly1305",
+];
+const RUNTIMES: [&str; 5] = ["tokio", "actix-rt", "async-std", "smol", "futures-executor"];
+const AMBIENT: [&str; 3] = ["getrandom", "rand", "chrono"];
+const ADAPTERS: [&str; 4] = ["vault-crypto", "vault-diesel", "vault-http", "vault-client"];
+
+#[test]
+fn the_core_knows_no_technology() {
+    let metadata = metadata();
+    let found = shipped(&metadata, "vault-core");
+    for foreign in [
+        &DATABASES[..],
+        &WEB,
+        &CIPHERS,
+        &RUNTIMES,
+        &ADAPTERS,
+        &["vault-api", "vault-testkit", "app", "clap", "metrics"],
+    ]
+    .concat()
+    {
+        assert!(!found.contains(foreign), "vault-core ships with {foreign}");
+    }
+    // Directly: what other members switch on in a shared dependency is not the core's.
+    let found = direct(member(&metadata, "vault-core"), &SHIPPED);
+    for source in AMBIENT {
+        assert!(!found.contains(source), "vault-core depends on {source}");
+    }
+    let wire = shipped(&metadata, "vault-api");
+    for foreign in [&DATABASES[..], &WEB, &CIPHERS, &RUNTIMES, &ADAPTERS, &["vault-core"]].concat() {
+        assert!(!wire.contains(foreign), "vault-api ships with {foreign}");
+    }
+}
+
+#[test]
+fn adapters_do_not_see_each_other() {
+    let metadata = metadata();
+    for adapter in ADAPTERS {
+        let found = direct(member(&metadata, adapter), &ANY);
+        for other in ADAPTERS.iter().chain(&["app"]).filter(|other| **other != adapter) {
+            assert!(!found.contains(other), "{adapter} depends on {other}");
+        }
+        assert!(!shipped(&metadata, adapter).contains("vault-testkit"), "{adapter} ships with what is for tests");
+    }
+    assert!(!shipped(&metadata, "app").contains("vault-testkit"));
+    assert!(!shipped(&metadata, "vault-client").contains("vault-core"), "a client needs the wire types alone");
+}
+
+#[test]
+fn each_technology_lies_under_one_adapter() {
+    let metadata = metadata();
+    let rules: [(&[&str], &[&str]); 3] = [
+        (&DATABASES, &["vault-diesel"]),
+        (&["actix-web", "actix-http", "actix-server", "actix-service"], &["vault-http", "app"]),
+        (&["aes-gcm", "aes", "argon2", "pasetors", "hkdf", "hmac", "chacha20poly1305"], &["vault-crypto"]),
+    ];
+    for package in metadata.workspace_packages() {
+        let found = direct(package, &SHIPPED);
+        for (technologies, owners) in rules {
+            for technology in technologies.iter().filter(|_| !owners.contains(&package.name.as_str())) {
+                assert!(!found.contains(technology), "{} depends on {technology}", package.name);
+            }
+        }
+    }
+    let graph: Vec<&str> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
+    for absent in ["h2", "openssl", "native-tls", "jsonwebtoken"] {
+        assert!(!graph.contains(&absent), "{absent} is in the graph");
+    }
+    let providers = ["ring", "aws-lc-rs"].iter().filter(|provider| graph.contains(provider)).count();
+    assert_eq!(providers, 1, "one provider of TLS");
+}
+
+/// The sections of a manifest that hold dependencies, as lines.
+fn dependency_lines(manifest: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut lines = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            inside = section.trim_end_matches(']').ends_with("dependencies");
+            assert!(!section.contains("dependencies."), "one line for each dependency: {line}");
+        } else if inside && !line.is_empty() && !line.starts_with('#') {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+#[test]
+fn members_inherit_versions_and_lints() {
+    let metadata = metadata();
+    let root = metadata.workspace_root.as_std_path();
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    assert!(workspace.contains("unsafe_code = \"forbid\""), "the workspace forbids unsafe code");
+    assert!(workspace.contains("missing_docs"), "the workspace asks for documentation");
+    for package in metadata.workspace_packages() {
+        let manifest = fs::read_to_string(&package.manifest_path).unwrap();
+        assert!(manifest.contains("[lints]\nworkspace = true"), "{} has lints of its own", package.name);
+        for line in dependency_lines(&manifest) {
+            let inherited = line.contains("workspace = true")
+                && !["version", "path", "git"].iter().any(|key| line.contains(&format!("{key} =")));
+            assert!(inherited, "{}: {line}", package.name);
+        }
+        for field in ["version", "edition", "rust-version", "license", "publish"] {
+            assert!(manifest.contains(&format!("{field}.workspace = true")), "{}: {field}", package.name);
+        }
+    }
+    // No wider than the graph: what nobody uses does not stand there.
+    let used: BTreeSet<&str> = metadata.workspace_packages().iter().flat_map(|package| direct(package, &ANY)).collect();
+    for line in dependency_lines(&workspace) {
+        let name = line.split(['=', ' ']).next().unwrap();
+        if !line.contains("path =") {
+            assert!(used.contains(name), "{name} stands in [workspace.dependencies] and nobody uses it");
+        }
+    }
+}
+
+/// Versions below these have flaws that matter here.
+#[test]
+fn dependencies_stand_above_their_floors() {
+    let floors = [
+        ("actix-http", "3.12.1"),
+        ("libsqlite3-sys", "0.38.0"),
+        ("diesel", "2.3.10"),
+        ("diesel-async", "0.9.0"),
+        ("tokio-postgres", "0.7.18"),
+        ("aes-gcm", "0.10.3"),
+        ("rustls-webpki", "0.103.13"),
+        ("time", "0.3.47"),
+        ("bytes", "1.11.1"),
+        ("idna", "1.0.3"),
+        ("tracing-subscriber", "0.3.20"),
+        ("h2", "0.4.16"),
+    ];
+    let metadata = metadata();
+    for (name, floor) in floors {
+        let floor = floor.parse().unwrap();
+        let found: Vec<_> = metadata.packages.iter().filter(|package| package.name.as_str() == name).collect();
+        assert!(name == "h2" || !found.is_empty(), "{name} is not in the graph; has it another name?");
+        for package in found {
+            assert!(package.version >= floor, "{name} {} is below {floor}", package.version);
+        }
+    }
+    let sqlite = member(&metadata, "vault-diesel")
+        .dependencies
+        .iter()
+        .find(|dependency| dependency.name == "libsqlite3-sys")
+        .unwrap();
+    assert!(sqlite.features.iter().any(|feature| feature.starts_with("bundled-sqlcipher")), "the build that encrypts");
+}

@@ -1,0 +1,87 @@
+//! Attacks that make the service give something away: what it is, where it is, whom it calls.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use vault_tests::samples::{direct_link, s3, small};
+use vault_tests::{Database, Vault};
+
+#[test]
+fn a58_nothing_tells_what_runs_here() {
+    let vault = Vault::start(Database::Postgres);
+    let client = vault.client();
+    let session = vault.admin_session();
+    session.save(&s3().request);
+    client
+        .log_in(&json!({"email": "someone@example.com", "password": "p", "passcode": "000000"}))
+        .problem("invalid-login");
+    let metrics = vault.server().admin_client().get("/metrics").send().expect(200).text();
+    let mut texts = vec![metrics];
+    for answer in [
+        client.get("/livez").send(),
+        client.get("/readyz").send(),
+        vault.server().admin_client().get("/livez").send(),
+        vault.server().admin_client().get("/readyz").send(),
+        vault.server().admin_client().get("/").send(),
+        client.get("/nonsense").send(),
+        client.request("PATCH", "/v1/login").send(),
+        client.request("POST", "/v1/login").json_text("{").send(),
+        session.call("GET", "/v1/organization-vault?cursor=AAAA").send(),
+    ] {
+        texts.push(format!("{:?}{}", answer.headers, answer.text()));
+    }
+    let database = vault.url().rsplit('/').next().unwrap();
+    let secrets = [
+        env!("CARGO_PKG_VERSION"),
+        database,
+        "postgres",
+        "sqlite",
+        "actix",
+        "diesel",
+        "rust",
+        "example.com",
+        "Acme",
+        "acme",
+        &session.token,
+        vault.data_dir().to_str().unwrap(),
+    ]
+    .map(str::to_owned);
+    for text in texts {
+        for secret in &secrets {
+            assert!(!text.to_lowercase().contains(&secret.to_lowercase()), "{secret} in {text}");
+        }
+    }
+    // The operators' page is for operators.
+    client.get("/metrics").send().problem("not-found");
+}
+
+#[test]
+fn a59_no_address_in_a_credential_is_visited() {
+    let vault = Vault::start_with(Database::Sqlite, &["--allow-http-links"]);
+    let session = vault.admin_session();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let here = listener.local_addr().unwrap();
+    let mut s3 = s3().request;
+    s3["data"]["endpoint"] = json!(format!("http://{here}"));
+    let mut link = direct_link().request;
+    link["data"]["url"] = json!(format!("http://{here}/file?sig=abcdefgh"));
+    for body in [s3, link] {
+        let id = session.save(&body);
+        session.show(&id).expect(200);
+        session.list();
+        session.delete(&id).expect(204);
+    }
+    session
+        .call("PATCH", "/v1/organization-vault?verify=true")
+        .json(&small("a", 1))
+        .send()
+        .problem("malformed-request");
+    assert_eq!(
+        listener.accept().map(drop).map_err(|error| error.kind()),
+        Err(ErrorKind::WouldBlock),
+        "somebody called"
+    );
+}

@@ -1,0 +1,125 @@
+//! Settings and wrong usage.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use std::fs;
+use vault_tests::binary::{self, Run};
+use vault_tests::process::Server;
+use vault_tests::samples::every_type;
+use vault_tests::{Database, Session, Vault};
+
+#[test]
+fn wrong_usage_has_a_status_of_its_own() {
+    let vault = Vault::init(Database::Sqlite);
+    let commands: [&[&str]; 10] = [
+        &[],
+        &["nonsense"],
+        &["org"],
+        &["org", "create"],
+        &["account", "create", "--org", "Acme"],
+        &["serve", "--no-such-flag"],
+        &["serve", "--listen", "nonsense"],
+        &["serve", "--max-ttl", "0"],
+        &["serve", "--base-path", "v1/"],
+        &["completions", "nonsense"],
+    ];
+    for command in commands {
+        vault.run(command).misused();
+    }
+    for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let mut serve = vault.serve_command();
+        serve.args(["--listen", listen, "--admin-listen", ""]);
+        let said = Run::of(&mut serve).misused().stderr;
+        assert!(said.contains("--trusted-proxy"), "{listen}: says how: {said}");
+    }
+    for url in ["mysql://localhost/x", "nonsense", "sqlite://", "postgres:/x"] {
+        Run::of(binary::command().args(["org", "list", "--database-url", url])).misused();
+    }
+}
+
+#[test]
+fn settings_come_from_flags_then_environment_then_file() {
+    let mut vault = Vault::init(Database::Sqlite);
+    let file = vault.data_dir().join("orgvault.toml");
+    let account = vault.admin();
+    let longest = |vault: &Vault| {
+        let client = vault.client();
+        [7300, 7200, 100].map(|ttl| {
+            let mut body = account.login("");
+            body["ttl"] = json!(ttl);
+            client.log_in(&body).status == 401 // refused for its passcode, so its lifetime was not
+        })
+    };
+    fs::write(&file, "max-ttl = 100\n").unwrap();
+    vault.serve();
+    assert_eq!(longest(&vault), [false, false, true], "the file");
+    vault.stop();
+    let mut from_environment = vault.serve_command();
+    from_environment.env("ORGVAULT_MAX_TTL", "7200");
+    let server = Server::start(from_environment, &vault.scratch("output"), &vault.scratch("log"));
+    let mut body = account.login("");
+    body["ttl"] = json!(7200);
+    assert_eq!(server.client().log_in(&body).status, 401, "the environment");
+    drop(server);
+    vault.run(&["account", "unlock", "--email", &account.email]).done();
+    vault.serve_with(&["--max-ttl", "7300"]);
+    assert_eq!(longest(&vault), [true, true, true], "the flag");
+    vault.stop();
+
+    for (text, key) in [
+        ("max-ttl = 100\nsecret-sauce = \"h7Qz\"\n", "secret-sauce"),
+        ("max_ttl = 100\n", "max_ttl"),
+        ("[serve]\nlisten = \"h7Qz\"\n", "serve"),
+        ("max-ttl = \"h7Qz\"\n", "max-ttl"),
+        ("listen = 7\n", "listen"),
+        ("max-ttl = \n", ""),
+    ] {
+        fs::write(&file, text).unwrap();
+        let said = vault.run(&["org", "list"]).misused().stderr;
+        assert!(said.contains(key) && said.contains("orgvault.toml"), "{text:?}: {said}");
+        assert!(!said.contains("h7Qz"), "a value was repeated: {said}");
+    }
+    fs::remove_file(&file).unwrap();
+    vault.run(&["org", "list", "--config", "/nowhere/orgvault.toml"]).misused();
+}
+
+#[test]
+fn the_base_path_is_a_setting() {
+    let vault = Vault::start_with(Database::Sqlite, &["--base-path", "/vaults/v1"]);
+    let client = vault.client();
+    let account = vault.admin();
+    client.log_in(&account.sound_login()).problem("not-found");
+    let answer = client.request("POST", "/vaults/v1/login").json(&account.sound_login()).send().expect(200);
+    let session = Session::new(&client, &answer);
+    for sample in every_type() {
+        let saved = session.call("PATCH", "/vaults/v1/organization-vault").json(&sample.request).send().expect(201);
+        let location = saved.header("location").unwrap().to_owned();
+        assert!(location.starts_with("/vaults/v1/organization-vault/"), "{location}");
+        session.call("GET", &location).send().expect(200);
+    }
+    let page = session.call("GET", "/vaults/v1/organization-vault?limit=1").send().expect(200);
+    assert!(page.header("link").unwrap().starts_with("</vaults/v1/organization-vault?"));
+    assert_eq!(client.get("/livez").send().status, 200);
+}
+
+#[test]
+fn http_links_are_a_setting() {
+    let mut body = every_type().pop().unwrap().request;
+    body["data"]["url"] = json!("http://store.example.com/file");
+    let vault = Vault::start(Database::Sqlite);
+    let refused = vault.admin_session().try_save(&body).problem("refused-value");
+    assert_eq!(refused.refused_fields(), [("/data/url".into(), "not-allowed".into())]);
+    Vault::start_with(Database::Sqlite, &["--allow-http-links"]).admin_session().save(&body);
+}
+
+#[test]
+fn a_proxy_makes_listening_beyond_loopback_possible() {
+    let vault = Vault::init(Database::Sqlite);
+    let mut serve = vault.serve_command();
+    serve.args(["--trusted-proxy", "10.0.0.0/8,192.0.2.0/24"]);
+    drop(Server::start(serve, &vault.scratch("output"), &vault.scratch("log")));
+    let mut serve = vault.serve_command();
+    serve.args(["--trusted-proxy", "not a network"]);
+    Server::fail(serve).misused();
+}
