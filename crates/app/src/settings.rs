@@ -37,6 +37,7 @@ pub(crate) enum LogLevel {
 }
 
 /// Flags that every command takes. What is not given is taken from the file, then from the default.
+#[allow(rustdoc::invalid_html_tags, reason = "these comments are the help text, where <data-dir> is a word")]
 #[derive(Args, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Flags {
