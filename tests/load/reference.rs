@@ -36,18 +36,19 @@ impl References {
         PROGRAMS.map(|name| target.join("examples").join(name)).into_iter().filter(|path| !path.is_file()).collect()
     }
 
-    fn rate(&self, program: &str, arguments: &[String]) -> Result<f64> {
+    fn figures(&self, program: &str, arguments: &[String]) -> Result<Value> {
         let output = Command::new(self.programs.join(program)).args(arguments).stdin(Stdio::null()).output()?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(format!("{program} {}: {}", arguments.join(" "), said.trim()).into());
         }
-        let figures: Value = serde_json::from_slice(&output.stdout)?;
-        figures.get("rate").and_then(Value::as_f64).ok_or_else(|| format!("{program} printed no rate").into())
+        Ok(serde_json::from_slice(&output.stdout)?)
     }
 
     fn store(&self, command: &str, arguments: &[String]) -> Result<f64> {
-        self.rate("bare_store", &[&[command.to_owned(), self.database.clone()], arguments].concat())
+        let figures =
+            self.figures("bare_store", &[&[command.to_owned(), self.database.clone()], arguments].concat())?;
+        figure(&figures, "rate")
     }
 
     /// Rows a second that the store alone commits for `callers` at once: one credential and its audit record each.
@@ -65,9 +66,11 @@ impl References {
         self.store("list", &[option("callers", callers), option("seconds", length.as_secs_f64())])
     }
 
-    /// Password hashes a second, `threads` at once.
-    pub(crate) fn hash_rate(&self, threads: usize, length: Duration) -> Result<f64> {
-        self.rate("bare_argon2", &[option("threads", threads), option("seconds", length.as_secs_f64())])
+    /// Password hashes a second, `threads` at once, and the processor time of one in microseconds.
+    pub(crate) fn hashes(&self, threads: usize, length: Duration) -> Result<(f64, f64)> {
+        let arguments = [option("threads", threads), option("seconds", length.as_secs_f64())];
+        let figures = self.figures("bare_argon2", &arguments)?;
+        Ok((figure(&figures, "rate")?, figure(&figures, "cost_us")?))
     }
 
     /// Starts the bare HTTP server.
@@ -81,6 +84,10 @@ impl References {
         server.address = line.trim().parse()?;
         Ok(server)
     }
+}
+
+fn figure(figures: &Value, name: &str) -> Result<f64> {
+    figures.get(name).and_then(Value::as_f64).ok_or_else(|| format!("a reference printed no {name}").into())
 }
 
 fn option(name: &str, value: impl std::fmt::Display) -> String {

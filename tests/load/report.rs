@@ -1,6 +1,7 @@
 //! Figures beside their references and targets, for people and for programs.
 
 use crate::client::Sample;
+use crate::note;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -21,6 +22,23 @@ impl Target {
     }
 }
 
+/// What bounds a rate.
+pub(crate) struct Bound {
+    /// What it is.
+    pub(crate) name: &'static str,
+    /// Its rate.
+    pub(crate) rate: f64,
+    /// The processor time that one costs, in microseconds, where that is known.
+    pub(crate) cost: Option<f64>,
+}
+
+impl Bound {
+    /// A bound of which only the rate is known.
+    pub(crate) const fn new(name: &'static str, rate: f64) -> Self {
+        Self { name, rate, cost: None }
+    }
+}
+
 /// A rate with its latencies.
 pub(crate) struct Rate {
     /// Of what.
@@ -29,8 +47,8 @@ pub(crate) struct Rate {
     pub(crate) connections: usize,
     /// What was measured.
     pub(crate) sample: Sample,
-    /// What bounds it: names and rates.
-    pub(crate) references: Vec<(&'static str, f64)>,
+    /// What bounds it.
+    pub(crate) references: Vec<Bound>,
     /// What it should be.
     pub(crate) target: Option<Target>,
 }
@@ -61,6 +79,15 @@ impl Report {
     /// Nothing yet.
     pub(crate) const fn new(database: &'static str) -> Self {
         Self { database, rates: Vec::new(), quantities: Vec::new() }
+    }
+
+    /// Adds a rate, and says what it is: a run takes minutes, and may be broken off.
+    pub(crate) fn rate(&mut self, rate: Rate) {
+        let Rate { what, connections, sample, .. } = &rate;
+        let (per_second, p50, p99) =
+            (grouped(sample.rate()), decimal(sample.quantile(0.5)), decimal(sample.quantile(0.99)));
+        note(&format!("{what} at {connections} connections: {per_second}/s, p50 {p50} ms, p99 {p99} ms"));
+        self.rates.push(rate);
     }
 
     /// Adds a figure that is no rate.
@@ -96,6 +123,18 @@ impl Report {
     }
 }
 
+impl Bound {
+    fn cell(&self, bounded: f64) -> String {
+        let Self { name, rate, cost } = self;
+        let cost = cost.map(|cost| format!(", {} µs each", grouped(cost))).unwrap_or_default();
+        format!("{name} {} ({:.2}){cost}", grouped(*rate), bounded / rate)
+    }
+
+    fn json(&self) -> Value {
+        json!({"name": self.name, "per_second": self.rate, "us": self.cost})
+    }
+}
+
 impl Rate {
     /// The processor time that one good answer cost, in microseconds.
     fn cost(&self, time: Duration) -> f64 {
@@ -111,9 +150,7 @@ impl Rate {
 
     fn cells(&self) -> Vec<String> {
         let sample = &self.sample;
-        let references = self.references.iter();
-        let references: Vec<String> =
-            references.map(|(name, rate)| format!("{name} {} ({:.2})", grouped(*rate), sample.rate() / rate)).collect();
+        let references: Vec<String> = self.references.iter().map(|bound| bound.cell(sample.rate())).collect();
         let mut errors: Vec<_> = sample.errors.iter().map(|(what, count)| format!("{count} {what}")).collect();
         if sample.turned_away > 0 {
             errors.push(format!("{} turned away", sample.turned_away));
@@ -136,8 +173,7 @@ impl Rate {
 
     fn json(&self) -> Value {
         let sample = &self.sample;
-        let references: serde_json::Map<_, _> =
-            self.references.iter().map(|(name, rate)| ((*name).to_owned(), json!(rate))).collect();
+        let references: Vec<_> = self.references.iter().map(Bound::json).collect();
         json!({
             "what": self.what, "connections": self.connections, "per_second": sample.rate(), "count": sample.count(),
             "seconds": sample.elapsed.as_secs_f64(), "p50_ms": sample.quantile(0.5), "p99_ms": sample.quantile(0.99),

@@ -1,7 +1,8 @@
 //! How many password hashes a second this machine makes, and nothing else: what bounds logins.
 //!
 //! The parameters are those of the vault (m = 19,456 KiB, t = 2, p = 1), each thread keeps its memory, and threads
-//! run at the niceness of the vault's. Prints `{"rate": …}`.
+//! run at the niceness of the vault's. Prints `{"rate": …, "cost_us": …}`: hashes a second, and the processor time of one
+//! in microseconds.
 //!
 //! ```text
 //! cargo run --release -p vault-crypto --example bare_argon2 -- --threads=2 --seconds=5
@@ -33,14 +34,16 @@ fn main() -> Result<(), Failure> {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| rate(length))).collect();
         threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).collect::<Result<Vec<_>, _>>()
     })?;
-    let rate: f64 = rates.iter().sum();
-    let figures = serde_json::json!({"threads": threads, "seconds": length.as_secs_f64(), "rate": rate});
+    let rate: f64 = rates.iter().map(|(rate, _)| rate).sum();
+    let cost = rates.iter().map(|(_, cost)| cost).sum::<f64>() / threads as f64;
+    let figures =
+        serde_json::json!({"threads": threads, "seconds": length.as_secs_f64(), "rate": rate, "cost_us": cost});
     writeln!(std::io::stdout(), "{figures}")?;
     Ok(())
 }
 
-/// Hashes a second of one thread.
-fn rate(length: Duration) -> Result<f64, Failure> {
+/// Hashes a second of one thread, and the processor time of one in microseconds.
+fn rate(length: Duration) -> Result<(f64, f64), Failure> {
     rustix::process::setpriority_process(None, NICENESS)?;
     let params = Params::new(19_456, 2, 1, Some(32)).map_err(|error| error.to_string())?;
     let mut memory = vec![Block::default(); params.block_count()];
@@ -55,5 +58,13 @@ fn rate(length: Duration) -> Result<f64, Failure> {
         black_box(&hash);
         hashes += 1;
     }
-    Ok(hashes as f64 / started.elapsed().as_secs_f64())
+    let hashes = hashes as f64;
+    Ok((hashes / started.elapsed().as_secs_f64(), processor_time()? / hashes))
+}
+
+/// The processor time of this thread so far, in microseconds.
+fn processor_time() -> Result<f64, Failure> {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanoseconds: f64 = times.split(' ').next().unwrap_or_default().parse()?;
+    Ok(nanoseconds / 1000.0)
 }

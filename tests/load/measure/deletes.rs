@@ -2,15 +2,17 @@
 
 use super::saves::{Id, fill};
 use super::{Ground, judge};
+use crate::Result;
 use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
 use crate::report::{Rate, Report};
 use crate::request::Template;
-use crate::{Result, note};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Credentials are made for as many deletes a second as may be reached.
 const RATES: [(usize, u64); 2] = [(1, 6_000), (usize::MAX, 30_000)];
+/// For how many times as long as is measured credentials are made at most: deleting is not that much faster.
+const FILLING: u64 = 4;
 
 struct Deletes {
     template: Template,
@@ -35,9 +37,9 @@ pub(crate) fn deletes(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     for connections in ground.options.connections.iter().copied() {
         let rate = RATES.iter().find(|(most, _)| connections <= *most).map_or(0, |(_, rate)| *rate);
         let count = rate * ground.options.seconds;
-        let mut ids = fill(ground, &organization, count, true)?;
+        let patience = Duration::from_secs(FILLING * ground.options.seconds);
+        let mut ids = fill(ground, &organization, count, patience, true)?.ids;
         shuffle(&mut ids);
-        note(&format!("deletes at {connections} connections"));
         let plan = ground.round(connections);
         let mut workload = Deletes { template: Template::delete(plan.address, &organization.token), ids };
         let mut sample = Sample::empty()?;
@@ -46,13 +48,7 @@ pub(crate) fn deletes(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
                 sample.add(run(&plan, &mut workload)?)?;
             }
         }
-        report.rates.push(Rate {
-            what: "delete".to_owned(),
-            connections,
-            sample,
-            references: Vec::new(),
-            target: None,
-        });
+        report.rate(Rate { what: "delete".to_owned(), connections, sample, references: Vec::new(), target: None });
     }
     Ok(())
 }

@@ -4,14 +4,16 @@ use super::{Ground, judge, mean};
 use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, exchange, run};
 use crate::measure::saves::fill;
-use crate::report::{Rate, Report, Target, grouped};
+use crate::report::{Bound, Rate, Report, Target, grouped};
 use crate::{Result, note, request};
 use serde_json::Value;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many credentials a list shows.
 const PAGE: u64 = 100;
+/// How long an organization is filled at most; where that does not do, it stays smaller.
+const FILLING: Duration = Duration::from_secs(300);
 
 /// The newest page, again and again.
 struct FirstPage {
@@ -84,15 +86,14 @@ pub(crate) fn lists(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let mut organizations = Vec::new();
     for rows in ground.options.rows.iter().copied() {
         let organization = Organization::create(ground.vault, ground.server, &format!("Lists{rows}"))?;
-        fill(ground, &organization, rows, false)?;
-        organizations.push((rows, organization));
+        let filled = fill(ground, &organization, rows, FILLING, false)?;
+        organizations.push((filled.count, organization));
     }
-    let most = ground.options.rows.iter().copied().max().unwrap_or(0);
+    let most = organizations.iter().map(|(rows, _)| *rows).max().unwrap_or(0).max(PAGE);
     let rate = ground.references.fill(most)?;
     note(&format!("filled the bare store with {most} rows at {}/s", grouped(rate)));
     let http = ground.references.http()?;
     for connections in ground.options.connections.iter().copied() {
-        note(&format!("lists at {connections} connections"));
         let plan = ground.round(connections);
         let mut samples: Vec<Sample> = organizations.iter().map(|_| Sample::empty()).collect::<Result<_>>()?;
         let (mut store_rates, mut http_rates) = (Vec::new(), Vec::new());
@@ -114,9 +115,13 @@ pub(crate) fn lists(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
                 (1_000_000, 64) => Some(Target::new("≥ 0.90 of the rate at 100", rate >= 0.9 * smallest)),
                 _ => None,
             };
-            let references = vec![("store", mean(&store_rates)?), ("HTTP", mean(&http_rates)?), ("smallest", smallest)];
+            let references = vec![
+                Bound::new("store", mean(&store_rates)?),
+                Bound::new("HTTP", mean(&http_rates)?),
+                Bound::new("smallest", smallest),
+            ];
             let what = format!("list 100 of {}", grouped(*rows as f64));
-            report.rates.push(Rate { what, connections, sample, references, target });
+            report.rate(Rate { what, connections, sample, references, target });
         }
     }
     pages(ground, report, &organizations)
@@ -126,7 +131,6 @@ pub(crate) fn lists(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
 fn pages(ground: &Ground<'_>, report: &mut Report, organizations: &[(u64, Organization)]) -> Result<()> {
     let connections = 64;
     let Some((rows, organization)) = organizations.iter().max_by_key(|(rows, _)| *rows) else { return Ok(()) };
-    note("lists from page to page");
     let plan = ground.round(connections);
     let mut sample = Sample::empty()?;
     let token = organization.token.clone();
@@ -135,7 +139,7 @@ fn pages(ground: &Ground<'_>, report: &mut Report, organizations: &[(u64, Organi
         sample.add(run(&plan, &mut workload)?)?;
     }
     let what = format!("next 100 of {}", grouped(*rows as f64));
-    report.rates.push(Rate { what, connections, sample, references: Vec::new(), target: None });
+    report.rate(Rate { what, connections, sample, references: Vec::new(), target: None });
     Ok(())
 }
 

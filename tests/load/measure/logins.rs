@@ -3,7 +3,7 @@
 use super::{Ground, judge, mean};
 use crate::account::{Account, Code, LOGINS};
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
-use crate::report::{Rate, Report, Target};
+use crate::report::{Bound, Rate, Report, Target};
 use crate::{Result, note, request};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -78,21 +78,23 @@ pub(crate) fn logins(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let mut accounts = Account::create_many(ground.vault, "Logins", count)?;
     let cores = std::thread::available_parallelism()?.get();
     for connections in options.connections.iter().copied() {
-        note(&format!("logins at {connections} connections"));
         let plan = ground.round(connections);
         let mut sample = Sample::empty()?;
-        let mut rates = Vec::new();
+        let (mut rates, mut costs) = (Vec::new(), Vec::new());
         let mut drought = false;
         for _ in 0..options.rounds {
             let mut workload = Logins::new(plan.address, &mut accounts, connections);
             sample.add(run(&plan, &mut workload)?)?;
             drought |= workload.drought;
-            rates.push(ground.references.hash_rate(connections.min(cores), options.round())?);
+            let (rate, cost) = ground.references.hashes(connections.min(cores), options.round())?;
+            rates.push(rate);
+            costs.push(cost);
         }
         let hashes = mean(&rates)?;
         let target = (connections == 64).then(|| Target::new("≥ 0.95 of argon2id", sample.rate() >= 0.95 * hashes));
         let what = if drought { "login (codes ran out)" } else { "login" }.to_owned();
-        report.rates.push(Rate { what, connections, sample, references: vec![("argon2id", hashes)], target });
+        let references = vec![Bound { cost: Some(mean(&costs)?), ..Bound::new("argon2id", hashes) }];
+        report.rate(Rate { what, connections, sample, references, target });
     }
     Ok(())
 }

@@ -3,11 +3,11 @@
 use super::{Ground, judge, mean};
 use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
-use crate::report::{Rate, Report, Target, grouped};
+use crate::report::{Bound, Rate, Report, Target, grouped};
 use crate::request::Template;
 use crate::{Result, note};
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The id of a credential, as text.
 pub(super) type Id = [u8; 36];
@@ -18,6 +18,8 @@ pub(super) struct Saves {
     number: u32,
     /// How many are still to be made; `None`: no end.
     left: Option<u64>,
+    /// When to end even so.
+    until: Option<Instant>,
     /// The ids of what was saved, if they are wanted.
     pub(super) ids: Option<Vec<Id>>,
 }
@@ -25,16 +27,19 @@ pub(super) struct Saves {
 impl Saves {
     /// Saves without end.
     pub(super) fn endless(address: SocketAddr, token: &str) -> Self {
-        Self { template: Template::save(address, token), number: 0, left: None, ids: None }
+        Self { template: Template::save(address, token), number: 0, left: None, until: None, ids: None }
     }
 
-    /// So many saves.
-    pub(super) fn counted(address: SocketAddr, token: &str, count: u64) -> Self {
-        Self { left: Some(count), ..Self::endless(address, token) }
+    /// So many saves, or as many as are made within `patience`.
+    fn counted(address: SocketAddr, token: &str, count: u64, patience: Duration) -> Self {
+        Self { left: Some(count), until: Some(Instant::now() + patience), ..Self::endless(address, token) }
     }
 
     /// Whether all saves have been sent; takes the next one if not.
-    fn is_over(&mut self) -> bool {
+    fn is_over(&mut self, now: Instant) -> bool {
+        if self.until.is_some_and(|until| now >= until) {
+            return true;
+        }
         match &mut self.left {
             Some(0) => true,
             Some(left) => {
@@ -54,8 +59,8 @@ impl Saves {
 }
 
 impl Workload for Saves {
-    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
-        if self.is_over() {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, now: Instant) -> Next {
+        if self.is_over(now) {
             return Next::End;
         }
         self.number = self.number.wrapping_add(1);
@@ -84,18 +89,33 @@ fn id(body: &[u8]) -> Option<Id> {
     body.get(start..start + 36)?.try_into().ok()
 }
 
-/// Saves `count` credentials as fast as the server takes them.
-pub(super) fn fill(ground: &Ground<'_>, organization: &Organization, count: u64, ids: bool) -> Result<Vec<Id>> {
+/// What was filled.
+pub(super) struct Filled {
+    /// How many credentials were saved.
+    pub(super) count: u64,
+    /// Their ids, if they were wanted.
+    pub(super) ids: Vec<Id>,
+}
+
+/// Saves `count` credentials as fast as the server takes them, or as many as it takes within `patience`.
+pub(super) fn fill(
+    ground: &Ground<'_>,
+    organization: &Organization,
+    count: u64,
+    patience: Duration,
+    ids: bool,
+) -> Result<Filled> {
     let address = ground.server.address;
-    let mut workload = Saves::counted(address, &organization.token, count);
+    let mut workload = Saves::counted(address, &organization.token, count, patience);
     workload.ids = ids.then(Vec::new);
     let connections = if count < 1_000 { 4 } else { 64 };
     let sample = run(&ground.to_the_end(connections), &mut workload)?;
-    note(&format!("filled {} with {count} credentials at {}/s", organization.name, grouped(sample.rate())));
+    let (filled, rate) = (sample.count(), grouped(sample.rate()));
+    note(&format!("filled {} with {filled} credentials at {rate}/s", organization.name));
     if sample.error_count() > 0 {
         return Err(format!("the fill had errors: {:?}", sample.errors).into());
     }
-    Ok(workload.ids.unwrap_or_default())
+    Ok(Filled { count: filled, ids: workload.ids.unwrap_or_default() })
 }
 
 /// Measures saves, between rounds of the store and of the HTTP framework alone.
@@ -103,7 +123,6 @@ pub(crate) fn saves(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Saves")?;
     let http = ground.references.http()?;
     for connections in ground.options.connections.iter().copied() {
-        note(&format!("saves at {connections} connections"));
         let plan = ground.round(connections);
         let mut sample = Sample::empty()?;
         let (mut store_rates, mut http_rates) = (Vec::new(), Vec::new());
@@ -114,8 +133,8 @@ pub(crate) fn saves(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         }
         let target = (ground.embedded && connections == 64)
             .then(|| Target::new("≥ 20,000, p99 ≤ 10 ms", sample.rate() >= 20_000.0 && sample.quantile(0.99) <= 10.0));
-        let references = vec![("store", mean(&store_rates)?), ("HTTP", mean(&http_rates)?)];
-        report.rates.push(Rate { what: "save".to_owned(), connections, sample, references, target });
+        let references = vec![Bound::new("store", mean(&store_rates)?), Bound::new("HTTP", mean(&http_rates)?)];
+        report.rate(Rate { what: "save".to_owned(), connections, sample, references, target });
     }
     Ok(())
 }
