@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use secrecy::SecretString;
 use serde_json::json;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -70,14 +69,7 @@ fn the_whole_job_over_tls() {
     let base = format!("https://{}/v1", server.address);
     let settings = ClientSettings { ca_file: Some(certificate_file(&vault)) };
     let client = vault_client::Client::with(&base, &settings).unwrap();
-    let login = account.sound_login();
-    let text = |name: &str| SecretString::from(login[name].as_str().unwrap()).into();
-    let request = LoginRequest {
-        email: account.email.clone(),
-        password: text("password"),
-        passcode: text("passcode"),
-        ttl: None,
-    };
+    let request: LoginRequest = serde_json::from_value(account.sound_login()).unwrap();
     let strangers = vault_client::Client::new(&base).unwrap();
     assert!(matches!(strangers.log_in(&request), Err(ClientError::Transport(_))), "nobody vouches for it");
     let session = client.log_in(&request).unwrap();
