@@ -31,6 +31,9 @@ mod digest;
 mod durable;
 mod entropy;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod key;
 mod keyring;
 mod mac;

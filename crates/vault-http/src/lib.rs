@@ -17,6 +17,9 @@ mod content;
 mod exchange;
 mod fault;
 mod forwarded;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod head;
 mod limiter;
 mod listing;

@@ -19,9 +19,6 @@ use vault_core::port::{SealError, TokenIssuer, TokenRefusal};
 use vault_core::session::{AccessToken, SessionClaims};
 use vault_core::time::Timestamp;
 
-/// The longest token that is looked at, in bytes. Ours have about 700.
-const LONGEST: usize = 2_048;
-
 /// Issues and verifies access tokens of one deployment. Nonces are drawn by the PASETO library.
 pub struct PasetoIssuer {
     audience: Audience,
@@ -51,6 +48,9 @@ impl TokenKey {
 }
 
 impl PasetoIssuer {
+    /// The longest token that is looked at, in bytes. Ours have about 700.
+    pub(crate) const LONGEST: usize = 2_048;
+
     pub(crate) fn new<'a>(
         instance: InstanceId,
         epoch: u64,
@@ -68,7 +68,7 @@ impl PasetoIssuer {
     /// Length, header, key id, then the code: nothing in the token is interpreted before it is known to be ours.
     /// The key id is looked up by its whole footer, which is never parsed.
     fn open(&self, token: &str) -> Result<String, TokenRefusal> {
-        if token.len() > LONGEST {
+        if token.len() > Self::LONGEST {
             return Err(TokenRefusal::Malformed);
         }
         let parts = token.strip_prefix(LocalToken::HEADER).and_then(|rest| rest.split_once('.'));
@@ -80,6 +80,19 @@ impl PasetoIssuer {
         let opened = LocalToken::decrypt(&key.key, &untrusted, footer, Some(self.assertion.as_bytes()))
             .map_err(|_| TokenRefusal::NotAuthentic)?;
         Ok(opened.payload().to_owned())
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+impl PasetoIssuer {
+    /// What an authentic token with this payload says.
+    pub(crate) fn read_payload(&self, payload: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
+        self.audience.read(payload, now)
+    }
+
+    /// The payload of a token that says `claims`.
+    pub(crate) fn write_payload(&self, claims: &SessionClaims) -> Option<String> {
+        self.audience.write(claims)
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     Ok(response)
 }
 
-fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogInRequest, Fault> {
+pub(crate) fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogInRequest, Fault> {
     let mut members = document::object(body)?;
     let email = members.string("email");
     let password = members.string("password");

@@ -10,6 +10,9 @@ pub(crate) mod probe;
 mod save;
 mod show;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use {log_in::parse as parse_login, save::parse as parse_save};
+
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
 use crate::call::Call;

@@ -51,7 +51,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Fault>
     }
 }
 
-fn parse(body: &[u8], policy: DataPolicy) -> Result<(Namespace, CredentialData), Fault> {
+pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<(Namespace, CredentialData), Fault> {
     let mut members = document::object(body)?;
     let kind = members.string("type");
     // A type's name is not secret, nor is a namespace's.

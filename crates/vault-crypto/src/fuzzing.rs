@@ -1,0 +1,236 @@
+//! What must hold for every token, cursor and blob, whoever made it, under keys that never change. For the fuzz targets
+//! in `tests/fuzz` and, over their seeds, for every test run; no other build has this module.
+
+#![allow(clippy::unwrap_used, reason = "a property fails by panicking")]
+
+use crate::HmacDigester;
+use crate::aead::AeadKey;
+use crate::blob::{self, Format, HEADER};
+use crate::context::Context;
+use crate::key::SymmetricKey;
+use crate::padding;
+use crate::token::PasetoIssuer;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use std::sync::LazyLock;
+use uuid::Uuid;
+use vault_core::credential::CredentialType;
+use vault_core::cursor::{self, ListFilter};
+use vault_core::id::{CredentialId, InstanceId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::port::{CredentialContext, Entropy, NoEntropy, TokenIssuer as _, TokenRefusal};
+use vault_core::sealed::Blob;
+use vault_core::time::Timestamp;
+
+/// 2026-11-20T12:00:00Z
+const NOW: Timestamp = Timestamp::from_millis(1_795_176_000_000);
+
+/// Tokens that were issued under these keys; each is a seed too. The second lies under the older key.
+const ISSUED: [&str; 2] = [
+    include_str!("../../../tests/fuzz/seeds/access_token/issued"),
+    include_str!("../../../tests/fuzz/seeds/access_token/issued-under-the-older-key"),
+];
+
+static ISSUER: LazyLock<PasetoIssuer> =
+    LazyLock::new(|| PasetoIssuer::new(instance(), 7, &key(1), [&key(2)].into_iter()).unwrap());
+
+/// A token is taken exactly if it was issued. Nothing of any other is looked at beyond its code.
+pub fn access_token(text: &str) {
+    match ISSUER.verify(text, NOW) {
+        Ok(_) => assert!(ISSUED.contains(&text)),
+        Err(TokenRefusal::Malformed | TokenRefusal::UnknownKey | TokenRefusal::NotAuthentic) => {
+            assert!(!ISSUED.contains(&text));
+        }
+        Err(other) => unreachable!("{other} of what was not issued"),
+    }
+}
+
+/// What a token says is read in one way: written again and read again, it says the same.
+pub fn token_payload(text: &str) {
+    if let Ok(claims) = ISSUER.read_payload(text, NOW) {
+        let written = ISSUER.write_payload(&claims).unwrap();
+        assert_eq!(ISSUER.read_payload(&written, NOW), Ok(claims.clone()));
+        assert_eq!(ISSUER.write_payload(&claims).unwrap(), written);
+        assert!(NOW < claims.expires_at && claims.issued_at < claims.expires_at);
+    }
+}
+
+/// A token has the one footer that it was issued with. Any other, as it stands or encoded, names no key of ours or not
+/// this token's.
+pub fn token_footer(footer: &[u8]) {
+    let footers = ISSUED.map(|token| token.rsplit_once('.').unwrap());
+    let encoded = URL_SAFE_NO_PAD.encode(footer);
+    for footer in [Some(&*encoded), std::str::from_utf8(footer).ok()].into_iter().flatten() {
+        for (body, issued) in footers {
+            let token = format!("{body}.{footer}");
+            let expected = if footer == issued {
+                None
+            } else if token.len() > PasetoIssuer::LONGEST {
+                Some(TokenRefusal::Malformed)
+            } else if footers.iter().any(|(_, other)| footer == *other) {
+                Some(TokenRefusal::NotAuthentic)
+            } else {
+                Some(TokenRefusal::UnknownKey)
+            };
+            assert_eq!(ISSUER.verify(&token, NOW).err(), expected);
+        }
+    }
+}
+
+static DIGESTER: LazyLock<HmacDigester> = LazyLock::new(|| HmacDigester::new(&key(3), &key(4)));
+
+/// A cursor is taken exactly if it is the one that its list gave out, and by no other list.
+pub fn cursor(text: &str) {
+    let organizations = [1, 2].map(|number| OrganizationId::from_uuid(id(number)));
+    let filters = [
+        ListFilter::default(),
+        ListFilter { namespace: None, kind: Some(CredentialType::S3) },
+        ListFilter { namespace: Namespace::parse("s3", "").ok(), kind: None },
+    ];
+    let lists =
+        || organizations.into_iter().flat_map(|organization| filters.iter().map(move |filter| (organization, filter)));
+    let taken: Vec<_> = lists()
+        .filter_map(|(organization, filter)| {
+            let last = cursor::decode(&*DIGESTER, organization, filter, text).ok()?;
+            assert_eq!(cursor::encode(&*DIGESTER, organization, filter, last), text);
+            Some(last)
+        })
+        .collect();
+    assert!(taken.len() <= 1, "one cursor for two lists");
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(text.bytes()).for_each(|(byte, value)| *byte = value);
+    let last = CredentialId::from_bytes(bytes);
+    for (organization, filter) in lists() {
+        let given = cursor::encode(&*DIGESTER, organization, filter, last);
+        assert_eq!(cursor::decode(&*DIGESTER, organization, filter, &given), Ok(last));
+    }
+}
+
+/// What the sealed blobs hold; each is a seed too.
+const TEXT: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
+
+struct Sealed {
+    key: AeadKey,
+    contexts: [Context; 3],
+    text: Blob,
+    wrapped: Blob,
+}
+
+static SEALED: LazyLock<Sealed> = LazyLock::new(|| {
+    let place = |version| CredentialContext {
+        organization: OrganizationId::from_uuid(id(2)),
+        credential: CredentialId::from_uuid(id(3)),
+        version,
+    };
+    let data_key = KeyId::from_uuid(id(9));
+    let contexts = [
+        Context::data(instance(), place(4)),
+        Context::data(instance(), place(5)),
+        Context::data_key(instance(), place(4), data_key),
+    ];
+    let sealing = AeadKey::new(KeyId::from_uuid(id(7)), &key(5));
+    let text = sealing.seal(&SameBytes, &contexts[0], TEXT).unwrap();
+    let wrapped = sealing.wrap(&SameBytes, &contexts[2], &key(6)).unwrap();
+    Sealed { key: sealing, contexts, text, wrapped }
+});
+
+/// A blob opens exactly if it is one that was sealed, in its place, as what it is. The parts of any other are its bytes.
+pub fn blob(bytes: &[u8]) {
+    let given = Blob::from_bytes(bytes.to_vec());
+    let [place, other_place, key_place] = &SEALED.contexts;
+    assert_eq!(SEALED.key.open(place, &given).is_ok(), given == SEALED.text);
+    if let Ok(opened) = SEALED.key.open(place, &given) {
+        assert_eq!(*opened, TEXT);
+    }
+    assert_eq!(SEALED.key.unwrap(key_place, &given).is_ok(), given == SEALED.wrapped);
+    assert!(SEALED.key.open(other_place, &given).is_err() && SEALED.key.open(key_place, &given).is_err());
+    assert!(SEALED.key.unwrap(place, &given).is_err() && SEALED.key.unwrap(other_place, &given).is_err());
+    for format in [Format::Padded, Format::Key] {
+        if let Ok(parts) = blob::read(bytes, format) {
+            let mut written = Vec::new();
+            blob::begin(&mut written, format, parts.key, parts.nonce);
+            assert_eq!(written.len(), HEADER);
+            assert_eq!(blob::sealing_key(&given), Some(parts.key));
+            assert_eq!([&written, parts.ciphertext, parts.tag].concat(), bytes);
+        }
+    }
+}
+
+/// Padding comes off in one way: what is left, padded again, is the same.
+pub fn padding(bytes: &[u8]) {
+    if let Some(length) = padding::unpadded_length(bytes) {
+        let mut again = bytes[..length].to_vec();
+        padding::pad(&mut again, 0);
+        assert_eq!(again, bytes);
+    }
+}
+
+/// The same nonce always: what is sealed here is as public as its keys.
+struct SameBytes;
+
+impl Entropy for SameBytes {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
+        bytes.fill(0x5a);
+        Ok(())
+    }
+}
+
+fn key(first: u8) -> SymmetricKey {
+    let mut bytes = [0; 32];
+    bytes.iter_mut().zip(first..).for_each(|(byte, value)| *byte = value);
+    SymmetricKey::take(&mut bytes)
+}
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+fn instance() -> InstanceId {
+    InstanceId::from_uuid(id(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use vault_testkit::seed::{edited_seeds, edited_text_seeds, seeds};
+
+    #[test]
+    fn the_seeds_reach_what_they_are_for() {
+        assert!(ISSUED.iter().all(|token| ISSUER.verify(token, NOW).is_ok()));
+        let payload = |seed: &Vec<u8>| ISSUER.read_payload(std::str::from_utf8(seed).unwrap(), NOW).is_ok();
+        assert!(seeds("access_token").iter().any(payload));
+        let footers = ISSUED.map(|token| token.rsplit_once('.').unwrap().1.as_bytes().to_vec());
+        assert!(footers.iter().all(|footer| seeds("token_footer").contains(footer)));
+        let sealed = [&SEALED.text, &SEALED.wrapped].map(|blob| blob.as_bytes().to_vec());
+        assert!(sealed.iter().all(|blob| seeds("blob").contains(blob)));
+        let list = |text: &str| {
+            cursor::decode(&*DIGESTER, OrganizationId::from_uuid(id(1)), &ListFilter::default(), text).is_ok()
+        };
+        assert!(seeds("cursor").iter().any(|seed| std::str::from_utf8(seed).is_ok_and(list)));
+    }
+
+    proptest! {
+        #[test]
+        fn only_what_was_issued_is_a_token(text in edited_text_seeds("access_token")) {
+            access_token(&text);
+            token_payload(&text);
+        }
+
+        #[test]
+        fn only_its_own_footer_fits_a_token(footer in edited_seeds("token_footer")) {
+            token_footer(&footer);
+        }
+
+        #[test]
+        fn only_what_a_list_gave_out_is_its_cursor(text in edited_text_seeds("cursor")) {
+            cursor(&text);
+        }
+
+        #[test]
+        fn only_what_was_sealed_is_a_blob(bytes in edited_seeds("blob")) {
+            blob(&bytes);
+            padding(&bytes);
+        }
+    }
+}

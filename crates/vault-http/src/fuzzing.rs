@@ -1,0 +1,230 @@
+//! What must hold for every body and every query, whoever wrote it. For the fuzz targets in `tests/fuzz` and, over
+//! their seeds, for every test run; no other build has this module.
+
+#![allow(clippy::unwrap_used, reason = "a property fails by panicking")]
+
+use crate::fault::Fault;
+use crate::operation::{parse_login, parse_save};
+use crate::{listing, query};
+use actix_web::body::MessageBody as _;
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+use vault_api::{Problem, ProblemCode};
+use vault_core::credential::{CredentialData, CredentialType, DataPolicy, FieldClass, Fingerprint};
+use vault_core::json::{Limits, parse};
+use vault_core::namespace::Namespace;
+use vault_core::network::Network;
+use vault_core::time::Ttl;
+use vault_core::usecase::LogInRequest;
+
+/// Put into values to see whether an answer repeats them. `~` is in no fixed text and in no name that is repeated.
+const MARK: &str = "~Q9~";
+
+/// A login is read as it was meant, or refused by the names of its fields and without their values.
+pub fn login(body: &[u8]) {
+    let read = |body: &[u8]| parse_login(body, Ttl::MAX, Network::V4([192, 0, 2]));
+    match read(body) {
+        Ok(request) => {
+            let written = login_json(&request);
+            assert_eq!(login_json(&read(written.to_string().as_bytes()).ok().unwrap()), written);
+        }
+        Err(fault) => assert_names_its_flaws(fault, body),
+    }
+    for marked in marked(body) {
+        assert_repeats_nothing(read(&marked).err());
+    }
+}
+
+fn login_json(request: &LogInRequest) -> Value {
+    let mut body = json!({
+        "email": request.email,
+        "password": request.password.expose_secret(),
+        "passcode": request.passcode.expose_secret(),
+    });
+    if let Some(ttl) = request.ttl {
+        body["ttl"] = ttl.into();
+    }
+    body
+}
+
+/// A credential is read into one form, which opens again and reads as the same credential, and of which a list shows
+/// nothing secret; or it is refused by the names of its fields and without their values.
+pub fn save(body: &[u8]) {
+    let policy = DataPolicy { allow_http_links: body.len().is_multiple_of(2) };
+    match parse_save(body, policy) {
+        Ok((namespace, data)) => {
+            assert_one_form(&namespace, &data, policy);
+            assert_shows_nothing_secret(body, data.kind(), policy);
+        }
+        Err(fault) => assert_names_its_flaws(fault, body),
+    }
+    for marked in marked(body) {
+        assert_repeats_nothing(parse_save(&marked, policy).err());
+    }
+}
+
+fn assert_one_form(namespace: &Namespace, data: &CredentialData, policy: DataPolicy) {
+    let (kind, canonical) = (data.kind(), data.to_canonical_json());
+    let canonical = canonical.expose(); // to be read again
+    let opened = CredentialData::from_canonical_json(kind, canonical).unwrap();
+    assert_eq!((opened.kind(), opened.to_canonical_json().expose()), (kind, canonical));
+    let text = std::str::from_utf8(canonical).unwrap();
+    let again = format!(r#"{{"type":"{kind}","namespace":"{namespace}","data":{text}}}"#);
+    // A key file that came as text may lie too deep for the place of an object.
+    if parse(again.as_bytes(), Limits::REQUEST).is_ok() {
+        let (same_namespace, same) = parse_save(again.as_bytes(), policy).ok().unwrap();
+        assert_eq!((same_namespace.as_str(), same.kind()), (namespace.as_str(), kind));
+        assert_eq!(same.to_canonical_json().expose(), canonical);
+    }
+}
+
+/// `body` was accepted. With its secrets marked, its information shows no mark.
+fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPolicy) {
+    let Ok(mut document) = serde_json::from_slice::<Value>(body) else { return };
+    let secret = |name: &str| kind.fields().iter().any(|field| field.name == name && field.class == FieldClass::Secret);
+    let Some(members) = document.get_mut("data").and_then(Value::as_object_mut) else { return };
+    for (_, value) in members.iter_mut().filter(|(name, _)| secret(name)) {
+        // Behind a slash, so that it never becomes part of a link's host, which is shown.
+        each_text(value, &mut |text| text.push_str(&format!("/{MARK}")));
+    }
+    if let Ok((_, data)) = parse_save(document.to_string().as_bytes(), policy) {
+        let information = data.information(Fingerprint::from_digest(&[0; 32]));
+        assert!(!information.as_json().contains(MARK), "a list shows a secret");
+        let shown: Value = serde_json::from_str(information.as_json()).unwrap();
+        assert!(shown.is_object());
+    }
+}
+
+/// The query of a list is read as it was meant: the link to the next page asks for the same list. Or it is refused by
+/// the names of its parameters and without their values.
+pub fn list_query(text: &str) {
+    match query::list(Some(text)) {
+        Ok(request) => {
+            let link = listing::next_page("", &request.filter, request.limit, "AA");
+            let (_, next) = link.split_once('?').unwrap();
+            let next = query::list(next.split('>').next()).ok().unwrap();
+            assert_eq!((next.filter, next.limit), (request.filter, request.limit));
+            assert_eq!(next.cursor.as_deref(), Some("AA"));
+        }
+        Err(fault) => {
+            let problem = problem(fault);
+            assert!(!problem.errors.is_empty() || problem.detail == "The query is not percent-encoded UTF-8.");
+        }
+    }
+    let marked: Vec<_> = text.split('&').map(|pair| format!("{pair}{MARK}")).collect();
+    assert_repeats_nothing(query::list(Some(&marked.join("&"))).err());
+}
+
+/// A refusal is 400 or 422 and names at least one field, unless the body is no document at all.
+fn assert_names_its_flaws(fault: Fault, body: &[u8]) {
+    let problem = problem(fault);
+    assert_eq!(problem.errors.is_empty(), parse(body, Limits::REQUEST).is_err(), "{problem:?}");
+}
+
+fn assert_repeats_nothing(fault: Option<Fault>) {
+    if let Some(problem) = fault.map(problem) {
+        let text = serde_json::to_string(&problem).unwrap();
+        assert!(!text.contains(MARK), "{text}");
+    }
+}
+
+/// The document that the client gets, its form checked.
+fn problem(fault: Fault) -> Problem {
+    let response = fault.into_response("00000000-0000-0000-0000-000000000000");
+    let status = response.status().as_u16();
+    let body = response.into_body().try_into_bytes().ok().unwrap();
+    let problem: Problem = serde_json::from_slice(&body).unwrap();
+    let code = ProblemCode::parse(&problem.code).unwrap();
+    assert!(matches!(code, ProblemCode::MalformedRequest | ProblemCode::RefusedValue), "{problem:?}");
+    assert_eq!((problem.status, status), (code.status(), code.status()));
+    for error in &problem.errors {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/_.-".contains(&byte);
+        assert!(error.pointer.bytes().all(plain), "{error:?}");
+        assert!(error.pointer.is_empty() || error.pointer.starts_with('/'), "{error:?}");
+        assert!(!error.code.is_empty() && !error.detail.is_empty(), "{error:?}");
+    }
+    problem
+}
+
+/// The document `body` with a mark at the beginning, within or at the end of every text; and with one in every name.
+fn marked(body: &[u8]) -> Vec<Vec<u8>> {
+    let Ok(document) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
+    let mut values = document.clone();
+    each_text(&mut values, &mut |text| {
+        let place = match body.len() % 3 {
+            0 => 0,
+            1 => (0..=text.len() / 2).rev().find(|place| text.is_char_boundary(*place)).unwrap_or(0),
+            _ => text.len(),
+        };
+        // The type decides what is read at all, so it stays.
+        if CredentialType::parse(text).is_none() {
+            text.insert_str(place, MARK);
+        }
+    });
+    [values, with_marked_names(document)].map(|document| document.to_string().into_bytes()).into()
+}
+
+fn each_text(value: &mut Value, edit: &mut dyn FnMut(&mut String)) {
+    match value {
+        Value::String(text) => edit(text),
+        Value::Array(elements) => elements.iter_mut().for_each(|element| each_text(element, edit)),
+        Value::Object(members) => members.values_mut().for_each(|member| each_text(member, edit)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn with_marked_names(value: Value) -> Value {
+    match value {
+        Value::Array(elements) => elements.into_iter().map(with_marked_names).collect(),
+        Value::Object(members) => {
+            let marked = |(name, value)| (format!("{name}{MARK}"), with_marked_names(value));
+            Value::Object(members.into_iter().map(marked).collect())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use vault_testkit::seed::{edited_seeds, edited_text_seeds, seeds};
+    use vault_testkit::strategy::credential_json;
+
+    #[test]
+    fn the_seeds_reach_what_they_are_for() {
+        let accepted = |read: &dyn Fn(&[u8]) -> bool, target| seeds(target).iter().filter(|seed| read(seed)).count();
+        let login = |body: &[u8]| parse_login(body, Ttl::MAX, Network::V4([192, 0, 2])).is_ok();
+        assert!(accepted(&login, "login") > 0);
+        let list = |query: &[u8]| query::list(std::str::from_utf8(query).ok()).is_ok();
+        assert!(accepted(&list, "cursor") > 0);
+        for kind in CredentialType::ALL {
+            let save = |body: &[u8]| parse_save(body, DataPolicy::default()).is_ok_and(|(_, data)| data.kind() == kind);
+            assert!(accepted(&save, "save") > 0, "{kind}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_login_is_read_or_refused_by_name(body in edited_seeds("login")) {
+            login(&body);
+        }
+
+        #[test]
+        fn every_save_is_read_or_refused_by_name(body in edited_seeds("save")) {
+            save(&body);
+        }
+
+        #[test]
+        fn every_query_is_read_or_refused_by_name(text in edited_text_seeds("cursor")) {
+            list_query(&text);
+        }
+
+        #[test]
+        fn every_good_credential_is_saved((kind, data) in credential_json()) {
+            let body = format!(r#"{{"type":"{kind}","namespace":"a","data":{data}}}"#);
+            prop_assert!(parse_save(body.as_bytes(), DataPolicy::default()).is_ok());
+            save(body.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! A sealed blob, as it lies in the store.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    vault_crypto::fuzzing::blob(bytes);
+    vault_crypto::fuzzing::padding(bytes);
+});
