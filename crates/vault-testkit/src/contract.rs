@@ -29,6 +29,7 @@ pub mod idempotency;
 pub mod key;
 pub mod lockout;
 pub mod login;
+mod members;
 pub mod model;
 pub mod organization;
 pub mod session;
@@ -41,14 +42,16 @@ use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
-    AccountRepository, AuditLog, CredentialRepository, Housekeeping, KeyRepository, LoginGuard, OrganizationRepository,
-    SessionRepository,
+    AccountRepository, AuditLog, CredentialRepository, Housekeeping, InvitationRepository, KeyRepository, LoginGuard,
+    OrganizationRepository, OwnAccountRepository, SessionRepository,
 };
 
 /// Every store port.
 pub trait Store:
     OrganizationRepository
     + AccountRepository
+    + InvitationRepository
+    + OwnAccountRepository
     + LoginGuard
     + SessionRepository
     + CredentialRepository
@@ -62,6 +65,8 @@ pub trait Store:
 impl<T> Store for T where
     T: OrganizationRepository
         + AccountRepository
+        + InvitationRepository
+        + OwnAccountRepository
         + LoginGuard
         + SessionRepository
         + CredentialRepository

@@ -25,7 +25,7 @@ pub async fn a_session_ends_once_in_parallel(suite: &dyn ContractStore) {
         async move { store.end_session(command).await.unwrap() }
     }))
     .await;
-    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| **answer == Ok(true)).count(), 1);
     assert_eq!(answers.iter().filter(|answer| **answer == Err(PrincipalRefusal::SessionEnded)).count(), 15);
     assert_eq!(world.audited(AuditAction::LoggedOut).await, 1);
     assert_eq!(world.listed(&Principal::Session(other)).await, [], "the account's other session goes on");
@@ -37,7 +37,7 @@ pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let credential = world.saved(&Principal::Session(session.clone())).await;
-    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(()));
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
     refused_everything(&world, &session, credential, PrincipalRefusal::SessionEnded).await;
 }
 
@@ -155,7 +155,7 @@ pub async fn the_end_of_a_session_takes_effect_at_once(suite: &dyn ContractStore
         })
         .collect();
     tokio::task::yield_now().await;
-    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(()));
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
     ended.store(true, Ordering::SeqCst);
     let mut saved = 0;
     for saver in savers.drain(..) {
