@@ -3,15 +3,18 @@
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{principal_of, race};
+use super::tools::{address, bucket, principal_of, race};
 use super::world::{Holder, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::lockout::WRONG_PASSCODES;
+use vault_core::lockout::{FIRST_WAIT_SECONDS, FREE_ATTEMPTS, WRONG_PASSCODES};
+use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AccountChange, CompleteProof, CompleteProofOutcome, DeleteOrganization, Reservation};
+use vault_core::port::{
+    AccountChange, CompleteProof, CompleteProofOutcome, DeleteOrganization, RefuseAttempt, Reservation, ReserveAttempt,
+};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
@@ -182,6 +185,61 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
     let wrong = usize::try_from(WRONG_PASSCODES).unwrap();
     assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, wrong);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, wrong - 1);
+}
+
+/// The wrong passcode that disables the steps is recorded as such, once, and the owner is told, however many come at
+/// once or later.
+pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    for _ in 2..WRONG_PASSCODES {
+        refuse(&world, &holder, true).await;
+    }
+    assert_eq!(world.audited(AuditAction::LoginPasscodeDisabled).await, 0);
+    world.clock.advance_seconds(1);
+    race((0..8).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), world.refuse(&holder, true));
+        async move { store.refuse_attempt(command).await.unwrap() }
+    }))
+    .await;
+    let disabled_at = world.now().as_millis();
+    world.clock.advance_seconds(1);
+    refuse(&world, &holder, true).await;
+    assert_eq!(world.audited(AuditAction::LoginPasscodeDisabled).await, 1);
+    let login = login_by_code(&world, &holder);
+    let session = completes(&world, login).await;
+    let used_at = world.now().as_millis();
+    let told = [(NoticeCode::PasscodeDisabled, disabled_at), (NoticeCode::RecoveryCodeUsed, used_at)];
+    assert_eq!(world.notices(&session).await, told);
+}
+
+/// The record that a class was closed is kept beside the refusal's, where one is given.
+pub async fn a_closed_class_is_recorded(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let RefuseAttempt::Account(mut refused) = world.refuse(&holder, false) else { unreachable!("it is one") };
+    refused.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
+    world.store.refuse_attempt(RefuseAttempt::Account(refused)).await.unwrap();
+    refuse(&world, &holder, false).await;
+    assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
+    assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
+}
+
+/// Refusing an attempt on an unknown address changes nothing: its bucket counts as it did.
+pub async fn refusing_an_unknown_address_changes_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let bucket = bucket(4);
+    let attempt = ReserveAttempt { bucket, ..world.attempt(address("nobody@nowhere.example"), world.network()) };
+    for _ in 0..FREE_ATTEMPTS {
+        assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Unknown));
+        world.store.refuse_attempt(RefuseAttempt::Unknown { bucket }).await.unwrap();
+    }
+    let waits = world.store.reserve_attempt(attempt).await.unwrap();
+    assert!(matches!(waits, Reservation::TurnedAway { account: None }));
+    world.store.refuse_attempt(RefuseAttempt::Unknown { bucket }).await.unwrap();
+    let now = attempt.now.plus_seconds(FIRST_WAIT_SECONDS);
+    let later = world.store.reserve_attempt(ReserveAttempt { now, ..attempt }).await.unwrap();
+    assert!(matches!(later, Reservation::Unknown));
 }
 
 /// Wrong passcodes at once are all counted.

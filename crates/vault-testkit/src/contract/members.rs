@@ -1,7 +1,7 @@
 //! A world's invitations, and what the owners of its accounts ask for.
 
 use super::Store;
-use super::tools::address;
+use super::tools::{address, principal_of};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use vault_core::account::{Account, AccountGrant, AccountState};
@@ -207,6 +207,17 @@ impl World<'_> {
     }
 
     // Sessions
+
+    /// A login whose session lasts for `seconds`.
+    pub(super) async fn log_in_for(&self, holder: &Holder, seconds: i64) -> SessionPrincipal {
+        let mut command = self.complete_login(holder, self.network(), self.fresh_step());
+        if let ProofEffect::Session(session) = &mut command.effect {
+            session.expires_at = self.now().plus_seconds(seconds);
+        }
+        let principal = principal_of(&command);
+        assert_eq!(self.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+        principal
+    }
 
     pub(super) fn end_other_session(&self, principal: &SessionPrincipal, session: SessionId) -> EndSession {
         EndSession { session, audit: self.audit(AuditAction::SessionEnded), ..self.end_session(principal) }
