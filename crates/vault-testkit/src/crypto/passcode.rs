@@ -4,6 +4,7 @@ use super::digest::digest;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use uuid::Uuid;
 use vault_core::digest::DigestPurpose;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, SeedId};
@@ -26,6 +27,16 @@ impl FakePasscodes {
     /// Seeds with ids of `ids`, recovery codes digested by `digester`.
     pub fn new(ids: Arc<dyn IdGenerator>, digester: Arc<dyn KeyedDigester>) -> Self {
         Self { ids, digester, made: AtomicU64::new(0) }
+    }
+
+    /// The seed of `account` whose secret was shown as `secret`: what its owner's authenticator knows.
+    pub fn seed_of(account: AccountId, secret: &str) -> SealedSeed {
+        let digit = |byte| u128::try_from(ALPHABET.iter().position(|letter| *letter == byte).unwrap()).unwrap();
+        let (last, first) = secret.as_bytes().split_last().unwrap();
+        // 25 digits of five bits, and three bits of the last one.
+        let bits = first.iter().fold(0, |bits, byte| bits << 5 | digit(*byte));
+        let id = SeedId::from_uuid(Uuid::from_u128(bits << 3 | digit(*last) >> 2));
+        SealedSeed { id, blob: blob(account, id) }
     }
 }
 
@@ -93,9 +104,11 @@ fn decimal(parts: &[&[u8]], length: usize) -> String {
     digest.as_bytes().iter().take(length).map(|byte| char::from(b'0' + byte % 10)).collect()
 }
 
+/// RFC 4648 section 6.
+const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
 /// RFC 4648 section 6, without padding.
 fn base32(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let bit = |index: usize| bytes.get(index / 8).is_some_and(|byte| byte >> (7 - index % 8) & 1 == 1);
     let quintet = |start| (start..start + 5).fold(0, |value, index| value << 1 | usize::from(bit(index)));
     (0..bytes.len() * 8).step_by(5).map(|start| char::from(ALPHABET[quintet(start)])).collect()
