@@ -30,6 +30,9 @@ const LOG_LIMIT: u64 = 64 * 1024 * 1024;
 /// How often the log's size is looked at.
 const LOG_LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How often a failure is logged.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
+
 /// What the writer is sent.
 pub(super) enum Message {
     /// A decision to make.
@@ -45,6 +48,7 @@ pub(super) struct Writer {
     connection: Option<SqliteConnection>,
     last_break: Instant,
     last_log_look: Instant,
+    last_complaint: Option<Instant>,
 }
 
 impl Writer {
@@ -52,7 +56,14 @@ impl Writer {
         let mut log = PathBuf::from(&source.path).into_os_string();
         log.push("-wal");
         let now = Instant::now();
-        Self { source, log: log.into(), connection: Some(connection), last_break: now, last_log_look: now }
+        Self {
+            source,
+            log: log.into(),
+            connection: Some(connection),
+            last_break: now,
+            last_log_look: now,
+            last_complaint: None,
+        }
     }
 
     /// Works until told to stop or until nobody can send any more.
@@ -85,18 +96,29 @@ impl Writer {
     fn decide(&mut self, mut tasks: Vec<Box<dyn Task>>) {
         let Some(connection) = self.begin(&mut tasks) else { return };
         let mut outcome = run_together(connection, &mut tasks);
-        if outcome == Outcome::Declined && tasks.len() > 1 {
+        if matches!(outcome, Outcome::Declined) && tasks.len() > 1 {
             let Some(connection) = self.begin(&mut tasks) else { return };
             outcome = run_apart(connection, &mut tasks);
         }
-        if outcome == Outcome::Lost {
-            self.connection = None;
-        }
-        for task in tasks {
-            match outcome {
-                Outcome::Committed | Outcome::Declined => task.answer(),
-                Outcome::Failed | Outcome::Lost => task.give_up("the transaction could not be committed"),
+        match outcome {
+            Outcome::Committed | Outcome::Declined => tasks.into_iter().for_each(|task| task.answer()),
+            Outcome::Failed { error, lost } => {
+                if lost {
+                    self.connection = None;
+                }
+                if let Some(error) = error {
+                    self.complain(&error, "a batch could not be committed");
+                }
+                tasks.into_iter().for_each(|task| task.give_up("the transaction could not be committed"));
             }
+        }
+    }
+
+    /// Logs a failure, at most one a second: a full disk fails every batch.
+    fn complain(&mut self, error: &(dyn std::error::Error + 'static), what: &str) {
+        if self.last_complaint.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
+            self.last_complaint = Some(Instant::now());
+            tracing::error!(error, "{what}");
         }
     }
 
@@ -121,7 +143,7 @@ impl Writer {
             None => match open(&self.source, Purpose::Writing) {
                 Ok(connection) => self.connection.insert(connection),
                 Err(error) => {
-                    tracing::error!(error = %error, "the writer cannot open the database");
+                    self.complain(&error, "the writer cannot open the database");
                     return Err(Refusal::Unavailable);
                 }
             },
@@ -130,8 +152,8 @@ impl Writer {
             Ok(_) => Ok(()),
             Err(error) if is_locked(&error) => Err(Refusal::Locked),
             Err(error) => {
-                tracing::error!(error = %error, "the writer cannot begin");
                 self.connection = None;
+                self.complain(&error, "the writer cannot begin");
                 Err(Refusal::Unavailable)
             }
         }
