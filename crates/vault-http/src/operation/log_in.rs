@@ -1,19 +1,16 @@
 //! `POST {base_url}/login`
 
+use super::document::secret;
 use super::{Inner, document};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::forwarded::client_address;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use secrecy::SecretString;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use vault_api::{LoginResponse, TOKEN_TYPE};
-use vault_core::credential::SecretText;
 use vault_core::network::Network;
 use vault_core::time::Ttl;
 use vault_core::usecase::LogInRequest;
@@ -22,7 +19,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     content::check(call.headers())?;
     let log_in = Arc::clone(&api.parts.log_in);
-    let request = parse(&body.read().await?, log_in.max_ttl, network(api, call))?;
+    let request = parse(&body.read().await?, log_in.max_ttl, call.network(&api.trusted_proxies))?;
 
     let logged_in = api.complete(async move { log_in.run(request).await }).await?;
 
@@ -32,8 +29,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         expires_in: logged_in.expires_in,
         expires_at: answer::time_text(logged_in.expires_at),
     };
-    let body = serde_json::to_vec(&response).map_err(|error| Fault::internal().caused_by(error))?;
-    let mut response = answer::json(StatusCode::OK, body);
+    let mut response = answer::object(StatusCode::OK, &response)?;
     response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache")); // RFC 6749 section 5.1
     Ok(response)
 }
@@ -57,16 +53,6 @@ fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogInRequest, Fa
         }),
         (_, _, _, errors) => Err(Fault::fields(errors)),
     }
-}
-
-fn secret(text: &SecretText) -> SecretString {
-    SecretString::from(text.expose()) // from one wiped form to another
-}
-
-fn network(api: &Inner, call: &Call<'_>) -> Network {
-    let peer = call.request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
-    let forwarded: Vec<_> = call.headers().get_all(header::X_FORWARDED_FOR).map(HeaderValue::as_bytes).collect();
-    Network::of(client_address(peer, forwarded.into_iter(), &api.trusted_proxies))
 }
 
 #[cfg(test)]
