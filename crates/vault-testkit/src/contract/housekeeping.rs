@@ -10,7 +10,7 @@ use super::world::{SESSION_SECONDS, World};
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
-use vault_core::port::{CompleteLoginOutcome, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome, Swept};
+use vault_core::port::{CompleteProofOutcome, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome, Swept};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
@@ -121,8 +121,8 @@ async fn log_in_often(world: &World<'_>) {
         let store = Arc::clone(&world.store);
         async move {
             for login in logins {
-                let outcome = store.complete_login(login).await.unwrap();
-                assert_eq!(outcome, CompleteLoginOutcome::Completed);
+                let outcome = store.complete_proof(login).await.unwrap();
+                assert_eq!(outcome, CompleteProofOutcome::Completed);
             }
         }
     }))

@@ -136,8 +136,8 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
     assert_eq!(world.store.organization(world.organization).await.unwrap(), None);
     assert_eq!(world.store.find_organization(&world.name).await.unwrap(), None);
     assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
-    assert_eq!(world.store.find_account(holder.address).await.unwrap(), None);
-    assert_eq!(world.store.list_accounts(Some(world.organization)).await.unwrap(), []);
+    assert_eq!(world.account(holder.address).await, None);
+    assert_eq!(world.accounts(Some(world.organization)).await, []);
     assert!(is_nobody(&world.reserve(&holder, world.network()).await));
     for principal in [&principal, &world.embedder()] {
         let answer = world.store.list_credentials(world.list(principal)).await.unwrap();
@@ -158,7 +158,7 @@ pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
     let successor = another(&world, world.name.as_str());
     let id = successor.organization.id;
     assert!(world.store.create_organization(successor).await.unwrap());
-    assert_eq!(world.store.list_accounts(Some(id)).await.unwrap(), []);
+    assert_eq!(world.accounts(Some(id)).await, []);
     let mut moved = world.new_holder(Role::Viewer);
     moved.grant.organization = id;
     moved.address = holder.address;
@@ -176,7 +176,7 @@ pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
     assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
     assert_eq!(other.listed(&principal).await, [credential]);
     assert!(other.store.organization_keys(other.organization).await.unwrap().is_some());
-    assert_eq!(other.store.list_accounts(Some(other.organization)).await.unwrap().len(), 1);
+    assert_eq!(other.accounts(Some(other.organization)).await.len(), 1);
 }
 
 /// Of several that delete an organization at once, one is told that it did.
