@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use vault_core::id::InstanceId;
-use vault_core::port::CredentialRepository;
+use vault_core::passcode::TimeStep;
+use vault_core::port::{Clock as _, CredentialRepository};
 use vault_core::role::Role;
 use vault_core::usecase::{Ambient, AuditTally, CreateAccountRequest, CreateAccountUseCase, CreateOrganizationUseCase};
 use vault_http::{ListenerSettings, ServerParts, ServerSettings, server};
@@ -187,6 +188,19 @@ impl World {
         let mut wire = self.wire();
         wire.try_send(request(line, headers, body));
         wire.receive_for(line.split(' ').next().unwrap_or_default())
+    }
+
+    /// One request with a JSON body and the header `token`, which may be empty.
+    pub(crate) fn send_json(&self, line: &str, token: &str, body: impl ToString) -> Response {
+        let headers = ["Content-Type: application/json", token];
+        self.send(line, if token.is_empty() { &headers[..1] } else { &headers }, body.to_string())
+    }
+
+    /// What an authenticator shows now that was set up with this.
+    pub(crate) fn passcode(&self, totp: &serde_json::Value) -> String {
+        let step = TimeStep::at(self.clock.now());
+        FakePasscodes::shown_by_authenticator(totp["secret"].as_str().expect("a secret"), step)
+            .expect("a seed's secret")
     }
 
     /// Saves a credential; its id.
