@@ -79,6 +79,15 @@ impl Store {
         }
     }
 
+    /// Waits until the store can only be used again by another process; for ever, if it never comes to that. Then
+    /// whoever serves it ends with a failure.
+    pub async fn failed(&self) {
+        match self {
+            Self::Sqlite(store) => store.failed().await,
+            Self::Postgres(_) => std::future::pending().await,
+        }
+    }
+
     /// Finishes what was begun and lets the database go.
     pub async fn close(&self) {
         match self {

@@ -17,7 +17,7 @@ use vault_core::port::{
     DeleteOrganization, Housekeeping as _, OrganizationRepository as _, SaveOutcome, SessionRepository as _,
     SetOrganizationState, StoreError,
 };
-use vault_core::principal::PrincipalRefusal;
+use vault_core::principal::{Authority, PrincipalRefusal};
 use vault_core::time::Timestamp;
 use vault_diesel::{ConnectError, PostgresSettings, PostgresStore};
 use vault_testkit::postgres::{Cluster, Options};
@@ -55,7 +55,7 @@ async fn an_acknowledged_logout_is_followed_by_no_save() {
             });
         }
         tokio::time::sleep(Duration::from_millis(30)).await;
-        assert_eq!(there.end_session(world.end_session()).await.unwrap(), Ok(()));
+        assert_eq!(there.end_session(world.end_session()).await.unwrap(), Ok(true));
         let sql = format!("SELECT count(*) FROM credentials WHERE organization_id = '{}'", world.organization);
         let at_logout: i64 = query(database(), &sql).parse().unwrap();
         let mut acknowledged = 0;
@@ -99,10 +99,11 @@ impl Revocation {
         let audit = world.audit(Actor::Operator, AuditAction::AccountDeleted, Subject::Vault);
         let organization = world.organization;
         match self {
-            Self::Logout => assert_eq!(store.end_session(world.end_session()).await.unwrap(), Ok(())),
+            Self::Logout => assert_eq!(store.end_session(world.end_session()).await.unwrap(), Ok(true)),
             Self::AccountDeleted => {
                 let (account, change) = (world.account, AccountChange::Delete);
-                let command = ChangeAccount { organization, account, version: 1, change, audit };
+                let (authority, now) = (Authority::Operator, world.now());
+                let command = ChangeAccount { authority, organization, account, version: 1, change, now, audit };
                 assert_eq!(store.change_account(command).await.unwrap(), ChangeAccountOutcome::Changed);
             }
             Self::OrganizationDisabled => {

@@ -1,7 +1,7 @@
 //! Many decisions in one transaction: each stands or falls by itself, and one sync to disk serves all.
 
 use super::backend::RunQuery as _;
-use super::severity::judge;
+use super::severity::{is_disk_failure, judge};
 use super::statement::{Commit, Mark, ReleaseMark, Rollback, UndoToMark};
 use super::task::{Ran, Task};
 use diesel::SqliteConnection;
@@ -14,6 +14,8 @@ pub(super) enum Outcome {
     Committed,
     /// One of its tasks does not stand, so nothing of it does.
     Declined,
+    /// The disk failed the commit: what it holds of the batch, and whether it will, nobody knows.
+    Unsure(SqlError),
     /// Nothing of it stands.
     Failed {
         /// Why, unless it is the failure of a task.
@@ -67,6 +69,7 @@ const LOST_BY_TASK: Outcome = Outcome::Failed { error: None, lost: true };
 fn commit(connection: &mut SqliteConnection) -> Outcome {
     match Commit.execute(connection).into_inner() {
         Ok(_) => Outcome::Committed,
+        Err(error) if is_disk_failure(&error) => Outcome::Unsure(error),
         Err(error) => {
             let lost = !roll_back(connection) || judge(&error).loses_connection();
             Outcome::Failed { error: Some(error), lost }

@@ -12,7 +12,7 @@ use diesel::connection::SimpleConnection as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// The most decisions in one transaction.
 const LARGEST_BATCH: usize = 1_024;
@@ -29,9 +29,13 @@ const BREAK: Duration = Duration::from_millis(3);
 const LOG_LIMIT: u64 = 64 * 1024 * 1024;
 /// How often the log's size is looked at.
 const LOG_LOOK_EVERY: Duration = Duration::from_secs(1);
-
+/// Moves the log into the file and makes it empty.
+const CUT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 /// How often a failure is logged.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
+
+/// What callers are told from then on.
+pub(super) const DISK_FAILED: &str = "the disk failed a commit";
 
 /// What the writer is sent.
 pub(super) enum Message {
@@ -49,10 +53,12 @@ pub(super) struct Writer {
     last_break: Instant,
     last_log_look: Instant,
     last_complaint: Option<Instant>,
+    /// Told when the disk fails a commit.
+    failure: watch::Sender<bool>,
 }
 
 impl Writer {
-    pub(super) fn new(source: Arc<Source>, connection: SqliteConnection) -> Self {
+    pub(super) fn new(source: Arc<Source>, connection: SqliteConnection, failure: watch::Sender<bool>) -> Self {
         let mut log = PathBuf::from(&source.path).into_os_string();
         log.push("-wal");
         let now = Instant::now();
@@ -63,11 +69,17 @@ impl Writer {
             last_break: now,
             last_log_look: now,
             last_complaint: None,
+            failure,
         }
     }
 
-    /// Works until told to stop or until nobody can send any more.
+    /// Works until told to stop, until nobody can send any more, or until the disk fails a commit.
+    ///
+    /// After such a failure the kernel may have dropped what it was to write and will not say so again, so no later
+    /// commit could be trusted that builds on the same log. What is in the log at the start is for the same reason
+    /// moved into the file first, which writes and syncs it anew.
     pub(super) fn work(mut self, mut queue: mpsc::Receiver<Message>) {
+        self.cut_log(CUT);
         let mut messages = Vec::with_capacity(LARGEST_BATCH);
         loop {
             let idle_since = Instant::now();
@@ -86,10 +98,13 @@ impl Writer {
             }
             if !tasks.is_empty() {
                 self.decide(tasks);
+                if *self.failure.borrow() {
+                    return refuse_all(queue);
+                }
                 self.rest();
             }
         }
-        self.cut_log("PRAGMA wal_checkpoint(TRUNCATE)");
+        self.cut_log(CUT);
     }
 
     /// Makes the decisions and answers their callers.
@@ -102,6 +117,11 @@ impl Writer {
         }
         match outcome {
             Outcome::Committed | Outcome::Declined => tasks.into_iter().for_each(|task| task.answer()),
+            Outcome::Unsure(error) => {
+                tracing::error!(error = &error as &(dyn std::error::Error + 'static), "the disk failed a commit");
+                self.failure.send_replace(true);
+                tasks.into_iter().for_each(|task| task.give_up(DISK_FAILED));
+            }
             Outcome::Failed { error, lost } => {
                 if lost {
                     self.connection = None;
@@ -195,4 +215,15 @@ fn give_up(tasks: &mut Vec<Box<dyn Task>>, whose: impl Fn(&dyn Task) -> bool) {
     let (out, rest): (Vec<_>, Vec<_>) = tasks.drain(..).partition(|task| whose(task.as_ref()));
     out.into_iter().for_each(|task| task.give_up("the database is locked or cannot be written"));
     *tasks = rest;
+}
+
+/// Answers those callers who wait, and takes no more.
+fn refuse_all(mut queue: mpsc::Receiver<Message>) {
+    queue.close();
+    while let Some(message) = queue.blocking_recv() {
+        match message {
+            Message::Decide(task) => task.give_up(DISK_FAILED),
+            Message::Stop => {}
+        }
+    }
 }
