@@ -218,6 +218,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Where the interface is reached at `address`.
+    pub(crate) fn base_url(&self, address: SocketAddr) -> String {
+        format!("http://{address}{}", self.base_path)
+    }
+
     /// The flags with which another command finds the same vault from any directory. A database server's address
     /// is not among them, since it may hold a password.
     pub(crate) fn location_flags(&self) -> Vec<String> {
