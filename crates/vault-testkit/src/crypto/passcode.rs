@@ -4,7 +4,6 @@ use super::digest::digest;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use uuid::Uuid;
 use vault_core::digest::DigestPurpose;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, SeedId};
@@ -29,14 +28,9 @@ impl FakePasscodes {
         Self { ids, digester, made: AtomicU64::new(0) }
     }
 
-    /// The seed of `account` whose secret was shown as `secret`: what its owner's authenticator knows.
-    pub fn seed_of(account: AccountId, secret: &str) -> SealedSeed {
-        let digit = |byte| u128::try_from(ALPHABET.iter().position(|letter| *letter == byte).unwrap()).unwrap();
-        let (last, first) = secret.as_bytes().split_last().unwrap();
-        // 25 digits of five bits, and three bits of the last one.
-        let bits = first.iter().fold(0, |bits, byte| bits << 5 | digit(*byte));
-        let id = SeedId::from_uuid(Uuid::from_u128(bits << 3 | digit(*last) >> 2));
-        SealedSeed { id, blob: blob(account, id) }
+    /// What an authenticator shows in `step` that was set up with `secret`; `None` if no seed has this secret.
+    pub fn shown_by_authenticator(secret: &str, step: TimeStep) -> Option<String> {
+        Some(code(SeedId::from_bytes(unbase32(secret)?), step))
     }
 }
 
@@ -74,12 +68,12 @@ impl PasscodeVerifier for FakePasscodes {
         check(account, seed)?;
         let step = TimeStep::at(now);
         // Compared as they are: this is the fake.
-        Ok([step, step.previous()].into_iter().find(|step| code(seed, *step) == digits.expose()))
+        Ok([step, step.previous()].into_iter().find(|step| code(seed.id, *step) == digits.expose()))
     }
 
     fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError> {
         check(account, seed)?;
-        Ok(code(seed, step).into())
+        Ok(code(seed.id, step).into())
     }
 }
 
@@ -94,8 +88,8 @@ fn check(account: AccountId, seed: &SealedSeed) -> Result<(), SealError> {
     Err(SealError::Integrity { column: "seed", object: account.to_string(), reason: "sealed for another row" })
 }
 
-fn code(seed: &SealedSeed, step: TimeStep) -> String {
-    decimal(&[seed.id.as_bytes(), &step.0.to_be_bytes()], Passcode::TIME_BASED_DIGITS)
+fn code(seed: SeedId, step: TimeStep) -> String {
+    decimal(&[seed.as_bytes(), &step.0.to_be_bytes()], Passcode::TIME_BASED_DIGITS)
 }
 
 /// As many decimal digits, at most 32, as follow from `parts`.
@@ -114,6 +108,17 @@ fn base32(bytes: &[u8]) -> String {
     (0..bytes.len() * 8).step_by(5).map(|start| char::from(ALPHABET[quintet(start)])).collect()
 }
 
+/// The 16 bytes that `text` spells.
+fn unbase32(text: &str) -> Option<[u8; 16]> {
+    let quintets: Option<Vec<_>> =
+        text.bytes().map(|letter| ALPHABET.iter().position(|&known| known == letter)).collect();
+    let quintets = quintets?;
+    let bit = |index: usize| quintets.get(index / 5).is_some_and(|quintet| quintet >> (4 - index % 5) & 1 == 1);
+    let byte = |start| (start..start + 8).fold(0, |value, index| value << 1 | u8::from(bit(index)));
+    let bytes = std::array::from_fn(|index| byte(index * 8));
+    (base32(&bytes) == text).then_some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +129,16 @@ mod tests {
             [("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("foobar", "MZXW6YTBOI")]
         {
             assert_eq!(base32(plain.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn a_secret_leads_back_to_its_seed() {
+        for bytes in [[0; 16], [0xff; 16], std::array::from_fn(|index| index as u8 * 17)] {
+            assert_eq!(unbase32(&base32(&bytes)), Some(bytes));
+        }
+        for other in ["", "A", "MZXW6YTBOI", "not a secret at all, at all"] {
+            assert_eq!(unbase32(other), None, "{other}");
         }
     }
 }

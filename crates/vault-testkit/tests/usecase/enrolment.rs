@@ -32,7 +32,7 @@ async fn draft(service: &Service, invited: &Invited) -> Person {
 }
 
 async fn confirm(service: &Service, invited: &Invited, person: &Person) -> Result<(), ConfirmEnrolmentError> {
-    let passcode = service.code(person.account, &person.secret);
+    let passcode = service.code(&person.secret);
     service.confirm_enrolment().run(invited.code.text(), &passcode).await
 }
 
@@ -48,7 +48,7 @@ async fn an_invited_person_enrols_and_logs_in() {
 
     confirm(&service, &invited, &person).await.unwrap();
     // A25: the code that confirmed it is spent.
-    let passcode = service.code(person.account, &person.secret);
+    let passcode = service.code(&person.secret);
     let same = OwnerProof { password: PASSWORD.into(), passcode, network: network() };
     assert!(service.try_log_in("jane@example.com", same).await.is_err());
     let session = service.log_in(&person).await;
@@ -116,7 +116,7 @@ async fn the_newest_draft_counts() {
     assert!(matches!(nothing, Err(ConfirmEnrolmentError::InvalidEnrolment)), "nothing is drafted yet");
     let older = draft(&service, &invited).await;
     let newer = draft(&service, &invited).await;
-    for wrong in [service.code(older.account, &older.secret), newer.recovery_codes[0].clone(), "".into()] {
+    for wrong in [service.code(&older.secret), newer.recovery_codes[0].clone(), "".into()] {
         let refused = service.confirm_enrolment().run(invited.code.text(), &wrong).await;
         assert!(matches!(refused, Err(ConfirmEnrolmentError::WrongPasscode)));
     }

@@ -59,11 +59,11 @@ async fn an_owner_replaces_the_passcode() {
     let still = service.log_in(&jane).await;
     assert!(service.lives(&other).await && service.lives(&still).await, "nothing is in force yet");
 
-    let old = service.code(jane.account, &jane.secret);
+    let old = service.code(&jane.secret);
     let unconfirmed = service.confirm_passcode().run(&session, &old).await;
     assert!(matches!(unconfirmed, Err(ConfirmPasscodeError::Invalid)));
     assert_eq!(service.audited(AuditAction::AccountPasscodeUnconfirmed), (1, Some(Actor::from(&session))));
-    let code = service.code(jane.account, &secret);
+    let code = service.code(&secret);
     service.confirm_passcode().run(&session, &code).await.unwrap();
     assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
     assert_eq!(service.own_account().run(&session).await.unwrap().passcode_enrolled_at, service.now());
@@ -83,11 +83,11 @@ async fn a_new_passcode_waits_an_hour_and_for_five_codes() {
         let wrong = service.confirm_passcode().run(&session, &"no code".into()).await;
         assert!(matches!(wrong, Err(ConfirmPasscodeError::Invalid)));
     }
-    let late = service.confirm_passcode().run(&session, &service.code(jane.account, &secret)).await;
+    let late = service.confirm_passcode().run(&session, &service.code(&secret)).await;
     assert!(matches!(late, Err(ConfirmPasscodeError::NothingPending)));
     let secret = exposed(&service.replace_passcode().run(&session, service.proof(&jane)).await.unwrap());
     service.clock.advance_seconds(PENDING_SECONDS);
-    let late = service.confirm_passcode().run(&session, &service.code(jane.account, &secret)).await;
+    let late = service.confirm_passcode().run(&session, &service.code(&secret)).await;
     assert!(matches!(late, Err(ConfirmPasscodeError::NothingPending)));
 }
 
