@@ -18,6 +18,7 @@ pub(super) struct Logins<'a> {
     address: SocketAddr,
     pool: Pool<'a>,
     strangers: &'a mut u64,
+    connections: usize,
     /// Whether a connection that was turned away waits as it is told, or asks again at once.
     waits: bool,
     /// How many answers had which status.
@@ -34,7 +35,7 @@ impl<'a> Logins<'a> {
         strangers: &'a mut u64,
     ) -> Self {
         let pool = Pool::new(accounts, connections);
-        Self { address, pool, strangers, waits, statuses: BTreeMap::new() }
+        Self { address, pool, strangers, connections, waits, statuses: BTreeMap::new() }
     }
 
     fn stranger(&mut self) -> String {
@@ -56,6 +57,8 @@ impl Workload for Logins<'_> {
         *self.statuses.entry(answer.status).or_default() += 1;
         let verdict = match judge(answer, 200) {
             Verdict::TurnedAway(_) if !self.waits => Verdict::TurnedAway(Duration::ZERO),
+            // Up to twice as long as it must: all were turned away at one moment, and are not to come back at one.
+            Verdict::TurnedAway(wait) => Verdict::TurnedAway(wait.mul_f64(1.0 + slot as f64 / self.connections as f64)),
             Verdict::Bad if answer.status == 401 => Verdict::Good,
             verdict => verdict,
         };

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Accounts that log in; each has a dozen logins at once and two more a minute.
 const ACCOUNTS: usize = 64;
 /// The pauses of those who list: as people do, and without pause, which takes all time that there is from hashing.
-const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::ZERO];
+const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::ZERO];
 
 /// One kind of storm.
 struct Storm {
