@@ -5,6 +5,7 @@
 //! - [`account`]: its accounts, their passcodes, their sessions.
 //! - [`client`]: an ordinary HTTP client. [`wire`]: bytes on a socket, for what no ordinary client sends.
 //! - [`samples`]: credentials of every type. [`canary`]: secrets to search for, however they are written.
+//! - [`policy`]: who may do what.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
 
 #![allow(
@@ -21,6 +22,7 @@ pub mod canary;
 pub mod client;
 pub mod database;
 pub mod passcode;
+pub mod policy;
 pub mod process;
 pub mod samples;
 pub mod snapshot;
