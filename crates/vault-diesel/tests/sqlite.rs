@@ -14,7 +14,8 @@ use support::sqlite::{KEY, Scratch};
 use support::world::World;
 use vault_core::cursor::ListFilter;
 use vault_core::port::{
-    CredentialRepository as _, Housekeeping as _, OrganizationRepository as _, SaveOutcome, StoreError,
+    CredentialRepository as _, Housekeeping as _, OrganizationRepository as _, OwnAccountRepository as _, SaveOutcome,
+    StoreError,
 };
 use vault_diesel::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
 use zeroize::Zeroizing;
@@ -232,13 +233,15 @@ async fn a_commit_that_the_disk_fails_is_the_last() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if std::env::var_os(FAILING).is_none() {
         // A process of its own, which lives through the signal that comes with a file too large.
-        let status = std::process::Command::new("sh")
+        let run = std::process::Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", "a_commit_that_the_disk_fails_is_the_last"])
             .env(FAILING, "1")
-            .status();
-        return assert!(status.unwrap().success());
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        return assert!(run.status.success() && said.contains("1 passed"), "{said}");
     }
     let (scratch, store, world) = setting().await;
     let log = fs::metadata(scratch.path().with_extension("db-wal")).unwrap().len();
@@ -257,4 +260,12 @@ async fn a_commit_that_the_disk_fails_is_the_last() {
     let store = scratch.open();
     assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
     assert_eq!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_account_older_than_the_moment_of_enrolment_counts_as_enrolled_when_made() {
+    let (scratch, store, world) = setting().await;
+    scratch.bare().execute("UPDATE accounts SET passcode_enrolled_at = NULL", []).unwrap();
+    let own = store.own_account(world.holder(), NOW).await.unwrap().unwrap();
+    assert_eq!(own.passcode_enrolled_at, world.now());
 }

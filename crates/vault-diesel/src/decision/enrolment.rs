@@ -106,7 +106,8 @@ async fn draft_of(
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<Option<EnrolmentDraft>, Failure> {
-    let row: Option<(Read<Blob>, Read<SeedId>, Read<Blob>, Read<Digests>)> = row_of!(organization, account)
+    type Row = (Read<Blob>, Read<SeedId>, Read<Blob>, Read<Digests>);
+    let row: Option<Row> = row_of!(organization, account)
         .select((
             enrolment_drafts::password,
             enrolment_drafts::seed_id,
