@@ -58,19 +58,12 @@ fn number() -> u64 {
 async fn grant(store: &PostgresStore, account: &SessionPrincipal) -> AccountGrant {
     let key = AccountKey::Id(account.organization, account.account);
     let query = FindAccount { authority: Authority::Operator, key, now: NOW };
-<<<<<<< HEAD
-    match store.find_account(query).await.unwrap().unwrap() {
-        Some(FoundAccount::Account(account)) => account.grant,
-        other => panic!("{other:?}"),
-    }
-=======
     let found = store.find_account(query).await.unwrap().unwrap();
     let account = found.and_then(|found| match found {
         FoundAccount::Account(account) => Some(account),
         FoundAccount::Invitation(_) => None,
     });
     account.unwrap().grant
->>>>>>> acc-diesel
 }
 
 /// `admin` makes `target` a viewer.
