@@ -45,8 +45,8 @@ fn every_route_answers_every_caller_as_the_table_says(database: Database) {
                 _ => answer.json()["code"].as_str().unwrap().to_owned(),
             };
             assert_eq!(found, expected, "{} {} by {caller:?}: {}", rule.method, rule.template, answer.text());
-            if rule.method == "GET" && rule.expected(caller) != "204" {
-                let head = stage.send(&Rule { method: "HEAD", ..*rule }, caller, &stage.path(rule, caller), None);
+            if rule.method == "GET" {
+                let head = stage.send("HEAD", &stage.path(rule, caller), caller, None);
                 assert_eq!(head.status, answer.status, "HEAD {} by {caller:?}", rule.template);
             }
         }
@@ -141,11 +141,11 @@ impl Stage {
         {
             return session.log_out();
         }
-        self.send(rule, caller, &path, self.body(rule))
+        self.send(rule.method, &path, caller, self.body(rule))
     }
 
-    fn send(&self, rule: &Rule, caller: Caller, path: &str, body: Option<Value>) -> Answer {
-        let mut call = self.client.request(rule.method, path);
+    fn send(&self, method: &str, path: &str, caller: Caller, body: Option<Value>) -> Answer {
+        let mut call = self.client.request(method, path);
         if let Some(token) = self.token(caller) {
             call = call.bearer(&token);
         }
