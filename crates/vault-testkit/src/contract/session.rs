@@ -52,9 +52,9 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
     world.log_in(&colleague).await;
     world.clock.advance_seconds(1);
     let made_at = world.now();
-    let mut last = vec![world.log_in(&holder).await, world.log_in(&holder).await];
+    let mut last = [world.log_in(&holder).await, world.log_in(&holder).await];
     last.sort_by_key(|session| session.session); // of one moment, by id
-    let [current, other] = &last[..] else { unreachable!("there are two") };
+    let [current, other] = &last;
     assert_eq!(world.sessions(current).await, [current.session, other.session, ended.session, dying.session]);
     let query = ListSessions { principal: current.clone(), now: world.now() };
     let listed = world.store.list_sessions(query).await.unwrap().unwrap();
