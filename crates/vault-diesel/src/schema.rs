@@ -104,7 +104,7 @@ diesel::table! {
         bucket -> BigInt,
         attempts -> BigInt,
         latest -> Nullable<BigInt>,
-        refusals -> BigInt,
+        refused_at -> Nullable<BigInt>,
     }
 }
 

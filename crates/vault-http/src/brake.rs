@@ -14,11 +14,15 @@ pub(crate) struct Brake(Semaphore);
 
 impl Default for Brake {
     fn default() -> Self {
-        Self(Semaphore::new(HELD))
+        Self::for_at_most(HELD)
     }
 }
 
 impl Brake {
+    fn for_at_most(held: usize) -> Self {
+        Self(Semaphore::new(held))
+    }
+
     /// Waits a moment, unless too many wait already.
     pub(crate) async fn hold(&self) {
         if let Ok(_held) = self.0.try_acquire() {
@@ -34,11 +38,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn so_many_wait_and_no_more() {
-        let brake = Brake::default();
-        let mut held: Vec<_> = (0..HELD).map(|_| Box::pin(brake.hold())).collect();
+        let brake = Brake::for_at_most(3);
+        let mut held: Vec<_> = (0..3).map(|_| Box::pin(brake.hold())).collect();
         assert!(held.iter_mut().all(|hold| hold.now_or_never().is_none()));
         assert!(brake.hold().now_or_never().is_some());
-        tokio::time::advance(HOLD).await;
+        tokio::time::advance(2 * HOLD).await;
         assert!(held.iter_mut().all(|hold| hold.now_or_never().is_some()));
         assert!(brake.hold().now_or_never().is_none());
     }

@@ -64,11 +64,13 @@ pub struct ReservedAccount {
 /// Records that a reserved attempt failed.
 #[derive(Clone, Debug)]
 pub enum RefuseAttempt {
-    /// No account has the address: the bucket's row counts the refusal, which decides nothing, so that the store
+    /// No account has the address: the bucket's row notes the refusal, which decides nothing, so that the store
     /// works for an unknown address as it does for a known one. Nothing is recorded.
     Unknown {
         /// The bucket that counted the attempt.
         bucket: u16,
+        /// Now.
+        now: Timestamp,
     },
     /// Of an account.
     Account(Box<RefusedAccount>),

@@ -123,7 +123,7 @@ impl ProveOwner {
         let account = reserved.as_ref().map(|reserved| reserved.grant.account);
         let verdict = self.hasher.verify(permit, account, brought.password, stored).await?;
         let Some(reserved) = reserved else {
-            self.guard.refuse_attempt(RefuseAttempt::Unknown { bucket }).await?;
+            self.guard.refuse_attempt(RefuseAttempt::Unknown { bucket, now: self.ambient.now() }).await?;
             let subject = Subject::AddressBucket(bucket);
             self.tally.count(now, None, actor, AuditAction::LoginTurnedAway, subject);
             return Err(self.refused(LoginRefusal::UnknownAddress));

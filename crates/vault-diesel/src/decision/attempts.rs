@@ -175,11 +175,15 @@ pub(super) async fn count_unknown(connection: &mut Connection, bucket: u16, now:
     Ok(true)
 }
 
-/// Counts a refusal, so that it writes a row whether anybody has the address or not. Nothing is decided by the count;
-/// a row written as it stands would not do, since SQLite writes no page that stays the same.
-pub(super) async fn count_refusal_of_unknown(connection: &mut Connection, bucket: u16) -> Result<(), Failure> {
+/// Notes when an attempt was refused, so that a refusal writes a row whether anybody has the address or not. Nothing is
+/// decided by it; a row written as it stands would not do, since SQLite writes no page that stays the same.
+pub(super) async fn note_refusal_of_unknown(
+    connection: &mut Connection,
+    bucket: u16,
+    now: Timestamp,
+) -> Result<(), Failure> {
     diesel::update(unknown_addresses::table.filter(unknown_addresses::bucket.eq(i64::from(bucket))))
-        .set(unknown_addresses::refusals.eq(unknown_addresses::refusals + 1))
+        .set(unknown_addresses::refused_at.eq(now.as_millis()))
         .execute(connection)
         .await?;
     Ok(())

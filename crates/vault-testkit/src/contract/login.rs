@@ -232,11 +232,11 @@ pub async fn refusing_an_unknown_address_changes_nothing(suite: &dyn ContractSto
     let attempt = ReserveAttempt { bucket, ..world.attempt(address("nobody@nowhere.example"), world.network()) };
     for _ in 0..FREE_ATTEMPTS {
         assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Unknown));
-        world.store.refuse_attempt(RefuseAttempt::Unknown { bucket }).await.unwrap();
+        world.store.refuse_attempt(RefuseAttempt::Unknown { bucket, now: attempt.now }).await.unwrap();
     }
     let waits = world.store.reserve_attempt(attempt).await.unwrap();
     assert!(matches!(waits, Reservation::TurnedAway { account: None }));
-    world.store.refuse_attempt(RefuseAttempt::Unknown { bucket }).await.unwrap();
+    world.store.refuse_attempt(RefuseAttempt::Unknown { bucket, now: attempt.now }).await.unwrap();
     let now = attempt.now.plus_seconds(FIRST_WAIT_SECONDS);
     let later = world.store.reserve_attempt(ReserveAttempt { now, ..attempt }).await.unwrap();
     assert!(matches!(later, Reservation::Unknown));
