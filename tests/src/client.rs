@@ -2,9 +2,13 @@
 
 use crate::answer::Answer;
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 use ureq::Agent;
+use ureq::config::ConfigBuilder;
 use ureq::http::Request;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::typestate::AgentScope;
 
 /// A client of one listener. Clones share its connections.
 #[derive(Clone)]
@@ -16,13 +20,17 @@ pub struct Client {
 impl Client {
     /// A client of `http://<address>`.
     pub fn new(address: std::net::SocketAddr) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .allow_non_standard_methods(true)
-            .timeout_global(Some(Duration::from_secs(120)));
-        Self { agent: config.build().new_agent(), origin: format!("http://{address}") }
+        Self { agent: config().build().new_agent(), origin: format!("http://{address}") }
+    }
+
+    /// A client of `https://<address>` that trusts this certificate (PEM) alone.
+    pub fn over_tls(address: std::net::SocketAddr, certificate: &str) -> Self {
+        let trusted = Certificate::from_pem(certificate.as_bytes()).expect("a certificate");
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&[trusted]))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        let config = config().tls_config(tls.build());
+        Self { agent: config.build().new_agent(), origin: format!("https://{address}") }
     }
 
     /// A request to be completed.
@@ -40,6 +48,15 @@ impl Client {
     pub fn log_in(&self, body: &Value) -> Answer {
         self.request("POST", "/v1/login").json(body).send()
     }
+}
+
+fn config() -> ConfigBuilder<AgentScope> {
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(None)
+        .allow_non_standard_methods(true)
+        .timeout_global(Some(Duration::from_secs(120)))
 }
 
 /// A request being put together.

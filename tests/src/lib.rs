@@ -4,6 +4,7 @@
 //! - [`vault`]: a vault of one test's own: data directory, database, servers, commands.
 //! - [`account`]: its accounts, their passcodes, their sessions.
 //! - [`client`]: an ordinary HTTP client. [`wire`]: bytes on a socket, for what no ordinary client sends.
+//! - [`tls`]: certificates, and servers over TLS.
 //! - [`samples`]: credentials of every type. [`canary`]: secrets to search for, however they are written.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
 
@@ -25,6 +26,7 @@ pub mod process;
 pub mod samples;
 pub mod snapshot;
 pub mod sql;
+pub mod tls;
 pub mod vault;
 pub mod wire;
 

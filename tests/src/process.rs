@@ -33,8 +33,13 @@ impl Server {
     }
 
     /// Starts `command` and does not wait.
-    pub fn spawn(mut command: Command, output: &Path, log: &Path) -> Self {
-        let (address, admin) = (free_address(), free_address());
+    pub fn spawn(command: Command, output: &Path, log: &Path) -> Self {
+        Self::spawn_at(free_address(), command, output, log)
+    }
+
+    /// Starts `command` with its public listener at `address` and does not wait.
+    pub fn spawn_at(address: SocketAddr, mut command: Command, output: &Path, log: &Path) -> Self {
+        let admin = free_address();
         command.arg("--listen").arg(address.to_string()).arg("--admin-listen").arg(admin.to_string());
         let stderr = OpenOptions::new().create(true).append(true).open(log).unwrap();
         let child = command.stdout(File::create(output).unwrap()).stderr(stderr).spawn().unwrap();
@@ -49,7 +54,12 @@ impl Server {
 
     /// Waits until `/readyz` says so.
     pub fn wait_until_ready(&mut self) {
-        let (client, start) = (self.client(), Instant::now());
+        self.wait_until_ready_by(&self.client());
+    }
+
+    /// Waits until `/readyz` says so to `client`.
+    pub fn wait_until_ready_by(&mut self, client: &Client) {
+        let start = Instant::now();
         loop {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "the server ended with {ended:?}: {}", self.log_text());
@@ -129,7 +139,8 @@ impl Server {
         let _ = kill_process(pid, signal); // it may have ended
     }
 
-    fn log_text(&self) -> String {
+    /// What it and those before it have logged.
+    pub fn log_text(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 }
@@ -146,13 +157,18 @@ impl Drop for Server {
     }
 }
 
+/// A loopback address of this process's own: neither the network's first nor its last, and not the one that everything
+/// else uses.
+pub fn own_address() -> IpAddr {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    IpAddr::V4(Ipv4Addr::new(127, 1 + high % 250, middle, 1 + low % 250))
+}
+
 /// An address that nothing else takes: on a loopback address of this process's own, below the ports that outgoing
 /// connections get.
-fn free_address() -> SocketAddr {
+pub fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(10_000);
-    let [_, high, middle, low] = std::process::id().to_be_bytes();
-    // Neither the network's first address nor its last, and not the one that everything else uses.
-    let address = IpAddr::V4(Ipv4Addr::new(127, 1 + high % 250, middle, 1 + low % 250));
+    let address = own_address();
     loop {
         let port = NEXT.fetch_add(1, Ordering::Relaxed);
         assert!(port < 30_000, "no port of {address} is free");

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::settings::{Database, Settings};
 use secrecy::SecretString;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Subject};
@@ -75,6 +75,12 @@ pub(crate) fn make_data_dir(settings: &Settings) -> Result<(), Failure> {
         .mode(0o700)
         .create(&settings.data_dir)
         .map_err(|error| Failure::new(format!("cannot make the directory {}: {error}", settings.data_dir.display())))
+}
+
+/// The mode of a data directory that is open to others.
+pub(crate) fn open_mode(directory: &Path) -> Option<u32> {
+    let mode = directory.metadata().ok()?.mode() & 0o7777;
+    (mode & 0o077 != 0).then_some(mode)
 }
 
 /// Makes a new vault: root key (unless the settings name one that is there), schema and keys.

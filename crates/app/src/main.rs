@@ -11,8 +11,10 @@ mod failure;
 mod hardening;
 mod logging;
 mod output;
+mod secret_file;
 mod settings;
 mod text;
+mod tls;
 
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;

@@ -1,6 +1,7 @@
 //! Settings: flags over environment over a TOML file.
 
 use crate::failure::Failure;
+use crate::tls::TlsFiles;
 use clap::{Args, ValueEnum};
 use figment::Figment;
 use figment::providers::{Format, Serialized, Toml};
@@ -8,9 +9,10 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use vault_core::time::Ttl;
-use vault_http::{BasePath, InvalidBasePath};
+use vault_http::{BasePath, InvalidBasePath, Rate};
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -73,10 +75,20 @@ pub(crate) struct Flags {
     #[serde(skip_serializing_if = "Option::is_none")]
     root_key_file: Option<PathBuf>,
 
-    /// Address of the HTTP interface; beyond loopback only with --trusted-proxy [default: 127.0.0.1:8080]
+    /// Address of the HTTP interface; beyond loopback only with TLS or --trusted-proxy [default: 127.0.0.1:8080]
     #[arg(long, global = true, env = "ORGVAULT_LISTEN", value_name = "HOST:PORT", help_heading = "Settings")]
     #[serde(skip_serializing_if = "Option::is_none")]
     listen: Option<String>,
+
+    /// Certificate to serve TLS with, then those that vouch for it, PEM; read again when it changes [default: no TLS]
+    #[arg(long, global = true, env = "ORGVAULT_TLS_CERT_FILE", value_name = "FILE", help_heading = "Settings")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_cert_file: Option<PathBuf>,
+
+    /// Key of the certificate, PEM without a passphrase, closed to others
+    #[arg(long, global = true, env = "ORGVAULT_TLS_KEY_FILE", value_name = "FILE", help_heading = "Settings")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_key_file: Option<PathBuf>,
 
     /// Network of a proxy whose forwarded headers are believed; repeatable [default: none]
     #[arg(
@@ -89,6 +101,16 @@ pub(crate) struct Flags {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     trusted_proxy: Option<Vec<IpNet>>,
+
+    /// Logins a second that one network (IPv4 /24, IPv6 /56) may ask for; 0: any number [default: 100]
+    #[arg(long, global = true, env = "ORGVAULT_LOGIN_RATE", value_name = "COUNT", help_heading = "Settings")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login_rate: Option<u32>,
+
+    /// Logins that it may ask for at once [default: 1000]
+    #[arg(long, global = true, env = "ORGVAULT_LOGIN_BURST", value_name = "COUNT", help_heading = "Settings")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login_burst: Option<u32>,
 
     /// Longest lifetime of a token that may be wished for, in seconds [default: 86400]
     #[arg(long, global = true, env = "ORGVAULT_MAX_TTL", value_name = "SECONDS", help_heading = "Settings")]
@@ -143,7 +165,11 @@ struct Layers {
     database_url: Option<String>,
     root_key_file: Option<PathBuf>,
     listen: String,
+    tls_cert_file: Option<PathBuf>,
+    tls_key_file: Option<PathBuf>,
     trusted_proxy: Vec<IpNet>,
+    login_rate: u32,
+    login_burst: u32,
     max_ttl: u32,
     allow_http_links: bool,
     max_credentials: i64,
@@ -159,6 +185,8 @@ struct Layers {
 struct Defaults {
     listen: &'static str,
     trusted_proxy: [IpNet; 0],
+    login_rate: u32,
+    login_burst: u32,
     max_ttl: u32,
     allow_http_links: bool,
     max_credentials: i64,
@@ -170,6 +198,8 @@ struct Defaults {
 const DEFAULTS: Defaults = Defaults {
     listen: "127.0.0.1:8080",
     trusted_proxy: [],
+    login_rate: 100,
+    login_burst: 1_000,
     max_ttl: Ttl::MAX,
     allow_http_links: false,
     max_credentials: 1_000_000,
@@ -177,6 +207,9 @@ const DEFAULTS: Defaults = Defaults {
     admin_listen: "127.0.0.1:9090",
     log_level: LogLevel::Info,
 };
+
+/// The highest rate and burst that mean anything.
+const MAX_RATE: u32 = 1_000_000;
 
 /// Where the rows lie.
 #[derive(Clone)]
@@ -207,7 +240,9 @@ pub(crate) struct Settings {
     pub(crate) database: Database,
     pub(crate) root_key_file: PathBuf,
     pub(crate) listen: SocketAddr,
+    pub(crate) tls: Option<TlsFiles>,
     pub(crate) trusted_proxies: Vec<IpNet>,
+    pub(crate) login_rate: Option<Rate>,
     pub(crate) max_ttl: u32,
     pub(crate) allow_http_links: bool,
     pub(crate) max_credentials: i64,
@@ -218,6 +253,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Where the interface is reached at `address`.
+    pub(crate) fn base_url(&self, address: SocketAddr) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{address}{}", self.base_path)
+    }
+
     /// The flags with which another command finds the same vault from any directory. A database server's address
     /// is not among them, since it may hold a password.
     pub(crate) fn location_flags(&self) -> Vec<String> {
@@ -288,12 +329,15 @@ fn in_words(expected: &str) -> &str {
 impl Layers {
     fn check(self) -> Result<Settings, Failure> {
         let listen = address("--listen", &self.listen)?;
-        if !listen.ip().is_loopback() && self.trusted_proxy.is_empty() {
+        let tls = TlsFiles::of(self.tls_cert_file, self.tls_key_file)?;
+        if !listen.ip().is_loopback() && tls.is_none() && self.trusted_proxy.is_empty() {
             return Err(Failure::usage(
-                "--listen: an address beyond loopback would carry passwords and tokens in clear; put a TLS proxy before \
-                 it and name its network with --trusted-proxy, or listen on 127.0.0.1",
+                "--listen: an address beyond loopback would carry passwords and tokens in clear; give --tls-cert-file and \
+                 --tls-key-file, or put a TLS proxy before it and name its network with --trusted-proxy, or listen on \
+                 127.0.0.1",
             ));
         }
+        let login_rate = rate(self.login_rate, self.login_burst)?;
         let admin_listen = match self.admin_listen.as_str() {
             "" => None,
             text => Some(address("--admin-listen", text)?),
@@ -319,7 +363,9 @@ impl Layers {
             data_dir: self.data_dir,
             database,
             listen,
+            tls,
             trusted_proxies: self.trusted_proxy,
+            login_rate,
             max_ttl: self.max_ttl,
             allow_http_links: self.allow_http_links,
             max_credentials: self.max_credentials,
@@ -328,6 +374,19 @@ impl Layers {
             log_format: self.log_format,
             log_level: self.log_level,
         })
+    }
+}
+
+/// Requests a second, and at once; none if any number may come.
+fn rate(per_second: u32, burst: u32) -> Result<Option<Rate>, Failure> {
+    if per_second > MAX_RATE {
+        return Err(Failure::usage(format!("--login-rate: must be 0 to {MAX_RATE}")));
+    }
+    match NonZeroU32::new(burst) {
+        Some(burst) if burst.get() <= MAX_RATE => {
+            Ok(NonZeroU32::new(per_second).map(|per_second| Rate { per_second, burst }))
+        }
+        _ => Err(Failure::usage(format!("--login-burst: must be 1 to {MAX_RATE}"))),
     }
 }
 

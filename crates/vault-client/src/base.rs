@@ -23,6 +23,11 @@ impl FromStr for BaseUrl {
 }
 
 impl BaseUrl {
+    /// Whether what travels there is encrypted.
+    pub(crate) fn is_https(&self) -> bool {
+        self.0.starts_with("https://")
+    }
+
     /// The address of `path`, which begins with a slash.
     pub(crate) fn join(&self, path: &str) -> String {
         [&self.0, path].concat()

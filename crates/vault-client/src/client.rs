@@ -1,11 +1,13 @@
 //! Requests and their answers.
 
 use crate::base::BaseUrl;
+use crate::trust;
 use crate::{ClientError, Session};
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::path::PathBuf;
 use std::time::Duration;
 use ureq::http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use ureq::{Agent, Body};
@@ -16,6 +18,13 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// The largest answer that is read, in bytes: a page of 1,000 credentials whose fields are as long as they may be.
 const MAX_ANSWER: u64 = 256 * 1024 * 1024;
 
+/// How a client is set up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientSettings {
+    /// A file of certificates (PEM) whose owners may vouch for the server, beside those the operating system trusts.
+    pub ca_file: Option<PathBuf>,
+}
+
 /// An interface to talk to. Follows no redirect and uses no proxy, so that nothing is sent anywhere else. Cheap to
 /// clone.
 #[derive(Clone, Debug)]
@@ -25,12 +34,26 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the interface at `base_url`.
+    /// A client of the interface at `base_url`. At an `https://` address, the server's certificate must be vouched for
+    /// by an authority that the operating system trusts.
     ///
     /// # Errors
     /// [`ClientError::BaseUrl`]
     pub fn new(base_url: &str) -> Result<Self, ClientError> {
-        let agent = Agent::config_builder()
+        Self::with(base_url, &ClientSettings::default())
+    }
+
+    /// A client of the interface at `base_url`, set up as `settings` say.
+    ///
+    /// # Errors
+    /// [`ClientError::BaseUrl`]; [`ClientError::CaFile`]
+    pub fn with(base_url: &str, settings: &ClientSettings) -> Result<Self, ClientError> {
+        let base: BaseUrl = base_url.parse()?;
+        let mut config = Agent::config_builder();
+        if base.is_https() {
+            config = config.tls_config(trust::tls(settings.ca_file.as_deref())?);
+        }
+        let agent = config
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -38,7 +61,7 @@ impl Client {
             .timeout_global(Some(DEADLINE))
             .build()
             .new_agent();
-        Ok(Self { agent, base: base_url.parse()? })
+        Ok(Self { agent, base })
     }
 
     /// Logs in.

@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use vault_api::{Problem, ProblemCode};
 
 /// An operation did not succeed. Holds nothing of the request.
@@ -22,6 +23,15 @@ pub enum ClientError {
     /// The request cannot be written: data that is not JSON, or a header that cannot be one.
     #[error("the request cannot be sent: {0}")]
     Request(&'static str),
+    /// The certificates to trust cannot be read.
+    #[error("{path:?} holds no certificate in PEM that can be read")]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not, if there is more to say.
+        #[source]
+        source: Option<std::io::Error>,
+    },
     /// Not an address of an interface.
     #[error("not the address of an interface: give scheme, host and base path, such as http://127.0.0.1:8080/v1")]
     BaseUrl,

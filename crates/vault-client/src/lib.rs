@@ -25,9 +25,10 @@ mod client;
 mod error;
 mod list;
 mod session;
+mod trust;
 
 pub use base::BaseUrl;
-pub use client::Client;
+pub use client::{Client, ClientSettings};
 pub use error::ClientError;
 pub use list::{Credentials, ListFilter, Page};
 pub use session::Session;

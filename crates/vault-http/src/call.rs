@@ -1,8 +1,12 @@
 //! A request that has found its operation.
 
+use crate::forwarded::client_address;
 use crate::route::{Operation, Place};
 use actix_web::HttpRequest;
-use actix_web::http::header::HeaderMap;
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
+use ipnet::IpNet;
+use std::net::{IpAddr, Ipv4Addr};
+use vault_core::network::Network;
 
 /// A request, where it goes and what it does there.
 pub(crate) struct Call<'a> {
@@ -20,5 +24,12 @@ impl Call<'_> {
     /// The request's query, as it was sent.
     pub(crate) fn query(&self) -> Option<&str> {
         self.request.uri().query()
+    }
+
+    /// The client's network, as far as proxies in `trusted` tell it.
+    pub(crate) fn network(&self, trusted: &[IpNet]) -> Network {
+        let peer = self.request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
+        let forwarded: Vec<_> = self.headers().get_all(header::X_FORWARDED_FOR).map(HeaderValue::as_bytes).collect();
+        Network::of(client_address(peer, forwarded.into_iter(), trusted))
     }
 }

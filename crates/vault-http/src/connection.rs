@@ -1,7 +1,8 @@
-//! One TCP connection, with the deadlines that the framework lacks: it times the first head of a connection only,
+//! One connection, with the deadlines that the framework lacks: it times the first head of a connection only,
 //! and no writing at all.
 
 use crate::peers::Admission;
+use crate::transport::Transport;
 use crate::watch::Watch;
 use std::cell::Cell;
 use std::io;
@@ -10,7 +11,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// How long a head may take.
@@ -49,7 +49,7 @@ impl Drop for Busy {
 
 /// A connection whose peer must send each head and read each answer in time.
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: Transport,
     phase: Rc<Phase>,
     /// How many answers had been given when `reading` was last set anew.
     seen: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, admission: Admission) -> Self {
+    pub(crate) fn new(stream: Transport, admission: Admission) -> Self {
         Self {
             stream,
             phase: Rc::default(),
@@ -102,9 +102,23 @@ impl Connection {
         }
         if self.head_begun && !self.unwritten {
             // Fits into the empty buffer of the socket, or nobody misses it.
-            let _ = self.stream.try_write(TIMED_OUT);
+            let _ = Pin::new(&mut self.stream).poll_write(context, TIMED_OUT);
+            let _ = Pin::new(&mut self.stream).poll_flush(context);
         }
         true
+    }
+
+    /// `outcome` of writing, unless the peer has been waited for too long.
+    fn in_time<T>(&mut self, outcome: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if outcome.is_pending() {
+            // Kept through partial progress: a peer that reads byte by byte is as slow as one that does not read.
+            self.unwritten = true;
+            self.writing.begin(|| Instant::now() + WRITE_DEADLINE);
+            if self.writing.poll(context).is_ready() {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+        }
+        outcome
     }
 }
 
@@ -139,25 +153,23 @@ impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
-        if written.is_pending() {
-            // Kept through partial progress: a peer that reads byte by byte is as slow as one that does not read.
-            this.unwritten = true;
-            this.writing.begin(|| Instant::now() + WRITE_DEADLINE);
-            if this.writing.poll(context).is_ready() {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-        }
-        written
+        this.in_time(written, context)
     }
 
-    /// The framework flushes when all it had to write was taken.
+    /// The framework flushes when all it had to write was taken; by TLS, perhaps, which then still holds it.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.unwritten = false;
-        self.writing.lift();
-        Pin::new(&mut self.stream).poll_flush(context)
+        let this = &mut *self;
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        if flushed.is_ready() {
+            this.unwritten = false;
+            this.writing.lift();
+        }
+        this.in_time(flushed, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let this = &mut *self;
+        let shut = Pin::new(&mut this.stream).poll_shutdown(context);
+        this.in_time(shut, context)
     }
 }

@@ -29,6 +29,8 @@ const STANDARD: [(HeaderName, HeaderValue); 4] = [
         HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
     ),
 ];
+/// Of every answer over TLS: browsers are to use nothing else for this name, for two years.
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000; includeSubDomains");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// All that the interface knows, for `CONNECT`, which names no address to look the methods of up.
 const ALL_METHODS: &str = "GET, HEAD, POST, PATCH, DELETE";
@@ -46,12 +48,13 @@ pub(crate) trait Api: Clone + Send + 'static {
 pub(crate) struct Exchange<A> {
     api: A,
     ids: Arc<dyn IdGenerator>,
+    over_tls: bool,
     telemetry: Telemetry,
 }
 
 impl<A: Api> Exchange<A> {
-    pub(crate) fn new(api: A, ids: Arc<dyn IdGenerator>) -> Self {
-        Self { api, ids, telemetry: Telemetry::new() }
+    pub(crate) fn new(api: A, ids: Arc<dyn IdGenerator>, over_tls: bool) -> Self {
+        Self { api, ids, over_tls, telemetry: Telemetry::new() }
     }
 
     /// The answer to `request`, whatever happens.
@@ -80,6 +83,9 @@ impl<A: Api> Exchange<A> {
         let headers = response.headers_mut();
         for (name, value) in STANDARD {
             headers.insert(name, value);
+        }
+        if self.over_tls {
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
         }
         if let Ok(id) = HeaderValue::from_str(id) {
             headers.insert(REQUEST_ID, id);

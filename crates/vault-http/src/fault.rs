@@ -119,6 +119,14 @@ impl Fault {
         fault
     }
 
+    /// 429
+    pub(crate) fn too_many_requests(retry_after: u32) -> Self {
+        let detail = "Too many requests come from your network. Try again after the time in `Retry-After`.";
+        let mut fault = Self::new(ProblemCode::TooManyRequests, detail);
+        fault.0.retry_after = Some(retry_after);
+        fault
+    }
+
     /// 503
     pub(crate) fn unavailable(retry_after: u32) -> Self {
         let mut fault = Self::new(ProblemCode::Unavailable, "Try again after the time in `Retry-After`.");
@@ -146,6 +154,11 @@ impl Fault {
     #[cfg(test)]
     pub(crate) fn code(&self) -> ProblemCode {
         self.0.code
+    }
+
+    #[cfg(test)]
+    pub(crate) fn retry_after(&self) -> Option<u32> {
+        self.0.retry_after
     }
 
     #[cfg(test)]

@@ -21,6 +21,7 @@ mod forwarded;
 #[doc(hidden)]
 pub mod fuzzing;
 mod head;
+mod limiter;
 mod listing;
 mod operation;
 mod parts;
@@ -31,9 +32,12 @@ mod route;
 mod server;
 mod settings;
 mod telemetry;
+mod tls;
+mod transport;
 mod watch;
 
 pub use admin::{AdminParts, MetricsText, admin_server};
 pub use parts::{Readiness, ServerParts};
 pub use server::{BoundServer, server};
-pub use settings::{AdminSettings, BasePath, InvalidBasePath, ListenerSettings, ServerSettings};
+pub use settings::{AdminSettings, BasePath, InvalidBasePath, ListenerSettings, Rate, ServerSettings};
+pub use tls::{Tls, TlsError};

@@ -1,6 +1,7 @@
-//! How many connections each peer has.
+//! Who may connect, and how many connections each peer has.
 
 use crate::forwarded::is_among;
+use crate::settings::ListenerSettings;
 use ipnet::IpNet;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct Peers {
     limit: usize,
     trusted: Vec<IpNet>,
+    proxies_only: bool,
     counts: Mutex<HashMap<Peer, usize>>,
 }
 
@@ -35,24 +37,52 @@ impl Peer {
 /// A counted connection, or one of a trusted proxy; no longer counted when dropped.
 pub(crate) struct Admission(Option<(Arc<Peers>, Peer)>);
 
+/// Why a connection is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Its peer has too many.
+    TooMany,
+    /// Its peer is neither a trusted proxy nor on this machine, and nobody else is served.
+    NotAProxy,
+}
+
+impl Refusal {
+    /// As the metric names it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooMany => "too-many",
+            Self::NotAProxy => "not-a-proxy",
+        }
+    }
+}
+
 impl Peers {
-    pub(crate) fn new(limit: usize, trusted: Vec<IpNet>) -> Self {
-        Self { limit, trusted, counts: Mutex::default() }
+    /// The peers of a listener.
+    pub(crate) fn of(settings: &ListenerSettings) -> Self {
+        Self {
+            limit: settings.connections_per_peer,
+            trusted: settings.trusted_proxies.clone(),
+            proxies_only: settings.proxies_only,
+            counts: Mutex::default(),
+        }
     }
 
-    /// Counts a connection of `address`, unless it has too many.
-    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Admission> {
+    /// Counts a connection of `address`, unless it may not connect or has too many.
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admission, Refusal> {
         if is_among(&self.trusted, address) {
-            return Some(Admission(None));
+            return Ok(Admission(None));
+        }
+        if self.proxies_only && !address.to_canonical().is_loopback() {
+            return Err(Refusal::NotAProxy);
         }
         let peer = Peer::of(address);
         let mut counts = self.counts();
         let count = counts.entry(peer).or_default();
         if *count >= self.limit {
-            return None;
+            return Err(Refusal::TooMany);
         }
         *count += 1;
-        Some(Admission(Some((Arc::clone(self), peer))))
+        Ok(Admission(Some((Arc::clone(self), peer))))
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<Peer, usize>> {
@@ -78,11 +108,39 @@ impl Drop for Admission {
 mod tests {
     use super::*;
 
+    fn peers(limit: usize, proxies_only: bool) -> Arc<Peers> {
+        let mut settings = ListenerSettings::new(Vec::new());
+        settings.connections_per_peer = limit;
+        settings.trusted_proxies = "10.0.0.0/8".parse().ok().into_iter().collect();
+        settings.proxies_only = proxies_only;
+        Arc::new(Peers::of(&settings))
+    }
+
+    #[test]
+    fn where_only_proxies_are_served_this_machine_is_the_exception() {
+        let peers = peers(2, true);
+        for (address, refusal) in [
+            ("10.1.2.3", None),
+            ("::ffff:10.1.2.3", None),
+            ("127.0.0.1", None),
+            ("127.9.9.9", None),
+            ("::1", None),
+            ("::ffff:127.0.0.1", None),
+            ("192.0.2.1", Some(Refusal::NotAProxy)),
+            ("::ffff:192.0.2.1", Some(Refusal::NotAProxy)),
+            ("fe80::1", Some(Refusal::NotAProxy)),
+            ("0.0.0.0", Some(Refusal::NotAProxy)),
+        ] {
+            let admitted = address.parse().map(|address| peers.admit(address).err());
+            assert_eq!(admitted, Ok(refusal), "{address}");
+        }
+        assert!(peers.counts().is_empty(), "whoever is refused is not counted");
+    }
+
     #[test]
     fn each_peer_has_its_own_count() {
-        let trusted = "10.0.0.0/8".parse().ok().into_iter().collect();
-        let peers = Arc::new(Peers::new(2, trusted));
-        let admit = |address: &str| address.parse().ok().and_then(|address| peers.admit(address));
+        let peers = peers(2, false);
+        let admit = |address: &str| address.parse().ok().and_then(|address| peers.admit(address).ok());
         let first = admit("192.0.2.1");
         let second = admit("::ffff:192.0.2.1");
         assert!(first.is_some() && second.is_some());

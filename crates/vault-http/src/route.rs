@@ -24,6 +24,11 @@ impl Operation {
     /// How many there are.
     pub(crate) const COUNT: usize = Self::None as usize + 1;
 
+    /// Whether it needs no token and costs work, so that it is limited per network.
+    pub(crate) const fn is_limited(self) -> bool {
+        matches!(self, Self::LogIn)
+    }
+
     /// The operation's name.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {

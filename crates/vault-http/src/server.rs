@@ -7,13 +7,14 @@ use crate::parts::ServerParts;
 use crate::peers::Peers;
 use crate::settings::{ListenerSettings, ServerSettings};
 use crate::telemetry;
+use crate::tls::Tls;
+use crate::transport::Transport;
 use actix_http::error::DispatchError;
 use actix_http::{HttpService, KeepAlive};
 use actix_server::ServerBuilder;
 use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
 use actix_web::dev::{AppConfig, Server};
 use actix_web::{App, HttpRequest, web};
-use std::future::ready;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -57,7 +58,7 @@ pub(crate) fn serve<A: Api>(
     api: A,
 ) -> io::Result<BoundServer> {
     telemetry::describe();
-    let peers = Arc::new(Peers::new(settings.connections_per_peer, settings.trusted_proxies.clone()));
+    let peers = Arc::new(Peers::of(settings));
     let mut builder = ServerBuilder::new()
         .disable_signals()
         .max_concurrent_connections(settings.connections_per_worker)
@@ -72,9 +73,10 @@ pub(crate) fn serve<A: Api>(
         let listener = listen(address, runtime)?;
         addresses.push(listener.local_addr()?);
         let (peers, ids, api, stopping) = (Arc::clone(&peers), Arc::clone(&ids), api.clone(), stopping.clone());
+        let tls = settings.tls.clone();
         builder = builder.listen("orgvault", listener, move || {
             // Once per worker.
-            let exchange = Rc::new(Exchange::new(api.clone(), Arc::clone(&ids)));
+            let exchange = Rc::new(Exchange::new(api.clone(), Arc::clone(&ids), tls.is_some()));
             let app = App::new().default_service(web::to(move |request: HttpRequest, payload: web::Payload| {
                 let exchange = Rc::clone(&exchange);
                 async move { exchange.answer(request, payload.into_inner()).await }
@@ -93,8 +95,8 @@ pub(crate) fn serve<A: Api>(
                     data.insert::<Rc<Phase>>(connection.phase());
                 })
                 .h1(map_config(app, |_| AppConfig::default()));
-            let peers = Arc::clone(&peers);
-            fn_service(move |stream: TcpStream| ready(accept(stream, &peers))).and_then(http)
+            let (peers, tls) = (Arc::clone(&peers), tls.clone());
+            fn_service(move |stream: TcpStream| accept(stream, Arc::clone(&peers), tls.clone())).and_then(http)
         })?;
     }
     if addresses.is_empty() {
@@ -103,15 +105,27 @@ pub(crate) fn serve<A: Api>(
     Ok(BoundServer { server: builder.run(), addresses })
 }
 
-fn accept(stream: TcpStream, peers: &Arc<Peers>) -> Result<(Connection, Option<SocketAddr>), DispatchError> {
+async fn accept(
+    stream: TcpStream,
+    peers: Arc<Peers>,
+    tls: Option<Tls>,
+) -> Result<(Connection, Option<SocketAddr>), DispatchError> {
     let peer = stream.peer_addr().ok();
     let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
-    let admission = peers.admit(address).ok_or_else(|| {
-        metrics::counter!("orgvault_http_connections_refused_total").increment(1);
+    let admission = peers.admit(address).map_err(|refusal| {
+        telemetry::connection_refused(refusal);
         DispatchError::Io(io::ErrorKind::ConnectionRefused.into())
     })?;
     stream.set_nodelay(true).map_err(DispatchError::Io)?;
-    Ok((Connection::new(stream, admission), peer))
+    let transport = match tls {
+        None => Transport::Plain(stream),
+        Some(tls) => Transport::Tls(Box::new(tls.accept(stream).await.map_err(|error| {
+            tracing::debug!(%error, "a TLS handshake failed");
+            telemetry::handshake_failed();
+            DispatchError::Io(error)
+        })?)),
+    };
+    Ok((Connection::new(transport, admission), peer))
 }
 
 fn listen(address: SocketAddr, runtime: &Handle) -> io::Result<std::net::TcpListener> {

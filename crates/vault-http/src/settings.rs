@@ -1,9 +1,10 @@
 //! How the listeners are set up.
 
+use crate::tls::Tls;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::str::FromStr;
 use std::time::Duration;
 use vault_core::credential::DataPolicy;
@@ -17,6 +18,18 @@ pub struct ServerSettings {
     pub base_path: BasePath,
     /// What credentials may hold.
     pub data_policy: DataPolicy,
+    /// How often one network (an IPv4 /24 or IPv6 /56) may ask for what needs no token and costs work; without bound
+    /// if `None`.
+    pub rate: Option<Rate>,
+}
+
+/// How often something may be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Requests a second in the long run.
+    pub per_second: NonZeroU32,
+    /// Requests at once after a rest.
+    pub burst: NonZeroU32,
 }
 
 /// The operators' listener.
@@ -31,8 +44,12 @@ pub struct AdminSettings {
 pub struct ListenerSettings {
     /// The addresses to listen on; port 0 takes any free port.
     pub listen: Vec<SocketAddr>,
+    /// Speaks TLS with these; plain HTTP if `None`.
+    pub tls: Option<Tls>,
     /// Proxies whose `X-Forwarded-For` is believed, and who may have any number of connections.
     pub trusted_proxies: Vec<IpNet>,
+    /// Whether nobody is served but trusted proxies and programs on this machine.
+    pub proxies_only: bool,
     /// Threads that speak HTTP; as many as cores if `None`.
     pub workers: Option<NonZeroUsize>,
     /// The most connections of one peer (an IPv4 address or IPv6 /64) that are not trusted proxies.
@@ -48,7 +65,9 @@ impl ListenerSettings {
     pub fn new(listen: Vec<SocketAddr>) -> Self {
         Self {
             listen,
+            tls: None,
             trusted_proxies: Vec::new(),
+            proxies_only: false,
             workers: None,
             connections_per_peer: 4_096,
             connections_per_worker: 8_192,

@@ -1,6 +1,7 @@
 //! Counts, durations and one log line per request. Nothing of a request but its method, the template of its
 //! address and what came of it.
 
+use crate::peers::Refusal;
 use crate::route::{Operation, Place};
 use actix_web::http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
@@ -11,10 +12,25 @@ use std::time::Duration;
 const REQUESTS: &str = "orgvault_http_requests_total";
 const DURATION: &str = "orgvault_http_request_duration_seconds";
 
+const REFUSED: &str = "orgvault_http_connections_refused_total";
+const HANDSHAKES_FAILED: &str = "orgvault_tls_handshakes_failed_total";
+
 /// Says to the installed recorder what the metrics are.
 pub(crate) fn describe() {
     metrics::describe_counter!(REQUESTS, "Requests answered, by operation and status");
     metrics::describe_histogram!(DURATION, metrics::Unit::Seconds, "Time from the head of a request to its answer");
+    metrics::describe_counter!(REFUSED, "Connections closed unanswered, by reason");
+    metrics::describe_counter!(HANDSHAKES_FAILED, "TLS handshakes that failed or took too long");
+}
+
+/// Counts a connection that was closed unanswered.
+pub(crate) fn connection_refused(refusal: Refusal) {
+    metrics::counter!(REFUSED, "reason" => refusal.as_str()).increment(1);
+}
+
+/// Counts a handshake that failed or took too long.
+pub(crate) fn handshake_failed() {
+    metrics::counter!(HANDSHAKES_FAILED).increment(1);
 }
 
 /// One worker's handles: looked up once, not at every request.

@@ -27,6 +27,9 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     for address in [Some(settings.listen), settings.admin_listen].into_iter().flatten() {
         drop(TcpListener::bind(address).map_err(|error| serve::cannot_listen(address, &error))?);
     }
+    if let Some(files) = &settings.tls {
+        files.load()?;
+    }
     compose::make_data_dir(&settings)?;
     let lock = compose::lock(&settings, "quickstart")?;
     let vault = match compose::find(&settings).await? {
@@ -34,7 +37,7 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
         None => compose::create(&settings).await?,
     };
     let account = first_account(&vault, args).await?;
-    let base_url = format!("http://{}{}", settings.listen, settings.base_path);
+    let base_url = settings.base_url(settings.listen);
     let text = match &account {
         Some(account) => format!(
             "A new vault is in {}.\n{}\n\n{}\n{}",

@@ -7,6 +7,7 @@ use crate::compose::{self, Lock, Vault};
 use crate::failure::Failure;
 use crate::hardening;
 use crate::settings::{Database, Settings};
+use crate::tls::TlsFiles;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::io;
 use std::net::SocketAddr;
@@ -57,12 +58,16 @@ pub(crate) async fn run(settings: Settings, vault: Vault, lock: Lock) -> Result<
     let tally = Arc::new(AuditTally::new(vault.ambient.clone(), vault.store.audit.clone()));
     let readiness = readiness(&vault);
 
+    let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?;
     let mut listener = ListenerSettings::new(vec![settings.listen]);
+    listener.tls = tls.as_ref().map(|loaded| loaded.tls.clone());
     listener.trusted_proxies.clone_from(&settings.trusted_proxies);
+    listener.proxies_only = tls.is_none() && !settings.listen.ip().is_loopback();
     let server_settings = ServerSettings {
         listener,
         base_path: settings.base_path.clone(),
         data_policy: DataPolicy { allow_http_links: settings.allow_http_links },
+        rate: settings.login_rate,
     };
     let public = server(&server_settings, parts(&settings, &vault, &tally, &readiness))
         .map_err(|error| cannot_listen(settings.listen, &error))?;
@@ -86,6 +91,7 @@ pub(crate) async fn run(settings: Settings, vault: Vault, lock: Lock) -> Result<
     }
     announce(&settings, &vault, &public.addresses, admin.as_ref().map(|admin| admin.addresses.as_slice()));
 
+    let certificates = tls.map(|loaded| tokio::spawn(loaded.follow()));
     let (end_upkeep, upkeep_ends) = oneshot::channel();
     let upkeep = tokio::spawn(upkeep(vault.clone(), Arc::clone(&tally), metrics, upkeep_ends));
     let (public_handle, admin_handle) = (public.server.handle(), admin.as_ref().map(|admin| admin.server.handle()));
@@ -107,6 +113,9 @@ pub(crate) async fn run(settings: Settings, vault: Vault, lock: Lock) -> Result<
         None => public.server.await?,
     }
     stopping.await??;
+    if let Some(certificates) = certificates {
+        certificates.abort();
+    }
     // Asked to end rather than cut off, so that what it is recording is recorded.
     drop(end_upkeep);
     upkeep.await?;
@@ -221,10 +230,16 @@ async fn wait_for_signal() -> Result<(), Failure> {
 /// Says what is served where, with which database, and what is not secure about this set-up.
 fn announce(settings: &Settings, vault: &Vault, public: &[SocketAddr], admin: Option<&[SocketAddr]>) {
     for address in public {
-        tracing::info!(%address, url = format!("http://{address}{}", settings.base_path), "serving the interface");
+        tracing::info!(%address, url = settings.base_url(*address), "serving the interface");
     }
     for address in admin.into_iter().flatten() {
         tracing::info!(%address, "serving /metrics, /livez and /readyz to operators");
+    }
+    if let Some(mode) = compose::open_mode(&settings.data_dir) {
+        tracing::warn!(
+            "the data directory {} has mode {mode:04o} and is open to others: run chmod 700 on it",
+            settings.data_dir.display()
+        );
     }
     tracing::info!(database = %settings.database, instance = %vault.instance, root_key = %vault.root_key, "vault open");
     match &settings.database {
@@ -237,10 +252,15 @@ fn announce(settings: &Settings, vault: &Vault, public: &[SocketAddr], admin: Op
             "whether PostgreSQL's disk is encrypted cannot be seen from here: addresses, names and the audit lie there in clear"
         ),
     }
-    if settings.trusted_proxies.is_empty() {
-        tracing::warn!("without TLS: only programs on this machine can reach the interface");
-    } else if !settings.listen.ip().is_loopback() {
-        tracing::warn!("without TLS: between the proxy and this service, passwords and tokens travel in clear");
+    match (&settings.tls, settings.listen.ip().is_loopback()) {
+        (None, false) => tracing::warn!(
+            "without TLS: between the proxy and this service, passwords and tokens travel in clear; only trusted proxies \
+             and this machine are served"
+        ),
+        (None, true) if settings.trusted_proxies.is_empty() => {
+            tracing::warn!("without TLS: only programs on this machine can reach the interface");
+        }
+        _ => {}
     }
     if settings.allow_http_links {
         tracing::warn!("direct links without TLS are accepted");

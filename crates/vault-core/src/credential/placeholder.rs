@@ -10,7 +10,9 @@ pub(super) fn is_placeholder(text: &str, class: FieldClass) -> bool {
         Some((_, rest)) => rest.contains(close),
         None => false,
     };
-    INSIDE.iter().any(inside) || is_whole(text) || (class != FieldClass::Place && is_worded(text))
+    // Most texts hold none of the signs that the forms begin with.
+    let suspect = text.bytes().any(|byte| matches!(byte, b'$' | b'{' | b'#' | b'<'));
+    (suspect && INSIDE.iter().any(inside)) || is_whole(text) || (class != FieldClass::Place && is_worded(text))
 }
 
 /// Forms that count only as the whole text: inside, `%2F` and `$x` are parts of real values.

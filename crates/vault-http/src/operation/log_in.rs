@@ -4,13 +4,11 @@ use super::{Inner, document};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::forwarded::client_address;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use secrecy::SecretString;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use vault_api::{LoginResponse, TOKEN_TYPE};
 use vault_core::credential::SecretText;
@@ -22,7 +20,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     content::check(call.headers())?;
     let log_in = Arc::clone(&api.parts.log_in);
-    let request = parse(&body.read().await?, log_in.max_ttl, network(api, call))?;
+    let request = parse(&body.read().await?, log_in.max_ttl, call.network(&api.trusted_proxies))?;
 
     let logged_in = api.complete(async move { log_in.run(request).await }).await?;
 
@@ -61,12 +59,6 @@ pub(crate) fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogIn
 
 fn secret(text: &SecretText) -> SecretString {
     SecretString::from(text.expose()) // from one wiped form to another
-}
-
-fn network(api: &Inner, call: &Call<'_>) -> Network {
-    let peer = call.request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
-    let forwarded: Vec<_> = call.headers().get_all(header::X_FORWARDED_FOR).map(HeaderValue::as_bytes).collect();
-    Network::of(client_address(peer, forwarded.into_iter(), &api.trusted_proxies))
 }
 
 #[cfg(test)]

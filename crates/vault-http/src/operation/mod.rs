@@ -18,6 +18,7 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::exchange::Api;
 use crate::fault::Fault;
+use crate::limiter::Limiter;
 use crate::parts::ServerParts;
 use crate::route::{Operation, Place};
 use crate::settings::{BasePath, ServerSettings};
@@ -39,6 +40,7 @@ struct Inner {
     base: BasePath,
     policy: DataPolicy,
     trusted_proxies: Vec<IpNet>,
+    limiter: Option<Limiter>,
     parts: ServerParts,
 }
 
@@ -48,6 +50,7 @@ impl PublicApi {
             base: settings.base_path.clone(),
             policy: settings.data_policy,
             trusted_proxies: settings.listener.trusted_proxies.clone(),
+            limiter: settings.rate.map(Limiter::new),
             parts,
         }))
     }
@@ -60,6 +63,7 @@ impl Api for PublicApi {
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
         let api = &*self.0;
+        api.limit(&call)?;
         match call.operation {
             Operation::LogIn => log_in::run(api, &call, body).await,
             Operation::LogOut => log_out::run(api, &call, body).await,
@@ -81,6 +85,14 @@ impl Api for PublicApi {
 }
 
 impl Inner {
+    /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often.
+    fn limit(&self, call: &Call<'_>) -> Result<(), Fault> {
+        match &self.limiter {
+            Some(limiter) if call.operation.is_limited() => limiter.check(call.network(&self.trusted_proxies)),
+            _ => Ok(()),
+        }
+    }
+
     /// The holder of the request's token.
     fn session(&self, call: &Call<'_>) -> Result<SessionPrincipal, Fault> {
         let token = bearer_token(call.headers())?;

@@ -40,9 +40,14 @@ impl Response {
     }
 }
 
+/// What bytes go over.
+pub(crate) trait Socket: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Socket for S {}
+
 /// A connection.
 pub(crate) struct Wire {
-    stream: TcpStream,
+    stream: Box<dyn Socket>,
     pending: Vec<u8>,
 }
 
@@ -52,7 +57,11 @@ impl Wire {
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
         stream.set_write_timeout(Some(Duration::from_secs(20))).expect("a socket");
         stream.set_nodelay(true).expect("a socket");
-        Self { stream, pending: Vec::new() }
+        Self::over(stream)
+    }
+
+    pub(crate) fn over(stream: impl Socket + 'static) -> Self {
+        Self { stream: Box::new(stream), pending: Vec::new() }
     }
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {

@@ -130,6 +130,7 @@ impl WorldBuilder {
             listener: ListenerSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]),
             base_path: Default::default(),
             data_policy: Default::default(),
+            rate: None,
         };
         settings.listener.workers = std::num::NonZeroUsize::new(1);
         if let Some(change) = self.settings {

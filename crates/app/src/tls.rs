@@ -1,0 +1,124 @@
+//! The certificate and the key of the listener: read at start, and again when their files change.
+
+use crate::failure::Failure;
+use crate::secret_file;
+use std::fs::{File, Metadata};
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+use vault_http::Tls;
+use zeroize::Zeroizing;
+
+const CERTIFICATE_FLAG: &str = "--tls-cert-file";
+const KEY_FLAG: &str = "--tls-key-file";
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The most bytes of a chain of certificates.
+const MAX_CERTIFICATES: usize = 256 * 1024;
+/// The most bytes of a key.
+const MAX_KEY: usize = 32 * 1024;
+
+/// Where certificate and key lie, both PEM.
+#[derive(Clone)]
+pub(crate) struct TlsFiles {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// What tells whether the files are still those that were read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp([Option<FileStamp>; 2]);
+
+/// Device, number, length, and the times of the last change of content and of anything else.
+type FileStamp = (u64, u64, u64, (i64, i64), (i64, i64));
+
+/// Certificate and key in use.
+pub(crate) struct LoadedTls {
+    /// For the listener.
+    pub(crate) tls: Tls,
+    files: TlsFiles,
+    stamp: Stamp,
+}
+
+impl TlsFiles {
+    /// Both files or neither.
+    pub(crate) fn of(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<Self>, Failure> {
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(Failure::usage(format!("{CERTIFICATE_FLAG} needs {KEY_FLAG}"))),
+            (None, Some(_)) => Err(Failure::usage(format!("{KEY_FLAG} needs {CERTIFICATE_FLAG}"))),
+        }
+    }
+
+    /// Reads certificate and key.
+    pub(crate) fn load(&self) -> Result<LoadedTls, Failure> {
+        let stamp = self.stamp(); // before reading, so that no later change is missed
+        let (certificates, key) = self.read()?;
+        let tls = Tls::new(&certificates, &key).map_err(|flaw| self.flawed(&flaw))?;
+        Ok(LoadedTls { tls, files: self.clone(), stamp })
+    }
+
+    fn replace(&self, tls: &Tls) -> Result<(), Failure> {
+        let (certificates, key) = self.read()?;
+        tls.replace(&certificates, &key).map_err(|flaw| self.flawed(&flaw))
+    }
+
+    fn read(&self) -> Result<(Vec<u8>, Zeroizing<Vec<u8>>), Failure> {
+        let mut certificates = Vec::new();
+        File::open(&self.certificate)
+            .and_then(|file| file.take(MAX_CERTIFICATES as u64).read_to_end(&mut certificates))
+            .map_err(|error| {
+                Failure::new(format!("{CERTIFICATE_FLAG}: {} cannot be read: {error}", self.certificate.display()))
+            })?;
+        Ok((certificates, secret_file::read(KEY_FLAG, &self.key, MAX_KEY)?))
+    }
+
+    fn flawed(&self, flaw: &vault_http::TlsError) -> Failure {
+        let (certificate, key) = (self.certificate.display(), self.key.display());
+        Failure::new(format!("{CERTIFICATE_FLAG} {certificate}, {KEY_FLAG} {key}: {flaw}"))
+    }
+
+    fn stamp(&self) -> Stamp {
+        let stamp = |path: &Path| path.metadata().ok().map(|found| of_file(&found));
+        Stamp([stamp(&self.certificate), stamp(&self.key)])
+    }
+}
+
+fn of_file(found: &Metadata) -> FileStamp {
+    let (modified, changed) = ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
+    (found.dev(), found.ino(), found.len(), modified, changed)
+}
+
+impl LoadedTls {
+    /// Takes what the files hold whenever they have changed, for ever. What cannot be used leaves the former in use.
+    pub(crate) async fn follow(self) {
+        let Self { tls, files, stamp: mut taken } = self;
+        let mut seen = taken;
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let look = files.clone();
+            let Ok(now) = tokio::task::spawn_blocking(move || look.stamp()).await else { return };
+            if now != seen {
+                seen = now; // the other file may follow: only what has come to rest is read
+                continue;
+            }
+            if now == taken {
+                continue;
+            }
+            taken = now; // whatever comes of it, until they change again
+            let (files, tls) = (files.clone(), tls.clone());
+            match tokio::task::spawn_blocking(move || files.replace(&tls)).await {
+                Ok(Ok(())) => tracing::info!("certificate and key have changed and are in use"),
+                Ok(Err(failure)) => {
+                    tracing::error!(cause = %failure, "certificate and key have changed and cannot be used; the former stay in use");
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}

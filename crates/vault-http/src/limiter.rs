@@ -1,0 +1,124 @@
+//! How often a network may ask for what needs no token and costs work.
+
+use crate::fault::Fault;
+use crate::settings::Rate;
+use governor::clock::{Clock, DefaultClock};
+use governor::middleware::NoOpMiddleware;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use vault_core::network::Network;
+
+/// After how many requests those networks are forgotten that have their whole burst again.
+const SWEEP_EVERY: u32 = 1_024;
+
+/// Counts requests per network, over all workers.
+pub(crate) struct Limiter<C: Clock + Clone = DefaultClock> {
+    clock: C,
+    networks: RateLimiter<Network, HashMapStateStore<Network>, C, NoOpMiddleware<C::Instant>>,
+    since_sweep: AtomicU32,
+}
+
+impl Limiter {
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self::with_clock(rate, DefaultClock::default())
+    }
+}
+
+impl<C: Clock + Clone> Limiter<C> {
+    fn with_clock(rate: Rate, clock: C) -> Self {
+        let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
+        let networks = RateLimiter::hashmap_with_clock(quota, clock.clone());
+        Self { clock, networks, since_sweep: AtomicU32::new(0) }
+    }
+
+    /// Counts a request of `network`, unless it has had too many.
+    pub(crate) fn check(&self, network: Network) -> Result<(), Fault> {
+        self.sweep();
+        self.networks.check_key(&network).map_err(|early| {
+            let wait = early.wait_time_from(self.clock.now());
+            Fault::too_many_requests(whole_seconds(wait))
+        })
+    }
+
+    /// Keeps no more networks in memory than are being limited, and as many again as asked meanwhile.
+    fn sweep(&self) {
+        if self.since_sweep.fetch_add(1, Ordering::Relaxed) >= SWEEP_EVERY {
+            self.since_sweep.store(0, Ordering::Relaxed);
+            self.networks.retain_recent();
+            self.networks.shrink_to_fit();
+        }
+    }
+}
+
+/// `wait` in seconds, rounded up, so that whoever waits that long is let in.
+fn whole_seconds(wait: Duration) -> u32 {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    u32::try_from(seconds).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use governor::clock::FakeRelativeClock;
+    use std::num::NonZeroU32;
+    use vault_api::ProblemCode;
+
+    fn limiter(per_second: u32, burst: u32) -> (Limiter<FakeRelativeClock>, FakeRelativeClock) {
+        let clock = FakeRelativeClock::default();
+        let (Some(per_second), Some(burst)) = (NonZeroU32::new(per_second), NonZeroU32::new(burst)) else {
+            panic!("a rate is not nothing")
+        };
+        (Limiter::with_clock(Rate { per_second, burst }, clock.clone()), clock)
+    }
+
+    fn network(address: &str) -> Network {
+        address.parse().map(Network::of).unwrap_or(Network::V4([0; 3]))
+    }
+
+    #[test]
+    fn a_network_has_its_burst_and_then_its_rate() {
+        let (limiter, clock) = limiter(2, 3);
+        let ask = |address: &str| limiter.check(network(address)).map_err(|fault| fault.code());
+        let refused = Err(ProblemCode::TooManyRequests);
+        for last in 1..=3 {
+            assert_eq!(ask(&format!("192.0.2.{last}")), Ok(()));
+        }
+        assert_eq!(ask("192.0.2.200"), refused, "the whole /24 is one");
+        assert_eq!(ask("::ffff:192.0.2.1"), refused, "however it is written");
+        assert_eq!(ask("192.0.3.1"), Ok(()), "the next is another");
+        clock.advance(Duration::from_millis(499));
+        assert_eq!(ask("192.0.2.1"), refused);
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(ask("192.0.2.1"), Ok(()));
+        assert_eq!(ask("192.0.2.1"), refused);
+        for address in ["2001:db8:0:1::1", "2001:db8:0:ff::1", "2001:db8::1"] {
+            assert_eq!(ask(address), Ok(()));
+        }
+        assert_eq!(ask("2001:db8:0:7::1"), refused, "a /56 is one");
+        assert_eq!(ask("2001:db8:0:100::1"), Ok(()));
+    }
+
+    #[test]
+    fn waits_are_told_in_whole_seconds() {
+        for (millis, seconds) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (59_999, 60), (u64::MAX, u32::MAX)] {
+            assert_eq!(whole_seconds(Duration::from_millis(millis)), seconds);
+        }
+        let (limiter, clock) = limiter(1, 1);
+        assert!(limiter.check(network("192.0.2.1")).is_ok());
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(limiter.check(network("192.0.2.1")).err().and_then(|fault| fault.retry_after()), Some(1));
+    }
+
+    #[test]
+    fn networks_that_have_their_burst_again_are_forgotten() {
+        let (limiter, clock) = limiter(10, 10);
+        for number in 0..100_000_u32 {
+            let [_, a, b, c] = number.to_be_bytes();
+            assert!(limiter.check(Network::V4([a, b, c])).is_ok());
+            clock.advance(Duration::from_millis(1));
+            assert!(limiter.networks.len() <= 2 * SWEEP_EVERY as usize + 1_100);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! TLS on a listener: from PEM to what a handshake needs, exchanged while the listener goes on.
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::version::{TLS12, TLS13};
+use rustls::{Error as RustlsError, ServerConfig};
+use std::fmt;
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// How long a handshake may take.
+pub(crate) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// TLS 1.2 and 1.3 with a certificate and its key, which can be exchanged while listeners use them. Clones are one.
+#[derive(Clone)]
+pub struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
+
+/// A certificate and a key cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// No certificate in PEM.
+    #[error("the certificate file holds no certificate in PEM, or a damaged one")]
+    NoCertificate,
+    /// No key in PEM, or one under a passphrase.
+    #[error("the key file holds no private key in PEM, or one under a passphrase")]
+    NoKey,
+    /// They do not belong together.
+    #[error("the key is not that of the first certificate in the certificate file")]
+    Mismatch,
+    /// A kind of certificate or key that TLS here does not know.
+    #[error("certificate and key cannot be used: {0}")]
+    Unusable(String),
+}
+
+impl From<RustlsError> for TlsError {
+    fn from(error: RustlsError) -> Self {
+        match error {
+            RustlsError::InconsistentKeys(_) => Self::Mismatch,
+            error => Self::Unusable(error.to_string()), // tells a reason, never a key
+        }
+    }
+}
+
+impl Tls {
+    /// TLS with the chain in `certificates`, the server's own first, and its `key`, both PEM.
+    ///
+    /// # Errors
+    /// The two cannot be used, or not together.
+    pub fn new(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        Ok(Self(Arc::new(RwLock::new(Arc::new(configured(certificates, key)?)))))
+    }
+
+    /// Takes another chain and key for all handshakes from now on. Sessions of the former cannot be resumed.
+    ///
+    /// # Errors
+    /// The two cannot be used, or not together. Those before stay in use.
+    pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        let configured = Arc::new(configured(certificates, key)?);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = configured;
+        Ok(())
+    }
+
+    /// The server's side of a handshake, within its time.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let current = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
+        let handshake = TlsAcceptor::from(current).accept(stream);
+        timeout(HANDSHAKE_DEADLINE, handshake).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+fn configured(certificates: &[u8], key: &[u8]) -> Result<ServerConfig, TlsError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
+    let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or(TlsError::NoCertificate)?;
+    // What the parser has to say of a key may hold parts of it.
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey)?;
+    let provider = Arc::new(ring::default_provider());
+    let mut configured = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13, &TLS12])?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    configured.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(configured)
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertifiedKey, KeyPair};
+
+    /// The PEM of a certificate and of its key.
+    fn pair() -> Option<(String, String)> {
+        let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(["localhost".to_owned()]).ok()?;
+        Some((cert.pem(), signing_key.serialize_pem()))
+    }
+
+    #[test]
+    fn only_a_certificate_with_its_key_is_taken() {
+        let (Some((certificate, key)), Some((other, _))) = (pair(), pair()) else { panic!("ring makes keys") };
+        let tls = Tls::new(certificate.as_bytes(), key.as_bytes()).ok();
+        let Some(tls) = tls else { panic!("a sound pair") };
+        let flaw = |certificate: &str, key: &str| {
+            let (fresh, kept) = (
+                Tls::new(certificate.as_bytes(), key.as_bytes()).err(),
+                tls.replace(certificate.as_bytes(), key.as_bytes()).err(),
+            );
+            assert_eq!(fresh.as_ref().map(ToString::to_string), kept.map(|flaw| flaw.to_string()));
+            fresh
+        };
+        assert!(matches!(flaw(&other, &key), Some(TlsError::Mismatch)));
+        for certificate in ["", "nonsense", &key, &certificate[..certificate.len() / 2]] {
+            assert!(matches!(flaw(certificate, &key), Some(TlsError::NoCertificate)), "{certificate}");
+        }
+        let locked =
+            key.replace("BEGIN PRIVATE", "BEGIN ENCRYPTED PRIVATE").replace("END PRIVATE", "END ENCRYPTED PRIVATE");
+        for key in ["", "nonsense", &certificate, &key[..key.len() / 2], &locked] {
+            assert!(matches!(flaw(&certificate, key), Some(TlsError::NoKey)));
+        }
+        let garbage = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+        assert!(matches!(flaw(&certificate, garbage), Some(TlsError::Unusable(_))));
+        assert!(flaw(&certificate, &key).is_none());
+        assert!(KeyPair::from_pem(&key).is_ok());
+        assert_eq!(format!("{tls:?}"), "Tls");
+    }
+}

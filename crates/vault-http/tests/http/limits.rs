@@ -1,0 +1,76 @@
+//! How often one network may ask for what needs no token.
+
+use crate::support::{World, WorldBuilder, assert_problem, request};
+use std::num::NonZeroU32;
+use vault_core::role::Role;
+use vault_http::Rate;
+
+const JSON: &str = "Content-Type: application/json";
+/// Far more than a rate of one a second lets through while they are sent.
+const MANY: usize = 40;
+
+fn world(trusted: &'static str) -> World {
+    WorldBuilder::default()
+        .settings(move |settings| {
+            settings.rate =
+                NonZeroU32::new(1).zip(NonZeroU32::new(2)).map(|(per_second, burst)| Rate { per_second, burst });
+            settings.listener.trusted_proxies = trusted.parse().into_iter().collect();
+        })
+        .start()
+}
+
+/// The statuses of logins that each claim to come from a network of their own.
+fn statuses(world: &World) -> Vec<u16> {
+    let from = |number| format!("X-Forwarded-For: 203.0.{number}.7");
+    (0..MANY).map(|number| world.send("POST /v1/login", &[JSON, &from(number)], "{}").status).collect()
+}
+
+#[test]
+fn logins_of_one_network_are_limited_whatever_it_claims() {
+    let world = world("10.0.0.0/8");
+    let statuses = statuses(&world);
+    assert_eq!(statuses[..2], [400, 400]);
+    assert!(statuses.contains(&429), "{statuses:?}");
+}
+
+#[test]
+fn behind_a_trusted_proxy_each_network_has_its_own_limit() {
+    let world = world("127.0.0.0/8");
+    assert_eq!(statuses(&world), [400; MANY]);
+    let same = || world.send("POST /v1/login", &[JSON, "X-Forwarded-For: 1.2.3.4, 198.51.100.9"], "{}").status;
+    assert!((0..MANY).any(|_| same() == 429));
+}
+
+#[test]
+fn the_refusal_comes_before_the_body() {
+    let world = world("10.0.0.0/8");
+    let body = "Content-Length: 1000";
+    let refused = (0..MANY).find_map(|_| {
+        let mut wire = world.wire();
+        wire.send(request("POST /v1/login", &["Content-Type: text/plain", "Expect: 100-continue", body], ""));
+        let response = wire.receive();
+        (response.status == 429).then_some((wire, response))
+    });
+    let (mut wire, response) = refused.expect("a refusal");
+    assert_problem(&response, 429, "too-many-requests", "a login too many");
+    assert_eq!(response.header("retry-after"), Some("1"));
+    assert_eq!(response.header("connection"), Some("close"));
+    assert!(wire.is_closed());
+}
+
+#[test]
+fn what_needs_a_token_is_not_limited() {
+    let world = world("10.0.0.0/8");
+    let token = world.token(Role::Viewer);
+    for _ in 0..MANY {
+        assert_eq!(world.send("GET /v1/organization-vault", &[&token], "").status, 200);
+        assert_eq!(world.send("GET /livez", &[], "").status, 200);
+        assert_eq!(world.send("GET /v1/login", &[], "").status, 405);
+    }
+}
+
+#[test]
+fn without_a_rate_nothing_is_limited() {
+    let world = World::start();
+    assert_eq!(statuses(&world), [400; MANY]);
+}

@@ -1,0 +1,268 @@
+//! The listener over TLS.
+
+use crate::support::{Wire, World, WorldBuilder, assert_problem, assert_standard_headers, request};
+use rcgen::CertifiedKey;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vault_core::role::Role;
+use vault_http::Tls;
+
+/// A certificate for `localhost`, with its key.
+struct Identity {
+    certificate: String,
+    key: String,
+}
+
+impl Identity {
+    fn new() -> Self {
+        let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        Self { certificate: cert.pem(), key: signing_key.serialize_pem() }
+    }
+
+    fn tls(&self) -> Tls {
+        Tls::new(self.certificate.as_bytes(), self.key.as_bytes()).unwrap()
+    }
+
+    fn der(&self) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap()
+    }
+
+    /// A client that trusts this certificate alone.
+    fn client(&self, versions: &[&'static SupportedProtocolVersion], protocols: &[&str]) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let client = ClientConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
+        let mut client = client.with_root_certificates(roots).with_no_client_auth();
+        client.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        client
+    }
+}
+
+type Stream = StreamOwned<ClientConnection, TcpStream>;
+
+fn handshake(address: SocketAddr, client: ClientConfig) -> Result<Stream, std::io::Error> {
+    let mut socket = TcpStream::connect(address)?;
+    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+    socket.set_write_timeout(Some(Duration::from_secs(20)))?;
+    socket.set_nodelay(true)?;
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut connection = ClientConnection::new(Arc::new(client), name).unwrap();
+    while connection.is_handshaking() {
+        connection.complete_io(&mut socket)?;
+    }
+    Ok(StreamOwned::new(connection, socket))
+}
+
+fn stream(world: &World, identity: &Identity) -> Stream {
+    handshake(world.address, identity.client(rustls::ALL_VERSIONS, &["http/1.1"])).expect("a handshake")
+}
+
+fn wire(world: &World, identity: &Identity) -> Wire {
+    Wire::over(stream(world, identity))
+}
+
+fn world(identity: &Identity) -> (World, Tls) {
+    let tls = identity.tls();
+    let shared = tls.clone();
+    (WorldBuilder::default().settings(|settings| settings.listener.tls = Some(shared)).start(), tls)
+}
+
+#[test]
+fn both_versions_are_spoken_and_browsers_are_told_to_stay() {
+    let identity = Identity::new();
+    let (world, _) = world(&identity);
+    world.account("Acme", "admin@acme.example", Role::Admin);
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for protocols in [&[][..], &["http/1.1"], &["h2", "http/1.1"]] {
+            let stream = handshake(world.address, identity.client(&[version], protocols)).expect("a handshake");
+            assert_eq!(stream.conn.protocol_version(), Some(version.version));
+            let spoken = stream.conn.alpn_protocol().map(<[u8]>::to_vec);
+            assert_eq!(spoken, protocols.first().map(|_| b"http/1.1".to_vec()));
+            let mut wire = Wire::over(stream);
+            let json = "Content-Type: application/json";
+            let login = world.login_body("admin@acme.example");
+            for (line, headers, body, status) in [
+                ("POST /v1/login", &[json][..], &*login, 200),
+                ("POST /v1/login", &[json], "{}", 400),
+                ("GET /v1/organization-vault", &[], "", 401),
+                ("GET /nonsense", &[], "", 404),
+                ("GET /livez", &[], "", 200),
+            ] {
+                let response = wire.exchange(request(line, headers, body));
+                assert_eq!(response.status, status, "{line}: {}", response.text());
+                assert_standard_headers(&response, line);
+                let hsts = response.header("strict-transport-security");
+                assert_eq!(hsts, Some("max-age=63072000; includeSubDomains"), "{line}");
+            }
+        }
+    }
+    let refused = handshake(world.address, identity.client(rustls::ALL_VERSIONS, &["h2"]));
+    assert!(refused.is_err(), "HTTP/2 is not spoken");
+}
+
+#[test]
+fn without_tls_browsers_are_told_nothing() {
+    let world = World::start();
+    for path in ["GET /livez", "GET /nonsense"] {
+        assert_eq!(world.send(path, &[], "").header("strict-transport-security"), None);
+    }
+}
+
+/// The first record of a handshake whose newest version is 3.`version` (3.3 is TLS 1.2).
+fn hello(version: u8) -> Vec<u8> {
+    let random = [7; 32];
+    let (suites, extensions) = (
+        [0xc0, 0x2b, 0xc0, 0x13],
+        [
+            &[0, 13, 0, 4, 0, 2, 4, 3][..], // signatures: ECDSA
+            &[0, 10, 0, 4, 0, 2, 0, 29],    // groups: X25519
+            &[0, 11, 0, 2, 1, 0],           // points: uncompressed
+        ],
+    );
+    let body = [&[3, version][..], &random, &[0, 0, 4], &suites, &[1, 0, 0, 22], &extensions.concat()].concat();
+    [&[22, 3, 1, 0, 71, 1, 0, 0, 67][..], &body].concat()
+}
+
+#[test]
+fn older_versions_are_refused() {
+    let (world, _) = world(&Identity::new());
+    for version in [0, 1, 2, 3] {
+        let mut socket = TcpStream::connect(world.address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        socket.write_all(&hello(version)).unwrap();
+        let mut answer = [0; 7];
+        socket.read_exact(&mut answer).unwrap();
+        if version == 3 {
+            assert_eq!((answer[0], answer[5]), (22, 2), "the server's side of a handshake");
+        } else {
+            assert_eq!((answer[0], &answer[5..]), (21, &[2, 70][..]), "a fatal alert about the version");
+        }
+    }
+}
+
+#[test]
+fn plain_http_is_closed_and_does_no_harm() {
+    let identity = Identity::new();
+    let (world, _) = world(&identity);
+    let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+    for bytes in [&request("GET /livez", &[], "")[..], b"\0", &[0xff; 70_000], hello, b""] {
+        let mut socket = TcpStream::connect(world.address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let _ = socket.write_all(bytes); // it may be closed before all was sent
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = socket.read_to_end(&mut answer);
+        assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    }
+    assert_eq!(wire(&world, &identity).exchange(request("GET /livez", &[], "")).status, 200);
+}
+
+#[test]
+fn a_handshake_has_five_seconds_and_counts_as_a_connection() {
+    let identity = Identity::new();
+    let tls = identity.tls();
+    let world = WorldBuilder::default()
+        .settings(move |settings| {
+            settings.listener.tls = Some(tls);
+            settings.listener.connections_per_peer = 2;
+        })
+        .start();
+    let began = Instant::now();
+    let silent = TcpStream::connect(world.address).unwrap();
+    let mut slow = TcpStream::connect(world.address).unwrap();
+    slow.write_all(&[22, 3, 1]).unwrap();
+    let mut third = TcpStream::connect(world.address).unwrap();
+    third.set_read_timeout(Some(Duration::from_secs(4))).unwrap();
+    assert_eq!(third.read(&mut [0]).ok().unwrap_or(0), 0, "one too many");
+    assert!(began.elapsed() < Duration::from_secs(4));
+    for mut socket in [silent, slow] {
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let _ = socket.read_to_end(&mut Vec::new());
+        assert!(began.elapsed() > Duration::from_secs(4) && began.elapsed() < Duration::from_secs(8));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(wire(&world, &identity).exchange(request("GET /livez", &[], "")).status, 200);
+}
+
+#[test]
+fn heads_have_five_seconds_the_first_as_every_other() {
+    let identity = Identity::new();
+    let (world, _) = world(&identity);
+    std::thread::scope(|scope| {
+        for requests_before in [0, 2] {
+            let mut wire = wire(&world, &identity);
+            scope.spawn(move || {
+                for _ in 0..requests_before {
+                    assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200);
+                }
+                let began = Instant::now();
+                wire.send("GET /livez HTTP/1.1\r\nHost: v\r\nX: ");
+                for _ in 0..11 {
+                    wire.try_send("a");
+                    std::thread::sleep(Duration::from_millis(400));
+                }
+                assert_eq!(wire.receive().status, 408, "after {requests_before}");
+                assert!(wire.is_closed());
+                assert!(began.elapsed() < Duration::from_secs(7), "{:?}", began.elapsed());
+            });
+        }
+    });
+}
+
+#[test]
+fn an_answer_must_be_read_within_ten_seconds() {
+    let identity = Identity::new();
+    let (world, _) = world(&identity);
+    world.account("Acme", "admin@acme.example", Role::Admin);
+    let mut wire = wire(&world, &identity);
+    let json = "Content-Type: application/json";
+    let login = wire.exchange(request("POST /v1/login", &[json], world.login_body("admin@acme.example")));
+    let token = format!("Authorization: Bearer {}", login.json()["access_token"].as_str().unwrap());
+    for index in 0..400 {
+        let body = crate::support::s3("a", &format!("{}{index}", "b".repeat(200)));
+        assert_eq!(wire.exchange(request("PATCH /v1/organization-vault", &[&token, json], body)).status, 201);
+    }
+    let mut stream = stream(&world, &identity);
+    let one = request("GET /v1/organization-vault", &[&token], "");
+    // Enough answers to fill every buffer on the way.
+    let asked = 64;
+    for _ in 0..asked {
+        stream.write_all(&one).unwrap();
+    }
+    stream.flush().unwrap();
+    std::thread::sleep(Duration::from_secs(13));
+    let mut read = 0;
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(more @ 1..) = stream.read(&mut buffer) {
+        read += more;
+    }
+    assert!(read < asked * 400 * 300, "{read} bytes were sent to a peer that does not read");
+}
+
+#[test]
+fn certificates_are_exchanged_while_connections_go_on() {
+    let (first, second) = (Identity::new(), Identity::new());
+    let (world, tls) = world(&first);
+    let mut open = wire(&world, &first);
+    assert_eq!(open.exchange(request("GET /livez", &[], "")).status, 200);
+    assert!(tls.replace(second.certificate.as_bytes(), first.key.as_bytes()).is_err());
+    assert_eq!(stream(&world, &first).conn.peer_certificates(), Some(&[first.der()][..]), "the old one is kept");
+    tls.replace(second.certificate.as_bytes(), second.key.as_bytes()).unwrap();
+    assert_eq!(stream(&world, &second).conn.peer_certificates(), Some(&[second.der()][..]));
+    assert!(handshake(world.address, first.client(rustls::ALL_VERSIONS, &[])).is_err());
+    assert_eq!(open.exchange(request("GET /livez", &[], "")).status, 200, "what is open goes on");
+}
+
+#[test]
+fn problems_are_problems_over_tls_too() {
+    let identity = Identity::new();
+    let (world, _) = world(&identity);
+    let response = wire(&world, &identity).exchange(request("PUT /v1/login", &[], ""));
+    assert_problem(&response, 405, "method-not-allowed", "a method");
+}

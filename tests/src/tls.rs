@@ -1,0 +1,72 @@
+//! Certificates, and servers over TLS.
+
+use crate::client::Client;
+use crate::process::{Server, own_address};
+use crate::vault::Vault;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// A certificate that vouches for itself, for every server of this process, and its key. PEM.
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl Identity {
+    /// A fresh one.
+    #[allow(clippy::new_without_default, reason = "no two are alike")]
+    pub fn new() -> Self {
+        let names = [own_address().to_string(), "127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() }
+    }
+
+    /// Puts both where servers of `vault` look for them, each in one step.
+    pub fn install(&self, vault: &Vault) {
+        put(&certificate_file(vault), &self.certificate);
+        put(&key_file(vault), &self.key);
+    }
+
+    /// A client of `server` that trusts this certificate alone.
+    pub fn client(&self, server: &Server) -> Client {
+        Client::over_tls(server.address, &self.certificate)
+    }
+
+    /// Whether `server` shows this certificate now.
+    pub fn is_shown_by(&self, server: &Server) -> bool {
+        self.client(server).get("/livez").try_send().is_ok()
+    }
+}
+
+/// Where servers of `vault` look for their certificate.
+pub fn certificate_file(vault: &Vault) -> PathBuf {
+    vault.scratch("tls.pem")
+}
+
+/// Where servers of `vault` look for their key.
+pub fn key_file(vault: &Vault) -> PathBuf {
+    vault.scratch("tls.key")
+}
+
+/// Replaces what `path` holds in one step, closed to others.
+pub fn put(path: &Path, content: &str) {
+    let fresh = path.with_extension("new");
+    let mut file = fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh).unwrap();
+    file.write_all(content.as_bytes()).unwrap();
+    fs::rename(&fresh, path).unwrap();
+}
+
+/// Starts a server of `vault` over TLS with the files that were installed, and these flags, and waits until it is ready.
+pub fn serve(vault: &Vault, identity: &Identity, flags: &[&str]) -> Server {
+    identity.install(vault);
+    let mut command = vault.serve_command();
+    command.arg("--tls-cert-file").arg(certificate_file(vault)).arg("--tls-key-file").arg(key_file(vault)).args(flags);
+    let mut server = Server::spawn(command, &vault.scratch("output"), &vault.scratch("log"));
+    let client = identity.client(&server);
+    server.wait_until_ready_by(&client);
+    server
+}

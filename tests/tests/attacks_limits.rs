@@ -1,0 +1,145 @@
+//! What one network may ask for, and who is served at all.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
+use vault_tests::process::Server;
+use vault_tests::wire::{Wire, request};
+use vault_tests::{Answer, Client, Database, Vault};
+
+/// The lowest rate there is.
+const SLOW: [&str; 4] = ["--login-rate", "1", "--login-burst", "3"];
+/// Far more logins than that lets through while they are sent.
+const MANY: usize = 60;
+
+/// A login that claims, in every way there is, to come from a network of its own.
+fn claiming(client: &Client, number: usize, body: &serde_json::Value) -> Answer {
+    let address = format!("203.{number}.113.7");
+    let mut call = client.request("POST", "/v1/login").json(body);
+    for name in ["x-forwarded-for", "x-real-ip", "true-client-ip", "cf-connecting-ip", "x-client-ip"] {
+        call = call.header(name, &address);
+    }
+    call.header("forwarded", &format!("for={address}")).send()
+}
+
+#[test]
+fn a85_a_spoofed_address_does_not_move_the_limit() {
+    let vault = Vault::start_with(Database::Sqlite, &SLOW);
+    let (client, account) = (vault.client(), vault.admin());
+    let statuses: Vec<_> = (0..MANY).map(|number| claiming(&client, number, &json!({})).status).collect();
+    assert_eq!(statuses[..3], [400, 400, 400]);
+    assert!(statuses.contains(&429), "{statuses:?}");
+
+    let passwords = vault.password_evaluations();
+    let answers: Vec<_> = (0..MANY).map(|number| claiming(&client, number, &account.login("000000"))).collect();
+    let refused = answers.into_iter().find(|answer| answer.status == 429).expect("a refusal");
+    let wait: u32 = refused.problem("too-many-requests").header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=3).contains(&wait), "{wait}");
+    let evaluated = vault.password_evaluations() - passwords;
+    assert!(evaluated < MANY as u64 / 2, "what is refused is not looked at: {evaluated}");
+    let metrics = vault.server().admin_client().get("/metrics").send().expect(200).text();
+    assert!(metrics.contains("orgvault_http_requests_total{operation=\"log-in\",status=\"429\"}"), "{metrics}");
+}
+
+#[test]
+fn a85_behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
+    let vault = Vault::start_with(Database::Sqlite, &[&SLOW[..], &["--trusted-proxy", "127.0.0.0/8"]].concat());
+    let client = vault.client();
+    for number in 0..MANY {
+        assert_eq!(claiming(&client, number, &json!({})).status, 400);
+    }
+    // What stands left of the proxy's own entry is the client's to write.
+    let one = |number: usize| {
+        let value = format!("203.{number}.113.7, 198.51.100.{number}");
+        client.request("POST", "/v1/login").header("x-forwarded-for", &value).json(&json!({})).send().status
+    };
+    assert!((0..MANY).any(|number| one(number) == 429), "a /24 is one network");
+}
+
+#[test]
+fn a_company_behind_one_address_does_not_notice() {
+    let vault = Vault::start(Database::Sqlite);
+    let client = vault.client();
+    for _ in 0..800 {
+        client.log_in(&json!({})).expect(400);
+    }
+    let vault = Vault::start_with(Database::Sqlite, &["--login-rate", "0", "--login-burst", "1"]);
+    let client = vault.client();
+    for _ in 0..100 {
+        client.log_in(&json!({})).expect(400);
+    }
+}
+
+#[test]
+fn rates_have_bounds() {
+    let vault = Vault::init(Database::Sqlite);
+    for flags in [["--login-burst", "0"], ["--login-burst", "1000001"], ["--login-rate", "1000001"]] {
+        let mut command = vault.serve_command();
+        command.args(flags);
+        let said = Server::fail(command).misused().stderr;
+        assert!(said.contains(flags[0]), "{said}");
+    }
+}
+
+/// An address of this machine beyond loopback, if it has one.
+fn outer_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9)).ok()?; // sends nothing
+    Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_loopback() && !address.is_unspecified())
+}
+
+/// A server of `vault` on every address.
+fn everywhere(vault: &Vault, flags: &[&str]) -> (Server, u16) {
+    // Of the ports that outgoing connections get: the tests' own addresses have those below.
+    let port = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().unwrap().port();
+    let mut command = vault.serve_command();
+    command.args(flags);
+    let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    let mut server = Server::spawn_at(address, command, &vault.scratch("output"), &vault.scratch("log"));
+    server.wait_until_ready_by(&Client::new((Ipv4Addr::LOCALHOST, port).into()));
+    (server, port)
+}
+
+#[test]
+fn beyond_loopback_without_tls_only_proxies_are_served() {
+    let Some(outer) = outer_address() else { return };
+    let vault = Vault::init(Database::Sqlite);
+    let ask = |port| Wire::exchange((outer, port).into(), request("GET", "/livez", &[], b""));
+
+    let (server, port) = everywhere(&vault, &["--trusted-proxy", "203.0.113.0/24"]);
+    assert!(ask(port).is_none(), "closed unanswered");
+    let metrics = server.admin_client().get("/metrics").send().expect(200).text();
+    assert!(metrics.contains("orgvault_http_connections_refused_total{reason=\"not-a-proxy\"} 1\n"), "{metrics}");
+    assert!(server.log_text().contains("travel in clear"));
+    assert_eq!(server.stop(), Some(0));
+
+    let (_server, port) = everywhere(&vault, &["--trusted-proxy", &format!("{outer}/32")]);
+    assert_eq!(ask(port).map(|answer| answer.status), Some(200));
+}
+
+#[test]
+fn a_listener_beyond_loopback_names_what_it_needs() {
+    let vault = Vault::init(Database::Sqlite);
+    for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let said = vault.run(&["serve", "--listen", listen, "--admin-listen", ""]).misused().stderr;
+        for flag in ["--tls-cert-file", "--tls-key-file", "--trusted-proxy"] {
+            assert!(said.contains(flag), "{said}");
+        }
+    }
+}
+
+#[test]
+fn an_open_data_directory_is_told_of() {
+    let mut vault = Vault::start(Database::Sqlite);
+    assert!(!vault.log().contains("data directory"));
+    vault.stop();
+    fs::set_permissions(vault.data_dir(), fs::Permissions::from_mode(0o755)).unwrap();
+    vault.serve();
+    let log = vault.log();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("data directory")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("0755") && lines[0].contains("chmod 700") && lines[0].contains("WARN"), "{log}");
+}

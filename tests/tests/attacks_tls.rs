@@ -1,0 +1,209 @@
+//! The listener over TLS.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+use vault_client::{ClientError, ClientSettings, ListFilter, LoginRequest, SaveRequest};
+use vault_tests::binary::Run;
+use vault_tests::process::{Server, free_address};
+use vault_tests::samples::s3;
+use vault_tests::tls::{Identity, certificate_file, key_file, put, serve};
+use vault_tests::wire::request;
+use vault_tests::{Database, Vault};
+
+/// The sum over all labels of the metric `name`.
+fn metric(server: &Server, name: &str) -> u64 {
+    let text = server.admin_client().get("/metrics").send().expect(200).text();
+    let samples = text.lines().filter_map(|line| line.strip_prefix(name)).filter(|rest| rest.starts_with([' ', '{']));
+    samples.map(|rest| rest.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+/// Waits until `condition` holds.
+#[track_caller]
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a88_answers_over_tls_keep_browsers_there() {
+    let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
+    let account = vault.admin();
+    let server = serve(&vault, &identity, &[]);
+    let client = identity.client(&server);
+    let answers = [
+        client.get("/livez").send(),
+        client.log_in(&account.sound_login()),
+        client.log_in(&account.login("000000")),
+        client.log_in(&json!({})),
+        client.get("/nonsense").send(),
+        client.request("PUT", "/v1/login").send(),
+        client.request("POST", "/v1/login").json_text(" ".repeat(65_537)).send(),
+    ];
+    assert_eq!(answers.each_ref().map(|answer| answer.status), [200, 200, 401, 400, 404, 405, 413]);
+    for answer in answers {
+        let told = answer.header("strict-transport-security").unwrap_or_default();
+        let age = told.split(';').next().and_then(|age| age.strip_prefix("max-age=")).and_then(|age| age.parse().ok());
+        assert!(age.is_some_and(|age: u32| age >= 31_536_000) && told.contains("includeSubDomains"), "{told}");
+    }
+    let plain = server.admin_client().get("/livez").send();
+    assert_eq!(plain.header("strict-transport-security"), None, "not without TLS");
+    let log = server.log_text();
+    assert!(log.contains(&format!("https://{}/v1", server.address)) && !log.contains("without TLS"), "{log}");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn the_whole_job_over_tls() {
+    let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
+    let account = vault.admin();
+    let server = serve(&vault, &identity, &[]);
+    let base = format!("https://{}/v1", server.address);
+    let settings = ClientSettings { ca_file: Some(certificate_file(&vault)) };
+    let client = vault_client::Client::with(&base, &settings).unwrap();
+    let request: LoginRequest = serde_json::from_value(account.sound_login()).unwrap();
+    let strangers = vault_client::Client::new(&base).unwrap();
+    assert!(matches!(strangers.log_in(&request), Err(ClientError::Transport(_))), "nobody vouches for it");
+    let session = client.log_in(&request).unwrap();
+    let sample: SaveRequest = serde_json::from_value(s3().request).unwrap();
+    let saved = session.save(&sample, None).unwrap();
+    let listed: Vec<_> = session.list(ListFilter::default()).map(Result::unwrap).collect();
+    assert_eq!(listed.iter().map(|item| &item.id).collect::<Vec<_>>(), [&saved.id]);
+    session.delete(&saved.id).unwrap();
+    session.log_out().unwrap();
+}
+
+#[test]
+fn what_is_not_tls_is_closed() {
+    let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
+    let mut server = serve(&vault, &identity, &[]);
+    let sent = [request("GET", "/livez", &[], b""), b"\0".to_vec(), vec![0xff; 100_000], vec![22, 3, 1, 255, 255, 1]];
+    for bytes in &sent {
+        let answer = exchange(server.address, bytes);
+        assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    }
+    assert!(server.is_alive() && identity.is_shown_by(&server));
+    assert_eq!(metric(&server, "orgvault_tls_handshakes_failed_total"), sent.len() as u64);
+    assert!(!server.log_text().contains("panicked"));
+}
+
+/// Sends `bytes` and no more, and gives what comes until the end.
+fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let _ = socket.write_all(bytes); // may be closed before all is sent
+    let _ = socket.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    let _ = socket.read_to_end(&mut answer); // may be reset
+    answer
+}
+
+#[test]
+fn a84_slow_handshakes_are_cut() {
+    let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
+    let server = serve(&vault, &identity, &[]);
+    let start = Instant::now();
+    let slow: Vec<_> = (0..200)
+        .map(|number: usize| {
+            let mut socket = TcpStream::connect(server.address).unwrap();
+            // The first bytes of a handshake, more or fewer of them.
+            socket.write_all(&[22, 3, 1, 0, 71, 1, 0, 0][..number % 9]).unwrap();
+            socket
+        })
+        .collect();
+    for _ in 0..20 {
+        assert!(identity.is_shown_by(&server), "others are served meanwhile");
+    }
+    for mut socket in slow {
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let _ = socket.read_to_end(&mut Vec::new());
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    wait_until("all are counted", || metric(&server, "orgvault_tls_handshakes_failed_total") >= 200);
+}
+
+#[test]
+fn changed_certificates_are_taken_without_a_restart() {
+    let (vault, first) = (Vault::init(Database::Sqlite), Identity::new());
+    let server = serve(&vault, &first, &[]);
+    let open = first.client(&server);
+    open.get("/livez").send().expect(200);
+    let process = server.id();
+
+    let second = Identity::new();
+    put(&certificate_file(&vault), &second.certificate); // without its key
+    wait_until("the broken pair is logged", || server.log_text().contains("cannot be used"));
+    assert!(first.is_shown_by(&server) && !second.is_shown_by(&server), "the former stay in use");
+    put(&key_file(&vault), &second.key);
+    wait_until("the new pair is in use", || second.is_shown_by(&server));
+    assert!(!first.is_shown_by(&server));
+    open.get("/livez").send().expect(200); // on its connection of before
+
+    fs::remove_file(key_file(&vault)).unwrap();
+    wait_until("the missing key is logged", || server.log_text().contains("cannot be read"));
+    assert!(second.is_shown_by(&server));
+    let third = Identity::new();
+    third.install(&vault);
+    fs::set_permissions(key_file(&vault), fs::Permissions::from_mode(0o644)).unwrap();
+    wait_until("the open key is logged", || server.log_text().contains("is open to others; run `chmod 600`"));
+    assert!(second.is_shown_by(&server));
+    fs::set_permissions(key_file(&vault), fs::Permissions::from_mode(0o600)).unwrap();
+    wait_until("the mended pair is in use", || third.is_shown_by(&server));
+    assert_eq!(server.id(), process);
+    for identity in [first, second, third] {
+        let inside = identity.key.lines().nth(1).unwrap();
+        assert!(!server.log_text().contains(inside), "a key is in the log");
+    }
+}
+
+#[test]
+fn flawed_files_are_refused_at_start() {
+    let (vault, identity, other) = (Vault::init(Database::Sqlite), Identity::new(), Identity::new());
+    let (certificate, key) = (certificate_file(&vault), key_file(&vault));
+    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let serve = |flags: &[&str]| {
+        let mut command = vault.serve_command();
+        command.args(flags);
+        Server::fail(command)
+    };
+    for (flag, file, needed) in
+        [("--tls-cert-file", certificate, "--tls-key-file"), ("--tls-key-file", key, "--tls-cert-file")]
+    {
+        let said = serve(&[flag, file]).misused().stderr;
+        assert!(said.contains(needed), "{said}");
+    }
+    let both = ["--tls-cert-file", certificate, "--tls-key-file", key];
+    let refused = |why: &str| {
+        let said = serve(&both).refused().stderr;
+        assert!(said.contains(why) && said.contains("--tls-"), "{why}: {said}");
+    };
+    refused("--tls-cert-file");
+    identity.install(&vault);
+    for mode in [0o644, 0o640, 0o604, 0o660] {
+        fs::set_permissions(key, fs::Permissions::from_mode(mode)).unwrap();
+        refused(&format!("has mode 0{mode:o} and is open to others; run `chmod 600` on it"));
+    }
+    put(key.as_ref(), &other.key);
+    refused("the key is not that of the first certificate");
+    put(key.as_ref(), "nonsense");
+    refused("holds no private key");
+    put(certificate.as_ref(), &identity.key);
+    put(key.as_ref(), &identity.key);
+    refused("holds no certificate");
+    fs::remove_file(key).unwrap();
+    fs::create_dir(key).unwrap();
+    put(certificate.as_ref(), &identity.certificate);
+    refused("is not a regular file");
+    let mut quickstart = vault.command(&["quickstart", "--org", "Acme", "--email", "a@example.com"]);
+    quickstart.args(both).args(["--admin-listen", "", "--listen", &free_address().to_string()]);
+    let said = Run::of(&mut quickstart).refused().stderr;
+    assert!(said.contains("is not a regular file"), "before anything is shown: {said}");
+}

@@ -1,0 +1,116 @@
+//! One second factor, sixteen logins at the same moment, three replicas: it logs in once.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use std::sync::Barrier;
+use std::thread;
+use vault_tests::passcode::within_one_step;
+use vault_tests::{Account, Client, Database, Vault};
+
+const LOGINS: usize = 16;
+/// Networks that the account is known from. Each counts its attempts in a class of its own, four here, so that every
+/// one of the sixteen is hashed and judged.
+const NETWORKS: usize = 4;
+/// Rounds of an ordinary run; `ORGVAULT_RACE_ROUNDS` asks for another number.
+const ROUNDS: usize = 12;
+
+/// A vault with three replicas that believe in forwarded addresses.
+struct Cluster {
+    vault: Vault,
+    replicas: Vec<Client>,
+    // Ends them with this value.
+    _others: Vec<vault_tests::process::Server>,
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let vault = Vault::start_with(Database::Postgres, &["--trusted-proxy", "127.0.0.1/32"]);
+        let others = vec![vault.replica(), vault.replica()];
+        let replicas = std::iter::once(vault.client()).chain(others.iter().map(|server| server.client())).collect();
+        Self { vault, replicas, _others: others }
+    }
+
+    /// An account that has logged in from every network.
+    fn known_account(&self) -> Account {
+        let account = self.vault.admin();
+        for network in 0..NETWORKS {
+            let status = log_in_from(&self.replicas[0], network, &account.sound_login());
+            assert_eq!(status, 200);
+        }
+        account
+    }
+
+    /// What sixteen logins with `body` get that begin at the same moment.
+    fn at_once(&self, body: &Value) -> Vec<u16> {
+        let barrier = Barrier::new(LOGINS);
+        thread::scope(|scope| {
+            let logins: Vec<_> = (0..LOGINS)
+                .map(|number| {
+                    let (client, barrier) = (self.replicas[number % self.replicas.len()].clone(), &barrier);
+                    scope.spawn(move || {
+                        client.get("/livez").send(); // the connection is there before the race begins
+                        barrier.wait();
+                        log_in_from(&client, number % NETWORKS, body)
+                    })
+                })
+                .collect();
+            logins.into_iter().map(|login| login.join().unwrap()).collect()
+        })
+    }
+
+    /// Races for one code after another; how often one was accepted more than once, and how often never.
+    fn race(&self, rounds: usize, mut login: impl FnMut(&Account) -> (Account, Vec<u16>)) -> (usize, usize) {
+        let mut account = self.known_account();
+        let (mut double, mut never) = (0, 0);
+        for round in 0..rounds {
+            self.vault.run(&["account", "unlock", "--email", &account.email]).done();
+            let (next, statuses) = login(&account);
+            account = next;
+            let accepted = statuses.iter().filter(|&&status| status == 200).count();
+            double += usize::from(accepted > 1);
+            never += usize::from(accepted == 0);
+            let refused = statuses.iter().filter(|&&status| matches!(status, 401 | 503)).count();
+            assert_eq!(accepted + refused, LOGINS, "round {round}: {statuses:?}");
+        }
+        println!("{rounds} rounds of {LOGINS} logins on three replicas: {double} double accepts, {never} without any");
+        (double, never)
+    }
+}
+
+fn log_in_from(client: &Client, network: usize, body: &Value) -> u16 {
+    let call = client.request("POST", "/v1/login").header("x-forwarded-for", &format!("198.51.{network}.7"));
+    call.json(body).send().status
+}
+
+fn rounds() -> usize {
+    std::env::var("ORGVAULT_RACE_ROUNDS").map_or(ROUNDS, |text| text.parse().expect("a number of rounds"))
+}
+
+#[test]
+fn a17_one_code_on_three_replicas_logs_in_once() {
+    let cluster = Cluster::start();
+    let (double, never) = cluster.race(rounds(), |account| {
+        within_one_step(|step| {
+            // A seed of its own for every round, so that the code of this step is always a fresh one.
+            let reset = cluster.vault.json(&["account", "reset-passcode", "--email", &account.email]);
+            let account = account.with_new_passcode(&reset);
+            cluster.vault.run(&["account", "unlock", "--email", &account.email]).done();
+            let statuses = cluster.at_once(&account.login(&account.authenticator.code(step)));
+            (account, statuses)
+        })
+    });
+    assert_eq!((double, never), (0, 0));
+}
+
+#[test]
+fn a29_one_recovery_code_on_three_replicas_logs_in_once() {
+    let cluster = Cluster::start();
+    let (double, never) = cluster.race(rounds(), |account| {
+        let reset = cluster.vault.json(&["account", "reset-passcode", "--email", &account.email]);
+        let account = account.with_new_passcode(&reset);
+        let statuses = cluster.at_once(&account.sound_login());
+        (account, statuses)
+    });
+    assert_eq!((double, never), (0, 0));
+}
