@@ -1,6 +1,11 @@
 //! One second factor, sixteen logins at the same moment, three replicas: it logs in once.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells its count"
+)]
 
 use serde_json::Value;
 use std::sync::Barrier;
@@ -84,7 +89,7 @@ fn log_in_from(client: &Client, network: usize, body: &Value) -> u16 {
 }
 
 fn rounds() -> usize {
-    std::env::var("ORGVAULT_RACE_ROUNDS").map_or(ROUNDS, |text| text.parse().expect("a number of rounds"))
+    std::env::var("ORGVAULT_RACE_ROUNDS").map_or(ROUNDS, |text| text.parse().unwrap())
 }
 
 #[test]

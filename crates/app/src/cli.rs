@@ -133,7 +133,20 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         password: PasswordFile,
     },
-    /// List accounts
+    /// Invite somebody to make an account: print an enrolment code once, valid for 72 hours
+    ///
+    /// Its owner enrols with it over HTTP, and chooses a password that nobody else knows.
+    Invite {
+        /// The organization's name
+        #[arg(long, value_name = "NAME")]
+        org: String,
+        #[command(flatten)]
+        account: ByEmail,
+        /// What it may do
+        #[arg(long)]
+        role: RoleArg,
+    },
+    /// List accounts and open invitations
     List {
         /// Only those of this organization
         #[arg(long, value_name = "NAME")]
@@ -143,7 +156,7 @@ pub(crate) enum AccountCommand {
     Disable(ByEmail),
     /// Let a disabled account log in again
     Enable(ByEmail),
-    /// Delete an account
+    /// Delete an account, or withdraw an invitation
     Delete {
         #[command(flatten)]
         account: ByEmail,
@@ -160,7 +173,7 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         password: PasswordFile,
     },
-    /// Change an account's role and end its sessions
+    /// Change the role of an account, which ends its sessions, or of an invitation
     SetRole {
         #[command(flatten)]
         account: ByEmail,

@@ -11,6 +11,7 @@ mod failure;
 mod hardening;
 mod logging;
 mod output;
+mod parts;
 mod secret_file;
 mod settings;
 mod text;
@@ -68,7 +69,9 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Serve(args) => command::serve::open_and_run(settings, args).await,
         Command::Migrate => command::migrate::run(&settings, output).await,
         Command::Org(command) => command::organization::run(&compose::open(&settings).await?, command, output).await,
-        Command::Account(command) => command::account::run(&compose::open(&settings).await?, command, output).await,
+        Command::Account(command) => {
+            command::account::run(&settings, &compose::open(&settings).await?, command, output).await
+        }
         Command::Database(command) => {
             command::database::run(&settings, &compose::open(&settings).await?, command, output).await
         }

@@ -42,3 +42,13 @@ pub(crate) fn passcode_sheet(passcode: &PasscodeSecret, recovery_codes: &[Recove
     }
     Ok(text)
 }
+
+/// `text` as it must stand in a here-document whose commands are expanded.
+pub(crate) fn in_here_document(text: &str) -> String {
+    text.replace('\\', r"\\").replace('$', r"\$").replace('`', r"\`")
+}
+
+/// `text` as one word of a POSIX shell.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

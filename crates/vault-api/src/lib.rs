@@ -1,12 +1,21 @@
 //! What travels over the HTTP interface: requests, answers and problem documents, as server and client share
 //! them. No behaviour, no I/O.
 
+mod account;
 mod credential;
+mod enrolment;
 mod login;
+mod own_account;
 mod problem;
 mod secret;
 
+pub use account::{AccountItem, ChangeAccountRequest, InviteRequest, InvitedAccount};
 pub use credential::{CredentialItem, SaveRequest, SavedCredential};
+pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
+pub use own_account::{
+    AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, NewPasscode, NewRecoveryCodes, OwnAccount,
+    ProofRequest, SessionItem,
+};
 pub use problem::{FieldProblem, Problem, ProblemCode};
 pub use secret::{WireJson, WireSecret};

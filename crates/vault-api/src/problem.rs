@@ -43,11 +43,13 @@ problem_codes! {
     MalformedRequest = 400 "malformed-request" "The request is malformed";
     /// Address, password or passcode; which of them is never told.
     InvalidLogin = 401 "invalid-login" "The login is not valid";
+    /// Enrolment code or passcode; which of them is never told.
+    InvalidEnrolment = 401 "invalid-enrolment" "The enrolment is not valid";
     /// No access token, or one that does not work (any more).
     InvalidToken = 401 "invalid-token" "A valid access token is needed";
     /// The account's role does not permit it.
     InsufficientRole = 403 "insufficient-role" "The role does not permit this";
-    /// No such address, or no such credential in this organization.
+    /// No such address, or no such credential, account or session that this account may reach.
     NotFound = 404 "not-found" "Not found";
     /// The address does not have this method.
     MethodNotAllowed = 405 "method-not-allowed" "The method is not allowed here";

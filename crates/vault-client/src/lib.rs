@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+mod account;
 mod base;
 mod client;
 mod error;
@@ -33,6 +34,7 @@ pub use error::ClientError;
 pub use list::{Credentials, ListFilter, Page};
 pub use session::Session;
 pub use vault_api::{
-    CredentialItem, FieldProblem, LoginRequest, Problem, ProblemCode, SaveRequest, SavedCredential, WireJson,
-    WireSecret,
+    AccountItem, AccountNotice, ChangeAccountRequest, ChangePasswordRequest, ConfirmEnrolmentRequest, CredentialItem,
+    EnrolRequest, EnrolResponse, FieldProblem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem,
+    ProblemCode, ProofRequest, SaveRequest, SavedCredential, SessionItem, Totp, WireJson, WireSecret,
 };

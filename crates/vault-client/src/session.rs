@@ -5,6 +5,7 @@ use crate::client::{Answer, RequestParts, json};
 use crate::list::{Credentials, ListFilter, Page, next_cursor};
 use crate::{Client, ClientError};
 use secrecy::SecretString;
+use serde::Serialize;
 use std::fmt;
 use ureq::http::{Method, header};
 use vault_api::{CredentialItem, SaveRequest, SavedCredential};
@@ -89,8 +90,12 @@ impl Session {
         self.client.request(method, path).bearer(&self.token)
     }
 
-    fn send(&self, method: Method, path: &str) -> Result<Answer, ClientError> {
+    pub(crate) fn send(&self, method: Method, path: &str) -> Result<Answer, ClientError> {
         self.client.send(self.request(method, path)?, None)
+    }
+
+    pub(crate) fn send_json(&self, method: Method, path: &str, body: &impl Serialize) -> Result<Answer, ClientError> {
+        self.client.send(self.request(method, path)?, Some(&json(body)?))
     }
 }
 

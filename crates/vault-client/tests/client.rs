@@ -6,7 +6,10 @@ use secrecy::{ExposeSecret, SecretString};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
-use vault_client::{Client, ClientError, ListFilter, LoginRequest, ProblemCode, SaveRequest, Session};
+use vault_client::{
+    ChangeAccountRequest, ChangePasswordRequest, Client, ClientError, ConfirmEnrolmentRequest, EnrolRequest,
+    InviteRequest, ListFilter, LoginRequest, ProblemCode, ProofRequest, SaveRequest, Session, WireSecret,
+};
 
 const ITEM: &str = r#"{"id":"i","type":"s3","namespace":"n","information":{"fingerprint":"f"},"version":1,"created_at":"c","updated_at":"u"}"#;
 
@@ -134,4 +137,89 @@ fn no_answer_is_a_transport_error() {
     let client = Client::new(&format!("http://{address}/v1")).unwrap();
     assert!(matches!(session(&client).delete("i"), Err(ClientError::Transport(_))));
     assert!(matches!(Client::new("vault"), Err(ClientError::BaseUrl)));
+}
+
+fn secret(text: &str) -> WireSecret {
+    SecretString::from(text).into()
+}
+
+fn proof() -> ProofRequest {
+    ProofRequest { password: secret("p"), passcode: secret("1") }
+}
+
+#[test]
+fn accounts_are_administered_and_enrolled() {
+    let account = r#"{"id":"i","email":"e","role":"viewer","state":"invited","created_at":"c"}"#;
+    let totp = r#"{"email":"e","totp":{"secret":"s","uri":"u"},"recovery_codes":["r"]}"#;
+    let (client, server) = server(vec![
+        answer("200 OK", "", &format!("[{account}]")),
+        answer("201 Created", "", r#"{"id":"i","enrolment_code":"c","expires_at":"t"}"#),
+        answer("200 OK", "", account),
+        answer("204 No Content", "", ""),
+        answer("200 OK", "", totp),
+        answer("204 No Content", "", ""),
+    ]);
+    let session = session(&client);
+    let listed = session.accounts().unwrap();
+    assert_eq!((&*listed[0].state, &listed[0].last_login_at), ("invited", &None));
+    let invited = session.invite(&InviteRequest { email: "e".into(), role: "viewer".into() }).unwrap();
+    assert!(!format!("{invited:?}").contains("\"c\""), "{invited:?}");
+    assert_eq!(session.change_account("../i", &ChangeAccountRequest::State("disabled".into())).unwrap(), listed[0]);
+    session.delete_account("i").unwrap();
+    let enrol = EnrolRequest { enrolment_code: invited.enrolment_code, password: secret("p") };
+    let drafted = client.enrol(&enrol).unwrap();
+    assert_eq!(drafted.totp.secret.into_secret().expose_secret(), "s");
+    client.confirm_enrolment(&ConfirmEnrolmentRequest { enrolment_code: secret("c"), passcode: secret("1") }).unwrap();
+    let asked = server.join().unwrap();
+    for (asked, (line, body)) in asked.iter().zip([
+        ("GET /v1/accounts ", ""),
+        ("POST /v1/accounts ", r#"{"email":"e","role":"viewer"}"#),
+        ("PATCH /v1/accounts/%2E%2E%2Fi ", r#"{"state":"disabled"}"#),
+        ("DELETE /v1/accounts/i ", ""),
+        ("POST /v1/enrol ", r#"{"enrolment_code":"c","password":"p"}"#),
+        ("POST /v1/enrol/confirm ", r#"{"enrolment_code":"c","passcode":"1"}"#),
+    ]) {
+        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+        assert_eq!(asked.to_lowercase().contains("authorization: bearer"), !line.contains("enrol"), "{asked}");
+    }
+}
+
+#[test]
+fn ones_own_account_is_looked_after() {
+    let account = r#"{"id":"i","email":"e","role":"viewer","organization":"o","passcode_enrolled_at":"t",
+        "recovery_codes_left":2,"notices":[{"code":"recovery-codes-low","detail":"d"},{"code":"new","at":"t","detail":"d"}]}"#;
+    let item = r#"{"id":"i","created_at":"c","expires_at":"e","network":"127.0.0.0/24","current":true}"#;
+    let (client, server) = server(vec![
+        answer("200 OK", "", account),
+        answer("200 OK", "", &format!("[{item}]")),
+        answer("204 No Content", "", ""),
+        answer("204 No Content", "", ""),
+        answer("200 OK", "", r#"{"totp":{"secret":"s","uri":"u"}}"#),
+        answer("204 No Content", "", ""),
+        answer("200 OK", "", r#"{"recovery_codes":["r"]}"#),
+    ]);
+    let session = session(&client);
+    let account = session.account().unwrap();
+    assert_eq!((account.recovery_codes_left, account.notices.len(), &account.notices[0].at), (2, 2, &None));
+    assert!(session.sessions().unwrap()[0].current);
+    session.end_session("i").unwrap();
+    let change = ChangePasswordRequest { password: secret("p"), passcode: secret("1"), new_password: secret("n") };
+    session.change_password(&change).unwrap();
+    let totp = session.replace_passcode(&proof()).unwrap();
+    assert_eq!(totp.uri.into_secret().expose_secret(), "u");
+    session.confirm_passcode(SecretString::from("2")).unwrap();
+    assert_eq!(session.replace_recovery_codes(&proof()).unwrap().len(), 1);
+    let asked = server.join().unwrap();
+    for (asked, (line, body)) in asked.iter().zip([
+        ("GET /v1/account ", ""),
+        ("GET /v1/account/sessions ", ""),
+        ("DELETE /v1/account/sessions/i ", ""),
+        ("POST /v1/account/password ", r#"{"password":"p","passcode":"1","new_password":"n"}"#),
+        ("POST /v1/account/passcode ", r#"{"password":"p","passcode":"1"}"#),
+        ("POST /v1/account/passcode/confirm ", r#"{"passcode":"2"}"#),
+        ("POST /v1/account/recovery-codes ", r#"{"password":"p","passcode":"1"}"#),
+    ]) {
+        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+        assert!(asked.to_lowercase().contains("authorization: bearer"), "{asked}");
+    }
 }

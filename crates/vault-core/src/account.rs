@@ -4,7 +4,7 @@ use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
 use crate::id::{AccountId, OrganizationId};
 use crate::port::KeyedDigester;
-use crate::role::Role;
+use crate::role::{Action, Role};
 use crate::time::Timestamp;
 
 /// Whether an account may act.
@@ -14,6 +14,9 @@ pub enum AccountState {
     Active,
     /// May not log in; its tokens are dead.
     Disabled,
+    /// Not an account yet: an [`Invitation`](crate::invitation::Invitation) that nobody has taken up. Only
+    /// lists and invitations say so; no row that logs in does.
+    Invited,
 }
 
 impl AccountState {
@@ -22,12 +25,13 @@ impl AccountState {
         match self {
             Self::Active => "active",
             Self::Disabled => "disabled",
+            Self::Invited => "invited",
         }
     }
 
     /// The state of this exact name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Disabled].into_iter().find(|state| state.as_str() == text)
+        [Self::Active, Self::Disabled, Self::Invited].into_iter().find(|state| state.as_str() == text)
     }
 }
 
@@ -61,9 +65,20 @@ impl AccountGrant {
         ];
         digester.digest(DigestPurpose::AccountGrant, &parts)
     }
+
+    /// Whether its holder may administer the organization's accounts.
+    pub fn is_active_admin(&self) -> bool {
+        self.state == AccountState::Active && self.role.permits(Action::ManageAccounts)
+    }
 }
 
-/// An account as operators and admins see it.
+/// Whether a change takes an organization's last active admin: `before` becomes `after` (`None`: is deleted)
+/// where `others` other accounts are active admins. Invitations are no accounts and do not count.
+pub fn takes_last_admin(before: &AccountGrant, after: Option<&AccountGrant>, others: u64) -> bool {
+    before.is_active_admin() && others == 0 && !after.is_some_and(AccountGrant::is_active_admin)
+}
+
+/// An account as operators and admins see it; in lists an invitation too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// What it grants.

@@ -2,7 +2,7 @@
 
 use crate::digest::Digest;
 use crate::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SessionId};
-use crate::principal::Principal;
+use crate::principal::{Authority, Principal, SessionPrincipal};
 use crate::time::Timestamp;
 
 /// Who acted.
@@ -52,8 +52,23 @@ impl Actor {
 impl From<&Principal> for Actor {
     fn from(principal: &Principal) -> Self {
         match principal {
-            Principal::Session(session) => Self::Account(session.account, session.session),
+            Principal::Session(session) => Self::from(session),
             Principal::Embedder(embedder) => Self::Embedder(embedder.account),
+        }
+    }
+}
+
+impl From<&SessionPrincipal> for Actor {
+    fn from(principal: &SessionPrincipal) -> Self {
+        Self::Account(principal.account, principal.session)
+    }
+}
+
+impl From<&Authority> for Actor {
+    fn from(authority: &Authority) -> Self {
+        match authority {
+            Authority::Operator => Self::Operator,
+            Authority::Session(principal) => Self::from(principal),
         }
     }
 }
@@ -76,6 +91,16 @@ pub enum AuditAction {
     OrganizationKeyReplaced,
     /// An account was made.
     AccountCreated,
+    /// Somebody was invited.
+    AccountInvited,
+    /// An invited person chose a password and was given a passcode seed; not confirmed yet.
+    EnrolmentDrafted,
+    /// An invited person confirmed: the account is there.
+    AccountEnrolled,
+    /// An invitation got another role.
+    InvitationChanged,
+    /// An invitation was withdrawn.
+    InvitationDeleted,
     /// An account was disabled.
     AccountDisabled,
     /// An account was enabled.
@@ -88,6 +113,14 @@ pub enum AuditAction {
     AccountPasswordChanged,
     /// An account's passcode seed and recovery codes were replaced.
     AccountPasscodeReset,
+    /// An account's owner asked for a new passcode seed; not confirmed yet.
+    AccountPasscodeDrafted,
+    /// An account's owner replaced the passcode seed.
+    AccountPasscodeChanged,
+    /// A code that was to confirm a new passcode seed was wrong.
+    AccountPasscodeUnconfirmed,
+    /// An account's owner replaced the recovery codes.
+    AccountRecoveryCodesReplaced,
     /// An account's waits and closed classes were lifted.
     AccountUnlocked,
     /// An account's current passcode was printed.
@@ -102,8 +135,14 @@ pub enum AuditAction {
     LoginPasscodeRefused,
     /// Logins on unknown addresses, or during a wait, were refused.
     LoginTurnedAway,
-    /// A session was ended by its owner.
+    /// So many logins failed in a row that their class was closed.
+    LoginClassClosed,
+    /// So many passcodes were wrong that time-based ones are disabled.
+    LoginPasscodeDisabled,
+    /// A session ended itself.
     LoggedOut,
+    /// A session was ended by its owner through another one.
+    SessionEnded,
     /// A credential was saved.
     CredentialSaved,
     /// A credential was deleted.
@@ -125,12 +164,21 @@ impl AuditAction {
             Self::OrganizationDeleted => "organization.deleted",
             Self::OrganizationKeyReplaced => "organization.key-replaced",
             Self::AccountCreated => "account.created",
+            Self::AccountInvited => "account.invited",
+            Self::EnrolmentDrafted => "account.enrolment-drafted",
+            Self::AccountEnrolled => "account.enrolled",
+            Self::InvitationChanged => "invitation.role-changed",
+            Self::InvitationDeleted => "invitation.deleted",
             Self::AccountDisabled => "account.disabled",
             Self::AccountEnabled => "account.enabled",
             Self::AccountDeleted => "account.deleted",
             Self::AccountRoleChanged => "account.role-changed",
             Self::AccountPasswordChanged => "account.password-changed",
             Self::AccountPasscodeReset => "account.passcode-reset",
+            Self::AccountPasscodeDrafted => "account.passcode-drafted",
+            Self::AccountPasscodeChanged => "account.passcode-changed",
+            Self::AccountPasscodeUnconfirmed => "account.passcode-unconfirmed",
+            Self::AccountRecoveryCodesReplaced => "account.recovery-codes-replaced",
             Self::AccountUnlocked => "account.unlocked",
             Self::AccountPasscodeRead => "account.passcode-read",
             Self::DatabaseKeyRead => "database.key-read",
@@ -138,7 +186,10 @@ impl AuditAction {
             Self::LoginRefused => "login.refused",
             Self::LoginPasscodeRefused => "login.passcode-refused",
             Self::LoginTurnedAway => "login.turned-away",
+            Self::LoginClassClosed => "login.class-closed",
+            Self::LoginPasscodeDisabled => "login.passcode-disabled",
             Self::LoggedOut => "session.logged-out",
+            Self::SessionEnded => "session.ended",
             Self::CredentialSaved => "credential.saved",
             Self::CredentialDeleted => "credential.deleted",
             Self::CredentialsListed => "credentials.listed",

@@ -15,6 +15,10 @@ pub enum DigestPurpose {
     Network,
     /// What an account row grants.
     AccountGrant,
+    /// What an invitation grants to the holder of its enrolment code.
+    InvitationGrant,
+    /// An enrolment code.
+    EnrolmentCode,
     /// A recovery code.
     RecoveryCode,
     /// The body kept beside an idempotency key.
@@ -31,6 +35,8 @@ impl DigestPurpose {
             Self::AttemptBucket => "attempt bucket",
             Self::Network => "network",
             Self::AccountGrant => "account grant",
+            Self::InvitationGrant => "invitation grant",
+            Self::EnrolmentCode => "enrolment code",
             Self::RecoveryCode => "recovery code",
             Self::IdempotentBody => "idempotent body",
             Self::Cursor => "cursor",

@@ -98,6 +98,16 @@ pub struct PasscodeSecret {
 /// A recovery code in groups of five digits. Shown once.
 pub struct RecoveryCode(pub SecretString);
 
+/// How long a new seed waits to be confirmed by its owner, in seconds: 1 h.
+pub const PENDING_SECONDS: i64 = 3600;
+/// How many codes may be tried to confirm a new seed.
+pub const CONFIRMATIONS: u32 = 5;
+
+/// Whether a seed that waits until `expires_at` may be confirmed by one more code, `tried` having been tried.
+pub fn may_be_confirmed(expires_at: Timestamp, tried: u32, now: Timestamp) -> bool {
+    now < expires_at && tried < CONFIRMATIONS
+}
+
 /// What proved the second factor of one login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasscodeProof {

@@ -61,11 +61,20 @@ pub fn check_new_password(
 /// # Errors
 /// The operating system gives no randomness.
 pub fn generate_password(entropy: &dyn Entropy) -> Result<SecretString, NoEntropy> {
-    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    let mut bytes = Zeroizing::new([0; 26]);
+    random_letters(entropy)
+}
+
+/// Letters and digits of [`random_letters`]; none is taken for another.
+pub(crate) const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// How many [`random_letters`] makes.
+pub(crate) const LETTER_COUNT: usize = 26;
+
+/// 130 random bits as letters and digits.
+pub(crate) fn random_letters(entropy: &dyn Entropy) -> Result<SecretString, NoEntropy> {
+    let mut bytes = Zeroizing::new([0; LETTER_COUNT]);
     entropy.fill(&mut *bytes)?;
     // 32 divides 256, so the remainder favours no character.
-    let letters: String = bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect();
+    let letters: String = bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect();
     Ok(SecretString::from(letters))
 }
 

@@ -1,7 +1,7 @@
 //! For whom a vault operation acts.
 
 use crate::id::{AccountId, OrganizationId, SessionId};
-use crate::role::Role;
+use crate::role::{Action, Role};
 
 /// Whoever an operation acts for. The store refuses the operation, in the transaction that carries it out,
 /// if the principal may no longer act.
@@ -70,6 +70,33 @@ impl Principal {
         match self {
             Self::Session(principal) => principal.role,
             Self::Embedder(principal) => principal.role,
+        }
+    }
+}
+
+/// By whose order accounts are administered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Authority {
+    /// Somebody with access to the machine: any organization, no last admin kept.
+    Operator,
+    /// An admin through a session: the session's own organization, judged in the decision itself.
+    Session(SessionPrincipal),
+}
+
+impl Authority {
+    /// Whether it reaches accounts of `organization`.
+    pub fn reaches(&self, organization: OrganizationId) -> bool {
+        match self {
+            Self::Operator => true,
+            Self::Session(principal) => principal.organization == organization,
+        }
+    }
+
+    /// Whether its role permits administering accounts.
+    pub const fn manages_accounts(&self) -> bool {
+        match self {
+            Self::Operator => true,
+            Self::Session(principal) => principal.role.permits(Action::ManageAccounts),
         }
     }
 }

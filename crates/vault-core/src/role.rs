@@ -22,6 +22,8 @@ pub enum Action {
     List,
     /// Delete a credential.
     Delete,
+    /// List, invite, change and delete accounts.
+    ManageAccounts,
 }
 
 impl Role {
@@ -45,6 +47,8 @@ impl Role {
     /// Whether the role permits the action.
     pub const fn permits(self, action: Action) -> bool {
         match (self, action) {
+            (Self::Admin, Action::ManageAccounts) => true,
+            (Self::Editor | Self::Viewer, Action::ManageAccounts) => false,
             (Self::Admin | Self::Editor, Action::Save | Action::List | Action::Delete) => true,
             (Self::Viewer, Action::List) => true,
             (Self::Viewer, Action::Save | Action::Delete) => false,

@@ -27,7 +27,7 @@ pub struct SessionClaims {
 /// An access token in its plain form, as handed to the account holder.
 pub struct AccessToken(pub SecretString);
 
-/// A session as stored.
+/// A session as stored, and as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
     /// Its id.

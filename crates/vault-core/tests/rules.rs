@@ -209,10 +209,11 @@ fn spellings_of_one_address_are_one_account_or_refused() {
 
 #[test]
 fn roles_permit_what_the_interface_says() {
-    let permitted = |role: Role| [Action::Save, Action::List, Action::Delete].map(|action| role.permits(action));
-    assert_eq!(permitted(Role::Admin), [true, true, true]);
-    assert_eq!(permitted(Role::Editor), [true, true, true]);
-    assert_eq!(permitted(Role::Viewer), [false, true, false]);
+    let actions = [Action::Save, Action::List, Action::Delete, Action::ManageAccounts];
+    let permitted = |role: Role| actions.map(|action| role.permits(action));
+    assert_eq!(permitted(Role::Admin), [true, true, true, true]);
+    assert_eq!(permitted(Role::Editor), [true, true, true, false]);
+    assert_eq!(permitted(Role::Viewer), [false, true, false, false]);
     for other in [" ADMIN", "Admin", "admin\0", "ａｄｍｉｎ", ""] {
         assert_eq!(Role::parse(other), None);
     }

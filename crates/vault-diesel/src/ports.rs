@@ -5,8 +5,8 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, AuditLog, CredentialRepository, Housekeeping, KeyRepository, LoginGuard, OrganizationRepository,
-    SessionRepository, StoreError,
+    AccountRepository, AuditLog, CredentialRepository, Housekeeping, InvitationRepository, KeyRepository, LoginGuard,
+    OrganizationRepository, OwnAccountRepository, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -17,6 +17,10 @@ pub struct StorePorts {
     pub organizations: Arc<dyn OrganizationRepository>,
     /// Accounts.
     pub accounts: Arc<dyn AccountRepository>,
+    /// Invitations.
+    pub invitations: Arc<dyn InvitationRepository>,
+    /// Accounts as their owners see and change them.
+    pub own_accounts: Arc<dyn OwnAccountRepository>,
     /// Attempts and logins.
     pub logins: Arc<dyn LoginGuard>,
     /// Sessions.
@@ -75,6 +79,15 @@ impl Store {
         }
     }
 
+    /// Waits until the store can only be used again by another process; for ever, if it never comes to that. Then
+    /// whoever serves it ends with a failure.
+    pub async fn failed(&self) {
+        match self {
+            Self::Sqlite(store) => store.failed().await,
+            Self::Postgres(_) => std::future::pending().await,
+        }
+    }
+
     /// Finishes what was begun and lets the database go.
     pub async fn close(&self) {
         match self {
@@ -89,6 +102,8 @@ impl StorePorts {
     where
         S: OrganizationRepository
             + AccountRepository
+            + InvitationRepository
+            + OwnAccountRepository
             + LoginGuard
             + SessionRepository
             + CredentialRepository
@@ -100,6 +115,8 @@ impl StorePorts {
         Self {
             organizations: store.clone(),
             accounts: store.clone(),
+            invitations: store.clone(),
+            own_accounts: store.clone(),
             logins: store.clone(),
             sessions: store.clone(),
             credentials: store.clone(),

@@ -74,6 +74,7 @@ diesel::table! {
         seed_id -> Text,
         seed -> Binary,
         created_at -> BigInt,
+        passcode_enrolled_at -> Nullable<BigInt>,
     }
 }
 
@@ -122,6 +123,60 @@ diesel::table! {
         created_at -> BigInt,
         expires_at -> BigInt,
         network -> Text,
+    }
+}
+
+diesel::table! {
+    invitations (organization_id, account_id) {
+        organization_id -> Text,
+        account_id -> Text,
+        address -> Binary,
+        email -> Text,
+        role -> Text,
+        code -> Binary,
+        digest -> Binary,
+        version -> BigInt,
+        created_at -> BigInt,
+        expires_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    enrolment_codes (code) {
+        code -> Binary,
+        organization_id -> Text,
+        account_id -> Text,
+    }
+}
+
+diesel::table! {
+    enrolment_drafts (organization_id, account_id) {
+        organization_id -> Text,
+        account_id -> Text,
+        password -> Binary,
+        seed_id -> Text,
+        seed -> Binary,
+        recovery_codes -> Binary,
+    }
+}
+
+diesel::table! {
+    account_notices (organization_id, account_id, at, code) {
+        organization_id -> Text,
+        account_id -> Text,
+        at -> BigInt,
+        code -> Text,
+    }
+}
+
+diesel::table! {
+    pending_seeds (organization_id, account_id) {
+        organization_id -> Text,
+        account_id -> Text,
+        seed_id -> Text,
+        seed -> Binary,
+        expires_at -> BigInt,
+        tried -> BigInt,
     }
 }
 
@@ -195,5 +250,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     organization_keys,
     accounts,
     account_logins,
-    sessions
+    sessions,
+    invitations,
+    enrolment_codes
 );

@@ -14,6 +14,7 @@ use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId, SeedId};
 use vault_core::namespace::Namespace;
+use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, InstanceKeyPurpose, KeyState};
@@ -140,6 +141,7 @@ text_forms! {
     CredentialType => Self::parse;
     InstanceKeyPurpose => Self::parse;
     KeyState => Self::parse;
+    NoticeCode => Self::parse_stored;
     OrganizationState => Self::parse;
     Role => Self::parse;
     EmailAddress => |text: &str| Self::parse(text).ok().filter(|email| email.as_str() == text);
@@ -150,6 +152,22 @@ text_forms! {
 impl BytesForm for Digest {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self::from_bytes)
+    }
+}
+
+/// Several digests, one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Digests(pub(crate) Vec<Digest>);
+
+impl Digests {
+    pub(crate) fn bytes(digests: &[Digest]) -> Vec<u8> {
+        digests.iter().flat_map(|digest| *digest.as_bytes()).collect()
+    }
+}
+
+impl BytesForm for Digests {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.chunks(32).map(<Digest as BytesForm>::from_bytes).collect::<Option<_>>().map(Self)
     }
 }
 

@@ -16,8 +16,16 @@ const RELEASED: [(&str, &str); 1] =
     [("0001_foundation", "df0916a499e75ff06e963a670b584b04f50df1856aec9bd215d3e4c92b1b5b4a")];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 7] =
-    ["audit", "directory", "instance", "instance_keys", "organizations", "schema_versions", "unknown_addresses"];
+const SHARED: [&str; 8] = [
+    "audit",
+    "directory",
+    "enrolment_codes",
+    "instance",
+    "instance_keys",
+    "organizations",
+    "schema_versions",
+    "unknown_addresses",
+];
 
 #[test]
 fn released_migrations_are_never_changed() {

@@ -10,11 +10,14 @@ use std::time::{Duration, Instant};
 use support::postgres::{database, query, store};
 use support::world::World;
 use tokio::task::JoinSet;
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    CredentialRepository as _, Housekeeping as _, OrganizationRepository as _, SaveOutcome, SessionRepository as _,
-    StoreError,
+    AccountChange, AccountRepository as _, ChangeAccount, ChangeAccountOutcome, CredentialRepository as _,
+    DeleteOrganization, Housekeeping as _, OrganizationRepository as _, SaveOutcome, SessionRepository as _,
+    SetOrganizationState, StoreError,
 };
-use vault_core::principal::PrincipalRefusal;
+use vault_core::principal::{Authority, PrincipalRefusal};
 use vault_core::time::Timestamp;
 use vault_diesel::{ConnectError, PostgresSettings, PostgresStore};
 use vault_testkit::postgres::{Cluster, Options};
@@ -52,7 +55,7 @@ async fn an_acknowledged_logout_is_followed_by_no_save() {
             });
         }
         tokio::time::sleep(Duration::from_millis(30)).await;
-        assert_eq!(there.end_session(world.end_session()).await.unwrap(), Ok(()));
+        assert_eq!(there.end_session(world.end_session()).await.unwrap(), Ok(true));
         let sql = format!("SELECT count(*) FROM credentials WHERE organization_id = '{}'", world.organization);
         let at_logout: i64 = query(database(), &sql).parse().unwrap();
         let mut acknowledged = 0;
@@ -63,6 +66,89 @@ async fn an_acknowledged_logout_is_followed_by_no_save() {
         }
         let afterwards: i64 = query(database(), &sql).parse().unwrap();
         assert_eq!((at_logout, acknowledged), (afterwards, afterwards));
+    }
+}
+
+/// A connection that goes round the store.
+async fn client(address: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(address, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Waits until so many connections of the observer's database wait for a lock.
+async fn wait_for_waiting(observer: &tokio_postgres::Client, count: i64, over: impl Fn() -> bool) {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while observer.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) != count {
+        assert!(!over(), "it did not wait");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What takes the right to save away.
+#[derive(Clone, Copy, Debug)]
+enum Revocation {
+    Logout,
+    AccountDeleted,
+    OrganizationDisabled,
+    OrganizationDeleted,
+}
+
+impl Revocation {
+    async fn carry_out(self, store: &PostgresStore, world: &World) {
+        let audit = world.audit(Actor::Operator, AuditAction::AccountDeleted, Subject::Vault);
+        let organization = world.organization;
+        match self {
+            Self::Logout => assert_eq!(store.end_session(world.end_session()).await.unwrap(), Ok(true)),
+            Self::AccountDeleted => {
+                let (account, change) = (world.account, AccountChange::Delete);
+                let (authority, now) = (Authority::Operator, world.now());
+                let command = ChangeAccount { authority, organization, account, version: 1, change, now, audit };
+                assert_eq!(store.change_account(command).await.unwrap(), ChangeAccountOutcome::Changed);
+            }
+            Self::OrganizationDisabled => {
+                let command = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
+                assert!(store.set_organization_state(command).await.unwrap());
+            }
+            Self::OrganizationDeleted => {
+                assert!(store.delete_organization(DeleteOrganization { organization, audit }).await.unwrap());
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_revocation_waits_for_the_saves_that_it_did_not_stop() {
+    use Revocation::{AccountDeleted, Logout, OrganizationDeleted, OrganizationDisabled};
+    let address = Cluster::shared().create_database();
+    let (here, there) = (store(&address).await, store(&address).await);
+    here.migrate(now(), &mut |_| {}).await.unwrap();
+    let (blocker, observer) = (client(&address).await, client(&address).await);
+    for revocation in [Logout, AccountDeleted, OrganizationDisabled, OrganizationDeleted] {
+        let world = Arc::new(World::make(&*here, number()).await);
+        // Holds the save up after it has been allowed and before it stands.
+        blocker.batch_execute("BEGIN; LOCK TABLE credentials IN SHARE MODE").await.unwrap();
+        let save = tokio::spawn({
+            let (here, world) = (Arc::clone(&here), Arc::clone(&world));
+            async move { here.save_credential(world.save()).await.unwrap() }
+        });
+        wait_for_waiting(&observer, 1, || save.is_finished()).await;
+        let revoked = tokio::spawn({
+            let (there, world, address) = (Arc::clone(&there), Arc::clone(&world), address.clone());
+            async move {
+                revocation.carry_out(&there, &world).await;
+                let saved = format!(
+                    "SELECT count(*) FROM audit WHERE organization_id = '{}' AND action = 'credential.saved'",
+                    world.organization
+                );
+                query(&address, &saved)
+            }
+        });
+        wait_for_waiting(&observer, 2, || revoked.is_finished()).await;
+        blocker.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(revoked.await.unwrap(), "1", "{revocation:?} was acknowledged before a save that then stood");
+        assert_eq!(save.await.unwrap(), SaveOutcome::Saved);
+        assert!(matches!(here.save_credential(world.save()).await.unwrap(), SaveOutcome::Refused(_)));
     }
 }
 

@@ -14,7 +14,8 @@ use support::sqlite::{KEY, Scratch};
 use support::world::World;
 use vault_core::cursor::ListFilter;
 use vault_core::port::{
-    CredentialRepository as _, Housekeeping as _, OrganizationRepository as _, SaveOutcome, StoreError,
+    CredentialRepository as _, Housekeeping as _, OrganizationRepository as _, OwnAccountRepository as _, SaveOutcome,
+    StoreError,
 };
 use vault_diesel::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
 use zeroize::Zeroizing;
@@ -222,4 +223,49 @@ async fn a_store_says_whether_it_works() {
     assert_eq!(store.check(NOW).await.unwrap(), None);
     store.close().await;
     assert!(store.check(NOW).await.is_err());
+}
+
+/// Set in the process in which the disk is made to fail.
+const FAILING: &str = "ORGVAULT_TEST_FAILING_DISK";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_the_disk_fails_is_the_last() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    if std::env::var_os(FAILING).is_none() {
+        // A process of its own, which lives through the signal that comes with a file too large.
+        let run = std::process::Command::new("sh")
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "a_commit_that_the_disk_fails_is_the_last"])
+            .env(FAILING, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        return assert!(run.status.success() && said.contains("1 passed"), "{said}");
+    }
+    let (scratch, store, world) = setting().await;
+    let log = fs::metadata(scratch.path().with_extension("db-wal")).unwrap().len();
+    let limit = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(log), maximum: limit.maximum }).unwrap();
+    let refusal = store.save_credential(world.save()).await.unwrap_err();
+    assert!(matches!(refusal, StoreError::Unavailable(_)), "{refusal:?}");
+    tokio::time::timeout(Duration::from_secs(10), store.failed()).await.unwrap();
+    // The disk is well again, but nobody knows what it holds.
+    setrlimit(Resource::Fsize, limit).unwrap();
+    assert!(store.save_credential(world.save()).await.is_err());
+    assert!(store.list_credentials(world.list(ListFilter::default(), 10)).await.is_err());
+    assert!(store.check(NOW).await.is_err());
+    store.close().await;
+    drop(store);
+    let store = scratch.open();
+    assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
+    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_account_older_than_the_moment_of_enrolment_counts_as_enrolled_when_made() {
+    let (scratch, store, world) = setting().await;
+    scratch.bare().execute("UPDATE accounts SET passcode_enrolled_at = NULL", []).unwrap();
+    let own = store.own_account(world.holder(), NOW).await.unwrap().unwrap();
+    assert_eq!(own.passcode_enrolled_at, world.now());
 }

@@ -1,9 +1,11 @@
 //! Answers to requests that succeeded.
 
+use crate::fault::Fault;
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
+use serde::Serialize;
 use vault_core::time::Timestamp;
 
 /// An answer whose body is the JSON text `body`.
@@ -11,6 +13,12 @@ pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> HttpResponse {
     let mut response = HttpResponse::with_body(status, BoxBody::new(body));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+/// An answer whose body is `object` as JSON.
+pub(crate) fn object(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, Fault> {
+    let body = serde_json::to_vec(object).map_err(|error| Fault::internal().caused_by(error))?;
+    Ok(json(status, body))
 }
 
 /// 204

@@ -94,6 +94,12 @@ impl Fault {
         Self::unauthorized(ProblemCode::InvalidLogin, Challenge::Plain, detail)
     }
 
+    /// 401 for an enrolment.
+    pub(crate) fn invalid_enrolment() -> Self {
+        let detail = "The enrolment code is unknown, spent or expired, or the passcode is not of the newest secret.";
+        Self::unauthorized(ProblemCode::InvalidEnrolment, Challenge::Plain, detail)
+    }
+
     fn unauthorized(code: ProblemCode, challenge: Challenge, detail: &'static str) -> Self {
         let mut fault = Self::new(code, detail);
         fault.0.challenge = Some(challenge);
@@ -107,7 +113,7 @@ impl Fault {
         fault
     }
 
-    /// 404, the same for addresses and credentials.
+    /// 404, the same for addresses and for whatever an id may name.
     pub(crate) fn not_found() -> Self {
         Self::new(ProblemCode::NotFound, "There is nothing at this address.")
     }
@@ -125,6 +131,11 @@ impl Fault {
         let mut fault = Self::new(ProblemCode::TooManyRequests, detail);
         fault.0.retry_after = Some(retry_after);
         fault
+    }
+
+    /// 409
+    pub(crate) fn conflict(detail: &'static str) -> Self {
+        Self::new(ProblemCode::Conflict, detail)
     }
 
     /// 503

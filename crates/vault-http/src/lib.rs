@@ -37,7 +37,8 @@ mod transport;
 mod watch;
 
 pub use admin::{AdminParts, MetricsText, admin_server};
-pub use parts::{Readiness, ServerParts};
+pub use parts::{AccountParts, OwnAccountParts, Readiness, ServerParts};
+pub use route::{Route, routes};
 pub use server::{BoundServer, server};
 pub use settings::{AdminSettings, BasePath, InvalidBasePath, ListenerSettings, Rate, ServerSettings};
 pub use tls::{Tls, TlsError};

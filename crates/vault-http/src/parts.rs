@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 use vault_core::usecase::{
-    Authenticate, DeleteCredentialUseCase, ListCredentialsUseCase, LogIn, LogOut, SaveCredentialUseCase,
-    ShowCredentialUseCase,
+    Authenticate, ChangeAccountUseCase, ChangePassword, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase,
+    DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase, ListCredentialsUseCase, LogIn, LogOut, OwnSessions,
+    ReplacePasscode, ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
 };
 
 /// Tells whether everything that requests need is there.
@@ -32,8 +33,44 @@ pub struct ServerParts {
     pub show: Arc<ShowCredentialUseCase>,
     /// Deletes a credential.
     pub delete: Arc<DeleteCredentialUseCase>,
+    /// What admins do with accounts, and those they invite.
+    pub accounts: AccountParts,
+    /// What everybody does with one's own account.
+    pub own_account: OwnAccountParts,
     /// Request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// For `/readyz`.
     pub readiness: Readiness,
+}
+
+/// The use cases behind `{base_url}/accounts` and `{base_url}/enrol`.
+#[derive(Clone)]
+pub struct AccountParts {
+    /// Lists accounts.
+    pub list: Arc<ListAccountsUseCase>,
+    /// Invites.
+    pub invite: Arc<Invite>,
+    /// Changes and deletes accounts.
+    pub change: Arc<ChangeAccountUseCase>,
+    /// Drafts an enrolment.
+    pub enrol: Arc<Enrol>,
+    /// Confirms an enrolment.
+    pub confirm_enrolment: Arc<ConfirmEnrolmentUseCase>,
+}
+
+/// The use cases behind `{base_url}/account`.
+#[derive(Clone)]
+pub struct OwnAccountParts {
+    /// Shows it.
+    pub show: Arc<ShowOwnAccount>,
+    /// Lists and ends its sessions.
+    pub sessions: Arc<OwnSessions>,
+    /// Changes its password.
+    pub change_password: Arc<ChangePassword>,
+    /// Drafts a new passcode seed.
+    pub replace_passcode: Arc<ReplacePasscode>,
+    /// Confirms a new passcode seed.
+    pub confirm_passcode: Arc<ConfirmPasscodeUseCase>,
+    /// Replaces its recovery codes.
+    pub replace_recovery_codes: Arc<ReplaceRecoveryCodes>,
 }

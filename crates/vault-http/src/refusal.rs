@@ -1,12 +1,16 @@
 //! From the errors of use cases to faults: which status each has.
 
+mod account;
+
+pub(crate) use account::email_flaw;
+
 use crate::fault::Fault;
 use std::error::Error;
 use std::fmt;
 use vault_api::ProblemCode;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::port::{HashError, SealError, StoreError};
-use vault_core::usecase::{DeleteCredentialError, LogInError, LogOutError, ReadError, SaveCredentialError};
+use vault_core::usecase::{DeleteCredentialError, LogInError, LogOutError, ProofError, ReadError, SaveCredentialError};
 
 /// Seconds after which an overload may have passed.
 const BUSY_RETRY: u32 = 1;
@@ -16,11 +20,21 @@ const STORE_RETRY: u32 = 5;
 impl From<LogInError> for Fault {
     fn from(error: LogInError) -> Self {
         match error {
-            LogInError::Invalid => Self::invalid_login(),
             LogInError::Ttl(error) => Self::fields(vec![error]),
-            LogInError::Hash(error) => error.into(),
-            LogInError::Store(error) => error.into(),
+            LogInError::Proof(error) => error.into(),
             LogInError::Seal(error) => error.into(),
+        }
+    }
+}
+
+impl From<ProofError> for Fault {
+    fn from(error: ProofError) -> Self {
+        match error {
+            ProofError::Invalid => Self::invalid_login(),
+            ProofError::Principal(_) => Self::invalid_token(),
+            ProofError::Hash(error) => error.into(),
+            ProofError::Store(error) => error.into(),
+            ProofError::Seal(error) => error.into(),
         }
     }
 }

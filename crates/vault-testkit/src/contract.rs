@@ -23,14 +23,18 @@
 pub mod account;
 pub mod account_change;
 pub mod audit;
+pub mod authority;
 pub mod credential;
 pub mod housekeeping;
 pub mod idempotency;
+pub mod invitation;
 pub mod key;
 pub mod lockout;
 pub mod login;
+mod members;
 pub mod model;
 pub mod organization;
+pub mod own_account;
 pub mod session;
 mod tools;
 mod world;
@@ -41,14 +45,16 @@ use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
-    AccountRepository, AuditLog, CredentialRepository, Housekeeping, KeyRepository, LoginGuard, OrganizationRepository,
-    SessionRepository,
+    AccountRepository, AuditLog, CredentialRepository, Housekeeping, InvitationRepository, KeyRepository, LoginGuard,
+    OrganizationRepository, OwnAccountRepository, SessionRepository,
 };
 
 /// Every store port.
 pub trait Store:
     OrganizationRepository
     + AccountRepository
+    + InvitationRepository
+    + OwnAccountRepository
     + LoginGuard
     + SessionRepository
     + CredentialRepository
@@ -62,6 +68,8 @@ pub trait Store:
 impl<T> Store for T where
     T: OrganizationRepository
         + AccountRepository
+        + InvitationRepository
+        + OwnAccountRepository
         + LoginGuard
         + SessionRepository
         + CredentialRepository
@@ -141,6 +149,43 @@ macro_rules! store_contract {
                 a_stale_or_stray_change_changes_nothing
                 parallel_changes_of_one_version_make_one
             }
+            authority {
+                a_session_sees_its_own_organization
+                an_ended_session_administers_nothing
+                a_session_changes_its_own_organization
+                the_last_active_admin_stays
+                two_admins_do_not_take_each_other
+                admins_do_not_all_resign_at_once
+            }
+            invitation {
+                an_invitation_is_found_as_it_was_made
+                an_invited_address_is_taken
+                parallel_invitations_of_one_address_make_one
+                an_invitation_that_is_over_is_replaced
+                an_invitation_needs_an_organization
+                the_newest_draft_counts
+                a_confirmed_invitation_is_an_account
+                parallel_confirmations_make_one_account
+                a_stray_draft_or_confirmation_changes_nothing
+                a_disabled_organization_enrols_nobody
+                an_invited_role_is_replaced
+                an_invitation_is_withdrawn
+                an_admins_session_reaches_its_own_invitations
+                a_role_lowered_beside_a_confirmation_is_lowered
+            }
+            own_account {
+                an_account_is_shown_to_its_owner
+                an_ended_session_sees_no_account
+                an_owner_replaces_the_password
+                an_owner_replaces_the_recovery_codes
+                an_owner_replaces_the_seed
+                a_waiting_seed_is_tried_five_times_within_an_hour
+                a_change_from_outside_drops_a_waiting_seed
+                a_proof_needs_a_session_of_its_account
+                a_proof_is_spent_once_whatever_for
+                a_proof_resets_its_class_as_a_login_does
+                an_owner_is_told_what_others_did
+            }
             lockout {
                 a_reservation_carries_the_facts
                 five_attempts_are_free_then_waits_double
@@ -153,6 +198,7 @@ macro_rules! store_contract {
                 known_networks_are_classes_of_their_own
                 networks_are_known_per_account
                 a_hundred_attempts_close_a_class
+                the_hundredth_attempt_leaves_a_notice
                 a_hundred_attempts_close_a_bucket
                 unlocking_lifts_waits_and_closed_classes
                 a_login_resets_its_own_class
@@ -171,12 +217,17 @@ macro_rules! store_contract {
                 a_new_verifier_is_no_new_password
                 a_refused_login_stores_no_verifier
                 twenty_wrong_passcodes_disable_steps
+                the_twentieth_wrong_passcode_is_recorded
+                a_closed_class_is_recorded
+                refusing_an_unknown_address_changes_nothing
                 parallel_wrong_passcodes_all_count
                 a_refusal_outlasts_its_account
             }
             session {
                 a_session_ends_once_in_parallel
                 an_ended_session_is_refused_everything
+                sessions_are_listed_to_their_owner
+                a_session_ends_another_of_its_account
                 an_expired_session_is_refused_everything
                 a_changed_account_is_refused_everything
                 a_disabled_organization_is_refused_everything

@@ -3,13 +3,15 @@
 mod account;
 mod credential;
 mod housekeeping;
+mod invitation;
 mod key;
 mod login;
 mod organization;
+mod own_account;
 mod row;
 mod session;
 
-use self::row::{AccountRow, CredentialRow, IdempotencyRow, SessionRow};
+use self::row::{AccountRow, CredentialRow, IdempotencyRow, InvitationRow, SessionRow};
 use crate::clock::lock;
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -18,10 +20,12 @@ use vault_core::account::AccountGrant;
 use vault_core::audit::{AuditRecord, SealedAuditRecord};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, CredentialId, OrganizationId, SessionId};
+use vault_core::invitation::Invitation;
 use vault_core::lockout::AttemptClass;
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{AuditLog, StoreError};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedCredential};
+use vault_core::time::Timestamp;
 
 /// A store that lives as long as the value. Implements every store port of `vault-core`.
 #[derive(Default)]
@@ -34,6 +38,7 @@ struct State {
     organizations: BTreeMap<OrganizationId, Organization>,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,
+    invitations: BTreeMap<AccountId, InvitationRow>,
     buckets: HashMap<u16, AttemptClass>,
     sessions: BTreeMap<SessionId, SessionRow>,
     credentials: BTreeMap<(OrganizationId, CredentialId), CredentialRow>,
@@ -86,6 +91,13 @@ impl MemoryStore {
         lock(&self.0).accounts.get_mut(&account).map(|row| change(&mut row.grant)).is_some()
     }
 
+    /// Changes what an invitation's row grants but not its digest, as somebody who writes to the database might.
+    /// `false`: no such invitation.
+    pub fn tamper_with_invitation(&self, account: AccountId, change: impl FnOnce(&mut Invitation)) -> bool {
+        let mut state = lock(&self.0);
+        state.invitations.get_mut(&account).map(|row| change(&mut row.stored.invitation)).is_some()
+    }
+
     /// One decision: all of it under the lock.
     fn decide<T>(&self, decision: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
         let mut state = lock(&self.0);
@@ -109,12 +121,23 @@ impl State {
         self.accounts.values().find(|row| row.address == address).map(|row| row.grant.account)
     }
 
+    /// Makes the address free if nothing but an invitation that is over has it. Whether it is free.
+    fn free_address(&mut self, address: Digest, now: Timestamp) -> bool {
+        self.invitations.retain(|_, row| row.address != address || row.stored.invitation.is_open(now));
+        let invited = self.invitations.values().any(|row| row.address == address);
+        !invited && self.account_by_address(address).is_none()
+    }
+
     fn account_in(&mut self, organization: OrganizationId, account: AccountId) -> Option<&mut AccountRow> {
         self.accounts.get_mut(&account).filter(|row| row.grant.organization == organization)
     }
 
     fn end_sessions_of(&mut self, account: AccountId) {
         self.sessions.retain(|_, session| session.account != account);
+    }
+
+    fn end_other_sessions_of(&mut self, account: AccountId, kept: SessionId) {
+        self.sessions.retain(|id, session| session.account != account || *id == kept);
     }
 }
 

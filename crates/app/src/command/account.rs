@@ -1,9 +1,12 @@
 //! `orgvault account …`
 
+use super::invitation;
 use crate::cli::{AccountCommand as Asked, PasswordFile, RoleArg};
 use crate::compose::Vault;
 use crate::failure::Failure;
 use crate::output::{Output, table};
+use crate::parts;
+use crate::settings::Settings;
 use crate::text::{passcode_sheet, rfc3339};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -13,10 +16,10 @@ use vault_core::account::AccountGrant;
 use vault_core::organization::OrganizationName;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::password::{MAX_BYTES, generate_password};
+use vault_core::port::AccountScope;
 use vault_core::role::Role;
 use vault_core::usecase::{
-    AccountCommand, ChangeAccountUseCase, CreateAccountRequest, CreateAccountUseCase, CreatedAccount, CurrentPasscode,
-    ReadPasscode,
+    AccountCommand, CreateAccountRequest, CreateAccountUseCase, CreatedAccount, CurrentPasscode, ReadPasscode,
 };
 use zeroize::Zeroizing;
 
@@ -96,8 +99,11 @@ struct ShownAccount {
 }
 
 /// Carries the command out.
-pub(crate) async fn run(vault: &Vault, command: Asked, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(settings: &Settings, vault: &Vault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
+        Asked::Invite { org, account, role } => {
+            invitation::run(settings, vault, org, &account.email, role.into(), output).await
+        }
         Asked::Create { org, account, role, password } => {
             let password = password.read()?;
             let created = create(vault, org, account.email, role.into(), password).await?;
@@ -182,17 +188,10 @@ async fn changed(
     command: AccountCommand,
     done: &str,
 ) -> Result<(ShownAccount, String), Failure> {
-    let use_case = ChangeAccountUseCase {
-        ambient: vault.ambient.clone(),
-        hasher: vault.hasher.clone(),
-        passcodes: vault.passcodes.clone(),
-        digester: vault.digester.clone(),
-        organizations: vault.store.organizations.clone(),
-        accounts: vault.store.accounts.clone(),
-    };
-    let changed = use_case.run(email, command).await?;
-    let mut shown = shown(&changed.grant, organization_name(vault, &changed.grant).await?);
-    let mut text = format!("account {} {done}\n", changed.grant.email);
+    let changed = parts::change_account(vault).as_operator(email, command).await?;
+    let grant = &changed.account.grant;
+    let mut shown = shown(grant, organization_name(vault, grant).await?);
+    let mut text = format!("account {} {done}\n", grant.email);
     if let Some((passcode, codes)) = &changed.passcode {
         text += &format!("Its owner needs these; they are shown this once:\n\n{}", passcode_sheet(passcode, codes)?);
         shown.totp = Some(ShownTotp::from(passcode));
@@ -219,15 +218,15 @@ async fn set_password(vault: &Vault, email: &str, file: &PasswordFile, output: O
 
 async fn list(vault: &Vault, org: Option<String>, output: Output) -> Result<(), Failure> {
     let organizations = vault.store.organizations.list_organizations().await?;
-    let only = match &org {
-        None => None,
+    let scope = match &org {
+        None => AccountScope::Everywhere,
         Some(name) => {
             let key = OrganizationName::parse(name).map(|name| name.uniqueness_key()).unwrap_or_default();
             let found = organizations.iter().find(|organization| organization.name.uniqueness_key() == key);
-            Some(found.ok_or_else(|| Failure::new("no organization of this name"))?.id)
+            AccountScope::Organization(found.ok_or_else(|| Failure::new("no organization of this name"))?.id)
         }
     };
-    let accounts = vault.store.accounts.list_accounts(only).await?;
+    let accounts = parts::list_accounts(vault).run(scope).await?;
     let shown: Vec<ShownAccount> = accounts
         .iter()
         .map(|account| {

@@ -3,6 +3,7 @@
 pub(crate) mod account;
 pub(crate) mod database;
 pub(crate) mod init;
+pub(crate) mod invitation;
 pub(crate) mod migrate;
 pub(crate) mod organization;
 pub(crate) mod quickstart;

@@ -7,9 +7,12 @@ use crate::command::serve;
 use crate::compose::{self, Vault};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::parts;
 use crate::settings::Settings;
+use crate::text::{in_here_document, quoted};
 use serde::Serialize;
 use std::net::TcpListener;
+use vault_core::port::AccountScope;
 use vault_core::role::Role;
 use vault_core::usecase::{CreateOrganizationUseCase, CreatedAccount};
 
@@ -63,7 +66,7 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
 
 /// The organization and admin account of a vault that has none.
 async fn first_account(vault: &Vault, args: QuickstartArgs) -> Result<Option<CreatedAccount>, Failure> {
-    if !vault.store.accounts.list_accounts(None).await?.is_empty() {
+    if !parts::list_accounts(vault).run(AccountScope::Everywhere).await?.is_empty() {
         return Ok(None);
     }
     // A first run may have been interrupted between the two.
@@ -102,14 +105,4 @@ curl -sS {base_url}/organization-vault -H @orgvault.token; echo
 curl -sS -X DELETE {base_url}/organization-vault/$ID -H @orgvault.token -o /dev/null -w '%{{http_code}}\n'
 "#
     )
-}
-
-/// `text` as it must stand in a here-document whose commands are expanded.
-fn in_here_document(text: &str) -> String {
-    text.replace('\\', r"\\").replace('$', r"\$").replace('`', r"\`")
-}
-
-/// `text` as one word of a POSIX shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -6,6 +6,7 @@ use crate::command::migrate;
 use crate::compose::{self, Lock, Vault};
 use crate::failure::Failure;
 use crate::hardening;
+use crate::parts;
 use crate::settings::{Database, Settings};
 use crate::tls::TlsFiles;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -17,13 +18,8 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use vault_core::credential::DataPolicy;
-use vault_core::usecase::{
-    AuditTally, Authenticate, DeleteCredentialUseCase, ListCredentialsUseCase, LogIn, LogOut, SaveCredentialUseCase,
-    ShowCredentialUseCase,
-};
-use vault_http::{
-    AdminParts, AdminSettings, ListenerSettings, Readiness, ServerParts, ServerSettings, admin_server, server,
-};
+use vault_core::usecase::AuditTally;
+use vault_http::{AdminParts, AdminSettings, ListenerSettings, Readiness, ServerSettings, admin_server, server};
 
 /// How often expired rows are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -69,7 +65,7 @@ pub(crate) async fn run(settings: Settings, vault: Vault, lock: Lock) -> Result<
         data_policy: DataPolicy { allow_http_links: settings.allow_http_links },
         rate: settings.login_rate,
     };
-    let public = server(&server_settings, parts(&settings, &vault, &tally, &readiness))
+    let public = server(&server_settings, parts::of(&settings, &vault, &tally, &readiness))
         .map_err(|error| cannot_listen(settings.listen, &error))?;
     let admin = match settings.admin_listen {
         None => None,
@@ -124,49 +120,6 @@ pub(crate) async fn run(settings: Settings, vault: Vault, lock: Lock) -> Result<
     drop(lock);
     tracing::info!("stopped");
     Ok(())
-}
-
-fn parts(settings: &Settings, vault: &Vault, tally: &Arc<AuditTally>, readiness: &Readiness) -> ServerParts {
-    let (ambient, store) = (&vault.ambient, &vault.store);
-    ServerParts {
-        runtime: Handle::current(),
-        authenticate: Arc::new(Authenticate::new(vault.tokens.clone(), ambient.clock.clone())),
-        log_in: Arc::new(LogIn {
-            instance: vault.instance,
-            max_ttl: settings.max_ttl,
-            ambient: ambient.clone(),
-            tally: tally.clone(),
-            guard: store.logins.clone(),
-            hasher: vault.hasher.clone(),
-            passcodes: vault.passcodes.clone(),
-            digester: vault.digester.clone(),
-            tokens: vault.tokens.clone(),
-        }),
-        log_out: Arc::new(LogOut::new(ambient.clone(), store.sessions.clone())),
-        save: Arc::new(SaveCredentialUseCase {
-            limit: settings.max_credentials,
-            ambient: ambient.clone(),
-            sealer: vault.sealer.clone(),
-            digester: vault.digester.clone(),
-            credentials: store.credentials.clone(),
-        }),
-        list: Arc::new(ListCredentialsUseCase {
-            ambient: ambient.clone(),
-            tally: tally.clone(),
-            opener: vault.information_opener.clone(),
-            digester: vault.digester.clone(),
-            credentials: store.credentials.clone(),
-        }),
-        show: Arc::new(ShowCredentialUseCase {
-            ambient: ambient.clone(),
-            tally: tally.clone(),
-            opener: vault.information_opener.clone(),
-            credentials: store.credentials.clone(),
-        }),
-        delete: Arc::new(DeleteCredentialUseCase::new(ambient.clone(), store.credentials.clone())),
-        ids: ambient.ids.clone(),
-        readiness: readiness.clone(),
-    }
 }
 
 /// Ready while the store answers and its clock, where it has one, agrees with ours.

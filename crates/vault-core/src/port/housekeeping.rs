@@ -18,6 +18,12 @@ pub struct Swept {
     pub idempotency_keys: usize,
     /// Networks no longer known, and attempt counters that no longer say anything.
     pub attempts: usize,
+    /// Invitations that are over, their directory entries with them.
+    pub invitations: usize,
+    /// Notices past their 90 days.
+    pub notices: usize,
+    /// New passcode seeds that nobody confirmed in time.
+    pub pending_seeds: usize,
 }
 
 /// Upkeep of the store.

@@ -1,6 +1,6 @@
 //! Make an account with password, passcode seed and recovery codes.
 
-use super::Ambient;
+use super::{Ambient, lookup};
 use crate::account::{AccountGrant, AccountState};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::DigestPurpose;
@@ -52,8 +52,8 @@ pub enum CreateAccountError {
     /// The address is refused.
     #[error(transparent)]
     Email(#[from] InvalidEmailAddress),
-    /// The address belongs to an account already.
-    #[error("an account with this address is already there")]
+    /// The address belongs to an account or an open invitation already.
+    #[error("an account or invitation with this address is already there")]
     AddressTaken,
     /// The password is refused.
     #[error(transparent)]
@@ -112,11 +112,11 @@ impl CreateAccountUseCase {
         };
         // Before hashing, so that a taken address costs no hash; decided for good by the store.
         let address = self.digester.digest(DigestPurpose::Address, &[email.as_str().as_bytes()]);
-        if self.accounts.find_account(address).await?.is_some() {
+        let now = self.ambient.now();
+        if lookup::is_taken(&*self.accounts, address, now).await? {
             return Err(CreateAccountError::AddressTaken);
         }
 
-        let now = self.ambient.now();
         let account = AccountId::from_uuid(self.ambient.ids.ordered(now));
         let permit = self.hasher.permit()?;
         let sealed_password = self.hasher.hash(permit, account, password).await?;

@@ -35,10 +35,11 @@ impl LogOut {
     /// See [`LogOutError`].
     pub async fn run(&self, principal: &SessionPrincipal) -> Result<(), LogOutError> {
         let now = self.ambient.now();
-        let actor = Actor::Account(principal.account, principal.session);
+        let actor = Actor::from(principal);
         let subject = Subject::Session(principal.session);
         let audit = self.ambient.record(now, Some(principal.organization), actor, AuditAction::LoggedOut, subject);
-        let command = EndSession { principal: principal.clone(), now, audit };
-        self.sessions.end_session(command).await?.map_err(LogOutError::Principal)
+        let command = EndSession { principal: principal.clone(), session: principal.session, now, audit };
+        // A principal that may act has a session to end.
+        self.sessions.end_session(command).await?.map(|_| ()).map_err(LogOutError::Principal)
     }
 }

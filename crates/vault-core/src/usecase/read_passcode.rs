@@ -1,11 +1,12 @@
 //! Print an account's current passcode, for operators with access to the machine.
 
-use super::Ambient;
+use super::{Ambient, lookup};
+use crate::account::Account;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::DigestPurpose;
 use crate::email::{EmailAddress, InvalidEmailAddress};
 use crate::passcode::TimeStep;
-use crate::port::{AccountRepository, KeyedDigester, PasscodeVerifier, SealError, StoreError};
+use crate::port::{AccountRepository, FoundAccount, KeyedDigester, PasscodeVerifier, SealError, StoreError};
 use crate::time::Timestamp;
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -55,8 +56,11 @@ impl ReadPasscode {
     pub async fn run(&self, email: &str) -> Result<CurrentPasscode, ReadPasscodeError> {
         let email = EmailAddress::parse(email)?;
         let address = self.digester.digest(DigestPurpose::Address, &[email.as_str().as_bytes()]);
-        let account = self.accounts.find_account(address).await?.ok_or(ReadPasscodeError::NotFound)?.grant;
         let now = self.ambient.now();
+        let found = lookup::as_operator(&*self.accounts, address, now).await?;
+        let Some(FoundAccount::Account(Account { grant: account, .. })) = found else {
+            return Err(ReadPasscodeError::NotFound);
+        };
         let audit = self.ambient.record(
             now,
             Some(account.organization),

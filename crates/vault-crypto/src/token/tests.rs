@@ -158,7 +158,7 @@ fn ed25519(seed: &[u8; 32]) -> pasetors::keys::AsymmetricSecretKey<V4> {
 
 /// A35 and A40: made with the right key, but saying it wrongly.
 #[test]
-fn claims_have_one_form() {
+fn a35_a40_claims_have_one_form() {
     let at = |text: &str| json!(text);
     let wrong =
         [json!(null), json!(0), json!(1_795_179_600), json!([]), json!(["x"]), json!({}), json!(true), json!("")];
@@ -229,7 +229,7 @@ fn claims_have_one_form() {
 
 /// A36
 #[test]
-fn expiry_has_no_leeway() {
+fn a36_expiry_has_no_leeway() {
     let token = issue(&issuer());
     let end = NOW.plus_seconds(3_600).as_millis();
     assert_eq!(issuer().verify(&token, Timestamp::from_millis(end - 1_000)), Ok(claims()));
@@ -241,7 +241,7 @@ fn expiry_has_no_leeway() {
 
 /// A37
 #[test]
-fn five_seconds_ahead_and_no_more() {
+fn a37_five_seconds_ahead_and_no_more() {
     let token = issue(&issuer());
     assert_eq!(issuer().verify(&token, NOW.plus_seconds(-5)), Ok(claims()));
     assert_eq!(issuer().verify(&token, NOW.plus_seconds(-6)), Err(TokenRefusal::NotYetValid));

@@ -1,33 +1,34 @@
 //! Accounts.
 
 use super::account_change::change;
-use super::backend::{Connection, RunQuery, Store, for_share};
-use super::{Decided, Verdict, audit};
+use super::account_lookup::{find, list};
+use super::backend::{Connection, RunQuery, Store};
+use super::invitations::hold_presence;
+use super::{Decided, Verdict, audit, directory};
 use crate::failure::Failure;
-use crate::schema::{account_logins, accounts, attempt_classes, directory, organizations, recovery_codes};
+use crate::schema::{account_logins, accounts, attempt_classes, recovery_codes};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
-use vault_core::account::{Account, AccountGrant, AccountState};
+use vault_core::account::{Account, AccountGrant};
 use vault_core::audit::SealedAuditRecord;
 use vault_core::digest::Digest;
-use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
-    AccountRepository, ChangeAccount, ChangeAccountOutcome, CreateAccount, CreateAccountOutcome, StoreError,
-    StoredPasscode,
+    AccountRepository, ChangeAccount, ChangeAccountOutcome, CreateAccount, CreateAccountOutcome, FindAccount,
+    FoundAccount, ListAccounts, StoreError, StoredPasscode,
 };
-use vault_core::role::Role;
-use vault_core::sealed::{Blob, SealedSeed};
+use vault_core::principal::PrincipalRefusal;
+use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
 /// The version of an account, and of its password, when it is made.
 const FIRST_VERSION: i64 = 1;
 /// The latest used step of a seed that was never used.
-pub(super) const NO_STEP: i64 = 0;
+pub(super) const NO_STEP: TimeStep = TimeStep(0);
 /// The network of the class that all unknown networks share.
 pub(super) const SHARED_CLASS: &[u8] = &[];
 
@@ -37,12 +38,15 @@ impl AccountRepository for Store {
         self.write(command, |connection, command| Box::pin(create(connection, command))).await
     }
 
-    async fn find_account(&self, address: Digest) -> Result<Option<Account>, StoreError> {
-        self.read(address, |connection, address| Box::pin(find(connection, address))).await
+    async fn find_account(
+        &self,
+        query: FindAccount,
+    ) -> Result<Result<Option<FoundAccount>, PrincipalRefusal>, StoreError> {
+        self.read(query, |connection, query| Box::pin(find(connection, query))).await
     }
 
-    async fn list_accounts(&self, organization: Option<OrganizationId>) -> Result<Vec<Account>, StoreError> {
-        self.read(organization, |connection, organization| Box::pin(list(connection, *organization))).await
+    async fn list_accounts(&self, query: ListAccounts) -> Result<Result<Vec<Account>, PrincipalRefusal>, StoreError> {
+        self.read(query, |connection, query| Box::pin(list(connection, query))).await
     }
 
     async fn change_account(&self, command: ChangeAccount) -> Result<ChangeAccountOutcome, StoreError> {
@@ -63,42 +67,60 @@ impl AccountRepository for Store {
 }
 
 async fn create(connection: &mut Connection, command: &CreateAccount) -> Decided<CreateAccountOutcome> {
-    let (organization, account) = (command.grant.organization.text(), command.grant.account.text());
-    let there: Option<String> =
-        for_share!(organizations::table.filter(organizations::id.eq(organization)).select(organizations::id))
-            .get_result(connection)
-            .await
-            .optional()?;
-    if there.is_none() {
+    let CreateAccount { grant, address, created_at, .. } = command;
+    if !hold_presence(connection, grant.organization).await? {
         return Ok(Verdict::Undo(CreateAccountOutcome::NoOrganization));
     }
-    let listed = diesel::insert_into(directory::table)
-        .values((
-            directory::address.eq(command.address.as_bytes().as_slice()),
-            directory::organization_id.eq(organization),
-            directory::account_id.eq(account),
-        ))
-        .on_conflict_do_nothing()
-        .execute(connection)
-        .await?;
-    if listed == 0 {
+    if !directory::enter(connection, address, grant.organization, grant.account, *created_at).await? {
         return Ok(Verdict::Undo(CreateAccountOutcome::AddressTaken));
     }
+    let account = NewAccount {
+        grant,
+        grant_digest: &command.grant_digest,
+        address,
+        password: &command.password,
+        seed: &command.seed,
+        recovery_codes: &command.recovery_codes,
+        last_step: NO_STEP,
+        created_at: *created_at,
+    };
+    insert_account(connection, account).await?;
+    audit::record(connection, &command.audit).await?;
+    Ok(Verdict::Keep(CreateAccountOutcome::Created))
+}
+
+/// An account to be stored, whose address stands in the directory already.
+pub(super) struct NewAccount<'command> {
+    pub(super) grant: &'command AccountGrant,
+    pub(super) grant_digest: &'command Digest,
+    pub(super) address: &'command Digest,
+    pub(super) password: &'command SealedPassword,
+    pub(super) seed: &'command SealedSeed,
+    pub(super) recovery_codes: &'command [Digest],
+    /// The latest step that is spent.
+    pub(super) last_step: TimeStep,
+    pub(super) created_at: Timestamp,
+}
+
+/// Stores an account with all that every account has; part of the decision that makes it.
+pub(super) async fn insert_account(connection: &mut Connection, new: NewAccount<'_>) -> Result<(), Failure> {
+    let (organization, account) = (new.grant.organization.text(), new.grant.account.text());
     diesel::insert_into(accounts::table)
         .values((
             accounts::organization_id.eq(organization),
             accounts::id.eq(account),
-            accounts::address.eq(command.address.as_bytes().as_slice()),
-            accounts::email.eq(command.grant.email.as_str()),
-            accounts::role.eq(command.grant.role.as_str()),
-            accounts::state.eq(command.grant.state.as_str()),
-            accounts::grant_digest.eq(command.grant_digest.as_bytes().as_slice()),
+            accounts::address.eq(new.address.as_bytes().as_slice()),
+            accounts::email.eq(new.grant.email.as_str()),
+            accounts::role.eq(new.grant.role.as_str()),
+            accounts::state.eq(new.grant.state.as_str()),
+            accounts::grant_digest.eq(new.grant_digest.as_bytes().as_slice()),
             accounts::version.eq(FIRST_VERSION),
-            accounts::password.eq(command.password.0.as_bytes()),
+            accounts::password.eq(new.password.0.as_bytes()),
             accounts::password_version.eq(FIRST_VERSION),
-            accounts::seed_id.eq(command.seed.id.text()),
-            accounts::seed.eq(command.seed.blob.as_bytes()),
-            accounts::created_at.eq(command.created_at.as_millis()),
+            accounts::seed_id.eq(new.seed.id.text()),
+            accounts::seed.eq(new.seed.blob.as_bytes()),
+            accounts::created_at.eq(new.created_at.as_millis()),
+            accounts::passcode_enrolled_at.eq(new.created_at.as_millis()),
         ))
         .execute(connection)
         .await?;
@@ -106,7 +128,7 @@ async fn create(connection: &mut Connection, command: &CreateAccount) -> Decided
         .values((
             account_logins::organization_id.eq(organization),
             account_logins::account_id.eq(account),
-            account_logins::last_step.eq(NO_STEP),
+            account_logins::last_step.eq(new.last_step.0),
             account_logins::wrong_passcodes.eq(0),
         ))
         .execute(connection)
@@ -120,14 +142,27 @@ async fn create(connection: &mut Connection, command: &CreateAccount) -> Decided
         ))
         .execute(connection)
         .await?;
-    insert_recovery_codes(connection, command.grant.organization, command.grant.account, &command.recovery_codes)
-        .await?;
-    audit::record(connection, &command.audit).await?;
-    Ok(Verdict::Keep(CreateAccountOutcome::Created))
+    insert_recovery_codes(connection, new.grant.organization, new.grant.account, new.recovery_codes).await
 }
 
-/// Stores recovery codes; part of the decision that brings them.
-pub(super) async fn insert_recovery_codes(
+/// Stores recovery codes in the place of those before; part of the decision that brings them.
+pub(super) async fn replace_recovery_codes(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    account: AccountId,
+    codes: &[Digest],
+) -> Result<(), Failure> {
+    diesel::delete(
+        recovery_codes::table
+            .filter(recovery_codes::organization_id.eq(organization.text()))
+            .filter(recovery_codes::account_id.eq(account.text())),
+    )
+    .execute(connection)
+    .await?;
+    insert_recovery_codes(connection, organization, account, codes).await
+}
+
+async fn insert_recovery_codes(
     connection: &mut Connection,
     organization: OrganizationId,
     account: AccountId,
@@ -144,97 +179,6 @@ pub(super) async fn insert_recovery_codes(
             .await?;
     }
     Ok(())
-}
-
-type AccountRow = (
-    Read<OrganizationId>,
-    Read<AccountId>,
-    Read<EmailAddress>,
-    Read<Role>,
-    Read<AccountState>,
-    Read<Digest>,
-    i64,
-    i64,
-    Option<i64>,
-);
-
-macro_rules! accounts_with_logins {
-    () => {
-        accounts::table
-            .inner_join(
-                account_logins::table.on(account_logins::organization_id
-                    .eq(accounts::organization_id)
-                    .and(account_logins::account_id.eq(accounts::id))),
-            )
-            .select((
-                accounts::organization_id,
-                accounts::id,
-                accounts::email,
-                accounts::role,
-                accounts::state,
-                accounts::grant_digest,
-                accounts::version,
-                accounts::created_at,
-                account_logins::last_login_at,
-            ))
-    };
-}
-
-fn decode(row: AccountRow) -> Result<Account, Failure> {
-    const TABLE: &str = "accounts";
-    let (organization, account, email, role, state, digest, version, created_at, last_login_at) = row;
-    let account = account.sound(TABLE, &"unknown", "id")?;
-    let grant = AccountGrant {
-        account,
-        organization: organization.sound(TABLE, &account, "organization_id")?,
-        email: email.sound(TABLE, &account, "email")?,
-        role: role.sound(TABLE, &account, "role")?,
-        state: state.sound(TABLE, &account, "state")?,
-    };
-    Ok(Account {
-        grant,
-        grant_digest: digest.sound(TABLE, &account, "grant_digest")?,
-        version,
-        created_at: Timestamp::from_millis(created_at),
-        last_login_at: last_login_at.map(Timestamp::from_millis),
-    })
-}
-
-/// Where an address leads.
-pub(super) async fn look_up(
-    connection: &mut Connection,
-    address: &Digest,
-) -> Result<Option<(OrganizationId, AccountId)>, Failure> {
-    let entry: Option<(Read<OrganizationId>, Read<AccountId>)> = directory::table
-        .filter(directory::address.eq(address.as_bytes().as_slice()))
-        .select((directory::organization_id, directory::account_id))
-        .get_result(connection)
-        .await
-        .optional()?;
-    let Some((organization, account)) = entry else { return Ok(None) };
-    let account = account.sound("directory", &"unknown", "account_id")?;
-    Ok(Some((organization.sound("directory", &account, "organization_id")?, account)))
-}
-
-async fn find(connection: &mut Connection, address: &Digest) -> Result<Option<Account>, Failure> {
-    let Some((organization, account)) = look_up(connection, address).await? else { return Ok(None) };
-    let row: Option<AccountRow> = accounts_with_logins!()
-        .filter(accounts::organization_id.eq(organization.text()))
-        .filter(accounts::id.eq(account.text()))
-        .get_result(connection)
-        .await
-        .optional()?;
-    let row = row.ok_or_else(|| Failure::damaged("directory", account.to_string(), "leads to no account"))?;
-    Ok(Some(decode(row)?))
-}
-
-async fn list(connection: &mut Connection, organization: Option<OrganizationId>) -> Result<Vec<Account>, Failure> {
-    let all = accounts_with_logins!().order((accounts::organization_id, accounts::email));
-    let rows: Vec<AccountRow> = match organization {
-        Some(id) => all.filter(accounts::organization_id.eq(id.text())).load(connection).await?,
-        None => all.load(connection).await?,
-    };
-    rows.into_iter().map(decode).collect()
 }
 
 async fn read_passcode(

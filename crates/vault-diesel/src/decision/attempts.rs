@@ -34,25 +34,29 @@ macro_rules! class_of {
 }
 
 impl Classes {
-    /// Counts an attempt from this network in its class, if it may be evaluated at all.
+    /// Counts an attempt from this network in its class, if it may be evaluated at all: the attempts in a row of
+    /// that class, this one included.
     pub(super) async fn count(
         self,
         connection: &mut Connection,
         network: &Digest,
         now: Timestamp,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Option<u32>, Failure> {
         let known = self.hold(connection, network.as_bytes()).await?.filter(|stored| stored.is_known(now));
         let (network, stored) = match known {
             Some(stored) => (network.as_bytes().as_slice(), stored),
             None => (SHARED_CLASS, self.hold_shared(connection).await?),
         };
         match stored.class.decide(now) {
-            AttemptDecision::Evaluate(class) => self.set(connection, network, class).await.map(|()| true),
-            AttemptDecision::Wait | AttemptDecision::Closed => Ok(false),
+            AttemptDecision::Evaluate(class) => {
+                self.set(connection, network, class).await?;
+                Ok(Some(class.attempts))
+            }
+            AttemptDecision::Wait | AttemptDecision::Closed => Ok(None),
         }
     }
 
-    /// After a login: the class that it came in by begins anew, a closed shared class too, and the network is
+    /// After a proof: the class that it came in by begins anew, a closed shared class too, and the network is
     /// known from here on.
     pub(super) async fn forgive(
         self,
@@ -169,6 +173,15 @@ pub(super) async fn count_unknown(connection: &mut Connection, bucket: u16, now:
         .execute(connection)
         .await?;
     Ok(true)
+}
+
+/// Writes a bucket's row as it stands: a refusal costs the same whether anybody has the address or not.
+pub(super) async fn touch_unknown(connection: &mut Connection, bucket: u16) -> Result<(), Failure> {
+    diesel::update(unknown_addresses::table.filter(unknown_addresses::bucket.eq(i64::from(bucket))))
+        .set(unknown_addresses::attempts.eq(unknown_addresses::attempts))
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 fn class(table: &'static str, id: &dyn ToString, attempts: i64, latest: Option<i64>) -> Result<AttemptClass, Failure> {

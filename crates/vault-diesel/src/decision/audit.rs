@@ -3,7 +3,6 @@
 use super::backend::{Connection, RunQuery, Store};
 use super::{Decided, Verdict};
 use crate::failure::Failure;
-use crate::schema::audit;
 use crate::stored::ToIdText as _;
 use async_trait::async_trait;
 use diesel::ExpressionMethods as _;
@@ -18,30 +17,37 @@ impl AuditLog for Store {
 }
 
 async fn append(connection: &mut Connection, records: &[SealedAuditRecord]) -> Decided<()> {
-    for entry in records {
-        record(connection, entry).await?;
+    for sealed in records {
+        record(connection, sealed).await?;
     }
     Ok(Verdict::Keep(()))
 }
 
-/// Appends one entry; part of the decision that it records.
-pub(super) async fn record(connection: &mut Connection, entry: &SealedAuditRecord) -> Result<(), Failure> {
-    let SealedAuditRecord { record, key, code } = entry;
-    diesel::insert_into(audit::table)
-        .values((
-            audit::id.eq(record.id.text()),
-            audit::at.eq(record.at.as_millis()),
-            audit::organization_id.eq(record.organization.map(|id| id.text())),
-            audit::actor.eq(record.actor.kind()),
-            audit::account_id.eq(record.actor.account().map(|id| id.text())),
-            audit::session_id.eq(record.actor.session().map(|id| id.text())),
-            audit::action.eq(record.action.as_str()),
-            audit::subject.eq(record.subject.text()),
-            audit::count.eq(record.count),
-            audit::key_id.eq(key.text()),
-            audit::code.eq(code.as_bytes().as_slice()),
+/// The statement that appends one entry.
+macro_rules! entry {
+    ($sealed:expr) => {{
+        use crate::schema::audit as columns;
+        let vault_core::audit::SealedAuditRecord { record, key, code } = $sealed;
+        diesel::insert_into(columns::table).values((
+            columns::id.eq(record.id.text()),
+            columns::at.eq(record.at.as_millis()),
+            columns::organization_id.eq(record.organization.map(|id| id.text())),
+            columns::actor.eq(record.actor.kind()),
+            columns::account_id.eq(record.actor.account().map(|id| id.text())),
+            columns::session_id.eq(record.actor.session().map(|id| id.text())),
+            columns::action.eq(record.action.as_str()),
+            columns::subject.eq(record.subject.text()),
+            columns::count.eq(record.count),
+            columns::key_id.eq(key.text()),
+            columns::code.eq(code.as_bytes().as_slice()),
         ))
-        .execute(connection)
-        .await?;
+    }};
+}
+
+pub(super) use entry;
+
+/// Appends one entry; part of the decision that it records.
+pub(super) async fn record(connection: &mut Connection, sealed: &SealedAuditRecord) -> Result<(), Failure> {
+    entry!(sealed).execute(connection).await?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Credentials.
 
-use super::backend::{Connection, RunQuery, Store, load_page, narrow};
+use super::backend::{Connection, RunQuery, Store, execute_together, load_page, narrow};
 use super::standing::{Judgement, judge, judge_and_hold, judge_and_hold_with_key};
 use super::{Decided, Verdict, audit, count};
 use crate::failure::Failure;
@@ -71,30 +71,24 @@ async fn save(connection: &mut Connection, command: &SaveCredential) -> Decided<
     if !counted {
         return Ok(Verdict::Undo(SaveOutcome::LimitReached));
     }
-    diesel::insert_into(credentials::table)
-        .values((
-            credentials::organization_id.eq(organization.text()),
-            credentials::id.eq(command.id.text()),
-            credentials::kind.eq(command.kind.as_str()),
-            credentials::namespace.eq(command.namespace.as_str()),
-            credentials::version.eq(FIRST_VERSION),
-            credentials::created_at.eq(now.as_millis()),
-            credentials::updated_at.eq(now.as_millis()),
-            credentials::key_id.eq(sealed.key.text()),
-            credentials::information.eq(sealed.information.as_bytes()),
-        ))
-        .execute(connection)
-        .await?;
-    diesel::insert_into(credential_secrets::table)
-        .values((
-            credential_secrets::organization_id.eq(organization.text()),
-            credential_secrets::id.eq(command.id.text()),
-            credential_secrets::data_key.eq(sealed.data_key.as_bytes()),
-            credential_secrets::data.eq(sealed.data.as_bytes()),
-        ))
-        .execute(connection)
-        .await?;
-    audit::record(connection, &command.audit).await?;
+    let credential = diesel::insert_into(credentials::table).values((
+        credentials::organization_id.eq(organization.text()),
+        credentials::id.eq(command.id.text()),
+        credentials::kind.eq(command.kind.as_str()),
+        credentials::namespace.eq(command.namespace.as_str()),
+        credentials::version.eq(FIRST_VERSION),
+        credentials::created_at.eq(now.as_millis()),
+        credentials::updated_at.eq(now.as_millis()),
+        credentials::key_id.eq(sealed.key.text()),
+        credentials::information.eq(sealed.information.as_bytes()),
+    ));
+    let secrets = diesel::insert_into(credential_secrets::table).values((
+        credential_secrets::organization_id.eq(organization.text()),
+        credential_secrets::id.eq(command.id.text()),
+        credential_secrets::data_key.eq(sealed.data_key.as_bytes()),
+        credential_secrets::data.eq(sealed.data.as_bytes()),
+    ));
+    execute_together!(connection, credential, secrets, audit::entry!(&command.audit))?;
     Ok(Verdict::Keep(SaveOutcome::Saved))
 }
 

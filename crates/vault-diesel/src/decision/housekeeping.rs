@@ -2,7 +2,7 @@
 //! deleted by its full key, tenant by tenant.
 
 use super::backend::{Connection, RunQuery, Store};
-use super::{Decided, Verdict, erasure};
+use super::{Decided, Verdict, erasure, sweep};
 use crate::failure::Failure;
 use crate::schema::{attempt_classes, idempotency_keys, sessions, unknown_addresses};
 use crate::stored::TextForm as _;
@@ -36,6 +36,24 @@ impl Housekeeping for Store {
             let found = (now, networks, buckets);
             swept.attempts =
                 self.write(found, |connection, found| Box::pin(delete_attempts(connection, found))).await?;
+        }
+        let invitations = self.read(now, |connection, now| Box::pin(sweep::invitations_over(connection, *now))).await?;
+        if !invitations.is_empty() {
+            let found = (now, invitations);
+            swept.invitations =
+                self.write(found, |connection, found| Box::pin(sweep::delete_invitations(connection, found))).await?;
+        }
+        let notices = self.read(now, |connection, now| Box::pin(sweep::old_notices(connection, *now))).await?;
+        if !notices.is_empty() {
+            let found = (now, notices);
+            swept.notices =
+                self.write(found, |connection, found| Box::pin(sweep::delete_notices(connection, found))).await?;
+        }
+        let seeds = self.read(now, |connection, now| Box::pin(sweep::seeds_over(connection, *now))).await?;
+        if !seeds.is_empty() {
+            let found = (now, seeds);
+            swept.pending_seeds =
+                self.write(found, |connection, found| Box::pin(sweep::delete_seeds(connection, found))).await?;
         }
         for organization in self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await? {
             if let Some(id) = OrganizationId::from_text(&organization) {

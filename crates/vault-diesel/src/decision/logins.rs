@@ -1,11 +1,12 @@
-//! The two decisions of a login.
+//! Attempts: reserved before anything is hashed, and what their refusal leaves.
 
-use super::accounts::look_up;
-use super::attempts::{Classes, count_unknown};
-use super::backend::{Connection, RunQuery, Store, for_share, for_update};
-use super::{Decided, Verdict, audit};
+use super::attempts::{Classes, count_unknown, touch_unknown};
+use super::backend::{Connection, RunQuery, Store, for_update};
+use super::directory::look_up_account;
+use super::proof::complete;
+use super::{Decided, Verdict, audit, notices};
 use crate::failure::Failure;
-use crate::schema::{account_logins, accounts, organizations, recovery_codes, sessions};
+use crate::schema::{account_logins, accounts, organizations};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _};
@@ -13,15 +14,18 @@ use vault_core::account::{AccountGrant, AccountState};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
-use vault_core::lockout::WRONG_PASSCODES;
+use vault_core::lockout::{CLOSING_ATTEMPTS, WRONG_PASSCODES};
+use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
-use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
-    CompleteLogin, CompleteLoginOutcome, LoginGuard, RefuseAttempt, Reservation, ReserveAttempt, ReservedAccount,
-    StoreError,
+    CompleteProof, CompleteProofOutcome, LoginGuard, RefuseAttempt, RefusedAccount, Reservation, ReserveAttempt,
+    ReservedAccount, StoreError,
 };
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+
+/// The wrong passcode that disables the time-based ones.
+const DISABLING: i64 = WRONG_PASSCODES as i64;
 
 #[async_trait]
 impl LoginGuard for Store {
@@ -33,22 +37,26 @@ impl LoginGuard for Store {
         self.write(command, |connection, command| Box::pin(refuse(connection, command))).await
     }
 
-    async fn complete_login(&self, command: CompleteLogin) -> Result<CompleteLoginOutcome, StoreError> {
+    async fn complete_proof(&self, command: CompleteProof) -> Result<CompleteProofOutcome, StoreError> {
         self.write(command, |connection, command| Box::pin(complete(connection, command))).await
     }
 }
 
 async fn reserve(connection: &mut Connection, command: &ReserveAttempt) -> Decided<Reservation> {
-    let Some((organization, account)) = look_up(connection, &command.address).await? else {
+    let Some((organization, account)) = look_up_account(connection, &command.address).await? else {
         return Ok(match count_unknown(connection, command.bucket, command.now).await? {
             true => Verdict::Keep(Reservation::Unknown),
             false => Verdict::Undo(Reservation::TurnedAway { account: None }),
         });
     };
-    if !(Classes { organization, account }).count(connection, &command.network, command.now).await? {
+    let classes = Classes { organization, account };
+    let Some(attempts) = classes.count(connection, &command.network, command.now).await? else {
         return Ok(Verdict::Undo(Reservation::TurnedAway { account: Some((organization, account)) }));
+    };
+    let reserved = read_reserved(connection, organization, account, attempts).await?;
+    if attempts == CLOSING_ATTEMPTS {
+        notices::leave(connection, organization, account, NoticeCode::AttemptsClosed, command.now).await?;
     }
-    let reserved = read_reserved(connection, organization, account).await?;
     Ok(Verdict::Keep(Reservation::Account(Box::new(reserved))))
 }
 
@@ -56,6 +64,7 @@ async fn read_reserved(
     connection: &mut Connection,
     organization: OrganizationId,
     account: AccountId,
+    attempts: u32,
 ) -> Result<ReservedAccount, Failure> {
     type Row = (
         Read<OrganizationState>,
@@ -102,124 +111,51 @@ async fn read_reserved(
         password: SealedPassword(password.sound(TABLE, &account, "password")?),
         password_version,
         seed: SealedSeed { id: seed_id.sound(TABLE, &account, "seed_id")?, blob: seed.sound(TABLE, &account, "seed")? },
+        attempts,
     })
 }
 
 async fn refuse(connection: &mut Connection, command: &RefuseAttempt) -> Decided<()> {
-    if command.wrong_passcode {
-        diesel::update(
-            account_logins::table
-                .filter(account_logins::organization_id.eq(command.organization.text()))
-                .filter(account_logins::account_id.eq(command.account.text())),
-        )
-        .set(account_logins::wrong_passcodes.eq(account_logins::wrong_passcodes + 1))
-        .execute(connection)
-        .await?;
+    match command {
+        RefuseAttempt::Unknown { bucket } => touch_unknown(connection, *bucket).await?,
+        RefuseAttempt::Account(refused) => refuse_account(connection, refused).await?,
     }
-    // Also if the account is gone by now: the refusal happened.
-    audit::record(connection, &command.audit).await?;
     Ok(Verdict::Keep(()))
 }
 
-async fn complete(connection: &mut Connection, command: &CompleteLogin) -> Decided<CompleteLoginOutcome> {
-    if !is_as_reserved(connection, command).await? {
-        return Ok(Verdict::Undo(CompleteLoginOutcome::Overtaken));
-    }
-    if !spend(connection, command).await? {
-        return Ok(Verdict::Undo(CompleteLoginOutcome::PasscodeSpent));
-    }
-    let AccountGrant { organization, account, .. } = command.grant;
-    Classes { organization, account }.forgive(connection, &command.network, command.now).await?;
-    if let Some(SealedPassword(rehashed)) = &command.rehashed {
-        diesel::update(
-            accounts::table
-                .filter(accounts::organization_id.eq(organization.text()))
-                .filter(accounts::id.eq(account.text())),
-        )
-        .set(accounts::password.eq(rehashed.as_bytes()))
-        .execute(connection)
-        .await?;
-    }
-    diesel::insert_into(sessions::table)
-        .values((
-            sessions::organization_id.eq(organization.text()),
-            sessions::id.eq(command.session.id.text()),
-            sessions::account_id.eq(account.text()),
-            sessions::created_at.eq(command.session.created_at.as_millis()),
-            sessions::expires_at.eq(command.session.expires_at.as_millis()),
-            sessions::network.eq(command.session.network.as_str()),
-        ))
-        .execute(connection)
-        .await?;
-    audit::record(connection, &command.audit).await?;
-    Ok(Verdict::Keep(CompleteLoginOutcome::Completed))
-}
-
-/// Whether organization and account still say what the login was decided on. They then stay so.
-async fn is_as_reserved(connection: &mut Connection, command: &CompleteLogin) -> Result<bool, Failure> {
-    type Row = (Read<EmailAddress>, Read<Role>, Read<AccountState>, i64, Read<SeedId>);
-    let AccountGrant { organization, account, .. } = command.grant;
-    let state: Option<Read<OrganizationState>> =
-        for_share!(organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::state))
-            .get_result(connection)
-            .await
-            .optional()?;
-    let Some(state) = state else { return Ok(false) };
-    if state.sound("organizations", &organization, "state")? != OrganizationState::Active {
-        return Ok(false);
-    }
-    let row = accounts::table
-        .filter(accounts::organization_id.eq(organization.text()))
-        .filter(accounts::id.eq(account.text()))
-        .select((accounts::email, accounts::role, accounts::state, accounts::password_version, accounts::seed_id));
-    let row: Option<Row> = match command.rehashed {
-        Some(_) => for_update!(row).get_result(connection).await,
-        None => for_share!(row).get_result(connection).await,
-    }
-    .optional()?;
-    let Some((email, role, state, password_version, seed)) = row else { return Ok(false) };
-    let grant = AccountGrant {
-        account,
-        organization,
-        email: email.sound("accounts", &account, "email")?,
-        role: role.sound("accounts", &account, "role")?,
-        state: state.sound("accounts", &account, "state")?,
+async fn refuse_account(connection: &mut Connection, refused: &RefusedAccount) -> Result<(), Failure> {
+    let RefusedAccount { organization, account, now, audit: entry, class_closed, wrong_passcode } = refused;
+    let disabled = match wrong_passcode {
+        Some(entry) if count_wrong_passcode(connection, *organization, *account).await? == Some(DISABLING) => {
+            Some(entry)
+        }
+        _ => None,
     };
-    Ok(grant == command.grant
-        && grant.state == AccountState::Active
-        && password_version == command.password_version
-        && seed.sound("accounts", &account, "seed_id")? == command.seed)
+    // Also if the account is gone by now: the refusal happened.
+    audit::record(connection, entry).await?;
+    if let Some(entry) = class_closed {
+        audit::record(connection, entry).await?;
+    }
+    if let Some(entry) = disabled {
+        notices::leave(connection, *organization, *account, NoticeCode::PasscodeDisabled, *now).await?;
+        audit::record(connection, entry).await?;
+    }
+    Ok(())
 }
 
-/// Spends the proof. `false`: it was spent before, or time-based passcodes are disabled.
-async fn spend(connection: &mut Connection, command: &CompleteLogin) -> Result<bool, Failure> {
-    let (organization, account) = (command.grant.organization.text(), command.grant.account.text());
+/// How many passcodes were wrong, this one included.
+async fn count_wrong_passcode(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<Option<i64>, Failure> {
     let login = account_logins::table
-        .filter(account_logins::organization_id.eq(organization))
-        .filter(account_logins::account_id.eq(account));
-    let last_login = account_logins::last_login_at.eq(command.now.as_millis());
-    let spent = match command.proof {
-        PasscodeProof::Step(step) => {
-            diesel::update(
-                login
-                    .filter(account_logins::last_step.lt(step.0))
-                    .filter(account_logins::wrong_passcodes.lt(i64::from(WRONG_PASSCODES))),
-            )
-            .set((account_logins::last_step.eq(step.0), last_login))
-            .execute(connection)
-            .await?
-        }
-        PasscodeProof::RecoveryCode(code) => {
-            diesel::update(login).set(last_login).execute(connection).await?;
-            diesel::delete(
-                recovery_codes::table
-                    .filter(recovery_codes::organization_id.eq(organization))
-                    .filter(recovery_codes::account_id.eq(account))
-                    .filter(recovery_codes::code.eq(code.as_bytes().as_slice())),
-            )
-            .execute(connection)
-            .await?
-        }
-    };
-    Ok(spent == 1)
+        .filter(account_logins::organization_id.eq(organization.text()))
+        .filter(account_logins::account_id.eq(account.text()));
+    let before: Option<i64> =
+        for_update!(login.select(account_logins::wrong_passcodes)).get_result(connection).await.optional()?;
+    let Some(before) = before else { return Ok(None) };
+    let counted = before.saturating_add(1);
+    diesel::update(login).set(account_logins::wrong_passcodes.eq(counted)).execute(connection).await?;
+    Ok(Some(counted))
 }

@@ -4,23 +4,34 @@
 //! A decision reads and locks what it relies on, asks the domain's pure rule, and writes. It runs in one
 //! transaction that its store opens and ends; run again on the same facts it comes to the same verdict.
 //!
-//! Locks are taken in one order everywhere: credential count, organization, account, session, organization
-//! key; then what hangs on the account.
+//! Locks are taken in one order everywhere: credential count, organization, accounts (by id, where several),
+//! sessions (likewise), organization key, invitation; then what hangs on the account or the invitation.
 
 mod account_change;
+mod account_lookup;
 mod accounts;
+mod admins;
 mod attempts;
 mod audit;
 mod count;
 mod credentials;
+mod directory;
+mod enrolment;
 mod erasure;
 mod housekeeping;
+mod invitation_row;
+mod invitations;
 mod keys;
 mod logins;
+mod notices;
 mod organizations;
+mod own_account;
+mod pending_seed;
+mod proof;
 mod schema_version;
 mod sessions;
 mod standing;
+mod sweep;
 
 use super::backend;
 use crate::failure::Failure;

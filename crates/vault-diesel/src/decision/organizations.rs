@@ -4,8 +4,8 @@ use super::backend::{Connection, RunQuery, Store, for_update};
 use super::{Decided, Verdict, audit, erasure, keys};
 use crate::failure::Failure;
 use crate::schema::{
-    account_logins, accounts, attempt_classes, credential_counts, directory, organization_keys, organizations,
-    recovery_codes, sessions,
+    account_logins, account_notices, accounts, attempt_classes, credential_counts, directory, enrolment_codes,
+    enrolment_drafts, invitations, organization_keys, organizations, pending_seeds, recovery_codes, sessions,
 };
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
@@ -158,6 +158,16 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
         for_update!(accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::id))
             .load(connection)
             .await?;
+    let _invitations: Vec<String> = for_update!(
+        invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::account_id)
+    )
+    .load(connection)
+    .await?;
+    let codes = invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::code);
+    diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq_any(codes))).execute(connection).await?;
+    let addresses =
+        invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::address);
+    diesel::delete(directory::table.filter(directory::address.eq_any(addresses))).execute(connection).await?;
     let addresses = accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::address);
     diesel::delete(directory::table.filter(directory::address.eq_any(addresses))).execute(connection).await?;
     macro_rules! clear {
@@ -167,7 +177,9 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
                 .await?;
         )*};
     }
-    clear!(sessions, recovery_codes, attempt_classes, account_logins, accounts, organization_keys, credential_counts);
+    clear!(enrolment_drafts, invitations);
+    clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);
+    clear!(organization_keys, credential_counts);
     diesel::delete(organizations::table.filter(organizations::id.eq(organization))).execute(connection).await?;
     erasure::begin(connection, command.organization).await?;
     audit::record(connection, &command.audit).await?;

@@ -8,9 +8,9 @@ use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
 use vault_core::account::AccountState;
-use vault_core::id::{KeyId, OrganizationId};
+use vault_core::id::{KeyId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
-use vault_core::principal::{Principal, PrincipalRefusal, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::principal::{Authority, Principal, PrincipalRefusal, SessionFacts, SessionPrincipal, judge_session};
 use vault_core::role::Role;
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
@@ -38,8 +38,8 @@ pub(super) async fn judge(
     principal: &Principal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    let session = match principal {
-        Principal::Session(session) => session,
+    match principal {
+        Principal::Session(session) => judge_holder(connection, session, now).await,
         Principal::Embedder(embedder) => {
             let state: Option<Read<OrganizationState>> = organizations::table
                 .filter(organizations::id.eq(embedder.organization.text()))
@@ -47,9 +47,17 @@ pub(super) async fn judge(
                 .get_result(connection)
                 .await
                 .optional()?;
-            return judge_organization(embedder.organization, state);
+            judge_organization(embedder.organization, state)
         }
-    };
+    }
+}
+
+/// Judges the holder of a session for a decision that only reads, in one snapshot.
+pub(super) async fn judge_holder(
+    connection: &mut Connection,
+    session: &SessionPrincipal,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
     let row: Option<StandingRow> = standing_of!(session)
         .select((organizations::state, accounts::role, accounts::state, sessions::expires_at))
         .get_result(connection)
@@ -67,10 +75,18 @@ pub(super) async fn judge_and_hold(
     principal: &Principal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    let session = match principal {
-        Principal::Session(session) => session,
-        Principal::Embedder(embedder) => return hold_organization(connection, embedder.organization).await,
-    };
+    match principal {
+        Principal::Session(session) => judge_and_hold_holder(connection, session, now).await,
+        Principal::Embedder(embedder) => hold_organization(connection, embedder.organization).await,
+    }
+}
+
+/// Judges the holder of a session for a decision that writes, as [`judge_and_hold`] does.
+pub(super) async fn judge_and_hold_holder(
+    connection: &mut Connection,
+    session: &SessionPrincipal,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
     let row: Option<StandingRow> = for_share!(standing_of!(session).select((
         organizations::state,
         accounts::role,
@@ -128,12 +144,48 @@ pub(super) async fn judge_and_hold_with_key(
     Ok((judgement, state.map_or(Ok(false), |state| is_active(key, state))?))
 }
 
-/// Judges the holder of a session that is about to be ended. Of several at once, one passes.
-pub(super) async fn judge_and_take(
+/// Judges by whose order accounts are administered, for a decision that writes.
+pub(super) async fn judge_and_hold_authority(
+    connection: &mut Connection,
+    authority: &Authority,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    match authority {
+        Authority::Operator => Ok(Ok(())),
+        Authority::Session(session) => judge_and_hold_holder(connection, session, now).await,
+    }
+}
+
+/// Judges the holder of a session whose account is about to be changed, and takes the account: to hold it first
+/// and take it then would have two such decisions wait for each other.
+pub(super) async fn judge_and_take_account(
     connection: &mut Connection,
     session: &SessionPrincipal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
+    if let Err(refusal) = hold_organization(connection, session.organization).await? {
+        return Ok(Err(refusal));
+    }
+    let _account: Option<String> = for_update!(
+        accounts::table
+            .filter(accounts::organization_id.eq(session.organization.text()))
+            .filter(accounts::id.eq(session.account.text()))
+            .select(accounts::id)
+    )
+    .get_result(connection)
+    .await
+    .optional()?;
+    judge_and_hold_holder(connection, session, now).await
+}
+
+/// Judges the holder of a session that is about to end `target`, a session of the same account, and takes both.
+/// Whether `target` is live. Of several that end one session at once, one finds it so.
+pub(super) async fn judge_and_take_session(
+    connection: &mut Connection,
+    session: &SessionPrincipal,
+    target: SessionId,
+    now: Timestamp,
+) -> Result<Result<bool, PrincipalRefusal>, Failure> {
     let above: Option<(Read<OrganizationState>, Read<Role>, Read<AccountState>)> = for_share!(
         organizations::table
             .inner_join(accounts::table.on(accounts::organization_id.eq(organizations::id)))
@@ -144,22 +196,30 @@ pub(super) async fn judge_and_take(
     .get_result(connection)
     .await
     .optional()?;
-    let expires_at: Option<i64> = for_update!(
+    // In one order, so that two sessions that end each other do not wait for each other.
+    let taken: Vec<(Read<SessionId>, i64)> = for_update!(
         sessions::table
             .filter(sessions::organization_id.eq(session.organization.text()))
-            .filter(sessions::id.eq(session.session.text()))
+            .filter(sessions::id.eq_any([session.session.text(), target.text()]))
             .filter(sessions::account_id.eq(session.account.text()))
-            .select(sessions::expires_at)
+            .order(sessions::id)
+            .select((sessions::id, sessions::expires_at))
     )
-    .get_result(connection)
-    .await
-    .optional()?;
-    match (above, expires_at) {
-        (Some((organization, role, account)), Some(expires_at)) => {
-            Ok(judge_session(session, facts(session, (organization, role, account, expires_at), now)?))
-        }
-        _ => refuse(connection, session, now).await,
+    .load(connection)
+    .await?;
+    let (mut own, mut target_live) = (None, false);
+    for (id, expires_at) in taken {
+        let id = id.sound("sessions", &session.session, "id")?;
+        own = own.or((id == session.session).then_some(expires_at));
+        target_live |= id == target && now < Timestamp::from_millis(expires_at);
     }
+    let judgement = match (above, own) {
+        (Some((organization, role, account)), Some(expires_at)) => {
+            judge_session(session, facts(session, (organization, role, account, expires_at), now)?)
+        }
+        _ => refuse(connection, session, now).await?,
+    };
+    Ok(judgement.map(|()| target_live))
 }
 
 type StandingRow = (Read<OrganizationState>, Read<Role>, Read<AccountState>, i64);
@@ -231,7 +291,11 @@ async fn partial_facts(
     })
 }
 
-async fn hold_organization(connection: &mut Connection, organization: OrganizationId) -> Result<Judgement, Failure> {
+/// Whether the organization is in use, which it then stays.
+pub(super) async fn hold_organization(
+    connection: &mut Connection,
+    organization: OrganizationId,
+) -> Result<Judgement, Failure> {
     let state: Option<Read<OrganizationState>> =
         for_share!(organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::state))
             .get_result(connection)

@@ -29,6 +29,18 @@ macro_rules! for_update {
     };
 }
 
+/// Carries three statements out in one exchange with the server.
+macro_rules! execute_together {
+    ($connection:expr, $first:expr, $second:expr, $third:expr) => {{
+        let shared = &*$connection;
+        let (mut one, mut two, mut three) = (shared, shared, shared);
+        let first = $first.execute(&mut one);
+        let second = $second.execute(&mut two);
+        let third = $third.execute(&mut three);
+        futures_util::future::try_join3(first, second, third).await
+    }};
+}
+
 /// PostgreSQL keeps statistics and needs no hint.
 macro_rules! narrow {
     ($condition:expr) => {
@@ -36,7 +48,7 @@ macro_rules! narrow {
     };
 }
 
-pub(crate) use {for_share, for_update, load_page, narrow};
+pub(crate) use {execute_together, for_share, for_update, load_page, narrow};
 
 /// The history in PostgreSQL's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

@@ -15,6 +15,7 @@ use secrecy::ExposeSecret as _;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use vault_core::port::StoreError;
 use vault_core::time::Timestamp;
 
@@ -26,6 +27,8 @@ type Transactions = AnsiTransactionManager;
 
 /// How often a decision is tried that met another transaction or lost its connection.
 const TRIES: usize = 4;
+/// How long a decision waits for its turn.
+const LONGEST_QUEUE: Duration = Duration::from_secs(2);
 /// The longest a caller waits, whatever becomes of the network.
 const LONGEST_WAIT: Duration = Duration::from_millis(2_800);
 
@@ -38,6 +41,14 @@ const WITHOUT_HASTE: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_tim
 /// Its connections belong to the Tokio runtime that it is used on: use it on one, with several threads.
 pub struct PostgresStore {
     pool: Pool<Connector>,
+    /// One per connection. The pool serves whoever asks at the right moment; this serves in turn.
+    permits: Semaphore,
+}
+
+/// A connection in use.
+struct Taken<'store> {
+    pooled: PooledConnection<'store, Connector>,
+    _permit: SemaphorePermit<'store>,
 }
 
 /// Whether a decision is in haste, as all are that a request waits for.
@@ -62,14 +73,17 @@ impl PostgresStore {
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
         let connector = Connector::new(settings.url.expose_secret())?; // into the driver's own settings
         let first = Pooled { connection: connector.connect().await?, lost: false };
+        let permits = Semaphore::new(usize::try_from(settings.connections.max(1)).unwrap_or(1));
         let pool = pool(connector, settings.connections);
         // Full already only if the pool has no room for one; then the connection is closed again.
         let _ = pool.add(first);
-        Ok(Arc::new(Self { pool }))
+        Ok(Arc::new(Self { pool, permits }))
     }
 
-    /// Closes what is idle. Connections in use close when they come back.
-    pub async fn close(&self) {}
+    /// Refuses whatever comes from now on. Connections close with the store.
+    pub async fn close(&self) {
+        self.permits.close();
+    }
 
     /// Makes a decision.
     pub(super) async fn write<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
@@ -101,17 +115,18 @@ impl PostgresStore {
     async fn try_to_write<C, T>(&self, command: &C, decide: Decide<C, T>, haste: Haste) -> Result<T, StoreError> {
         let mut tries = 1;
         loop {
-            let mut pooled = self.take().await?;
+            let mut taken = self.take().await?;
+            let pooled = &mut *taken.pooled;
             match write_on(&mut pooled.connection, command, decide, haste).await {
                 Ok(outcome) => {
                     pooled.lost = false;
                     return Ok(outcome);
                 }
-                Err(failed) if failed.certain && tries < TRIES && settle(&mut pooled, &failed.failure).await => {
+                Err(failed) if failed.certain && tries < TRIES && settle(pooled, &failed.failure).await => {
                     tries += 1;
                 }
                 Err(failed) => {
-                    settle(&mut pooled, &failed.failure).await;
+                    settle(pooled, &failed.failure).await;
                     return Err(failed.failure.into_store_error(judge));
                 }
             }
@@ -121,14 +136,15 @@ impl PostgresStore {
     async fn try_to_read<Q, T>(&self, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
         let mut tries = 1;
         loop {
-            let mut pooled = self.take().await?;
+            let mut taken = self.take().await?;
+            let pooled = &mut *taken.pooled;
             match read_on(&mut pooled.connection, question, look).await {
                 Ok(answer) => {
                     pooled.lost = false;
                     return Ok(answer);
                 }
                 Err(failure) => {
-                    if !settle(&mut pooled, &failure).await || tries >= TRIES {
+                    if !settle(pooled, &failure).await || tries >= TRIES {
                         return Err(failure.into_store_error(judge));
                     }
                     tries += 1;
@@ -138,13 +154,17 @@ impl PostgresStore {
     }
 
     /// A connection; lost unless it is taken back, so that a caller who goes away leaves none half-used.
-    async fn take(&self) -> Result<PooledConnection<'_, Connector>, StoreError> {
+    async fn take(&self) -> Result<Taken<'_>, StoreError> {
+        let permit = tokio::time::timeout(LONGEST_QUEUE, self.permits.acquire())
+            .await
+            .map_err(|_| unavailable("every connection is in use"))?
+            .map_err(|_| unavailable("the store is closed"))?;
         let mut pooled = self.pool.get().await.map_err(|error| match error {
             bb8::RunError::User(error) => StoreError::Unavailable(Box::new(error)),
-            bb8::RunError::TimedOut => unavailable("every connection is in use"),
+            bb8::RunError::TimedOut => unavailable("no connection could be made in time"),
         })?;
         pooled.lost = true;
-        Ok(pooled)
+        Ok(Taken { pooled, _permit: permit })
     }
 
     /// How far the server's clock lies ahead of `now`, in milliseconds.

@@ -87,6 +87,17 @@ macro_rules! for_update {
     };
 }
 
+/// Carries three statements out, one after the other.
+macro_rules! execute_together {
+    ($connection:expr, $first:expr, $second:expr, $third:expr) => {
+        $first
+            .execute($connection)
+            .into_inner()
+            .and_then(|_| $second.execute($connection).into_inner())
+            .and_then(|_| $third.execute($connection).into_inner())
+    };
+}
+
 /// Says that few rows meet the condition, so that its index is used. Without statistics SQLite assumes that an
 /// organization has ten rows, and would read all of them by the primary key.
 macro_rules! narrow {
@@ -100,7 +111,7 @@ diesel::define_sql_function! {
     fn unlikely(condition: Bool) -> Bool;
 }
 
-pub(crate) use {for_share, for_update, load_page, narrow};
+pub(crate) use {execute_together, for_share, for_update, load_page, narrow};
 
 /// The history is written in SQLite's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

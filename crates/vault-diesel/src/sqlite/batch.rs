@@ -1,22 +1,28 @@
 //! Many decisions in one transaction: each stands or falls by itself, and one sync to disk serves all.
 
 use super::backend::RunQuery as _;
-use super::severity::judge;
+use super::severity::{is_disk_failure, judge};
 use super::statement::{Commit, Mark, ReleaseMark, Rollback, UndoToMark};
 use super::task::{Ran, Task};
 use diesel::SqliteConnection;
+use diesel::result::Error as SqlError;
 
 /// What a batch came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Outcome {
     /// It stands.
     Committed,
     /// One of its tasks does not stand, so nothing of it does.
     Declined,
-    /// Nothing of it stands, by no fault of its tasks.
-    Failed,
-    /// Nothing of it stands, and the connection is of no more use.
-    Lost,
+    /// The disk failed the commit: what it holds of the batch, and whether it will, nobody knows.
+    Unsure(SqlError),
+    /// Nothing of it stands.
+    Failed {
+        /// Why, unless it is the failure of a task.
+        error: Option<SqlError>,
+        /// Whether the connection is of no more use.
+        lost: bool,
+    },
 }
 
 /// Runs tasks that are all expected to stand in the open transaction. Without savepoints: each would cost a
@@ -25,8 +31,13 @@ pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Box<d
     for task in tasks {
         match task.run(connection) {
             Ran::Kept => {}
-            Ran::Failed(severity) if severity.loses_connection() => return Outcome::Lost,
-            Ran::Undone | Ran::Failed(_) => return roll_back(connection, Outcome::Declined),
+            Ran::Failed(severity) if severity.loses_connection() => return LOST_BY_TASK,
+            Ran::Undone | Ran::Failed(_) => {
+                return match roll_back(connection) {
+                    true => Outcome::Declined,
+                    false => LOST_BY_TASK,
+                };
+            }
         }
     }
     commit(connection)
@@ -36,40 +47,37 @@ pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Box<d
 /// others as they are.
 pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Box<dyn Task>]) -> Outcome {
     for task in tasks {
-        if Mark.execute(connection).into_inner().is_err() {
-            return Outcome::Lost;
+        if let Err(error) = Mark.execute(connection).into_inner() {
+            return Outcome::Failed { error: Some(error), lost: true };
         }
         let kept = match task.run(connection) {
             Ran::Kept => true,
-            Ran::Undone => false,
-            Ran::Failed(severity) if severity.loses_connection() => return Outcome::Lost,
-            Ran::Failed(_) => false,
+            Ran::Failed(severity) if severity.loses_connection() => return LOST_BY_TASK,
+            Ran::Undone | Ran::Failed(_) => false,
         };
         // On some failures (a full disk) SQLite ends the whole transaction; then there is no mark any more.
-        if (!kept && UndoToMark.execute(connection).into_inner().is_err())
-            || ReleaseMark.execute(connection).into_inner().is_err()
-        {
-            return Outcome::Lost;
+        let undone = kept || UndoToMark.execute(connection).into_inner().is_ok();
+        if !undone || ReleaseMark.execute(connection).into_inner().is_err() {
+            return LOST_BY_TASK;
         }
     }
     commit(connection)
 }
 
+const LOST_BY_TASK: Outcome = Outcome::Failed { error: None, lost: true };
+
 fn commit(connection: &mut SqliteConnection) -> Outcome {
     match Commit.execute(connection).into_inner() {
         Ok(_) => Outcome::Committed,
+        Err(error) if is_disk_failure(&error) => Outcome::Unsure(error),
         Err(error) => {
-            tracing::error!(error = %error, "a batch could not be committed");
-            let outcome = roll_back(connection, Outcome::Failed);
-            if judge(&error).loses_connection() { Outcome::Lost } else { outcome }
+            let lost = !roll_back(connection) || judge(&error).loses_connection();
+            Outcome::Failed { error: Some(error), lost }
         }
     }
 }
 
-fn roll_back(connection: &mut SqliteConnection, outcome: Outcome) -> Outcome {
-    // Where SQLite has ended the transaction by itself there is nothing to roll back, and it says so.
-    match Rollback.execute(connection).into_inner() {
-        Ok(_) => outcome,
-        Err(_) => Outcome::Lost,
-    }
+/// Undoes everything. `false`: there was nothing to undo, because SQLite has ended the transaction by itself.
+fn roll_back(connection: &mut SqliteConnection) -> bool {
+    Rollback.execute(connection).into_inner().is_ok()
 }

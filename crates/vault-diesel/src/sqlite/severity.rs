@@ -14,7 +14,8 @@ const LATER: [&str; 8] = [
     "locking protocol",
     "interrupted",
 ];
-const LATER_ELSEWHERE: [&str; 2] = ["disk I/O error", "out of memory"];
+const DISK_FAILURE: &str = "disk I/O error";
+const LATER_ELSEWHERE: [&str; 2] = [DISK_FAILURE, "out of memory"];
 const BROKEN_ELSEWHERE: [&str; 2] = ["database disk image is malformed", "file is not a database"];
 
 pub(super) fn judge(error: &SqlError) -> Severity {
@@ -35,4 +36,9 @@ pub(super) fn judge(error: &SqlError) -> Severity {
 /// Whether another connection writes at the moment.
 pub(super) fn is_locked(error: &SqlError) -> bool {
     matches!(error, SqlError::DatabaseError(_, information) if information.message().contains("is locked"))
+}
+
+/// Whether the disk failed. A full disk is another error.
+pub(super) fn is_disk_failure(error: &SqlError) -> bool {
+    matches!(error, SqlError::DatabaseError(_, information) if information.message().contains(DISK_FAILURE))
 }

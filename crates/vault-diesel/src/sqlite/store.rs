@@ -5,7 +5,7 @@ use super::file::prepare;
 use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
 use super::task::{Decide, Job};
-use super::writer::{Message, Writer};
+use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Failure, unavailable};
 use crate::schema::instance;
 use diesel::SqliteConnection;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use vault_core::port::StoreError;
 use vault_core::time::Timestamp;
 
@@ -28,6 +28,8 @@ pub struct SqliteStore {
     permits: Semaphore,
     queue: mpsc::Sender<Message>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    /// Whether the disk has failed a commit.
+    failure: watch::Receiver<bool>,
     /// Every connection and whoever may open one has a share of it.
     source: Arc<Source>,
 }
@@ -45,11 +47,12 @@ impl SqliteStore {
         let source = Arc::new(Source { path, key: settings.key });
         let connection = open(&source, Purpose::Writing)?;
         let (queue, waiting) = mpsc::channel(settings.queue.max(1));
-        let writer = Writer::new(Arc::clone(&source), connection);
+        let (tell, failure) = watch::channel(false);
+        let writer = Writer::new(Arc::clone(&source), connection, tell);
         let writer = std::thread::Builder::new().name("vault-writer".to_owned()).spawn(move || writer.work(waiting))?;
         let permits = Semaphore::new(usize::try_from(settings.readers.max(1)).unwrap_or(1));
         let readers = Mutex::new(Some(readers(Arc::clone(&source), settings.readers)));
-        Ok(Arc::new(Self { readers, permits, queue, writer: Mutex::new(Some(writer)), source }))
+        Ok(Arc::new(Self { readers, permits, queue, writer: Mutex::new(Some(writer)), failure, source }))
     }
 
     /// Makes the decisions that wait, moves the log into the file, ends the writer and closes every connection.
@@ -64,12 +67,26 @@ impl SqliteStore {
         let _ = tokio::task::spawn_blocking(move || end(writer, readers, &source, 2)).await;
     }
 
+    /// Waits until the disk fails a commit; for ever, if it never does. The store then refuses everything, and only
+    /// a process that opens the database anew may go on with it.
+    pub async fn failed(&self) {
+        let mut failure = self.failure.clone();
+        if failure.wait_for(|failed| *failed).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    fn refuse_after_failure(&self) -> Result<(), StoreError> {
+        if *self.failure.borrow() { Err(unavailable(DISK_FAILED)) } else { Ok(()) }
+    }
+
     /// Has the writer make a decision. Once queued it is made, whether its caller waits or not.
     pub(super) async fn write<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
     where
         C: Send + 'static,
         T: Send + 'static,
     {
+        self.refuse_after_failure()?;
         let (job, answer) = Job::new(command, decide);
         self.queue.try_send(Message::Decide(Box::new(job))).map_err(|error| match error {
             TrySendError::Full(_) => unavailable("too many decisions wait for the writer"),
@@ -93,6 +110,7 @@ impl SqliteStore {
         Q: Send + 'static,
         T: Send + 'static,
     {
+        self.refuse_after_failure()?;
         // No more threads than connections: the others would only wait for one.
         let permit = self.permits.acquire().await.map_err(|_| unavailable("the store is closed"))?;
         let readers = self.readers.lock().ok().and_then(|readers| readers.clone());

@@ -12,7 +12,7 @@ use diesel::connection::SimpleConnection as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// The most decisions in one transaction.
 const LARGEST_BATCH: usize = 1_024;
@@ -29,6 +29,13 @@ const BREAK: Duration = Duration::from_millis(3);
 const LOG_LIMIT: u64 = 64 * 1024 * 1024;
 /// How often the log's size is looked at.
 const LOG_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Moves the log into the file and makes it empty.
+const CUT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+/// How often a failure is logged.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
+
+/// What callers are told from then on.
+pub(super) const DISK_FAILED: &str = "the disk failed a commit";
 
 /// What the writer is sent.
 pub(super) enum Message {
@@ -45,18 +52,34 @@ pub(super) struct Writer {
     connection: Option<SqliteConnection>,
     last_break: Instant,
     last_log_look: Instant,
+    last_complaint: Option<Instant>,
+    /// Told when the disk fails a commit.
+    failure: watch::Sender<bool>,
 }
 
 impl Writer {
-    pub(super) fn new(source: Arc<Source>, connection: SqliteConnection) -> Self {
+    pub(super) fn new(source: Arc<Source>, connection: SqliteConnection, failure: watch::Sender<bool>) -> Self {
         let mut log = PathBuf::from(&source.path).into_os_string();
         log.push("-wal");
         let now = Instant::now();
-        Self { source, log: log.into(), connection: Some(connection), last_break: now, last_log_look: now }
+        Self {
+            source,
+            log: log.into(),
+            connection: Some(connection),
+            last_break: now,
+            last_log_look: now,
+            last_complaint: None,
+            failure,
+        }
     }
 
-    /// Works until told to stop or until nobody can send any more.
+    /// Works until told to stop, until nobody can send any more, or until the disk fails a commit.
+    ///
+    /// After such a failure the kernel may have dropped what it was to write and will not say so again, so no later
+    /// commit could be trusted that builds on the same log. What is in the log at the start is for the same reason
+    /// moved into the file first, which writes and syncs it anew.
     pub(super) fn work(mut self, mut queue: mpsc::Receiver<Message>) {
+        self.cut_log(CUT);
         let mut messages = Vec::with_capacity(LARGEST_BATCH);
         loop {
             let idle_since = Instant::now();
@@ -75,28 +98,47 @@ impl Writer {
             }
             if !tasks.is_empty() {
                 self.decide(tasks);
+                if *self.failure.borrow() {
+                    return refuse_all(queue);
+                }
                 self.rest();
             }
         }
-        self.cut_log("PRAGMA wal_checkpoint(TRUNCATE)");
+        self.cut_log(CUT);
     }
 
     /// Makes the decisions and answers their callers.
     fn decide(&mut self, mut tasks: Vec<Box<dyn Task>>) {
         let Some(connection) = self.begin(&mut tasks) else { return };
         let mut outcome = run_together(connection, &mut tasks);
-        if outcome == Outcome::Declined && tasks.len() > 1 {
+        if matches!(outcome, Outcome::Declined) && tasks.len() > 1 {
             let Some(connection) = self.begin(&mut tasks) else { return };
             outcome = run_apart(connection, &mut tasks);
         }
-        if outcome == Outcome::Lost {
-            self.connection = None;
-        }
-        for task in tasks {
-            match outcome {
-                Outcome::Committed | Outcome::Declined => task.answer(),
-                Outcome::Failed | Outcome::Lost => task.give_up("the transaction could not be committed"),
+        match outcome {
+            Outcome::Committed | Outcome::Declined => tasks.into_iter().for_each(|task| task.answer()),
+            Outcome::Unsure(error) => {
+                tracing::error!(error = &error as &(dyn std::error::Error + 'static), "the disk failed a commit");
+                self.failure.send_replace(true);
+                tasks.into_iter().for_each(|task| task.give_up(DISK_FAILED));
             }
+            Outcome::Failed { error, lost } => {
+                if lost {
+                    self.connection = None;
+                }
+                if let Some(error) = error {
+                    self.complain(&error, "a batch could not be committed");
+                }
+                tasks.into_iter().for_each(|task| task.give_up("the transaction could not be committed"));
+            }
+        }
+    }
+
+    /// Logs a failure, at most one a second: a full disk fails every batch.
+    fn complain(&mut self, error: &(dyn std::error::Error + 'static), what: &str) {
+        if self.last_complaint.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
+            self.last_complaint = Some(Instant::now());
+            tracing::error!(error, "{what}");
         }
     }
 
@@ -121,7 +163,7 @@ impl Writer {
             None => match open(&self.source, Purpose::Writing) {
                 Ok(connection) => self.connection.insert(connection),
                 Err(error) => {
-                    tracing::error!(error = %error, "the writer cannot open the database");
+                    self.complain(&error, "the writer cannot open the database");
                     return Err(Refusal::Unavailable);
                 }
             },
@@ -130,8 +172,8 @@ impl Writer {
             Ok(_) => Ok(()),
             Err(error) if is_locked(&error) => Err(Refusal::Locked),
             Err(error) => {
-                tracing::error!(error = %error, "the writer cannot begin");
                 self.connection = None;
+                self.complain(&error, "the writer cannot begin");
                 Err(Refusal::Unavailable)
             }
         }
@@ -173,4 +215,15 @@ fn give_up(tasks: &mut Vec<Box<dyn Task>>, whose: impl Fn(&dyn Task) -> bool) {
     let (out, rest): (Vec<_>, Vec<_>) = tasks.drain(..).partition(|task| whose(task.as_ref()));
     out.into_iter().for_each(|task| task.give_up("the database is locked or cannot be written"));
     *tasks = rest;
+}
+
+/// Answers those callers who wait, and takes no more.
+fn refuse_all(mut queue: mpsc::Receiver<Message>) {
+    queue.close();
+    while let Some(message) = queue.blocking_recv() {
+        match message {
+            Message::Decide(task) => task.give_up(DISK_FAILED),
+            Message::Stop => {}
+        }
+    }
 }

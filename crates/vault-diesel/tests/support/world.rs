@@ -12,8 +12,8 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository, CompleteLogin, CompleteLoginOutcome, CreateAccount, CreateOrganization, EndSession,
-    ListCredentials, LoginGuard, OrganizationRepository, SaveCredential,
+    AccountRepository, CompleteProof, CompleteProofOutcome, CreateAccount, CreateOrganization, EndSession,
+    ListCredentials, LoginGuard, OrganizationRepository, ProofEffect, SaveCredential,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -37,15 +37,23 @@ pub(crate) fn namespace(number: u64) -> Namespace {
     Namespace::parse(&format!("team-{}/production", number % NAMESPACES), "").unwrap()
 }
 
-fn bytes(number: u64) -> [u8; 16] {
+pub(crate) fn bytes(number: u64) -> [u8; 16] {
     let mut bytes = [0x70; 16];
     bytes[..8].copy_from_slice(&(0x0198_0000_0000_0000 + number).to_be_bytes());
     bytes[8..].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
     bytes
 }
 
+/// The only recovery code of every account.
+pub(crate) const RECOVERY_CODE: Digest = Digest::from_bytes([6; 32]);
+
+/// The seed of an account.
+fn seed(account: AccountId) -> SeedId {
+    SeedId::from_bytes(*account.as_bytes())
+}
+
 /// Digests differ in their first eight bytes.
-fn address(number: u64) -> Digest {
+pub(crate) fn address(number: u64) -> Digest {
     let mut bytes = [2; 32];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
     Digest::from_bytes(bytes)
@@ -85,45 +93,66 @@ impl World {
         };
         let audit = world.audit(Actor::Operator, AuditAction::OrganizationCreated, Subject::Vault);
         assert!(store.create_organization(CreateOrganization { organization, keys, audit }).await.unwrap());
+        world.enter(store, world.account, world.session, Role::Editor, number).await;
+        world
+    }
+
+    /// One more account, logged in.
+    pub(crate) async fn member<S>(&self, store: &S, role: Role) -> SessionPrincipal
+    where
+        S: AccountRepository + LoginGuard,
+    {
+        let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
+        self.enter(store, account, session, role, self.next()).await;
+        SessionPrincipal { organization: self.organization, account, session, role }
+    }
+
+    async fn enter<S>(&self, store: &S, account: AccountId, session: SessionId, role: Role, number: u64)
+    where
+        S: AccountRepository + LoginGuard,
+    {
         let grant = AccountGrant {
-            account: world.account,
-            organization: world.organization,
+            account,
+            organization: self.organization,
             email: EmailAddress::parse(&format!("owner-{number}@example.com")).unwrap(),
-            role: Role::Editor,
+            role,
             state: AccountState::Active,
         };
-        let seed = SeedId::from_bytes(bytes(first + 6));
         store
             .create_account(CreateAccount {
                 grant: grant.clone(),
                 grant_digest: Digest::from_bytes([1; 32]),
                 address: address(number),
                 password: SealedPassword(Blob::from_bytes(vec![1; 140])),
-                seed: SealedSeed { id: seed, blob: Blob::from_bytes(vec![1; 66]) },
-                recovery_codes: Vec::new(),
-                created_at: world.now(),
-                audit: world.audit(Actor::Operator, AuditAction::AccountCreated, Subject::Vault),
+                seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![1; 66]) },
+                recovery_codes: vec![RECOVERY_CODE],
+                created_at: self.now(),
+                audit: self.audit(Actor::Operator, AuditAction::AccountCreated, Subject::Vault),
             })
             .await
             .unwrap();
-        let login = CompleteLogin {
+        let login = self.login(grant, session, PasscodeProof::Step(TimeStep(1)));
+        assert_eq!(store.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
+    }
+
+    /// A login of an account of this world.
+    pub(crate) fn login(&self, grant: AccountGrant, session: SessionId, proof: PasscodeProof) -> CompleteProof {
+        CompleteProof {
+            seed: seed(grant.account),
             grant,
             password_version: 1,
-            seed,
-            proof: PasscodeProof::Step(TimeStep(1)),
+            proof,
             network: Digest::from_bytes([3; 32]),
             rehashed: None,
-            session: NewSession {
-                id: world.session,
-                created_at: world.now(),
-                expires_at: world.now().plus_seconds(3600),
+            effect: ProofEffect::Session(NewSession {
+                id: session,
+                created_at: self.now(),
+                expires_at: self.now().plus_seconds(3600),
                 network: "192.0.2.0/24".to_owned(),
-            },
-            now: world.now(),
-            audit: world.audit(Actor::Unknown, AuditAction::LoginSucceeded, Subject::Vault),
-        };
-        assert_eq!(store.complete_login(login).await.unwrap(), CompleteLoginOutcome::Completed);
-        world
+            }),
+            now: self.now(),
+            audit: self.audit(Actor::Unknown, AuditAction::LoginSucceeded, Subject::Vault),
+        }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -150,7 +179,7 @@ impl World {
     pub(crate) fn end_session(&self) -> EndSession {
         let actor = Actor::Account(self.account, self.session);
         let audit = self.audit(actor, AuditAction::LoggedOut, Subject::Session(self.session));
-        EndSession { principal: self.holder(), now: self.now(), audit }
+        EndSession { principal: self.holder(), session: self.session, now: self.now(), audit }
     }
 
     pub(crate) fn next(&self) -> u64 {

@@ -1,6 +1,9 @@
 //! The JSON document of a request.
 
 use crate::fault::Fault;
+use secrecy::SecretString;
+use vault_core::credential::SecretText;
+use vault_core::field::FieldError;
 use vault_core::json::{self, Limits, ObjectReader, SyntaxError};
 
 /// A reader of the object in `body`.
@@ -14,4 +17,25 @@ pub(super) fn object(body: &[u8]) -> Result<ObjectReader, Fault> {
         })
     })?;
     document.into_reader().map_err(Fault::fields)
+}
+
+/// A member's text, to be kept.
+pub(super) fn secret(text: &SecretText) -> SecretString {
+    SecretString::from(text.expose()) // from one wiped form to another
+}
+
+/// The strings `names`, which are all that the object in `body` may hold, to be kept.
+pub(super) fn secrets<const N: usize>(body: &[u8], names: [&str; N]) -> Result<[SecretString; N], Fault> {
+    let mut members = object(body)?;
+    let found = names.map(|name| members.string(name).as_ref().map(secret));
+    let errors = members.finish();
+    match <[SecretString; N]>::try_from(found.into_iter().flatten().collect::<Vec<_>>()) {
+        Ok(found) if errors.is_empty() => Ok(found),
+        _ => Err(Fault::fields(errors)),
+    }
+}
+
+/// What was parsed, or nothing and its flaw among those of `members`.
+pub(super) fn keep<T>(members: &mut ObjectReader, parsed: Result<T, FieldError>) -> Option<T> {
+    parsed.map_err(|error| members.report(error)).ok()
 }

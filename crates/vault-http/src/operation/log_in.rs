@@ -1,5 +1,6 @@
 //! `POST {base_url}/login`
 
+use super::document::secret;
 use super::{Inner, document};
 use crate::body::Incoming;
 use crate::call::Call;
@@ -8,10 +9,8 @@ use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use secrecy::SecretString;
 use std::sync::Arc;
 use vault_api::{LoginResponse, TOKEN_TYPE};
-use vault_core::credential::SecretText;
 use vault_core::network::Network;
 use vault_core::time::Ttl;
 use vault_core::usecase::LogInRequest;
@@ -30,8 +29,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         expires_in: logged_in.expires_in,
         expires_at: answer::time_text(logged_in.expires_at),
     };
-    let body = serde_json::to_vec(&response).map_err(|error| Fault::internal().caused_by(error))?;
-    let mut response = answer::json(StatusCode::OK, body);
+    let mut response = answer::object(StatusCode::OK, &response)?;
     response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache")); // RFC 6749 section 5.1
     Ok(response)
 }
@@ -55,10 +53,6 @@ pub(crate) fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogIn
         }),
         (_, _, _, errors) => Err(Fault::fields(errors)),
     }
-}
-
-fn secret(text: &SecretText) -> SecretString {
-    SecretString::from(text.expose()) // from one wiped form to another
 }
 
 #[cfg(test)]

@@ -1,14 +1,19 @@
 //! The operations of the public listener. Each parses, runs one use case and maps the result, in this order:
 //! token, role, query, headers, body. Whoever may not do something is not told what else is wrong.
 
+mod accounts;
 mod delete;
 mod document;
+mod enrolment;
 mod list;
 mod log_in;
 mod log_out;
+mod own;
+mod precondition;
 pub(crate) mod probe;
 mod save;
 mod show;
+mod shown;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use {log_in::parse as parse_login, save::parse as parse_save};
@@ -71,6 +76,19 @@ impl Api for PublicApi {
             Operation::List => list::run(api, &call, body).await,
             Operation::Show => show::run(api, &call, body).await,
             Operation::Delete => delete::run(api, &call, body).await,
+            Operation::ListAccounts => accounts::list::run(api, &call, body).await,
+            Operation::Invite => accounts::invite::run(api, &call, body).await,
+            Operation::ChangeAccount => accounts::change::run(api, &call, body).await,
+            Operation::DeleteAccount => accounts::delete::run(api, &call, body).await,
+            Operation::Enrol => enrolment::draft::run(api, &call, body).await,
+            Operation::ConfirmEnrolment => enrolment::confirm::run(api, &call, body).await,
+            Operation::ShowAccount => own::show::run(api, &call, body).await,
+            Operation::ListSessions => own::list_sessions::run(api, &call, body).await,
+            Operation::EndSession => own::end_session::run(api, &call, body).await,
+            Operation::ChangePassword => own::change_password::run(api, &call, body).await,
+            Operation::ReplacePasscode => own::replace_passcode::run(api, &call, body).await,
+            Operation::ConfirmPasscode => own::confirm_passcode::run(api, &call, body).await,
+            Operation::ReplaceRecoveryCodes => own::replace_recovery_codes::run(api, &call, body).await,
             Operation::Live => {
                 body.ignore().await?;
                 Ok(probe::live())
@@ -88,7 +106,7 @@ impl Inner {
     /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often.
     fn limit(&self, call: &Call<'_>) -> Result<(), Fault> {
         match &self.limiter {
-            Some(limiter) if call.operation.is_limited() => limiter.check(call.network(&self.trusted_proxies)),
+            Some(limiter) if call.operation.is_open() => limiter.check(call.network(&self.trusted_proxies)),
             _ => Ok(()),
         }
     }
@@ -103,9 +121,14 @@ impl Inner {
     }
 
     /// The holder of the request's token, whose role permits `action`.
-    fn principal(&self, call: &Call<'_>, action: Action) -> Result<Principal, Fault> {
+    fn session_for(&self, call: &Call<'_>, action: Action) -> Result<SessionPrincipal, Fault> {
         let session = self.session(call)?;
-        if session.role.permits(action) { Ok(Principal::Session(session)) } else { Err(Fault::insufficient_role()) }
+        if session.role.permits(action) { Ok(session) } else { Err(Fault::insufficient_role()) }
+    }
+
+    /// The same, for the operations that other principals than sessions have too.
+    fn principal(&self, call: &Call<'_>, action: Action) -> Result<Principal, Fault> {
+        self.session_for(call, action).map(Principal::Session)
     }
 
     /// What `use_case` comes to, on the main runtime.
@@ -137,9 +160,8 @@ async fn complete<T: Send + 'static>(
 /// The credential that the path names. Text that is no id stands for a credential that is not there, so that both
 /// are answered alike, by the same steps.
 fn credential_id(place: Place<'_>) -> CredentialId {
-    let Place::Credential(text) = place else { return NO_CREDENTIAL };
-    text.parse().unwrap_or(NO_CREDENTIAL)
+    place.id().parse().unwrap_or(CredentialId::from_bytes(NO_ID))
 }
 
-/// The nil UUID: ids are of version 7, so no credential has it.
-const NO_CREDENTIAL: CredentialId = CredentialId::from_bytes([0; 16]);
+/// The nil UUID: ids are of version 4 or 7, so nothing has it.
+const NO_ID: [u8; 16] = [0; 16];

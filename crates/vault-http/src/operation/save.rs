@@ -1,5 +1,6 @@
 //! `PATCH {base_url}/organization-vault`
 
+use super::document::keep;
 use super::{Inner, document};
 use crate::body::Incoming;
 use crate::call::Call;
@@ -78,8 +79,4 @@ pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<(Namespace, Crede
         (Some(namespace), Some(data), errors) if errors.is_empty() => Ok((namespace, data)),
         (_, _, errors) => Err(Fault::fields(errors)),
     }
-}
-
-fn keep<T>(members: &mut ObjectReader, parsed: Result<T, vault_core::field::FieldError>) -> Option<T> {
-    parsed.map_err(|error| members.report(error)).ok()
 }

@@ -70,7 +70,7 @@ fn what_needs_a_token_is_not_limited() {
 }
 
 #[test]
-fn without_a_rate_nothing_is_limited() {
+fn without_a_rate_nothing_is_open() {
     let world = World::start();
     assert_eq!(statuses(&world), [400; MANY]);
 }

@@ -7,7 +7,7 @@ use vault_core::digest::DigestPurpose;
 use vault_core::network::Network;
 use vault_core::port::{KeyedDigester as _, MockLoginGuard, Reservation, ReserveAttempt};
 use vault_core::role::Role;
-use vault_core::usecase::LogIn;
+use vault_core::usecase::{LogIn, ProveOwner};
 use vault_testkit::crypto::FakeDigester;
 
 const JSON: &str = "Content-Type: application/json";
@@ -108,6 +108,7 @@ fn the_network_is_the_peers_unless_a_trusted_proxy_says_otherwise() {
                 let mut guard = MockLoginGuard::new();
                 let from_expected = move |command: &ReserveAttempt| command.network == expected;
                 guard.expect_reserve_attempt().withf(from_expected).returning(|_| Ok(Reservation::Unknown));
+                guard.expect_refuse_attempt().returning(|_| Ok(()));
                 parts.log_in = Arc::new(with_guard(&parts.log_in, guard));
             })
             .start();
@@ -128,12 +129,7 @@ fn with_guard(usual: &LogIn, guard: MockLoginGuard) -> LogIn {
     LogIn {
         instance: usual.instance,
         max_ttl: usual.max_ttl,
-        ambient: usual.ambient.clone(),
-        tally: usual.tally.clone(),
-        guard: Arc::new(guard),
-        hasher: usual.hasher.clone(),
-        passcodes: usual.passcodes.clone(),
-        digester: usual.digester.clone(),
+        owner: ProveOwner { guard: Arc::new(guard), ..usual.owner.clone() },
         tokens: usual.tokens.clone(),
     }
 }

@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
+mod accounts;
 mod admin;
 mod authorization;
 mod bodies;
+mod enrolment;
 mod failures;
 mod headers;
 mod limits;
 mod login;
 mod methods;
+mod own_account;
 mod slowness;
 mod support;
 mod tls;

@@ -15,7 +15,7 @@ use vault_core::role::Role;
 pub async fn an_account_is_found_as_it_was_made(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.new_holder(Role::Viewer);
-    assert_eq!(world.store.find_account(holder.address).await.unwrap(), None);
+    assert_eq!(world.account(holder.address).await, None);
     let outcome = world.store.create_account(world.create_account(&holder)).await.unwrap();
     assert_eq!(outcome, CreateAccountOutcome::Created);
 
@@ -28,8 +28,8 @@ pub async fn an_account_is_found_as_it_was_made(suite: &dyn ContractStore) {
         last_login_at: None,
     };
     assert_eq!(found, made);
-    assert_eq!(world.store.list_accounts(Some(world.organization)).await.unwrap(), std::slice::from_ref(&made));
-    assert!(world.store.list_accounts(None).await.unwrap().contains(&made));
+    assert_eq!(world.accounts(Some(world.organization)).await, std::slice::from_ref(&made));
+    assert!(world.accounts(None).await.contains(&made));
     assert_eq!(world.audited(AuditAction::AccountCreated).await, 1);
 }
 
@@ -46,7 +46,7 @@ pub async fn an_address_belongs_to_one_account(suite: &dyn ContractStore) {
         assert_eq!(elsewhere.audited(AuditAction::AccountCreated).await, audited);
     }
     assert_eq!(world.read(&holder).await.grant, holder.grant);
-    assert_eq!(other.store.list_accounts(Some(other.organization)).await.unwrap(), []);
+    assert_eq!(other.accounts(Some(other.organization)).await, []);
 }
 
 /// Of several that take an address at once, in two organizations, one succeeds.
@@ -67,7 +67,7 @@ pub async fn parallel_creations_of_one_address_make_one(suite: &dyn ContractStor
     let mut accounts = 0;
     for world in [&world, &other] {
         audited += world.audited(AuditAction::AccountCreated).await;
-        accounts += world.store.list_accounts(Some(world.organization)).await.unwrap().len();
+        accounts += world.accounts(Some(world.organization)).await.len();
     }
     assert_eq!((audited, accounts), (1, 1));
 }
@@ -94,11 +94,11 @@ pub async fn accounts_are_listed_by_organization_and_address(suite: &dyn Contrac
         world.holder(role).await;
         other.holder(role).await;
     }
-    let of_one = world.store.list_accounts(Some(world.organization)).await.unwrap();
+    let of_one = world.accounts(Some(world.organization)).await;
     assert_eq!(of_one.len(), 3);
     assert!(of_one.is_sorted_by(|a, b| a.grant.email < b.grant.email));
     assert!(of_one.iter().all(|account| account.grant.organization == world.organization));
-    let of_all = world.store.list_accounts(None).await.unwrap();
+    let of_all = world.accounts(None).await;
     let place = of_all.iter().position(|account| *account == of_one[0]).unwrap();
     assert_eq!(of_all[place..place + 3], of_one);
 }
@@ -123,6 +123,6 @@ pub async fn reading_a_passcode_is_recorded(suite: &dyn ContractStore) {
 
     let step = TimeStep(TimeStep::at(world.now()).0 + 1);
     let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(step));
-    world.store.complete_login(login).await.unwrap();
+    world.store.complete_proof(login).await.unwrap();
     assert_eq!(read(world.organization).await.unwrap().last_step, step);
 }

@@ -10,7 +10,7 @@ use vault_core::digest::Digest;
 use vault_core::id::AccountId;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
-    AccountChange, ChangeAccountOutcome, CompleteLoginOutcome, CreateAccountOutcome, IdGenerator, Reservation,
+    AccountChange, ChangeAccountOutcome, CompleteProofOutcome, CreateAccountOutcome, IdGenerator, Reservation,
     ReservedAccount,
 };
 use vault_core::principal::{Principal, PrincipalRefusal};
@@ -29,7 +29,7 @@ pub async fn a_grant_is_replaced(suite: &dyn ContractStore) {
     assert_eq!((&after.grant, after.grant_digest), (&grant, digest));
     assert!(after.version > before.version);
     assert_eq!((after.created_at, after.last_login_at), (before.created_at, before.last_login_at));
-    assert_eq!(world.store.list_accounts(Some(world.organization)).await.unwrap(), [after]);
+    assert_eq!(world.accounts(Some(world.organization)).await, [after]);
     assert_eq!(world.audited(AuditAction::AccountRoleChanged).await, 1);
     let reserved = reserved(&world, &holder).await;
     assert_eq!((reserved.grant, reserved.grant_digest), (grant, digest));
@@ -56,18 +56,18 @@ pub async fn a_passcode_is_replaced(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
-    assert_eq!(complete(&world, &holder, step).await, CompleteLoginOutcome::Completed);
+    assert_eq!(complete(&world, &holder, step).await, CompleteProofOutcome::Completed);
     let fresh = Holder { seed: world.seed(), recovery_codes: vec![world.recovery_code()], ..holder.clone() };
     let change = AccountChange::Passcode { seed: fresh.seed.clone(), recovery_codes: fresh.recovery_codes.clone() };
     world.change(&holder, change).await;
 
     assert_eq!(reserved(&world, &holder).await.seed, fresh.seed);
-    assert_eq!(complete(&world, &holder, world.fresh_step()).await, CompleteLoginOutcome::Overtaken);
+    assert_eq!(complete(&world, &holder, world.fresh_step()).await, CompleteProofOutcome::Overtaken);
     let old_code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
-    assert_eq!(complete(&world, &fresh, old_code).await, CompleteLoginOutcome::PasscodeSpent);
-    assert_eq!(complete(&world, &fresh, step).await, CompleteLoginOutcome::Completed);
+    assert_eq!(complete(&world, &fresh, old_code).await, CompleteProofOutcome::PasscodeSpent);
+    assert_eq!(complete(&world, &fresh, step).await, CompleteProofOutcome::Completed);
     let new_code = PasscodeProof::RecoveryCode(fresh.recovery_codes[0]);
-    assert_eq!(complete(&world, &fresh, new_code).await, CompleteLoginOutcome::Completed);
+    assert_eq!(complete(&world, &fresh, new_code).await, CompleteProofOutcome::Completed);
     assert_eq!(world.audited(AuditAction::AccountPasscodeReset).await, 1);
 }
 
@@ -79,7 +79,7 @@ pub async fn an_account_is_deleted(suite: &dyn ContractStore) {
     let credential = world.saved(&principal).await;
     world.change(&holder, AccountChange::Delete).await;
 
-    assert_eq!(world.store.find_account(holder.address).await.unwrap(), None);
+    assert_eq!(world.account(holder.address).await, None);
     assert!(is_nobody(&world.reserve(&holder, world.network()).await));
     let refusal = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err();
     assert_eq!(refusal, PrincipalRefusal::AccountChanged);
@@ -92,7 +92,7 @@ pub async fn an_account_is_deleted(suite: &dyn ContractStore) {
     assert_eq!(outcome, CreateAccountOutcome::Created);
     assert_eq!(world.read(&successor).await.grant, successor.grant);
     let stale = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
-    assert_eq!(complete(&world, &holder, stale).await, CompleteLoginOutcome::Overtaken);
+    assert_eq!(complete(&world, &holder, stale).await, CompleteProofOutcome::Overtaken);
 }
 
 /// Every change but unlocking ends all of the account's sessions and nobody else's.
@@ -203,6 +203,6 @@ async fn reserved(world: &World<'_>, holder: &Holder) -> ReservedAccount {
     }
 }
 
-async fn complete(world: &World<'_>, holder: &Holder, proof: PasscodeProof) -> CompleteLoginOutcome {
-    world.store.complete_login(world.complete_login(holder, world.network(), proof)).await.unwrap()
+async fn complete(world: &World<'_>, holder: &Holder, proof: PasscodeProof) -> CompleteProofOutcome {
+    world.store.complete_proof(world.complete_login(holder, world.network(), proof)).await.unwrap()
 }

@@ -5,13 +5,19 @@
 
 use super::ContractStore;
 use super::idempotency::keyed;
+use super::own_account::pend;
 use super::tools::race;
 use super::world::{SESSION_SECONDS, World};
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
+use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
-use vault_core::port::{CompleteLoginOutcome, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome, Swept};
-use vault_core::principal::Principal;
+use vault_core::notice::NOTICE_SECONDS;
+use vault_core::passcode::PasscodeProof;
+use vault_core::port::{
+    AccountKey, CompleteProofOutcome, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome, Swept,
+};
+use vault_core::principal::{Authority, Principal};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
@@ -21,7 +27,8 @@ const LONG_AGO: Timestamp = Timestamp::from_millis(1_000_000_000_000);
 const MANY: usize = 512;
 const CONTENDERS: usize = 16;
 
-/// Sessions, idempotency keys and networks go when their time is over and not before, a slice at a time.
+/// Sessions, idempotency keys, invitations, waiting seeds, notices and networks go when their time is over and not
+/// before, a slice at a time.
 pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     let world = World::at(suite, LONG_AGO).await;
     let principal = world.embedder();
@@ -31,6 +38,15 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     let home = world.network();
     let dying = Principal::Session(world.log_in_from(&holder, home).await);
     let entries = world.audit_length().await;
+
+    let (invitation, address) = world.invited(Role::Viewer).await;
+    let told = world.holder(Role::Viewer).await;
+    let session = world.log_in(&told).await;
+    pend(&world, &told, &session).await;
+    let other = world.holder(Role::Viewer).await;
+    let login = PasscodeProof::RecoveryCode(other.recovery_codes[0]);
+    let login = world.complete_login(&other, world.network(), login);
+    assert_eq!(world.store.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
 
     // Nothing has expired yet.
     sweep_all(&world).await;
@@ -44,6 +60,7 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     world.clock.advance_seconds(1);
     let swept = sweep_all(&world).await;
     assert!(swept.sessions > MANY, "{swept:?}");
+    assert!(swept.pending_seeds > 0, "it waited for an hour: {swept:?}");
     assert_eq!(world.listed(&living).await.len(), MANY);
     assert_eq!(replay(&world, &principal).await, None);
 
@@ -56,6 +73,25 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     assert!(swept.idempotency_keys >= MANY, "{swept:?}");
     let again = world.store.save_credential(keyed(&world, &principal, "key 0", "body")).await.unwrap();
     assert_eq!(again, SaveOutcome::Saved);
+
+    // The invitation is over; its address is free.
+    let invited = AccountKey::Address(address);
+    world.clock.set(LONG_AGO.plus_seconds(INVITATION_SECONDS - 1));
+    sweep_all(&world).await;
+    assert!(world.open(&invitation).await.is_some());
+    world.clock.advance_seconds(1);
+    let swept = sweep_all(&world).await;
+    assert!(swept.invitations > 0, "{swept:?}");
+    assert_eq!(world.find(Authority::Operator, invited).await, None);
+
+    // Notices are kept for as long as networks are known.
+    world.clock.set(LONG_AGO.plus_seconds(NOTICE_SECONDS - 1));
+    sweep_all(&world).await;
+    assert_eq!(world.notices(&world.log_in(&other).await).await.len(), 1);
+    world.clock.advance_seconds(1);
+    let swept = sweep_all(&world).await;
+    assert!(swept.notices > 0, "{swept:?}");
+    assert_eq!(world.notices(&world.log_in(&other).await).await, []);
 
     // The network is known for as long as it should be: 90 days after its latest login, 1 s before the hour was over.
     world.clock.set(LONG_AGO.plus_seconds(SESSION_SECONDS - 1 + NETWORK_KNOWN_SECONDS));
@@ -92,6 +128,9 @@ async fn sweep_all(world: &World<'_>) -> Swept {
         all.sessions += swept.sessions;
         all.idempotency_keys += swept.idempotency_keys;
         all.attempts += swept.attempts;
+        all.invitations += swept.invitations;
+        all.notices += swept.notices;
+        all.pending_seeds += swept.pending_seeds;
     }
 }
 
@@ -121,8 +160,8 @@ async fn log_in_often(world: &World<'_>) {
         let store = Arc::clone(&world.store);
         async move {
             for login in logins {
-                let outcome = store.complete_login(login).await.unwrap();
-                assert_eq!(outcome, CompleteLoginOutcome::Completed);
+                let outcome = store.complete_proof(login).await.unwrap();
+                assert_eq!(outcome, CompleteProofOutcome::Completed);
             }
         }
     }))

@@ -81,7 +81,7 @@ pub async fn a_key_outlasts_its_session(suite: &dyn ContractStore) {
     let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
     let made = command.id;
     assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
-    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(()));
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
     let ended = save(&world, &Principal::Session(session), "key", "body").await;
     assert_eq!(ended, SaveOutcome::Refused(PrincipalRefusal::SessionEnded));
     let later = Principal::Session(world.log_in(&holder).await);

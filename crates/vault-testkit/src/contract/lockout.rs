@@ -9,6 +9,7 @@ use vault_core::digest::Digest;
 use vault_core::lockout::{
     CLOSING_ATTEMPTS, FIRST_WAIT_SECONDS, FREE_ATTEMPTS, KNOWN_NETWORKS, LONGEST_WAIT_SECONDS, NETWORK_KNOWN_SECONDS,
 };
+use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{AccountChange, IdGenerator, Reservation, ReserveAttempt};
 use vault_core::role::Role;
@@ -174,6 +175,30 @@ pub async fn unlocking_lifts_waits_and_closed_classes(suite: &dyn ContractStore)
     for network in [home, office, world.network()] {
         assert!(is_counted(&world, &holder, network).await);
     }
+}
+
+/// A reservation says how many attempts its class has counted; with the hundredth, and only then, the owner gets a
+/// notice.
+pub async fn the_hundredth_attempt_leaves_a_notice(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let (home, strange) = (world.network(), world.network());
+    world.log_in_from(&holder, home).await;
+    let mut closed_at = Vec::new();
+    for network in [strange, home] {
+        for attempt in 1..=CLOSING_ATTEMPTS {
+            world.clock.advance_seconds(LONGEST_WAIT_SECONDS);
+            if attempt == CLOSING_ATTEMPTS {
+                closed_at.push((NoticeCode::AttemptsClosed, world.now().as_millis()));
+            }
+            let Reservation::Account(reserved) = world.reserve(&holder, network).await else { panic!("{attempt}") };
+            assert_eq!(reserved.attempts, attempt);
+        }
+        world.clock.advance_seconds(LONGEST_WAIT_SECONDS);
+        assert!(!is_counted(&world, &holder, network).await);
+    }
+    let session = world.log_in(&holder).await;
+    assert_eq!(world.notices(&session).await, closed_at);
 }
 
 /// The bucket of an unknown address is closed after a hundred attempts, too.

@@ -1,18 +1,19 @@
-//! Cases of the end of a login: [`complete_login`](vault_core::port::LoginGuard::complete_login) and
+//! Cases of the end of a login: [`complete_proof`](vault_core::port::LoginGuard::complete_proof) and
 //! [`refuse_attempt`](vault_core::port::LoginGuard::refuse_attempt).
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{principal_of, race};
+use super::tools::{address, bucket, principal_of, race};
 use super::world::{Holder, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::lockout::WRONG_PASSCODES;
+use vault_core::lockout::{FIRST_WAIT_SECONDS, FREE_ATTEMPTS, WRONG_PASSCODES};
+use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, CompleteLogin, CompleteLoginOutcome, DeleteOrganization, RefuseAttempt, Reservation,
+    AccountChange, CompleteProof, CompleteProofOutcome, DeleteOrganization, RefuseAttempt, Reservation, ReserveAttempt,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -58,7 +59,7 @@ pub async fn an_earlier_step_is_refused(suite: &dyn ContractStore) {
     let before = world.read(&holder).await;
     world.clock.advance_seconds(1);
     for spent in [step, TimeStep(step.0 - 1), TimeStep(step.0 - 1_000)] {
-        refused(&world, at(spent), CompleteLoginOutcome::PasscodeSpent).await;
+        refused(&world, at(spent), CompleteProofOutcome::PasscodeSpent).await;
     }
     assert_eq!(world.read(&holder).await, before);
     completes(&world, at(TimeStep(step.0 + 1))).await;
@@ -70,7 +71,7 @@ pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn ContractStor
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     for code in [world.recovery_code(), colleague.recovery_codes[0]] {
         let command = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(code));
-        refused(&world, command, CompleteLoginOutcome::PasscodeSpent).await;
+        refused(&world, command, CompleteProofOutcome::PasscodeSpent).await;
     }
     let code = PasscodeProof::RecoveryCode(colleague.recovery_codes[0]);
     completes(&world, world.complete_login(&colleague, world.network(), code)).await;
@@ -103,7 +104,7 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn ContractStore) {
         let command = login_by_code(&world, &holder);
         let change = change(&world, &holder);
         world.change(&holder, change.clone()).await;
-        refused(&world, command, CompleteLoginOutcome::Overtaken).await;
+        refused(&world, command, CompleteProofOutcome::Overtaken).await;
 
         if matches!(change, AccountChange::Delete) {
             continue;
@@ -121,7 +122,7 @@ pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn ContractStore)
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     world.set_state(OrganizationState::Disabled).await;
-    refused(&world, login_by_code(&world, &holder), CompleteLoginOutcome::Overtaken).await;
+    refused(&world, login_by_code(&world, &holder), CompleteProofOutcome::Overtaken).await;
     world.set_state(OrganizationState::Active).await;
     completes(&world, login_by_code(&world, &holder)).await;
 
@@ -129,8 +130,8 @@ pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn ContractStore)
     let deletion = DeleteOrganization { organization: world.organization, audit };
     assert!(world.store.delete_organization(deletion).await.unwrap());
     let late = world.complete_login(&holder, world.network(), world.fresh_step());
-    let outcome = world.store.complete_login(late).await.unwrap();
-    assert_eq!(outcome, CompleteLoginOutcome::Overtaken);
+    let outcome = world.store.complete_proof(late).await.unwrap();
+    assert_eq!(outcome, CompleteProofOutcome::Overtaken);
 }
 
 /// A verifier at new parameters is stored, and is no change of the password: a login beside it completes.
@@ -156,7 +157,7 @@ pub async fn a_refused_login_stores_no_verifier(suite: &dyn ContractStore) {
     let unknown = PasscodeProof::RecoveryCode(world.recovery_code());
     let mut command = world.complete_login(&holder, world.network(), unknown);
     command.rehashed = Some(world.password());
-    refused(&world, command, CompleteLoginOutcome::PasscodeSpent).await;
+    refused(&world, command, CompleteProofOutcome::PasscodeSpent).await;
     let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
     assert_eq!(facts.password, holder.password);
 }
@@ -173,10 +174,10 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
     }
     completes(&world, by_step(&holder)).await;
     refuse(&world, &holder, true).await;
-    refused(&world, by_step(&holder), CompleteLoginOutcome::PasscodeSpent).await;
+    refused(&world, by_step(&holder), CompleteProofOutcome::PasscodeSpent).await;
     completes(&world, login_by_code(&world, &holder)).await;
     world.change(&holder, AccountChange::Unlock).await;
-    refused(&world, by_step(&holder), CompleteLoginOutcome::PasscodeSpent).await;
+    refused(&world, by_step(&holder), CompleteProofOutcome::PasscodeSpent).await;
 
     let seed = world.seed();
     world.change(&holder, AccountChange::Passcode { seed: seed.clone(), recovery_codes: Vec::new() }).await;
@@ -186,17 +187,72 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::LoginRefused).await, wrong - 1);
 }
 
+/// The wrong passcode that disables the steps is recorded as such, once, and the owner is told, however many come at
+/// once or later.
+pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    for _ in 2..WRONG_PASSCODES {
+        refuse(&world, &holder, true).await;
+    }
+    assert_eq!(world.audited(AuditAction::LoginPasscodeDisabled).await, 0);
+    world.clock.advance_seconds(1);
+    race((0..8).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), world.refuse(&holder, true));
+        async move { store.refuse_attempt(command).await.unwrap() }
+    }))
+    .await;
+    let disabled_at = world.now().as_millis();
+    world.clock.advance_seconds(1);
+    refuse(&world, &holder, true).await;
+    assert_eq!(world.audited(AuditAction::LoginPasscodeDisabled).await, 1);
+    let login = login_by_code(&world, &holder);
+    let session = completes(&world, login).await;
+    let used_at = world.now().as_millis();
+    let told = [(NoticeCode::PasscodeDisabled, disabled_at), (NoticeCode::RecoveryCodeUsed, used_at)];
+    assert_eq!(world.notices(&session).await, told);
+}
+
+/// The record that a class was closed is kept beside the refusal's, where one is given.
+pub async fn a_closed_class_is_recorded(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let RefuseAttempt::Account(mut refused) = world.refuse(&holder, false) else { unreachable!("it is one") };
+    refused.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
+    world.store.refuse_attempt(RefuseAttempt::Account(refused)).await.unwrap();
+    refuse(&world, &holder, false).await;
+    assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
+    assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
+}
+
+/// Refusing an attempt on an unknown address changes nothing: its bucket counts as it did.
+pub async fn refusing_an_unknown_address_changes_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let bucket = bucket(4);
+    let attempt = ReserveAttempt { bucket, ..world.attempt(address("nobody@nowhere.example"), world.network()) };
+    for _ in 0..FREE_ATTEMPTS {
+        assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Unknown));
+        world.store.refuse_attempt(RefuseAttempt::Unknown { bucket }).await.unwrap();
+    }
+    let waits = world.store.reserve_attempt(attempt).await.unwrap();
+    assert!(matches!(waits, Reservation::TurnedAway { account: None }));
+    world.store.refuse_attempt(RefuseAttempt::Unknown { bucket }).await.unwrap();
+    let now = attempt.now.plus_seconds(FIRST_WAIT_SECONDS);
+    let later = world.store.reserve_attempt(ReserveAttempt { now, ..attempt }).await.unwrap();
+    assert!(matches!(later, Reservation::Unknown));
+}
+
 /// Wrong passcodes at once are all counted.
 pub async fn parallel_wrong_passcodes_all_count(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     race((0..WRONG_PASSCODES).map(|_| {
-        let (store, command) = (Arc::clone(&world.store), refusal(&world, &holder, true));
+        let (store, command) = (Arc::clone(&world.store), world.refuse(&holder, true));
         async move { store.refuse_attempt(command).await.unwrap() }
     }))
     .await;
     let command = world.complete_login(&holder, world.network(), world.fresh_step());
-    refused(&world, command, CompleteLoginOutcome::PasscodeSpent).await;
+    refused(&world, command, CompleteProofOutcome::PasscodeSpent).await;
     assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, 20);
 }
 
@@ -211,33 +267,27 @@ pub async fn a_refusal_outlasts_its_account(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 1);
 }
 
-fn login_by_code(world: &World<'_>, holder: &Holder) -> CompleteLogin {
+fn login_by_code(world: &World<'_>, holder: &Holder) -> CompleteProof {
     world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]))
 }
 
-fn refusal(world: &World<'_>, holder: &Holder, wrong_passcode: bool) -> RefuseAttempt {
-    let action = if wrong_passcode { AuditAction::LoginPasscodeRefused } else { AuditAction::LoginRefused };
-    let account = holder.grant.account;
-    RefuseAttempt { organization: world.organization, account, wrong_passcode, audit: world.audit(action) }
-}
-
 async fn refuse(world: &World<'_>, holder: &Holder, wrong_passcode: bool) {
-    world.store.refuse_attempt(refusal(world, holder, wrong_passcode)).await.unwrap();
+    world.store.refuse_attempt(world.refuse(holder, wrong_passcode)).await.unwrap();
 }
 
 /// The login completes and its session works.
-async fn completes(world: &World<'_>, command: CompleteLogin) -> vault_core::principal::SessionPrincipal {
+async fn completes(world: &World<'_>, command: CompleteProof) -> vault_core::principal::SessionPrincipal {
     let principal = principal_of(&command);
-    assert_eq!(world.store.complete_login(command).await.unwrap(), CompleteLoginOutcome::Completed);
+    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
     world.listed(&Principal::Session(principal.clone())).await;
     principal
 }
 
 /// The login comes to `outcome`, and there is neither a session nor a record of it.
-async fn refused(world: &World<'_>, command: CompleteLogin, outcome: CompleteLoginOutcome) {
+async fn refused(world: &World<'_>, command: CompleteProof, outcome: CompleteProofOutcome) {
     let recorded = world.audited(AuditAction::LoginSucceeded).await;
     let principal = Principal::Session(principal_of(&command));
-    assert_eq!(world.store.complete_login(command).await.unwrap(), outcome);
+    assert_eq!(world.store.complete_proof(command).await.unwrap(), outcome);
     assert!(world.store.list_credentials(world.list(&principal)).await.unwrap().is_err());
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, recorded);
 }
@@ -248,16 +298,16 @@ async fn spent_once(world: &World<'_>, holder: &Holder, proof: PasscodeProof) {
     let principals: Vec<_> = logins.iter().map(principal_of).collect();
     let outcomes = race(logins.into_iter().map(|command| {
         let store = Arc::clone(&world.store);
-        async move { store.complete_login(command).await.unwrap() }
+        async move { store.complete_proof(command).await.unwrap() }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteLoginOutcome::Completed).count(), 1);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteLoginOutcome::PasscodeSpent).count(), 15);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::Completed).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::PasscodeSpent).count(), 15);
     for (principal, outcome) in principals.into_iter().zip(outcomes) {
         let works = world.store.list_credentials(world.list(&Principal::Session(principal))).await.unwrap().is_ok();
-        assert_eq!(works, outcome == CompleteLoginOutcome::Completed);
+        assert_eq!(works, outcome == CompleteProofOutcome::Completed);
     }
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, 1);
     let late = world.complete_login(holder, world.network(), proof);
-    refused(world, late, CompleteLoginOutcome::PasscodeSpent).await;
+    refused(world, late, CompleteProofOutcome::PasscodeSpent).await;
 }

@@ -1,6 +1,7 @@
 //! The store against [`MemoryStore`]: random histories must come to the same in both.
 
 use super::account_change::regrant;
+use super::members::account_in;
 use super::tools::{address, is_nobody, namespace, principal_of};
 use super::world::{Holder, World};
 use super::{ContractStore, Store};
@@ -22,8 +23,8 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, CompleteLogin, CompleteLoginOutcome, Idempotency, KeyedDigester, ListCredentials, RefuseAttempt,
-    Reservation, ReserveAttempt, SaveCredential, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
+    AccountChange, CompleteProof, CompleteProofOutcome, Idempotency, KeyedDigester, ListCredentials, Reservation,
+    ReserveAttempt, SaveCredential, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -123,9 +124,7 @@ impl<'a> History<'a> {
                 }
             }
             VaultCommand::WrongPasscode(account) => {
-                let audit = self.world.audit(AuditAction::LoginPasscodeRefused);
-                let (organization, account) = (self.world.organization, self.holder(account).grant.account);
-                both!(self, refuse_attempt(RefuseAttempt { organization, account, wrong_passcode: true, audit }))?;
+                both!(self, refuse_attempt(self.world.refuse(self.holder(account), true)))?;
             }
             VaultCommand::LogInByStep(account, step, network) => {
                 let step = TimeStep(TimeStep::at(ManualClock::START).0 + step);
@@ -190,10 +189,10 @@ impl<'a> History<'a> {
         let (holder, version, model_version) = pick(&self.holders, account);
         let command = self.world.complete_login(holder, *pick(&self.networks, network), proof);
         let principal = principal_of(&command);
-        let in_model = CompleteLogin { password_version: *model_version, ..command.clone() };
-        let actual = self.world.store.complete_login(CompleteLogin { password_version: *version, ..command }).await;
-        let outcome = same(actual, self.model.complete_login(in_model).await)?;
-        if outcome == CompleteLoginOutcome::Completed {
+        let in_model = CompleteProof { password_version: *model_version, ..command.clone() };
+        let actual = self.world.store.complete_proof(CompleteProof { password_version: *version, ..command }).await;
+        let outcome = same(actual, self.model.complete_proof(in_model).await)?;
+        if outcome == CompleteProofOutcome::Completed {
             self.sessions.push(principal);
         }
         Ok(())
@@ -203,9 +202,11 @@ impl<'a> History<'a> {
     async fn change(&mut self, account: usize, change: AccountChange) -> Result<(), Difference> {
         let index = account % self.holders.len();
         let holder = &self.holders[index].0;
-        let (actual, expected) =
-            (self.world.store.find_account(holder.address), self.model.find_account(holder.address));
-        let (Ok(Some(actual)), Ok(Some(expected))) = (actual.await, expected.await) else {
+        let (actual, expected) = (
+            self.world.account(holder.address).await,
+            account_in(&*self.model, holder.address, self.world.now()).await,
+        );
+        let (Some(actual), Some(expected)) = (actual, expected) else {
             return Err("the account is not in both stores".to_owned());
         };
         let command = self.world.change_account(holder, actual.version, change.clone());
@@ -295,7 +296,7 @@ impl<'a> History<'a> {
         same(Ok(actual), Ok(expected))?;
         for (holder, ..) in &self.holders {
             let mut actual = self.world.read(holder).await;
-            let mut expected = self.model.find_account(holder.address).await.unwrap().unwrap();
+            let mut expected = account_in(&*self.model, holder.address, self.world.now()).await.unwrap();
             (actual.version, expected.version) = (0, 0);
             same(Ok(actual), Ok(expected))?;
         }

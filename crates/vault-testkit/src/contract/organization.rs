@@ -8,9 +8,9 @@ use vault_core::audit::AuditAction;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{
-    CreateAccountOutcome, CreateOrganization, DeleteOrganization, IdGenerator, SetOrganizationState,
+    AccountKey, CreateAccountOutcome, CreateOrganization, DeleteOrganization, IdGenerator, SetOrganizationState,
 };
-use vault_core::principal::{Principal, PrincipalRefusal};
+use vault_core::principal::{Authority, Principal, PrincipalRefusal};
 use vault_core::role::Role;
 
 /// A name that differs in ASCII case only is the same name; the second creation changes nothing.
@@ -129,6 +129,8 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Editor).await;
     let principal = Principal::Session(world.log_in(&holder).await);
     world.saved(&principal).await;
+    let (invitation, invited) = world.invited(Role::Viewer).await;
+    world.drafted(&invitation).await;
     let entries = world.audit_length().await;
 
     assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
@@ -136,8 +138,10 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
     assert_eq!(world.store.organization(world.organization).await.unwrap(), None);
     assert_eq!(world.store.find_organization(&world.name).await.unwrap(), None);
     assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
-    assert_eq!(world.store.find_account(holder.address).await.unwrap(), None);
-    assert_eq!(world.store.list_accounts(Some(world.organization)).await.unwrap(), []);
+    assert_eq!(world.account(holder.address).await, None);
+    assert_eq!(world.accounts(Some(world.organization)).await, []);
+    assert!(world.open(&invitation).await.is_none());
+    assert_eq!(world.find(Authority::Operator, AccountKey::Address(invited)).await, None);
     assert!(is_nobody(&world.reserve(&holder, world.network()).await));
     for principal in [&principal, &world.embedder()] {
         let answer = world.store.list_credentials(world.list(principal)).await.unwrap();
@@ -152,19 +156,24 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
 pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Admin).await;
+    let (_, invited) = world.invited(Role::Viewer).await;
     world.saved(&world.embedder()).await;
     assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
 
     let successor = another(&world, world.name.as_str());
     let id = successor.organization.id;
     assert!(world.store.create_organization(successor).await.unwrap());
-    assert_eq!(world.store.list_accounts(Some(id)).await.unwrap(), []);
+    assert_eq!(world.accounts(Some(id)).await, []);
     let mut moved = world.new_holder(Role::Viewer);
     moved.grant.organization = id;
     moved.address = holder.address;
     let outcome = world.store.create_account(world.create_account(&moved)).await.unwrap();
     assert_eq!(outcome, CreateAccountOutcome::Created);
     assert_eq!(world.read(&moved).await.grant, moved.grant);
+    let mut second = world.new_holder(Role::Viewer);
+    (second.grant.organization, second.address) = (id, invited);
+    let outcome = world.store.create_account(world.create_account(&second)).await.unwrap();
+    assert_eq!(outcome, CreateAccountOutcome::Created);
 }
 
 /// Another organization keeps everything.
@@ -176,7 +185,7 @@ pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
     assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
     assert_eq!(other.listed(&principal).await, [credential]);
     assert!(other.store.organization_keys(other.organization).await.unwrap().is_some());
-    assert_eq!(other.store.list_accounts(Some(other.organization)).await.unwrap().len(), 1);
+    assert_eq!(other.accounts(Some(other.organization)).await.len(), 1);
 }
 
 /// Of several that delete an organization at once, one is told that it did.

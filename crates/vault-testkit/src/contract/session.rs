@@ -11,9 +11,10 @@ use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
 use vault_core::id::{CredentialId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{IdGenerator, SaveOutcome};
+use vault_core::port::{IdGenerator, ListSessions, SaveOutcome};
 use vault_core::principal::{EmbedderPrincipal, Principal, PrincipalRefusal, SessionPrincipal};
 use vault_core::role::Role;
+use vault_core::session::NewSession;
 
 /// Of several that end a session at once, one is told that it did.
 pub async fn a_session_ends_once_in_parallel(suite: &dyn ContractStore) {
@@ -25,7 +26,7 @@ pub async fn a_session_ends_once_in_parallel(suite: &dyn ContractStore) {
         async move { store.end_session(command).await.unwrap() }
     }))
     .await;
-    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| **answer == Ok(true)).count(), 1);
     assert_eq!(answers.iter().filter(|answer| **answer == Err(PrincipalRefusal::SessionEnded)).count(), 15);
     assert_eq!(world.audited(AuditAction::LoggedOut).await, 1);
     assert_eq!(world.listed(&Principal::Session(other)).await, [], "the account's other session goes on");
@@ -37,8 +38,70 @@ pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let credential = world.saved(&Principal::Session(session.clone())).await;
-    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(()));
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
     refused_everything(&world, &session, credential, PrincipalRefusal::SessionEnded).await;
+}
+
+/// The owner's live sessions, the newest first, as they were made; nobody else's.
+pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
+    let dying = world.log_in(&holder).await;
+    world.clock.advance_seconds(1);
+    let ended = world.log_in(&holder).await;
+    world.log_in(&colleague).await;
+    world.clock.advance_seconds(1);
+    let made_at = world.now();
+    let mut last = vec![world.log_in(&holder).await, world.log_in(&holder).await];
+    last.sort_by_key(|session| session.session); // of one moment, by id
+    let [current, other] = &last[..] else { unreachable!("there are two") };
+    assert_eq!(world.sessions(current).await, [current.session, other.session, ended.session, dying.session]);
+    let query = ListSessions { principal: current.clone(), now: world.now() };
+    let listed = world.store.list_sessions(query).await.unwrap().unwrap();
+    let made = NewSession {
+        id: current.session,
+        created_at: made_at,
+        expires_at: made_at.plus_seconds(SESSION_SECONDS),
+        network: "192.0.2.0/24".to_owned(),
+    };
+    assert_eq!(listed[0], made);
+
+    assert_eq!(world.store.end_session(world.end_session(&ended)).await.unwrap(), Ok(true));
+    world.clock.advance_seconds(SESSION_SECONDS - 2);
+    assert_eq!(world.sessions(current).await, [current.session, other.session]);
+    let query = ListSessions { principal: ended, now: world.now() };
+    assert_eq!(world.store.list_sessions(query).await.unwrap(), Err(PrincipalRefusal::SessionEnded));
+}
+
+/// One session ends another of the same account, once; another account's, an unknown one and an expired one are
+/// not there.
+pub async fn a_session_ends_another_of_its_account(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
+    let expired = world.log_in(&holder).await;
+    world.clock.advance_seconds(SESSION_SECONDS);
+    let [current, second] = [world.log_in(&holder).await, world.log_in(&holder).await];
+    let theirs = world.log_in(&colleague).await;
+    let strange = other.log_in(&other.holder(Role::Viewer).await).await;
+    let entries = world.audit_length().await;
+    let unknown = SessionId::from_uuid(world.ids.random());
+    for session in [expired.session, theirs.session, strange.session, unknown] {
+        let command = world.end_other_session(&current, session);
+        assert_eq!(world.store.end_session(command).await.unwrap(), Ok(false));
+    }
+    assert_eq!(world.audit_length().await, entries);
+    world.own_account(&theirs).await;
+
+    let ended = race((0..8).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), world.end_other_session(&current, second.session));
+        async move { store.end_session(command).await.unwrap().unwrap() }
+    }))
+    .await;
+    assert_eq!(ended.iter().filter(|ended| **ended).count(), 1);
+    assert_eq!(world.audited(AuditAction::SessionEnded).await, 1);
+    assert_eq!(world.sessions(&current).await, [current.session]);
+    let dead = world.end_other_session(&second, current.session);
+    assert_eq!(world.store.end_session(dead).await.unwrap(), Err(PrincipalRefusal::SessionEnded));
 }
 
 /// A session works until the moment at which it expires, and not at it.
@@ -155,7 +218,7 @@ pub async fn the_end_of_a_session_takes_effect_at_once(suite: &dyn ContractStore
         })
         .collect();
     tokio::task::yield_now().await;
-    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(()));
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
     ended.store(true, Ordering::SeqCst);
     let mut saved = 0;
     for saver in savers.drain(..) {

@@ -13,14 +13,18 @@ use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::lockout::UNKNOWN_ADDRESS_BUCKETS;
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
-use vault_core::port::{CompleteLogin, KeyedDigester, Reservation};
+use vault_core::port::{CompleteProof, KeyedDigester, ProofEffect, Reservation};
 use vault_core::principal::SessionPrincipal;
 use vault_core::sealed::Blob;
 
-/// The holder of the session that `command` asks for.
-pub(super) fn principal_of(command: &CompleteLogin) -> SessionPrincipal {
+/// The holder of the session that `command` makes or is given by.
+pub(super) fn principal_of(command: &CompleteProof) -> SessionPrincipal {
     let AccountGrant { organization, account, role, .. } = command.grant;
-    SessionPrincipal { organization, account, session: command.session.id, role }
+    let session = match &command.effect {
+        ProofEffect::Session(session) => session.id,
+        ProofEffect::Own { principal, .. } => principal.session,
+    };
+    SessionPrincipal { organization, account, session, role }
 }
 
 pub(super) fn address(email: &str) -> Digest {

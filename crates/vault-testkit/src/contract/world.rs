@@ -16,12 +16,12 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Se
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AuditSealer, ChangeAccount, ChangeAccountOutcome, Clock, CompleteLogin, CompleteLoginOutcome,
+    AccountChange, AuditSealer, ChangeAccount, ChangeAccountOutcome, Clock, CompleteProof, CompleteProofOutcome,
     CreateAccount, CreateAccountOutcome, CreateOrganization, DeleteCredential, EndSession, IdGenerator, KeyedDigester,
-    ListCredentials, ReplaceOrganizationKey, Reservation, ReserveAttempt, SaveCredential, SaveOutcome,
+    ListCredentials, ProofEffect, ReplaceOrganizationKey, Reservation, ReserveAttempt, SaveCredential, SaveOutcome,
     SetOrganizationState, ShowCredential,
 };
-use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
+use vault_core::principal::{Authority, EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
     KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedPassword, SealedSeed,
@@ -231,7 +231,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) async fn read(&self, holder: &Holder) -> Account {
-        self.store.find_account(holder.address).await.unwrap().expect("the account is there")
+        self.account(holder.address).await.expect("the account is there")
     }
 
     pub(super) fn change_account(&self, holder: &Holder, version: i64, change: AccountChange) -> ChangeAccount {
@@ -243,7 +243,15 @@ impl<'a> World<'a> {
             AccountChange::Delete => AuditAction::AccountDeleted,
         };
         let Holder { grant: AccountGrant { account, organization, .. }, .. } = *holder;
-        ChangeAccount { organization, account, version, change, audit: self.audit_in(organization, action) }
+        ChangeAccount {
+            authority: Authority::Operator,
+            organization,
+            account,
+            version,
+            change,
+            now: self.now(),
+            audit: self.audit_in(organization, action),
+        }
     }
 
     pub(super) async fn change(&self, holder: &Holder, change: AccountChange) {
@@ -272,21 +280,21 @@ impl<'a> World<'a> {
         PasscodeProof::Step(TimeStep(TimeStep::at(ManualClock::START).0 + ahead))
     }
 
-    pub(super) fn complete_login(&self, holder: &Holder, network: Digest, proof: PasscodeProof) -> CompleteLogin {
+    pub(super) fn complete_login(&self, holder: &Holder, network: Digest, proof: PasscodeProof) -> CompleteProof {
         let now = self.now();
-        CompleteLogin {
+        CompleteProof {
             grant: holder.grant.clone(),
             password_version: holder.password_version,
             seed: holder.seed.id,
             proof,
             network,
             rehashed: None,
-            session: NewSession {
+            effect: ProofEffect::Session(NewSession {
                 id: SessionId::from_uuid(self.ids.random()),
                 created_at: now,
                 expires_at: now.plus_seconds(SESSION_SECONDS),
                 network: "192.0.2.0/24".to_owned(),
-            },
+            }),
             now,
             audit: self.audit_in(holder.grant.organization, AuditAction::LoginSucceeded),
         }
@@ -299,14 +307,14 @@ impl<'a> World<'a> {
     pub(super) async fn log_in_from(&self, holder: &Holder, network: Digest) -> SessionPrincipal {
         let command = self.complete_login(holder, network, self.fresh_step());
         let principal = principal_of(&command);
-        let outcome = self.store.complete_login(command).await.unwrap();
-        assert_eq!(outcome, CompleteLoginOutcome::Completed);
+        let outcome = self.store.complete_proof(command).await.unwrap();
+        assert_eq!(outcome, CompleteProofOutcome::Completed);
         principal
     }
 
     pub(super) fn end_session(&self, principal: &SessionPrincipal) -> EndSession {
         let audit = self.audit_in(principal.organization, AuditAction::LoggedOut);
-        EndSession { principal: principal.clone(), now: self.now(), audit }
+        EndSession { principal: principal.clone(), session: principal.session, now: self.now(), audit }
     }
 
     // Credentials

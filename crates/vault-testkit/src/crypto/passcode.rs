@@ -27,6 +27,11 @@ impl FakePasscodes {
     pub fn new(ids: Arc<dyn IdGenerator>, digester: Arc<dyn KeyedDigester>) -> Self {
         Self { ids, digester, made: AtomicU64::new(0) }
     }
+
+    /// What an authenticator shows in `step` that was set up with `secret`; `None` if no seed has this secret.
+    pub fn shown_by_authenticator(secret: &str, step: TimeStep) -> Option<String> {
+        Some(code(SeedId::from_bytes(unbase32(secret)?), step))
+    }
 }
 
 impl PasscodeVerifier for FakePasscodes {
@@ -63,12 +68,12 @@ impl PasscodeVerifier for FakePasscodes {
         check(account, seed)?;
         let step = TimeStep::at(now);
         // Compared as they are: this is the fake.
-        Ok([step, step.previous()].into_iter().find(|step| code(seed, *step) == digits.expose()))
+        Ok([step, step.previous()].into_iter().find(|step| code(seed.id, *step) == digits.expose()))
     }
 
     fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError> {
         check(account, seed)?;
-        Ok(code(seed, step).into())
+        Ok(code(seed.id, step).into())
     }
 }
 
@@ -83,8 +88,8 @@ fn check(account: AccountId, seed: &SealedSeed) -> Result<(), SealError> {
     Err(SealError::Integrity { column: "seed", object: account.to_string(), reason: "sealed for another row" })
 }
 
-fn code(seed: &SealedSeed, step: TimeStep) -> String {
-    decimal(&[seed.id.as_bytes(), &step.0.to_be_bytes()], Passcode::TIME_BASED_DIGITS)
+fn code(seed: SeedId, step: TimeStep) -> String {
+    decimal(&[seed.as_bytes(), &step.0.to_be_bytes()], Passcode::TIME_BASED_DIGITS)
 }
 
 /// As many decimal digits, at most 32, as follow from `parts`.
@@ -93,12 +98,25 @@ fn decimal(parts: &[&[u8]], length: usize) -> String {
     digest.as_bytes().iter().take(length).map(|byte| char::from(b'0' + byte % 10)).collect()
 }
 
+/// RFC 4648 section 6.
+const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
 /// RFC 4648 section 6, without padding.
 fn base32(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let bit = |index: usize| bytes.get(index / 8).is_some_and(|byte| byte >> (7 - index % 8) & 1 == 1);
     let quintet = |start| (start..start + 5).fold(0, |value, index| value << 1 | usize::from(bit(index)));
     (0..bytes.len() * 8).step_by(5).map(|start| char::from(ALPHABET[quintet(start)])).collect()
+}
+
+/// The 16 bytes that `text` spells.
+fn unbase32(text: &str) -> Option<[u8; 16]> {
+    let quintets: Option<Vec<_>> =
+        text.bytes().map(|letter| ALPHABET.iter().position(|&known| known == letter)).collect();
+    let quintets = quintets?;
+    let bit = |index: usize| quintets.get(index / 5).is_some_and(|quintet| quintet >> (4 - index % 5) & 1 == 1);
+    let byte = |start| (start..start + 8).fold(0, |value, index| value << 1 | u8::from(bit(index)));
+    let bytes = std::array::from_fn(|index| byte(index * 8));
+    (base32(&bytes) == text).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -111,6 +129,16 @@ mod tests {
             [("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("foobar", "MZXW6YTBOI")]
         {
             assert_eq!(base32(plain.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn a_secret_leads_back_to_its_seed() {
+        for bytes in [[0; 16], [0xff; 16], std::array::from_fn(|index| index as u8 * 17)] {
+            assert_eq!(unbase32(&base32(&bytes)), Some(bytes));
+        }
+        for other in ["", "A", "MZXW6YTBOI", "not a secret at all, at all"] {
+            assert_eq!(unbase32(other), None, "{other}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Upkeep.
 
 use super::MemoryStore;
-use super::row::{IdempotencyRow, SessionRow};
+use super::row::{IdempotencyRow, PendingSeed, SessionRow};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -13,12 +13,13 @@ use vault_core::time::Timestamp;
 impl Housekeeping for MemoryStore {
     async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError> {
         self.decide(|state| {
-            let expired = |session: &SessionRow| session.expires_at <= now;
+            let expired = |session: &SessionRow| session.session.expires_at <= now;
             let stale = |key: &IdempotencyRow| key.created_at.plus_seconds(IDEMPOTENCY_SECONDS) <= now;
             let mut swept = Swept {
                 sessions: sweep_ordered(&mut state.sessions, expired),
                 idempotency_keys: sweep_hashed(&mut state.idempotency, stale),
-                attempts: 0,
+                invitations: sweep_ordered(&mut state.invitations, |row| !row.stored.invitation.is_open(now)),
+                ..Swept::default()
             };
             for account in state.accounts.values_mut() {
                 account.networks.retain(|network| {
@@ -26,6 +27,14 @@ impl Housekeeping for MemoryStore {
                     swept.attempts += usize::from(!kept);
                     kept
                 });
+                account.notices.retain(|notice| {
+                    let kept = notice.is_kept(now) || swept.notices >= slice();
+                    swept.notices += usize::from(!kept);
+                    kept
+                });
+                let over = |pending: &mut PendingSeed| pending.expires_at <= now && swept.pending_seeds < slice();
+                let dropped = account.pending.take_if(over).is_some();
+                swept.pending_seeds += usize::from(dropped);
             }
             swept
         })

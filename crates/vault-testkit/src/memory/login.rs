@@ -1,17 +1,19 @@
-//! The two decisions of a login.
+//! The two decisions of a proof.
 
-use super::row::{AccountRow, NetworkRow, SessionRow};
+use super::row::{AccountRow, NetworkRow, PendingSeed, SessionRow};
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::account::AccountState;
 use vault_core::digest::Digest;
-use vault_core::lockout::{AttemptClass, AttemptDecision, KNOWN_NETWORKS, WRONG_PASSCODES};
+use vault_core::lockout::{AttemptClass, AttemptDecision, CLOSING_ATTEMPTS, KNOWN_NETWORKS, WRONG_PASSCODES};
+use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
-    CompleteLogin, CompleteLoginOutcome, LoginGuard, RefuseAttempt, Reservation, ReserveAttempt, ReservedAccount,
-    StoreError,
+    CompleteProof, CompleteProofOutcome, LoginGuard, OwnChange, ProofEffect, RefuseAttempt, RefusedAccount,
+    Reservation, ReserveAttempt, ReservedAccount, StoreError,
 };
+use vault_core::principal::{PrincipalRefusal, SessionPrincipal};
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -22,17 +24,14 @@ impl LoginGuard for MemoryStore {
 
     async fn refuse_attempt(&self, command: RefuseAttempt) -> Result<(), StoreError> {
         self.decide(|state| {
-            if command.wrong_passcode
-                && let Some(row) = state.account_in(command.organization, command.account)
-            {
-                row.wrong_passcodes = row.wrong_passcodes.saturating_add(1);
+            // A bucket's row is written as it stands: nothing to do here.
+            if let RefuseAttempt::Account(refused) = command {
+                refuse(state, *refused);
             }
-            // Also if the account is gone by now: the refusal happened.
-            state.audit.push(command.audit);
         })
     }
 
-    async fn complete_login(&self, command: CompleteLogin) -> Result<CompleteLoginOutcome, StoreError> {
+    async fn complete_proof(&self, command: CompleteProof) -> Result<CompleteProofOutcome, StoreError> {
         self.decide(|state| complete(state, command))
     }
 }
@@ -49,12 +48,13 @@ fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
             false => OrganizationState::Disabled,
         };
     let row = state.accounts.get_mut(&account).expect("an account is where its address leads");
-    let counted = match row.known_network(command.network, command.now) {
-        Some(network) => count(&mut network.class, command.now),
-        None => count(&mut row.shared, command.now),
-    };
+    let counted = count(row.class(command.network, command.now), command.now);
     if !counted {
         return Reservation::TurnedAway { account: Some((row.grant.organization, account)) };
+    }
+    let attempts = row.class(command.network, command.now).attempts;
+    if attempts == CLOSING_ATTEMPTS {
+        row.notify(NoticeCode::AttemptsClosed, command.now);
     }
     Reservation::Account(Box::new(ReservedAccount {
         grant: row.grant.clone(),
@@ -63,6 +63,7 @@ fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
         password: row.password.clone(),
         password_version: row.password_version,
         seed: row.seed.clone(),
+        attempts,
     }))
 }
 
@@ -77,30 +78,75 @@ fn count(class: &mut AttemptClass, now: Timestamp) -> bool {
     }
 }
 
-fn complete(state: &mut State, command: CompleteLogin) -> CompleteLoginOutcome {
+fn refuse(state: &mut State, refused: RefusedAccount) {
+    // Recorded also if the account is gone by now: the refusal happened.
+    state.audit.push(refused.audit);
+    state.audit.extend(refused.class_closed);
+    let Some(disabled) = refused.wrong_passcode else { return };
+    let Some(row) = state.account_in(refused.organization, refused.account) else { return };
+    row.wrong_passcodes = row.wrong_passcodes.saturating_add(1);
+    if row.wrong_passcodes == WRONG_PASSCODES {
+        row.notify(NoticeCode::PasscodeDisabled, refused.now);
+        state.audit.push(disabled);
+    }
+}
+
+fn complete(state: &mut State, command: CompleteProof) -> CompleteProofOutcome {
+    if let ProofEffect::Own { principal, .. } = &command.effect {
+        if let Err(refusal) = state.judge_session(principal, command.now) {
+            return CompleteProofOutcome::Refused(refusal);
+        }
+        if principal.account != command.grant.account {
+            return CompleteProofOutcome::Refused(PrincipalRefusal::AccountChanged);
+        }
+    }
     let organization_active = state.organization_is_active(command.grant.organization);
-    let Some(row) = state.accounts.get_mut(&command.grant.account) else { return CompleteLoginOutcome::Overtaken };
+    let Some(row) = state.accounts.get_mut(&command.grant.account) else { return CompleteProofOutcome::Overtaken };
     let as_reserved = organization_active
         && row.grant == command.grant
         && row.grant.state == AccountState::Active
         && row.password_version == command.password_version
         && row.seed.id == command.seed;
     if !as_reserved {
-        return CompleteLoginOutcome::Overtaken;
+        return CompleteProofOutcome::Overtaken;
     }
     if !spend(row, command.proof) {
-        return CompleteLoginOutcome::PasscodeSpent;
+        return CompleteProofOutcome::PasscodeSpent;
+    }
+    if matches!(command.proof, PasscodeProof::RecoveryCode(_)) {
+        row.notify(NoticeCode::RecoveryCodeUsed, command.now);
     }
     if let Some(rehashed) = command.rehashed {
         row.password = rehashed;
     }
-    row.last_login_at = Some(command.now);
     forgive(row, command.network, command.now);
     let (organization, account) = (row.grant.organization, row.grant.account);
-    let session = SessionRow { organization, account, expires_at: command.session.expires_at };
-    state.sessions.insert(command.session.id, session);
+    match command.effect {
+        ProofEffect::Session(session) => {
+            row.last_login_at = Some(command.now);
+            state.sessions.insert(session.id, SessionRow { organization, account, session });
+        }
+        ProofEffect::Own { principal, change } => change_own(state, &principal, change),
+    }
     state.audit.push(command.audit);
-    CompleteLoginOutcome::Completed
+    CompleteProofOutcome::Completed
+}
+
+fn change_own(state: &mut State, principal: &SessionPrincipal, change: OwnChange) {
+    let Some(row) = state.accounts.get_mut(&principal.account) else { return };
+    match change {
+        OwnChange::PendingSeed { seed, expires_at } => {
+            row.pending = Some(PendingSeed { seed, expires_at, tried: 0 });
+            return;
+        }
+        OwnChange::Password(password) => {
+            row.password = password;
+            row.password_version += 1;
+        }
+        OwnChange::RecoveryCodes(codes) => row.recovery_codes = codes,
+    }
+    row.version += 1;
+    state.end_other_sessions_of(principal.account, principal.session);
 }
 
 fn spend(row: &mut AccountRow, proof: PasscodeProof) -> bool {

@@ -61,6 +61,7 @@ impl OrganizationRepository for MemoryStore {
             }
             state.organization_keys.remove(&id);
             state.accounts.retain(|_, account| account.grant.organization != id);
+            state.invitations.retain(|_, row| row.stored.invitation.grant.organization != id);
             state.sessions.retain(|_, session| session.organization != id);
             state.credentials.retain(|(organization, _), _| *organization != id);
             state.idempotency.retain(|(organization, ..), _| *organization != id);

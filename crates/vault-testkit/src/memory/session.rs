@@ -1,10 +1,13 @@
 //! Sessions, and the question that every vault operation asks first.
 
+use super::row::SessionRow;
 use super::{MemoryStore, State};
 use async_trait::async_trait;
+use std::cmp::Reverse;
 use vault_core::account::AccountState;
-use vault_core::port::{EndSession, SessionRepository, StoreError};
-use vault_core::principal::{Principal, PrincipalRefusal, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::port::{EndSession, ListSessions, SessionRepository, StoreError};
+use vault_core::principal::{Authority, Principal, PrincipalRefusal, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
 
 impl State {
@@ -16,12 +19,21 @@ impl State {
         }
     }
 
-    fn judge_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), PrincipalRefusal> {
+    pub(super) fn judge_authority(&self, authority: &Authority, now: Timestamp) -> Result<(), PrincipalRefusal> {
+        match authority {
+            Authority::Operator => Ok(()),
+            Authority::Session(principal) => self.judge_session(principal, now),
+        }
+    }
+
+    pub(super) fn judge_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), PrincipalRefusal> {
         let session = self.sessions.get(&principal.session);
         let account = self.accounts.get(&principal.account).map(|row| &row.grant);
         let facts = SessionFacts {
             session_live: session.is_some_and(|row| {
-                row.account == principal.account && row.organization == principal.organization && now < row.expires_at
+                row.account == principal.account
+                    && row.organization == principal.organization
+                    && now < row.session.expires_at
             }),
             active_role: account
                 .filter(|grant| grant.organization == principal.organization && grant.state == AccountState::Active)
@@ -34,12 +46,31 @@ impl State {
 
 #[async_trait]
 impl SessionRepository for MemoryStore {
-    async fn end_session(&self, command: EndSession) -> Result<Result<(), PrincipalRefusal>, StoreError> {
+    async fn end_session(&self, command: EndSession) -> Result<Result<bool, PrincipalRefusal>, StoreError> {
         self.decide(|state| {
-            state.judge_session(&command.principal, command.now)?;
-            state.sessions.remove(&command.principal.session);
-            state.audit.push(command.audit);
-            Ok(())
+            let EndSession { principal, session, now, audit } = command;
+            state.judge_session(&principal, now)?;
+            let own = |row: &SessionRow| row.account == principal.account && now < row.session.expires_at;
+            let was_there = state.sessions.get(&session).is_some_and(own);
+            if was_there {
+                state.sessions.remove(&session);
+                state.audit.push(audit);
+            }
+            Ok(was_there)
+        })
+    }
+
+    async fn list_sessions(
+        &self,
+        query: ListSessions,
+    ) -> Result<Result<Vec<NewSession>, PrincipalRefusal>, StoreError> {
+        self.decide(|state| {
+            state.judge_session(&query.principal, query.now)?;
+            let own = state.sessions.values().filter(|row| row.account == query.principal.account);
+            let mut live: Vec<_> =
+                own.map(|row| row.session.clone()).filter(|row| query.now < row.expires_at).collect();
+            live.sort_by_key(|session| (Reverse(session.created_at), session.id));
+            Ok(live)
         })
     }
 }

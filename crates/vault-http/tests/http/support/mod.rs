@@ -1,6 +1,7 @@
 //! A server to talk to, and bytes to talk in.
 
 mod exchange;
+mod parts;
 mod world;
 
 pub(crate) use exchange::{Response, Wire, request};

@@ -1,17 +1,16 @@
 //! A server over the memory store, with accounts to use it.
 
+use super::parts::Fakes;
 use super::{Response, Wire, request};
 use secrecy::{ExposeSecret, SecretString};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use vault_core::id::InstanceId;
-use vault_core::port::CredentialRepository;
+use vault_core::passcode::TimeStep;
+use vault_core::port::{Clock as _, CredentialRepository};
 use vault_core::role::Role;
-use vault_core::usecase::{
-    Ambient, AuditTally, Authenticate, CreateAccountRequest, CreateAccountUseCase, CreateOrganizationUseCase,
-    DeleteCredentialUseCase, ListCredentialsUseCase, LogIn, LogOut, SaveCredentialUseCase, ShowCredentialUseCase,
-};
+use vault_core::usecase::{Ambient, AuditTally, CreateAccountRequest, CreateAccountUseCase, CreateOrganizationUseCase};
 use vault_http::{ListenerSettings, ServerParts, ServerSettings, server};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
@@ -86,46 +85,21 @@ impl WorldBuilder {
             audit: Arc::new(FakeAuditSealer),
         };
         let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
-        let credentials = self.credentials.unwrap_or_else(|| store.clone());
-        let mut parts = ServerParts {
+        let fakes = Fakes {
             runtime: runtime.handle().clone(),
-            authenticate: Arc::new(Authenticate::new(tokens.clone(), clock.clone())),
-            log_in: Arc::new(LogIn {
-                instance,
-                max_ttl: 86_400,
-                ambient: ambient.clone(),
-                tally: tally.clone(),
-                guard: store.clone(),
-                hasher: hasher.clone(),
-                passcodes: passcodes.clone(),
-                digester: digester.clone(),
-                tokens,
-            }),
-            log_out: Arc::new(LogOut::new(ambient.clone(), store.clone())),
-            save: Arc::new(SaveCredentialUseCase {
-                limit: self.limit.unwrap_or(1_000_000),
-                ambient: ambient.clone(),
-                sealer: sealer.clone(),
-                digester: digester.clone(),
-                credentials: credentials.clone(),
-            }),
-            list: Arc::new(ListCredentialsUseCase {
-                ambient: ambient.clone(),
-                tally: tally.clone(),
-                opener: sealer.clone(),
-                digester: digester.clone(),
-                credentials: credentials.clone(),
-            }),
-            show: Arc::new(ShowCredentialUseCase {
-                ambient: ambient.clone(),
-                tally,
-                opener: sealer.clone(),
-                credentials: credentials.clone(),
-            }),
-            delete: Arc::new(DeleteCredentialUseCase::new(ambient.clone(), credentials)),
-            ids,
-            readiness: Arc::new(|| Box::pin(std::future::ready(true))),
+            instance,
+            ambient: ambient.clone(),
+            tally,
+            credentials: self.credentials.unwrap_or_else(|| store.clone()),
+            limit: self.limit.unwrap_or(1_000_000),
+            store: store.clone(),
+            hasher: hasher.clone(),
+            passcodes: passcodes.clone(),
+            digester: digester.clone(),
+            sealer: sealer.clone(),
+            tokens,
         };
+        let mut parts = fakes.parts();
         let mut settings = ServerSettings {
             listener: ListenerSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]),
             base_path: Default::default(),
@@ -215,6 +189,19 @@ impl World {
         let mut wire = self.wire();
         wire.try_send(request(line, headers, body));
         wire.receive_for(line.split(' ').next().unwrap_or_default())
+    }
+
+    /// One request with a JSON body and the header `token`, which may be empty.
+    pub(crate) fn send_json(&self, line: &str, token: &str, body: impl ToString) -> Response {
+        let headers = ["Content-Type: application/json", token];
+        self.send(line, if token.is_empty() { &headers[..1] } else { &headers }, body.to_string())
+    }
+
+    /// What an authenticator shows now that was set up with this.
+    pub(crate) fn passcode(&self, totp: &serde_json::Value) -> String {
+        let step = TimeStep::at(self.clock.now());
+        FakePasscodes::shown_by_authenticator(totp["secret"].as_str().expect("a secret"), step)
+            .expect("a seed's secret")
     }
 
     /// Saves a credential; its id.

@@ -1,0 +1,69 @@
+//! `…/accounts`: an organization's accounts, as its admins administer them.
+
+use crate::WireSecret;
+use serde::{Deserialize, Serialize};
+
+/// An account, or an invitation that was not taken up yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountItem {
+    /// Its id.
+    pub id: String,
+    /// Its address in the canonical spelling.
+    pub email: String,
+    /// Its role: `admin`, `editor` or `viewer`.
+    pub role: String,
+    /// Its state: `active`, `disabled` or `invited`.
+    pub state: String,
+    /// When it was made, RFC 3339 in UTC.
+    pub created_at: String,
+    /// When it last logged in, RFC 3339 in UTC, if it ever did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_login_at: Option<String>,
+}
+
+/// An invitation to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InviteRequest {
+    /// Whom to invite, in any spelling of the address.
+    pub email: String,
+    /// What the account will be allowed.
+    pub role: String,
+}
+
+/// The answer to an invitation.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct InvitedAccount {
+    /// The id that the account will have.
+    pub id: String,
+    /// What its owner enrols with. Shown this once.
+    pub enrolment_code: WireSecret,
+    /// Until when the code works, RFC 3339 in UTC.
+    pub expires_at: String,
+}
+
+/// A change of an account: one member of the two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeAccountRequest {
+    /// `{"role": …}`: `admin`, `editor` or `viewer`.
+    Role(String),
+    /// `{"state": …}`: `active` or `disabled`.
+    State(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_one_member() {
+        for (change, text) in [
+            (ChangeAccountRequest::Role("viewer".into()), r#"{"role":"viewer"}"#),
+            (ChangeAccountRequest::State("disabled".into()), r#"{"state":"disabled"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&change).unwrap_or_default(), text);
+            assert_eq!(serde_json::from_str::<ChangeAccountRequest>(text).ok(), Some(change));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `…/account`: one's own account.
+
+use crate::{Totp, WireSecret};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// One's own account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnAccount {
+    /// Its id.
+    pub id: String,
+    /// Its address in the canonical spelling.
+    pub email: String,
+    /// Its role: `admin`, `editor` or `viewer`.
+    pub role: String,
+    /// Its organization's name.
+    pub organization: String,
+    /// Since when its authenticator is in use, RFC 3339 in UTC.
+    pub passcode_enrolled_at: String,
+    /// How many recovery codes it has left.
+    pub recovery_codes_left: u32,
+    /// What its owner should know.
+    pub notices: Vec<AccountNotice>,
+}
+
+/// Something that an account's owner should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountNotice {
+    /// What it is, for scripts.
+    pub code: Cow<'static, str>,
+    /// When it happened, RFC 3339 in UTC; absent where it is how things are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// What it is and what to do about it, for people.
+    pub detail: Cow<'static, str>,
+}
+
+/// A live session of one's own account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionItem {
+    /// Its id.
+    pub id: String,
+    /// When it began, RFC 3339 in UTC.
+    pub created_at: String,
+    /// When it ends at the latest, RFC 3339 in UTC.
+    pub expires_at: String,
+    /// The network it was made from.
+    pub network: String,
+    /// Whether it is the one that asks.
+    pub current: bool,
+}
+
+/// What proves that an account's owner asks, not only somebody with its token.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProofRequest {
+    /// The password.
+    pub password: WireSecret,
+    /// The six digits of a time-based code, or a recovery code.
+    pub passcode: WireSecret,
+}
+
+/// A change of one's own password.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangePasswordRequest {
+    /// The password so far.
+    pub password: WireSecret,
+    /// The six digits of a time-based code, or a recovery code.
+    pub passcode: WireSecret,
+    /// The password from now on.
+    pub new_password: WireSecret,
+}
+
+/// A new passcode seed, in force once it is confirmed. Shown this once.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct NewPasscode {
+    /// What an authenticator is set up with.
+    pub totp: Totp,
+}
+
+/// The confirmation of a new passcode seed.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConfirmPasscodeRequest {
+    /// A time-based code of the new seed.
+    pub passcode: WireSecret,
+}
+
+/// New recovery codes. Shown this once.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct NewRecoveryCodes {
+    /// The codes; those before are dead.
+    pub recovery_codes: Vec<WireSecret>,
+}

@@ -1,0 +1,200 @@
+//! Properties of the rules on accounts, invitations and notices, for all inputs.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use uuid::Uuid;
+use vault_core::account::{AccountGrant, AccountState, takes_last_admin};
+use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::email::EmailAddress;
+use vault_core::enrolment::EnrolmentCode;
+use vault_core::id::{AccountId, OrganizationId, SessionId};
+use vault_core::invitation::Invitation;
+use vault_core::notice::{FEW_RECOVERY_CODES, NOTICE_SECONDS, NoticeCode, StoredNotice, notices};
+use vault_core::passcode::{CONFIRMATIONS, may_be_confirmed};
+use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
+use vault_core::principal::{Authority, SessionPrincipal};
+use vault_core::role::{Action, Role};
+use vault_core::time::Timestamp;
+
+const STATES: [AccountState; 3] = [AccountState::Active, AccountState::Disabled, AccountState::Invited];
+
+/// Tells apart what has different parts, which is all that the properties need.
+struct Hashes;
+
+impl KeyedDigester for Hashes {
+    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+        let mut hasher = DefaultHasher::new();
+        (purpose, parts).hash(&mut hasher);
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&hasher.finish().to_be_bytes());
+        Digest::from_bytes(bytes)
+    }
+}
+
+struct Bytes(Vec<u8>);
+
+impl Entropy for Bytes {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
+        bytes.iter_mut().zip(self.0.iter().cycle()).for_each(|(to, from)| *to = *from);
+        Ok(())
+    }
+}
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn grant(organization: u128, account: u128, role: Role, state: AccountState) -> AccountGrant {
+    AccountGrant {
+        account: AccountId::from_uuid(Uuid::from_u128(account)),
+        organization: OrganizationId::from_uuid(Uuid::from_u128(organization)),
+        email: EmailAddress::parse(&format!("{account}@example.com")).unwrap(),
+        role,
+        state,
+    }
+}
+
+fn grants() -> impl Strategy<Value = AccountGrant> {
+    let (role, state) = (select(&Role::ALL[..]), select(&STATES[..]));
+    (0_u128..3, 0_u128..3, role, state)
+        .prop_map(|(organization, account, role, state)| grant(organization, account, role, state))
+}
+
+fn invitations() -> impl Strategy<Value = Invitation> {
+    (grants(), any::<[u8; 2]>(), 0_i64..4, 0_i64..4).prop_map(|(grant, code, created_at, expires_at)| {
+        let mut bytes = [0; 32];
+        bytes[..2].copy_from_slice(&code);
+        let code = Digest::from_bytes(bytes);
+        Invitation { grant, code, created_at: at(created_at), expires_at: at(expires_at) }
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_change_by_the_rule_leaves_an_organization_without_admins(
+        states in vec((select(&Role::ALL[..]), select(&STATES[..])), 1..6),
+        target in any::<prop::sample::Index>(),
+        after in prop::option::of((select(&Role::ALL[..]), select(&STATES[..]))),
+    ) {
+        let mut accounts: Vec<_> =
+            (0..).zip(&states).map(|(account, (role, state))| grant(1, account, *role, *state)).collect();
+        let admins = |accounts: &[AccountGrant]| accounts.iter().filter(|grant| grant.is_active_admin()).count();
+        let before = admins(&accounts);
+        let place = target.index(accounts.len());
+        let changed = after.map(|(role, state)| AccountGrant { role, state, ..accounts[place].clone() });
+        let others = before - usize::from(accounts[place].is_active_admin());
+        let refused = takes_last_admin(&accounts[place], changed.as_ref(), others as u64);
+        match changed {
+            Some(changed) => accounts[place] = changed,
+            None => { accounts.remove(place); }
+        }
+        // Refused exactly if there was an admin and there would be none.
+        prop_assert_eq!(refused, before > 0 && admins(&accounts) == 0);
+    }
+
+    #[test]
+    fn whoever_is_no_active_admin_may_be_changed(before in grants(), others in 0_u64..3) {
+        prop_assert_eq!(before.is_active_admin(), before.role == Role::Admin && before.state == AccountState::Active);
+        if !before.is_active_admin() {
+            prop_assert!(!takes_last_admin(&before, None, others));
+        }
+        prop_assert!(!takes_last_admin(&before, Some(&before), others), "what stays as it is takes nobody");
+    }
+
+    #[test]
+    fn a_session_reaches_its_own_organization_only(own in 0_u128..3, other in 0_u128..3, role in select(&Role::ALL[..])) {
+        let organization = OrganizationId::from_uuid(Uuid::from_u128(own));
+        let principal = SessionPrincipal {
+            organization,
+            account: AccountId::from_uuid(Uuid::nil()),
+            session: SessionId::from_uuid(Uuid::nil()),
+            role,
+        };
+        let authority = Authority::Session(principal);
+        prop_assert_eq!(authority.reaches(OrganizationId::from_uuid(Uuid::from_u128(other))), own == other);
+        prop_assert_eq!(authority.manages_accounts(), role == Role::Admin);
+        prop_assert_eq!(role.permits(Action::ManageAccounts), role == Role::Admin);
+        prop_assert!(Authority::Operator.reaches(organization) && Authority::Operator.manages_accounts());
+    }
+
+    #[test]
+    fn an_invitations_digest_covers_all_it_grants(one in invitations(), two in invitations()) {
+        let covered = |invitation: &Invitation| {
+            (invitation.grant.clone(), *invitation.code.as_bytes(), invitation.expires_at)
+        };
+        prop_assert_eq!(one.digest(&Hashes) == two.digest(&Hashes), covered(&one) == covered(&two));
+        // What an invitation carries fits no account, and the other way round.
+        prop_assert!(one.digest(&Hashes) != one.grant.digest(&Hashes));
+    }
+
+    #[test]
+    fn an_invitation_grants_what_it_says_once_taken_up(invitation in invitations()) {
+        let enrolled = invitation.enrolled();
+        prop_assert_eq!(enrolled.state, AccountState::Active);
+        prop_assert_eq!(AccountGrant { state: invitation.grant.state, ..enrolled }, invitation.grant);
+    }
+
+    #[test]
+    fn an_invitation_is_open_until_its_end(invitation in invitations(), now in -1_i64..6) {
+        prop_assert_eq!(invitation.is_open(at(now)), at(now) < invitation.expires_at);
+    }
+
+    #[test]
+    fn an_enrolment_code_is_read_as_it_is_written(random in vec(any::<u8>(), 26)) {
+        let code = EnrolmentCode::generate(&Bytes(random.clone())).unwrap();
+        let again = EnrolmentCode::read(code.text()).unwrap();
+        prop_assert_eq!(code.digest(&Hashes), again.digest(&Hashes));
+        prop_assert!(code.text().expose_secret().bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
+        // Five bits of each byte are in it: 130 in all.
+        let mut other = random.clone();
+        other[7] ^= 0b0001_0000;
+        let other = EnrolmentCode::generate(&Bytes(other)).unwrap();
+        prop_assert!(other.digest(&Hashes) != code.digest(&Hashes));
+    }
+
+    #[test]
+    fn nothing_but_26_of_the_letters_is_an_enrolment_code(text in "[a-z2-9A-Z -]{0,30}|\\PC{26}") {
+        let sound = text.len() == 26 && text.bytes().all(|byte| b"abcdefghijkmnpqrstuvwxyz23456789".contains(&byte));
+        prop_assert_eq!(EnrolmentCode::read(&SecretString::from(text)).is_some(), sound);
+    }
+
+    #[test]
+    fn a_waiting_seed_is_tried_few_times_and_in_time(expires_at in 0_i64..10, tried in 0_u32..10, now in 0_i64..10) {
+        let open = may_be_confirmed(at(expires_at), tried, at(now));
+        prop_assert_eq!(open, now < expires_at && tried < CONFIRMATIONS);
+    }
+
+    #[test]
+    fn notices_are_shown_newest_first_while_they_are_kept(
+        stored in vec((select(&NoticeCode::STORED[..]), 0_i64..2 * NOTICE_SECONDS * 1000), 0..20),
+        left in 0_u32..12,
+        now in 0_i64..3 * NOTICE_SECONDS * 1000,
+    ) {
+        let stored: Vec<_> = stored.into_iter().map(|(code, millis)| StoredNotice { code, at: at(millis) }).collect();
+        let mut shown = notices(&stored, left, at(now));
+        let low = shown.iter().filter(|notice| notice.code == NoticeCode::RecoveryCodesLow).count();
+        prop_assert_eq!(low, usize::from(left <= FEW_RECOVERY_CODES));
+        shown.truncate(shown.len() - low);
+        prop_assert!(shown.iter().all(|notice| notice.at.is_some()), "what follows from the state comes last");
+        prop_assert!(shown.is_sorted_by(|a, b| a.at >= b.at));
+        let kept = stored.iter().filter(|notice| at(now).millis_since(notice.at) < NOTICE_SECONDS * 1000);
+        prop_assert_eq!(shown.len(), kept.count());
+    }
+}
+
+#[test]
+fn names_are_read_as_they_are_written() {
+    for state in STATES {
+        assert_eq!(AccountState::parse(state.as_str()), Some(state));
+    }
+    for code in NoticeCode::STORED {
+        assert_eq!(NoticeCode::parse_stored(code.as_str()), Some(code));
+    }
+    assert_eq!(NoticeCode::parse_stored(NoticeCode::RecoveryCodesLow.as_str()), None);
+}

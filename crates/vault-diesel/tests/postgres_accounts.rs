@@ -1,0 +1,211 @@
+//! Accounts on PostgreSQL, where decisions of several servers meet row by row. None of them may end in a deadlock:
+//! the database of these tests does not look for any, so that each would be a refusal.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use futures_util::future::{join, join_all};
+use std::sync::{Arc, LazyLock};
+use support::NOW;
+use support::postgres::{query, store};
+use support::world::{RECOVERY_CODE, World, address, bytes};
+use vault_core::account::{AccountGrant, AccountState};
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::digest::Digest;
+use vault_core::email::EmailAddress;
+use vault_core::id::{AccountId, SeedId, SessionId};
+use vault_core::invitation::{EnrolmentDraft, Invitation};
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::{
+    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, ChangeAccountOutcome, CompleteProofOutcome,
+    ConfirmEnrolment, CreateInvitation, CreateInvitationOutcome, EndSession, FindAccount, FoundAccount,
+    InvitationRepository as _, LoginGuard as _, SessionRepository as _, WriteDraft,
+};
+use vault_core::principal::{Authority, PrincipalRefusal, SessionPrincipal};
+use vault_core::role::Role;
+use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+use vault_diesel::PostgresStore;
+use vault_testkit::postgres::Cluster;
+
+const ROUNDS: u64 = 24;
+
+/// A database in which a deadlock lasts.
+fn database() -> &'static str {
+    static DATABASE: LazyLock<String> = LazyLock::new(|| {
+        let address = Cluster::shared().create_database();
+        let name = address.rsplit('/').next().unwrap();
+        query(&address, &format!("ALTER DATABASE {name} SET deadlock_timeout = '10min'"));
+        address
+    });
+    &DATABASE
+}
+
+/// Two servers.
+async fn servers() -> (Arc<PostgresStore>, Arc<PostgresStore>) {
+    let (here, there) = (store(database()).await, store(database()).await);
+    here.migrate(NOW, &mut |_| {}).await.unwrap();
+    (here, there)
+}
+
+/// A number for a world that no other test has.
+fn number() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed) + (u64::from(std::process::id()) << 8)
+}
+
+async fn grant(store: &PostgresStore, account: &SessionPrincipal) -> AccountGrant {
+    let key = AccountKey::Id(account.organization, account.account);
+    let query = FindAccount { authority: Authority::Operator, key, now: NOW };
+    let found = store.find_account(query).await.unwrap().unwrap();
+    let account = found.and_then(|found| match found {
+        FoundAccount::Account(account) => Some(account),
+        FoundAccount::Invitation(_) => None,
+    });
+    account.unwrap().grant
+}
+
+/// `admin` makes `target` a viewer.
+async fn lower(
+    store: &PostgresStore,
+    world: &World,
+    admin: &SessionPrincipal,
+    target: &SessionPrincipal,
+) -> ChangeAccountOutcome {
+    let grant = AccountGrant { role: Role::Viewer, ..grant(store, target).await };
+    let command = ChangeAccount {
+        authority: Authority::Session(admin.clone()),
+        organization: target.organization,
+        account: target.account,
+        version: 1,
+        change: AccountChange::Grant { grant, digest: Digest::from_bytes([1; 32]) },
+        now: NOW,
+        audit: world.audit(Actor::from(admin), AuditAction::AccountRoleChanged, Subject::Account(target.account)),
+    };
+    store.change_account(command).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_admins_who_lower_each_other_one_stays() {
+    let (here, there) = servers().await;
+    for _ in 0..ROUNDS {
+        let world = World::make(&*here, number()).await;
+        let (one, two) = (world.member(&*here, Role::Admin).await, world.member(&*here, Role::Admin).await);
+        let outcomes = join(lower(&here, &world, &one, &two), lower(&there, &world, &two, &one)).await;
+        let lost = ChangeAccountOutcome::Refused(PrincipalRefusal::AccountChanged);
+        let one_changed = matches!(outcomes, (ChangeAccountOutcome::Changed, other) | (other, ChangeAccountOutcome::Changed) if other == lost);
+        assert!(one_changed, "{outcomes:?}");
+        let admins = [grant(&here, &one).await, grant(&here, &two).await];
+        assert_eq!(admins.iter().filter(|grant| grant.is_active_admin()).count(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_admins_who_lower_themselves_one_stays() {
+    let (here, there) = servers().await;
+    for _ in 0..ROUNDS {
+        let world = World::make(&*here, number()).await;
+        let (one, two) = (world.member(&*here, Role::Admin).await, world.member(&*here, Role::Admin).await);
+        let (first, second) = join(lower(&here, &world, &one, &one), lower(&there, &world, &two, &two)).await;
+        let mut outcomes = [first, second];
+        outcomes.sort_by_key(|outcome| *outcome == ChangeAccountOutcome::LastAdmin);
+        assert_eq!(outcomes, [ChangeAccountOutcome::Changed, ChangeAccountOutcome::LastAdmin]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_sessions_that_end_each_other_one_stays() {
+    let (here, there) = servers().await;
+    let end = |world: &World, principal: &SessionPrincipal, session| EndSession {
+        principal: principal.clone(),
+        session,
+        now: NOW,
+        audit: world.audit(Actor::from(principal), AuditAction::SessionEnded, Subject::Session(session)),
+    };
+    for _ in 0..ROUNDS {
+        let world = World::make(&*here, number()).await;
+        let one = world.member(&*here, Role::Editor).await;
+        let two = SessionPrincipal { session: SessionId::from_bytes(bytes(world.next())), ..one.clone() };
+        let login = world.login(grant(&here, &one).await, two.session, PasscodeProof::Step(TimeStep(2)));
+        assert_eq!(here.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
+        let ended =
+            join(here.end_session(end(&world, &one, two.session)), there.end_session(end(&world, &two, one.session)))
+                .await;
+        let mut ended = [ended.0.unwrap(), ended.1.unwrap()];
+        ended.sort_by_key(Result::is_err);
+        assert_eq!(ended, [Ok(true), Err(PrincipalRefusal::SessionEnded)]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_sixteen_uses_of_a_recovery_code_on_two_servers_one_logs_in() {
+    let (here, there) = servers().await;
+    for _ in 0..ROUNDS / 4 {
+        let world = World::make(&*here, number()).await;
+        let member = world.member(&*here, Role::Editor).await;
+        let grant = grant(&here, &member).await;
+        let uses = join_all((0..16).map(|index| {
+            let session = SessionId::from_bytes(bytes(world.next()));
+            let login = world.login(grant.clone(), session, PasscodeProof::RecoveryCode(RECOVERY_CODE));
+            if index % 2 == 0 { here.complete_proof(login) } else { there.complete_proof(login) }
+        }))
+        .await;
+        let completed =
+            uses.into_iter().filter(|outcome| *outcome.as_ref().unwrap() == CompleteProofOutcome::Completed);
+        assert_eq!(completed.count(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_account() {
+    let (here, there) = servers().await;
+    for _ in 0..ROUNDS / 4 {
+        let world = World::make(&*here, number()).await;
+        let unique = world.next();
+        let grant = AccountGrant {
+            account: AccountId::from_bytes(bytes(unique)),
+            organization: world.organization,
+            email: EmailAddress::parse(&format!("invited-{unique}@example.com")).unwrap(),
+            role: Role::Viewer,
+            state: AccountState::Invited,
+        };
+        let code = address(unique);
+        let expires_at = NOW.plus_seconds(60);
+        let invitation = Invitation { grant, code, created_at: NOW, expires_at };
+        let audit = || world.audit(Actor::Operator, AuditAction::AccountInvited, Subject::Vault);
+        let invite = CreateInvitation {
+            authority: Authority::Operator,
+            invitation: invitation.clone(),
+            digest: Digest::from_bytes([1; 32]),
+            address: address(unique),
+            now: NOW,
+            audit: audit(),
+        };
+        assert_eq!(here.create_invitation(invite).await.unwrap(), CreateInvitationOutcome::Created);
+        let (organization, account) = (world.organization, invitation.grant.account);
+        let seed = SeedId::from_bytes(bytes(unique));
+        let draft = EnrolmentDraft {
+            password: SealedPassword(Blob::from_bytes(vec![1; 140])),
+            seed: SealedSeed { id: seed, blob: Blob::from_bytes(vec![1; 66]) },
+            recovery_codes: vec![RECOVERY_CODE],
+        };
+        let command = WriteDraft { organization, account, code, draft, now: NOW, audit: audit() };
+        assert!(here.write_draft(command).await.unwrap());
+        let confirmed = join_all((0..16).map(|index| {
+            let command = ConfirmEnrolment {
+                grant: invitation.enrolled(),
+                grant_digest: Digest::from_bytes([1; 32]),
+                code,
+                version: 1,
+                seed,
+                step: TimeStep(1),
+                now: NOW,
+                audit: audit(),
+            };
+            if index % 2 == 0 { here.confirm_enrolment(command) } else { there.confirm_enrolment(command) }
+        }))
+        .await;
+        assert_eq!(confirmed.into_iter().filter(|outcome| *outcome.as_ref().unwrap()).count(), 1);
+    }
+}

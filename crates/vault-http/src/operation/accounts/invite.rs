@@ -1,0 +1,52 @@
+//! `POST {base_url}/accounts`
+
+use super::parse_role;
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::operation::Inner;
+use crate::operation::document::{self, keep};
+use crate::refusal::email_flaw;
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use std::sync::Arc;
+use vault_api::InvitedAccount;
+use vault_core::email::EmailAddress;
+use vault_core::role::{Action, Role};
+use vault_core::usecase::Inviter;
+
+pub(in crate::operation) async fn run(
+    api: &Inner,
+    call: &Call<'_>,
+    body: &mut Incoming,
+) -> Result<HttpResponse, Fault> {
+    let principal = api.session_for(call, Action::ManageAccounts)?;
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    let (email, role) = parse(&body.read().await?)?;
+    let invite = Arc::clone(&api.parts.accounts.invite);
+
+    let inviter = Inviter::Session(principal);
+    let invited = api.complete(async move { invite.run(inviter, email.as_str(), role).await }).await?;
+
+    let invited = InvitedAccount {
+        id: invited.grant.account.to_string(),
+        enrolment_code: invited.code.text().clone().into(),
+        expires_at: answer::time_text(invited.expires_at),
+    };
+    answer::object(StatusCode::CREATED, &invited)
+}
+
+fn parse(body: &[u8]) -> Result<(EmailAddress, Role), Fault> {
+    let mut members = document::object(body)?;
+    // Neither an address nor a role's name is secret.
+    let email = members.string("email");
+    let email = email.and_then(|text| keep(&mut members, EmailAddress::parse(text.expose()).map_err(email_flaw)));
+    let role = members.string("role");
+    let role = role.and_then(|text| keep(&mut members, parse_role(text.expose())));
+    match (email, role, members.finish()) {
+        (Some(email), Some(role), errors) if errors.is_empty() => Ok((email, role)),
+        (_, _, errors) => Err(Fault::fields(errors)),
+    }
+}

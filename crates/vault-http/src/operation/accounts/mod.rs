@@ -1,0 +1,36 @@
+//! `{base_url}/accounts`: what admins do with their organization's accounts.
+
+pub(super) mod change;
+pub(super) mod delete;
+pub(super) mod invite;
+pub(super) mod list;
+
+use super::NO_ID;
+use crate::answer::time_text;
+use crate::route::Place;
+use vault_api::AccountItem;
+use vault_core::account::Account;
+use vault_core::field::{FieldCode, FieldError};
+use vault_core::id::AccountId;
+use vault_core::role::Role;
+
+/// The account that the path names. Text that is no id stands for an account that is not there.
+fn account_id(place: Place<'_>) -> AccountId {
+    place.id().parse().unwrap_or(AccountId::from_bytes(NO_ID))
+}
+
+/// The role of this exact name.
+fn parse_role(text: &str) -> Result<Role, FieldError> {
+    Role::parse(text).ok_or_else(|| FieldError::new("/role", FieldCode::OutOfRange, "must be admin, editor or viewer"))
+}
+
+fn item(account: &Account) -> AccountItem {
+    AccountItem {
+        id: account.grant.account.to_string(),
+        email: account.grant.email.to_string(),
+        role: account.grant.role.as_str().to_owned(),
+        state: account.grant.state.as_str().to_owned(),
+        created_at: time_text(account.created_at),
+        last_login_at: account.last_login_at.map(time_text),
+    }
+}

@@ -1,0 +1,28 @@
+//! `POST {base_url}/account/password`
+
+use super::proof;
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::operation::Inner;
+use crate::operation::document::secrets;
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use std::sync::Arc;
+
+pub(in crate::operation) async fn run(
+    api: &Inner,
+    call: &Call<'_>,
+    body: &mut Incoming,
+) -> Result<HttpResponse, Fault> {
+    let principal = api.session(call)?;
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    let [password, passcode, new] = secrets(&body.read().await?, ["password", "passcode", "new_password"])?;
+    let proof = proof(api, call, password, passcode);
+    let change = Arc::clone(&api.parts.own_account.change_password);
+
+    api.complete(async move { change.run(&principal, proof, new).await }).await?;
+
+    Ok(answer::no_content())
+}

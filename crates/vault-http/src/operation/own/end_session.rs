@@ -1,0 +1,28 @@
+//! `DELETE {base_url}/account/sessions/<id>`
+
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::operation::{Inner, NO_ID, precondition};
+use crate::{answer, query};
+use actix_web::HttpResponse;
+use std::sync::Arc;
+use vault_core::id::SessionId;
+
+pub(in crate::operation) async fn run(
+    api: &Inner,
+    call: &Call<'_>,
+    body: &mut Incoming,
+) -> Result<HttpResponse, Fault> {
+    let principal = api.session(call)?;
+    query::none(call.query())?;
+    precondition::none_but_existence(call.headers())?;
+    body.ignore().await?;
+    // Text that is no id stands for a session that is not there.
+    let session = call.place.id().parse().unwrap_or(SessionId::from_bytes(NO_ID));
+    let sessions = Arc::clone(&api.parts.own_account.sessions);
+
+    api.complete(async move { sessions.end(&principal, session).await }).await?;
+
+    Ok(answer::no_content())
+}

@@ -1,0 +1,38 @@
+//! `GET {base_url}/account/sessions`
+
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::operation::Inner;
+use crate::{answer, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use std::sync::Arc;
+use vault_api::SessionItem;
+use vault_core::usecase::ListedSession;
+
+pub(in crate::operation) async fn run(
+    api: &Inner,
+    call: &Call<'_>,
+    body: &mut Incoming,
+) -> Result<HttpResponse, Fault> {
+    let principal = api.session(call)?;
+    query::none(call.query())?;
+    body.ignore().await?;
+    let sessions = Arc::clone(&api.parts.own_account.sessions);
+
+    let sessions = api.complete(async move { sessions.list(&principal).await }).await?;
+
+    answer::object(StatusCode::OK, &sessions.into_iter().map(item).collect::<Vec<SessionItem>>())
+}
+
+fn item(listed: ListedSession) -> SessionItem {
+    let ListedSession { session, current } = listed;
+    SessionItem {
+        id: session.id.to_string(),
+        created_at: answer::time_text(session.created_at),
+        expires_at: answer::time_text(session.expires_at),
+        network: session.network,
+        current,
+    }
+}

@@ -1,0 +1,19 @@
+//! `{base_url}/account`: what everybody does with one's own account.
+
+pub(super) mod change_password;
+pub(super) mod confirm_passcode;
+pub(super) mod end_session;
+pub(super) mod list_sessions;
+pub(super) mod replace_passcode;
+pub(super) mod replace_recovery_codes;
+pub(super) mod show;
+
+use super::Inner;
+use crate::call::Call;
+use secrecy::SecretString;
+use vault_core::usecase::OwnerProof;
+
+/// What a request brings to prove that the owner sent it.
+fn proof(api: &Inner, call: &Call<'_>, password: SecretString, passcode: SecretString) -> OwnerProof {
+    OwnerProof { password, passcode, network: call.network(&api.trusted_proxies) }
+}

@@ -1,0 +1,30 @@
+//! `POST {base_url}/account/recovery-codes`
+
+use super::proof;
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::operation::document::secrets;
+use crate::operation::{Inner, shown};
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use std::sync::Arc;
+use vault_api::NewRecoveryCodes;
+
+pub(in crate::operation) async fn run(
+    api: &Inner,
+    call: &Call<'_>,
+    body: &mut Incoming,
+) -> Result<HttpResponse, Fault> {
+    let principal = api.session(call)?;
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    let [password, passcode] = secrets(&body.read().await?, ["password", "passcode"])?;
+    let proof = proof(api, call, password, passcode);
+    let replace = Arc::clone(&api.parts.own_account.replace_recovery_codes);
+
+    let codes = api.complete(async move { replace.run(&principal, proof).await }).await?;
+
+    answer::object(StatusCode::OK, &NewRecoveryCodes { recovery_codes: shown::recovery_codes(codes) })
+}

@@ -1,0 +1,14 @@
+//! Preconditions of requests that change or delete something.
+
+use crate::fault::Fault;
+use actix_web::http::header::{self, HeaderMap};
+use vault_api::ProblemCode;
+
+/// Refuses every `If-Match` but `*`: nothing here has an entity tag, so only that can hold (RFC 9110 section 13.1.1).
+pub(super) fn none_but_existence(headers: &HeaderMap) -> Result<(), Fault> {
+    if headers.get_all(header::IF_MATCH).all(|value| value.as_bytes().trim_ascii() == b"*") {
+        return Ok(());
+    }
+    let detail = "There are no entity tags here that `If-Match` could match.";
+    Err(Fault::new(ProblemCode::PreconditionFailed, detail))
+}

@@ -1,0 +1,195 @@
+//! Cases of what an admin's session may do with accounts, and what an operator may do beyond.
+
+use super::ContractStore;
+use super::account_change::regrant;
+use super::tools::race;
+use super::world::{Holder, World};
+use std::sync::Arc;
+use vault_core::account::AccountState;
+use vault_core::audit::AuditAction;
+use vault_core::port::{
+    AccountChange, AccountKey, AccountScope, ChangeAccount, ChangeAccountOutcome, FindAccount, FoundAccount,
+    ListAccounts,
+};
+use vault_core::principal::{Authority, PrincipalRefusal, SessionPrincipal};
+use vault_core::role::Role;
+
+/// A session finds and lists its own organization's accounts; another's are not there.
+pub async fn a_session_sees_its_own_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
+    let stranger = other.holder(Role::Viewer).await;
+    other.invited(Role::Viewer).await;
+    let session = world.log_in(&admin).await;
+    let authority = Authority::Session(session.clone());
+    for holder in [&admin, &colleague] {
+        let found = Some(FoundAccount::Account(world.read(holder).await));
+        for key in keys(holder) {
+            assert_eq!(world.find(authority.clone(), key).await, found);
+            assert_eq!(world.find(Authority::Operator, key).await, found);
+        }
+    }
+    let [by_address, by_id] = keys(&stranger);
+    let misplaced = AccountKey::Id(world.organization, stranger.grant.account);
+    for key in [by_address, by_id, misplaced] {
+        assert_eq!(world.find(authority.clone(), key).await, None);
+    }
+    let (invitation, _) = world.invited(Role::Editor).await;
+    let listed = world.list_accounts(AccountScope::Session(session)).await;
+    assert_eq!(listed, world.accounts(Some(world.organization)).await);
+    assert_eq!(listed.len(), 3);
+    assert!(listed.is_sorted_by(|a, b| a.grant.email < b.grant.email));
+    let invited = listed.iter().find(|account| account.grant.account == invitation.grant.account).unwrap();
+    assert_eq!(invited.grant.state, AccountState::Invited);
+}
+
+/// A session that may no longer act sees and changes nothing, whatever it asks for.
+pub async fn an_ended_session_administers_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
+    let session = world.log_in(&admin).await;
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
+    let (before, entries) = (world.read(&colleague).await, world.audit_length().await);
+    let refusal = PrincipalRefusal::SessionEnded;
+    let nobody = AccountKey::Id(world.organization, vault_core::id::AccountId::from_bytes([0x55; 16]));
+    for key in keys(&colleague).into_iter().chain([nobody]) {
+        let query = FindAccount { authority: Authority::Session(session.clone()), key, now: world.now() };
+        assert_eq!(world.store.find_account(query).await.unwrap(), Err(refusal));
+    }
+    let query = ListAccounts { scope: AccountScope::Session(session.clone()), now: world.now() };
+    assert_eq!(world.store.list_accounts(query).await.unwrap(), Err(refusal));
+    for (version, change) in [
+        (before.version, AccountChange::Delete),
+        (before.version - 1, AccountChange::Delete),
+        (before.version, regrant(&colleague, Role::Admin, AccountState::Active)),
+    ] {
+        let command = by(&session, world.change_account(&colleague, version, change));
+        assert_eq!(world.store.change_account(command).await.unwrap(), ChangeAccountOutcome::Refused(refusal));
+    }
+    assert_eq!((world.read(&colleague).await, world.audit_length().await), (before, entries));
+}
+
+/// An admin's session changes and deletes its organization's accounts; another's are not there.
+pub async fn a_session_changes_its_own_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
+    let stranger = other.holder(Role::Viewer).await;
+    let session = world.log_in(&admin).await;
+    let change = async |world: &World<'_>, holder: &Holder, change| {
+        let version = world.read(holder).await.version;
+        world.store.change_account(by(&session, world.change_account(holder, version, change))).await.unwrap()
+    };
+    let promotion = regrant(&colleague, Role::Editor, AccountState::Active);
+    assert_eq!(change(&world, &colleague, promotion).await, ChangeAccountOutcome::Changed);
+    assert_eq!(world.read(&colleague).await.grant.role, Role::Editor);
+    assert_eq!(change(&world, &colleague, AccountChange::Delete).await, ChangeAccountOutcome::Changed);
+    assert_eq!(world.account(colleague.address).await, None);
+
+    let (before, entries) = (other.read(&stranger).await, other.audit_length().await);
+    for attempt in [regrant(&stranger, Role::Admin, AccountState::Active), AccountChange::Delete] {
+        assert_eq!(change(&other, &stranger, attempt).await, ChangeAccountOutcome::NotFound);
+    }
+    assert_eq!((other.read(&stranger).await, other.audit_length().await), (before, entries));
+}
+
+/// A session takes no organization's last active admin: not its own, and none beside disabled ones, other roles,
+/// invitations and other organizations' admins. An operator may.
+pub async fn the_last_active_admin_stays(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let admin = world.holder(Role::Admin).await;
+    let disabled = world.holder(Role::Admin).await;
+    world.change(&disabled, regrant(&disabled, Role::Admin, AccountState::Disabled)).await;
+    world.holder(Role::Editor).await;
+    world.invited(Role::Admin).await;
+    other.holder(Role::Admin).await;
+    let session = world.log_in(&admin).await;
+    let version = world.read(&admin).await.version;
+    let entries = world.audit_length().await;
+    for taking in takings(&admin) {
+        let command = by(&session, world.change_account(&admin, version, taking));
+        assert_eq!(world.store.change_account(command).await.unwrap(), ChangeAccountOutcome::LastAdmin);
+    }
+    assert_eq!((world.read(&admin).await.version, world.audit_length().await), (version, entries));
+
+    // A change that leaves the admin one is none of these.
+    let same = regrant(&admin, Role::Admin, AccountState::Active);
+    let command = by(&session, world.change_account(&admin, version, same));
+    assert_eq!(world.store.change_account(command).await.unwrap(), ChangeAccountOutcome::Changed);
+    // With a second one, the first may go; an operator lowers even the last.
+    let successor = world.holder(Role::Admin).await;
+    let session = world.log_in(&admin).await;
+    let version = world.read(&admin).await.version;
+    let command = by(&session, world.change_account(&admin, version, AccountChange::Delete));
+    assert_eq!(world.store.change_account(command).await.unwrap(), ChangeAccountOutcome::Changed);
+    world.change(&successor, regrant(&successor, Role::Viewer, AccountState::Active)).await;
+    assert_eq!(world.read(&successor).await.grant.role, Role::Viewer);
+}
+
+/// Two admins that lower, disable or delete each other at once: one of them stays.
+pub async fn two_admins_do_not_take_each_other(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for round in 0..8 {
+        let (one, two) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);
+        let (ones, twos) = (world.log_in(&one).await, world.log_in(&two).await);
+        let mut commands = Vec::new();
+        for (session, target) in [(&ones, &two), (&twos, &one)] {
+            let [lowering, disabling, deletion] = takings(target);
+            let change = [lowering, disabling, deletion].into_iter().nth(round % 3).unwrap();
+            let version = world.read(target).await.version;
+            commands.push(by(session, world.change_account(target, version, change)));
+        }
+        let outcomes = race(commands.into_iter().map(|command| {
+            let store = Arc::clone(&world.store);
+            async move { store.change_account(command).await.unwrap() }
+        }))
+        .await;
+        let changed = outcomes.iter().filter(|outcome| **outcome == ChangeAccountOutcome::Changed).count();
+        assert_eq!(changed, 1, "{outcomes:?}");
+        // Whoever was overtaken lost its session by that.
+        let refused = outcomes.iter().any(|outcome| matches!(outcome, ChangeAccountOutcome::Refused(_)));
+        assert!(refused || outcomes.contains(&ChangeAccountOutcome::LastAdmin), "{outcomes:?}");
+        let list = world.accounts(Some(world.organization)).await;
+        let left: Vec<_> = list.iter().filter(|account| account.grant.is_active_admin()).collect();
+        assert_eq!(left.len(), 1);
+        let left = [one, two].into_iter().find(|holder| holder.grant.account == left[0].grant.account).unwrap();
+        world.change(&left, AccountChange::Delete).await;
+    }
+}
+
+/// Several admins that each give the role up at once: one of them keeps it.
+pub async fn admins_do_not_all_resign_at_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let mut commands = Vec::new();
+    for _ in 0..6 {
+        let admin = world.holder(Role::Admin).await;
+        let session = world.log_in(&admin).await;
+        let version = world.read(&admin).await.version;
+        let resignation = regrant(&admin, Role::Viewer, AccountState::Active);
+        commands.push(by(&session, world.change_account(&admin, version, resignation)));
+    }
+    let outcomes = race(commands.into_iter().map(|command| {
+        let store = Arc::clone(&world.store);
+        async move { store.change_account(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == ChangeAccountOutcome::Changed).count(), 5);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == ChangeAccountOutcome::LastAdmin).count(), 1);
+    assert_eq!(world.audited(AuditAction::AccountRoleChanged).await, 5);
+}
+
+/// The changes that take an admin.
+fn takings(admin: &Holder) -> [AccountChange; 3] {
+    [
+        regrant(admin, Role::Editor, AccountState::Active),
+        regrant(admin, Role::Admin, AccountState::Disabled),
+        AccountChange::Delete,
+    ]
+}
+
+fn by(session: &SessionPrincipal, command: ChangeAccount) -> ChangeAccount {
+    ChangeAccount { authority: Authority::Session(session.clone()), ..command }
+}
+
+fn keys(holder: &Holder) -> [AccountKey; 2] {
+    [AccountKey::Address(holder.address), AccountKey::Id(holder.grant.organization, holder.grant.account)]
+}

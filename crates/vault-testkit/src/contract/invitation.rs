@@ -1,0 +1,415 @@
+//! Cases of [`InvitationRepository`](vault_core::port::InvitationRepository).
+
+use super::ContractStore;
+use super::tools::{is_nobody, race};
+use super::world::{Holder, World};
+use crate::crypto::FakeDigester;
+use std::sync::Arc;
+use vault_core::account::{Account, AccountGrant, AccountState};
+use vault_core::audit::AuditAction;
+use vault_core::id::{OrganizationId, SeedId};
+use vault_core::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
+use vault_core::organization::OrganizationState;
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::{
+    AccountKey, ChangeAccountOutcome, CompleteProofOutcome, ConfirmEnrolment, CreateAccountOutcome,
+    CreateInvitationOutcome, FoundAccount, IdGenerator, InvitationChange, OpenInvitation, WriteDraft,
+};
+use vault_core::principal::{Authority, Principal, PrincipalRefusal};
+use vault_core::role::Role;
+
+/// A new invitation is found by code, address and id, and in the lists; nobody logs in by it.
+pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (invitation, address) = world.invited(Role::Editor).await;
+    let open = world.open(&invitation).await.expect("it is open");
+    assert_eq!(open.stored.invitation, invitation);
+    assert_eq!(open.stored.digest, invitation.digest(&FakeDigester::default()));
+    assert_eq!((open.organization, open.seed), (world.name.clone(), None));
+
+    let found = FoundAccount::Invitation(open.stored.clone());
+    let by_id = AccountKey::Id(world.organization, invitation.grant.account);
+    for key in [AccountKey::Address(address), by_id] {
+        assert_eq!(world.find(Authority::Operator, key).await, Some(found.clone()));
+    }
+    let elsewhere = AccountKey::Id(other.organization, invitation.grant.account);
+    assert_eq!(world.find(Authority::Operator, elsewhere).await, None);
+    let listed = open.stored.listed();
+    assert_eq!(world.accounts(Some(world.organization)).await, std::slice::from_ref(&listed));
+    assert!(world.accounts(None).await.contains(&listed));
+    assert_eq!(other.accounts(Some(other.organization)).await, []);
+    assert!(is_nobody(&world.store.reserve_attempt(world.attempt(address, world.network())).await.unwrap()));
+    assert_eq!(world.audited(AuditAction::AccountInvited).await, 1);
+}
+
+/// An address belongs to one account or open invitation, whatever the organization.
+pub async fn an_invited_address_is_taken(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (_, invited) = world.invited(Role::Editor).await;
+    let account = world.holder(Role::Editor).await;
+    for elsewhere in [&world, &other] {
+        let entries = elsewhere.audit_length().await;
+        for taken in [invited, account.address] {
+            let (second, _) = elsewhere.invitation(Role::Viewer);
+            let command = elsewhere.invite(&Authority::Operator, &second, taken);
+            let outcome = elsewhere.store.create_invitation(command).await.unwrap();
+            assert_eq!(outcome, CreateInvitationOutcome::AddressTaken);
+            assert!(elsewhere.open(&second).await.is_none());
+        }
+        let second = Holder { address: invited, ..elsewhere.new_holder(Role::Admin) };
+        let outcome = elsewhere.store.create_account(elsewhere.create_account(&second)).await.unwrap();
+        assert_eq!(outcome, CreateAccountOutcome::AddressTaken);
+        assert_eq!(elsewhere.audit_length().await, entries);
+    }
+}
+
+/// Of several that take an address at once, by invitation or account, in two organizations, one succeeds.
+pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (_, wanted) = world.invitation(Role::Viewer);
+    let made = race((0..16).map(|index| {
+        let world = if index % 2 == 0 { &world } else { &other };
+        let store = Arc::clone(&world.store);
+        let (invitation, _) = world.invitation(Role::Viewer);
+        let invite = world.invite(&Authority::Operator, &invitation, wanted);
+        let create = world.create_account(&Holder { address: wanted, ..world.new_holder(Role::Viewer) });
+        async move {
+            if index % 4 < 2 {
+                store.create_invitation(invite).await.unwrap() == CreateInvitationOutcome::Created
+            } else {
+                store.create_account(create).await.unwrap() == CreateAccountOutcome::Created
+            }
+        }
+    }))
+    .await;
+    assert_eq!(made.iter().filter(|made| **made).count(), 1);
+    let mut accounts = 0;
+    for world in [&world, &other] {
+        accounts += world.accounts(Some(world.organization)).await.len();
+    }
+    assert_eq!(accounts, 1);
+}
+
+/// When an invitation is over it opens nothing and is in no list; its address is free for another invitation or an
+/// account, of another organization too, and what takes it inherits nothing.
+pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    for by_account in [false, true] {
+        let (invitation, address) = world.invited(Role::Admin).await;
+        world.drafted(&invitation).await;
+        let open = world.open(&invitation).await.unwrap();
+        world.clock.advance_millis(INVITATION_SECONDS * 1000 - 1);
+        assert!(world.open(&invitation).await.is_some());
+        world.clock.advance_millis(1);
+        other.clock.set(world.now());
+        assert!(world.open(&invitation).await.is_none());
+        assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
+        let late = world.confirm_enrolment(&open, TimeStep::at(world.now()));
+        assert!(!world.store.confirm_enrolment(late).await.unwrap());
+        let listed = |list: Vec<Account>| list.iter().any(|row| row.grant.account == invitation.grant.account);
+        assert!(!listed(world.accounts(Some(world.organization)).await));
+
+        if by_account {
+            let successor = Holder { address, ..other.new_holder(Role::Viewer) };
+            let outcome = other.store.create_account(other.create_account(&successor)).await.unwrap();
+            assert_eq!(outcome, CreateAccountOutcome::Created);
+            assert_eq!(other.read(&successor).await.grant, successor.grant);
+        } else {
+            let (successor, _) = other.invitation(Role::Viewer);
+            let command = other.invite(&Authority::Operator, &successor, address);
+            assert_eq!(other.store.create_invitation(command).await.unwrap(), CreateInvitationOutcome::Created);
+            assert!(other.open(&successor).await.unwrap().seed.is_none());
+        }
+        assert!(world.open(&invitation).await.is_none());
+        let by_id = AccountKey::Id(world.organization, invitation.grant.account);
+        assert_eq!(world.find(Authority::Operator, by_id).await, None, "it is gone");
+    }
+}
+
+/// Where there is no such organization, nobody is invited and the address stays free.
+pub async fn an_invitation_needs_an_organization(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let nowhere = OrganizationId::from_uuid(world.ids.random());
+    let (at_home, address) = world.invitation(Role::Viewer);
+    let mut invitation = at_home.clone();
+    invitation.grant.organization = nowhere;
+    let outcome = world.store.create_invitation(world.invite(&Authority::Operator, &invitation, address)).await;
+    assert_eq!(outcome.unwrap(), CreateInvitationOutcome::NoOrganization);
+    assert_eq!(world.audited_in(nowhere, AuditAction::AccountInvited).await, 0);
+    let outcome = world.store.create_invitation(world.invite(&Authority::Operator, &at_home, address)).await;
+    assert_eq!(outcome.unwrap(), CreateInvitationOutcome::Created);
+}
+
+/// The newest draft counts: what was drafted before confirms nothing.
+pub async fn the_newest_draft_counts(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (invitation, address) = world.invited(Role::Editor).await;
+    world.drafted(&invitation).await;
+    let first = world.open(&invitation).await.unwrap();
+    let draft = world.drafted(&invitation).await;
+    let second = world.open(&invitation).await.unwrap();
+    assert_eq!(second.seed.as_ref(), Some(&draft.seed));
+    assert_eq!(second.stored, first.stored, "a draft changes nothing else");
+    assert_eq!(world.audited(AuditAction::EnrolmentDrafted).await, 2);
+
+    let step = TimeStep::at(world.now());
+    assert!(!world.store.confirm_enrolment(world.confirm_enrolment(&first, step)).await.unwrap());
+    assert_eq!(world.account(address).await, None);
+    assert!(world.store.confirm_enrolment(world.confirm_enrolment(&second, step)).await.unwrap());
+    let holder = holder_of(&world, &invitation, address).await;
+    assert_eq!((&holder.password, &holder.seed), (&draft.password, &draft.seed));
+}
+
+/// A confirmed invitation is an account like any other, made now; its recovery codes are the draft's, and the code
+/// that confirmed it is spent. Nothing is left of the invitation.
+pub async fn a_confirmed_invitation_is_an_account(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (invitation, address) = world.invited(Role::Editor).await;
+    let draft = world.drafted(&invitation).await;
+    let open = world.open(&invitation).await.unwrap();
+    world.clock.advance_seconds(60);
+    let step = TimeStep::at(world.now());
+    assert!(world.store.confirm_enrolment(world.confirm_enrolment(&open, step)).await.unwrap());
+
+    let grant = AccountGrant { state: AccountState::Active, ..invitation.grant.clone() };
+    let account = world.account(address).await.expect("the account is there");
+    let made = Account {
+        grant_digest: grant.digest(&FakeDigester::default()),
+        grant,
+        version: account.version,
+        created_at: world.now(),
+        last_login_at: None,
+    };
+    assert_eq!(account, made);
+    assert_eq!(world.accounts(Some(world.organization)).await, [made]);
+    assert!(world.open(&invitation).await.is_none());
+    assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
+    assert!(!world.store.confirm_enrolment(world.confirm_enrolment(&open, TimeStep(step.0 + 1))).await.unwrap());
+    assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
+
+    let holder = holder_of(&world, &invitation, address).await;
+    for (spent, outcome) in [
+        (TimeStep(step.0 - 1), CompleteProofOutcome::PasscodeSpent),
+        (step, CompleteProofOutcome::PasscodeSpent),
+        (TimeStep(step.0 + 1), CompleteProofOutcome::Completed),
+    ] {
+        let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(spent));
+        assert_eq!(world.store.complete_proof(login).await.unwrap(), outcome);
+    }
+    let code = PasscodeProof::RecoveryCode(draft.recovery_codes[3]);
+    let login = world.complete_login(&holder, world.network(), code);
+    let session = super::tools::principal_of(&login);
+    assert_eq!(world.store.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
+    let own = world.own_account(&session).await;
+    assert_eq!((own.email, own.passcode_enrolled_at), (invitation.grant.email, world.now()));
+    assert_eq!(own.recovery_codes_left, 9);
+    let principal = Principal::Session(session);
+    let credential = world.saved(&principal).await;
+    assert_eq!(world.listed(&principal).await, [credential]);
+}
+
+/// Of several confirmations at once, one makes the account.
+pub async fn parallel_confirmations_make_one_account(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (invitation, _) = world.invited(Role::Editor).await;
+    world.drafted(&invitation).await;
+    let open = world.open(&invitation).await.unwrap();
+    let step = TimeStep::at(world.now());
+    let confirmed = race((0..16).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), world.confirm_enrolment(&open, step));
+        async move { store.confirm_enrolment(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(confirmed.iter().filter(|confirmed| **confirmed).count(), 1);
+    assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
+    assert_eq!(world.accounts(Some(world.organization)).await.len(), 1);
+}
+
+/// What is not as it was read, or another's, drafts and confirms nothing.
+pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (invitation, address) = world.invited(Role::Editor).await;
+    let (second, _) = world.invited(Role::Admin).await;
+    world.drafted(&invitation).await;
+    let open = world.open(&invitation).await.unwrap();
+    let entries = world.audit_length().await;
+
+    let draft = || world.write_draft(&invitation);
+    for stray in [
+        WriteDraft { code: second.code, ..draft() },
+        WriteDraft { account: second.grant.account, ..draft() },
+        WriteDraft { organization: other.organization, audit: world.audit(AuditAction::EnrolmentDrafted), ..draft() },
+    ] {
+        assert!(!world.store.write_draft(stray).await.unwrap());
+    }
+    let step = TimeStep::at(world.now());
+    let confirm = || world.confirm_enrolment(&open, step);
+    let elsewhere = AccountGrant { organization: other.organization, ..confirm().grant };
+    let somebody = AccountGrant { account: second.grant.account, ..confirm().grant };
+    for stray in [
+        ConfirmEnrolment { code: second.code, ..confirm() },
+        ConfirmEnrolment { version: open.stored.version + 1, ..confirm() },
+        ConfirmEnrolment { seed: SeedId::from_uuid(world.ids.random()), ..confirm() },
+        ConfirmEnrolment { grant: elsewhere, ..confirm() },
+        ConfirmEnrolment { grant: somebody, ..confirm() },
+    ] {
+        assert!(!world.store.confirm_enrolment(stray).await.unwrap());
+    }
+    assert_eq!(world.account(address).await, None);
+    assert_eq!(world.open(&invitation).await.unwrap().seed, open.seed);
+    assert!(world.open(&second).await.unwrap().seed.is_none());
+    assert_eq!((world.audit_length().await, other.audited(AuditAction::AccountEnrolled).await), (entries, 0));
+    assert!(world.store.confirm_enrolment(confirm()).await.unwrap());
+}
+
+/// A disabled organization's invitations open nothing until it is enabled again.
+pub async fn a_disabled_organization_enrols_nobody(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (invitation, _) = world.invited(Role::Editor).await;
+    world.drafted(&invitation).await;
+    let open = world.open(&invitation).await.unwrap();
+    world.set_state(OrganizationState::Disabled).await;
+    assert!(world.open(&invitation).await.is_none());
+    assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
+    let confirm = || world.confirm_enrolment(&open, TimeStep::at(world.now()));
+    assert!(!world.store.confirm_enrolment(confirm()).await.unwrap());
+    world.set_state(OrganizationState::Active).await;
+    assert!(world.store.confirm_enrolment(confirm()).await.unwrap());
+}
+
+/// Another role replaces grant and digest and nothing else; what was read before confirms nothing.
+pub async fn an_invited_role_is_replaced(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (invitation, address) = world.invited(Role::Admin).await;
+    world.drafted(&invitation).await;
+    let before = world.open(&invitation).await.unwrap();
+    let (lowered, change) = lower(&invitation);
+    let command = world.change_invitation(&Authority::Operator, &before.stored, change);
+    assert_eq!(world.store.change_invitation(command.clone()).await.unwrap(), ChangeAccountOutcome::Changed);
+    assert_eq!(world.store.change_invitation(command).await.unwrap(), ChangeAccountOutcome::Stale);
+
+    let after = world.open(&invitation).await.unwrap();
+    assert_eq!(after.stored.invitation, lowered);
+    assert_eq!(after.stored.digest, lowered.digest(&FakeDigester::default()));
+    assert!(after.stored.version > before.stored.version);
+    assert_eq!(after.seed, before.seed);
+    assert_eq!(world.audited(AuditAction::InvitationChanged).await, 1);
+
+    let step = TimeStep::at(world.now());
+    assert!(!world.store.confirm_enrolment(world.confirm_enrolment(&before, step)).await.unwrap());
+    assert!(world.store.confirm_enrolment(world.confirm_enrolment(&after, step)).await.unwrap());
+    assert_eq!(world.account(address).await.unwrap().grant.role, Role::Viewer);
+}
+
+/// A withdrawn invitation is gone, open or over, and its address is free.
+pub async fn an_invitation_is_withdrawn(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    for over in [false, true] {
+        let (invitation, address) = world.invited(Role::Admin).await;
+        world.drafted(&invitation).await;
+        let OpenInvitation { stored, .. } = world.open(&invitation).await.unwrap();
+        if over {
+            world.clock.advance_seconds(INVITATION_SECONDS);
+        }
+        let withdraw = || world.change_invitation(&Authority::Operator, &stored, InvitationChange::Delete);
+        let mut elsewhere = withdraw();
+        elsewhere.organization = other.organization;
+        elsewhere.audit = other.audit(AuditAction::InvitationDeleted);
+        assert_eq!(world.store.change_invitation(elsewhere).await.unwrap(), ChangeAccountOutcome::NotFound);
+        assert_eq!(world.store.change_invitation(withdraw()).await.unwrap(), ChangeAccountOutcome::Changed);
+        assert_eq!(world.store.change_invitation(withdraw()).await.unwrap(), ChangeAccountOutcome::NotFound);
+        assert!(world.open(&invitation).await.is_none());
+        assert_eq!(world.find(Authority::Operator, AccountKey::Address(address)).await, None);
+        let successor = Holder { address, ..other.new_holder(Role::Viewer) };
+        let outcome = other.store.create_account(other.create_account(&successor)).await.unwrap();
+        assert_eq!(outcome, CreateAccountOutcome::Created);
+    }
+    assert_eq!(world.audited(AuditAction::InvitationDeleted).await, 2);
+    assert_eq!(other.audited(AuditAction::InvitationDeleted).await, 0);
+}
+
+/// An admin's session invites and withdraws in its own organization, as long as it may act.
+pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let admin = world.holder(Role::Admin).await;
+    let session = world.log_in(&admin).await;
+    let authority = Authority::Session(session.clone());
+
+    let (invitation, address) = world.invitation(Role::Viewer);
+    let outcome = world.store.create_invitation(world.invite(&authority, &invitation, address)).await.unwrap();
+    assert_eq!(outcome, CreateInvitationOutcome::Created);
+    let (theirs, their_address) = other.invitation(Role::Viewer);
+    let outcome = other.store.create_invitation(other.invite(&authority, &theirs, their_address)).await.unwrap();
+    assert_eq!(outcome, CreateInvitationOutcome::NoOrganization);
+    let (theirs, _) = other.invited(Role::Viewer).await;
+    let OpenInvitation { stored: their_own, .. } = other.open(&theirs).await.unwrap();
+    let withdrawal = other.change_invitation(&authority, &their_own, InvitationChange::Delete);
+    assert_eq!(other.store.change_invitation(withdrawal).await.unwrap(), ChangeAccountOutcome::NotFound);
+    assert!(other.open(&theirs).await.is_some());
+
+    let OpenInvitation { stored, .. } = world.open(&invitation).await.unwrap();
+    world.store.end_session(world.end_session(&session)).await.unwrap().unwrap();
+    let entries = world.audit_length().await;
+    let ended = PrincipalRefusal::SessionEnded;
+    let (second, second_address) = world.invitation(Role::Viewer);
+    let outcome = world.store.create_invitation(world.invite(&authority, &second, second_address)).await.unwrap();
+    assert_eq!(outcome, CreateInvitationOutcome::Refused(ended));
+    for change in [InvitationChange::Delete, lower(&invitation).1] {
+        let command = world.change_invitation(&authority, &stored, change);
+        assert_eq!(world.store.change_invitation(command).await.unwrap(), ChangeAccountOutcome::Refused(ended));
+    }
+    assert_eq!(world.open(&invitation).await.unwrap().stored, stored);
+    assert_eq!(world.audit_length().await, entries);
+}
+
+/// Changes race with the confirmation: whichever comes first, no role is given that was taken away before.
+pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for _ in 0..8 {
+        let (invitation, address) = world.invited(Role::Admin).await;
+        world.drafted(&invitation).await;
+        let open = world.open(&invitation).await.unwrap();
+        let confirmation = world.confirm_enrolment(&open, TimeStep::at(world.now()));
+        let lowering = world.change_invitation(&Authority::Operator, &open.stored, lower(&invitation).1);
+        let done = race([true, false].map(|confirm| {
+            let store = Arc::clone(&world.store);
+            let (confirmation, lowering) = (confirmation.clone(), lowering.clone());
+            async move {
+                if confirm {
+                    store.confirm_enrolment(confirmation).await.unwrap()
+                } else {
+                    store.change_invitation(lowering).await.unwrap() == ChangeAccountOutcome::Changed
+                }
+            }
+        }))
+        .await;
+        assert!(done[0] != done[1], "one of them found what it had read: {done:?}");
+        assert_eq!(world.account(address).await.is_some(), done[0]);
+    }
+}
+
+/// The invitation as a viewer's, and the change to it.
+fn lower(invitation: &Invitation) -> (Invitation, InvitationChange) {
+    let grant = AccountGrant { role: Role::Viewer, ..invitation.grant.clone() };
+    let lowered = Invitation { grant: grant.clone(), ..invitation.clone() };
+    let stored = StoredInvitation { digest: lowered.digest(&FakeDigester::default()), invitation: lowered, version: 0 };
+    (stored.invitation, InvitationChange::Grant { grant, digest: stored.digest })
+}
+
+/// What the owner of a confirmed invitation knows.
+async fn holder_of(world: &World<'_>, invitation: &Invitation, address: vault_core::digest::Digest) -> Holder {
+    let attempt = world.attempt(address, world.network());
+    let vault_core::port::Reservation::Account(facts) = world.store.reserve_attempt(attempt).await.unwrap() else {
+        panic!("the account is there")
+    };
+    assert_eq!(facts.grant, invitation.enrolled());
+    Holder {
+        grant: facts.grant,
+        grant_digest: facts.grant_digest,
+        address,
+        password: facts.password,
+        password_version: facts.password_version,
+        seed: facts.seed,
+        recovery_codes: Vec::new(),
+    }
+}

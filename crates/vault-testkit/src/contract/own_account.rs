@@ -1,0 +1,381 @@
+//! Cases of [`OwnAccountRepository`](vault_core::port::OwnAccountRepository) and of the changes of one's own account
+//! that [`complete_proof`](vault_core::port::LoginGuard::complete_proof) carries out.
+
+use super::ContractStore;
+use super::account_change::regrant;
+use super::tools::race;
+use super::world::{Holder, World};
+use std::sync::Arc;
+use vault_core::account::AccountState;
+use vault_core::audit::AuditAction;
+use vault_core::lockout::WRONG_PASSCODES;
+use vault_core::notice::NoticeCode;
+use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
+use vault_core::port::{AccountChange, CompleteProof, CompleteProofOutcome, ConfirmPasscode, OwnChange, Reservation};
+use vault_core::principal::{Principal, PrincipalRefusal, SessionPrincipal};
+use vault_core::role::Role;
+use vault_core::sealed::SealedSeed;
+
+/// The owner sees address, organization, when the passcode was enrolled and how many recovery codes are left.
+pub async fn an_account_is_shown_to_its_owner(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let made = world.now();
+    world.clock.advance_seconds(5);
+    let session = world.log_in(&holder).await;
+    let own = world.own_account(&session).await;
+    assert_eq!((own.email, own.organization), (holder.grant.email.clone(), world.name.clone()));
+    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left, own.notices), (made, 10, Vec::new()));
+
+    let (seed, code) = (world.seed(), world.recovery_code());
+    let change = AccountChange::Passcode { seed: seed.clone(), recovery_codes: vec![code, world.recovery_code()] };
+    world.change(&holder, change).await;
+    let holder = Holder { seed, ..holder };
+    world.clock.advance_seconds(5);
+    let session = by_code(&world, &holder, code).await;
+    let own = world.own_account(&session).await;
+    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (made.plus_seconds(5), 1));
+}
+
+/// A session that may no longer act sees nothing of its account and confirms nothing.
+pub async fn an_ended_session_sees_no_account(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
+    let seed = pend(&world, &holder, &session).await;
+    world.store.end_session(world.end_session(&session)).await.unwrap().unwrap();
+    let entries = world.audit_length().await;
+    let refusal = PrincipalRefusal::SessionEnded;
+    let store = &world.store;
+    assert_eq!(store.own_account(session.clone(), world.now()).await.unwrap(), Err(refusal));
+    assert_eq!(store.reserve_confirmation(session.clone(), world.now()).await.unwrap(), Err(refusal));
+    let command = confirm(&world, &session, &seed, TimeStep::at(world.now()));
+    assert_eq!(store.confirm_passcode(command).await.unwrap(), Err(refusal));
+    assert_eq!(world.audit_length().await, entries);
+    assert_eq!(facts(&world, &holder).await.seed, holder.seed);
+    assert_eq!(reserve(&world, &other).await, Some(seed), "it waits for the account's other session");
+}
+
+/// A new password is what the next login is decided on; every other session ends, nobody else's.
+pub async fn an_owner_replaces_the_password(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
+    let sessions = [world.log_in(&holder).await, world.log_in(&holder).await, world.log_in(&colleague).await];
+    let (before, version) = (facts(&world, &holder).await, world.read(&holder).await.version);
+    let last_login = world.read(&holder).await.last_login_at;
+    world.clock.advance_seconds(5);
+    let password = world.password();
+    world.proven(&holder, &sessions[0], OwnChange::Password(password.clone())).await;
+
+    let after = facts(&world, &holder).await;
+    assert_eq!((&after.password, &after.seed), (&password, &holder.seed));
+    assert!(after.password_version > before.password_version);
+    assert!(world.read(&holder).await.version > version);
+    assert_eq!(world.read(&holder).await.last_login_at, last_login, "it is no login");
+    assert_eq!(live(&world, &sessions).await, [true, false, true]);
+    assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
+    assert_eq!(world.notices(&sessions[0]).await, [], "the owner knows");
+    let stale = world.complete_login(&holder, world.network(), world.fresh_step());
+    assert_eq!(world.store.complete_proof(stale).await.unwrap(), CompleteProofOutcome::Overtaken);
+}
+
+/// Recovery codes are replaced, all of them; every other session ends.
+pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
+    let version = world.read(&holder).await.version;
+    let codes: Vec<_> = (0..10).map(|_| world.recovery_code()).collect();
+    // One of the old codes may prove it.
+    let proof = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
+    let command = world.prove(&holder, &sessions[0], proof, OwnChange::RecoveryCodes(codes.clone()));
+    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+
+    assert!(world.read(&holder).await.version > version);
+    assert_eq!(live(&world, &sessions).await, [true, false]);
+    assert_eq!(world.own_account(&sessions[0]).await.recovery_codes_left, 10);
+    assert_eq!(world.audited(AuditAction::AccountRecoveryCodesReplaced).await, 1);
+    for (code, outcome) in
+        [(holder.recovery_codes[1], CompleteProofOutcome::PasscodeSpent), (codes[0], CompleteProofOutcome::Completed)]
+    {
+        let login = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(code));
+        assert_eq!(world.store.complete_proof(login).await.unwrap(), outcome);
+    }
+}
+
+/// A new seed changes nothing until it is confirmed; then it is the account's, its confirming step spent, wrong
+/// passcodes forgotten, every other session ended.
+pub async fn an_owner_replaces_the_seed(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
+    let version = world.read(&holder).await.version;
+    let seed = pend(&world, &holder, &sessions[0]).await;
+    assert_eq!(facts(&world, &holder).await.seed, holder.seed);
+    assert_eq!(live(&world, &sessions).await, [true, true]);
+    for _ in 0..WRONG_PASSCODES {
+        world.store.refuse_attempt(world.refuse(&holder, true)).await.unwrap();
+    }
+
+    world.clock.advance_seconds(5);
+    assert_eq!(reserve(&world, &sessions[1]).await, Some(seed.clone()), "any session of the account confirms");
+    let step = TimeStep::at(world.now());
+    let confirmed = world.store.confirm_passcode(confirm(&world, &sessions[1], &seed, step)).await.unwrap();
+    assert_eq!(confirmed, Ok(true));
+    assert_eq!(facts(&world, &holder).await.seed, seed);
+    assert!(world.read(&holder).await.version > version);
+    assert_eq!(live(&world, &sessions).await, [false, true]);
+    let own = world.own_account(&sessions[1]).await;
+    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (world.now(), 10));
+    assert_eq!(world.audited(AuditAction::AccountPasscodeDrafted).await, 1);
+    assert_eq!(world.audited(AuditAction::AccountPasscodeChanged).await, 1);
+
+    let again = world.store.confirm_passcode(confirm(&world, &sessions[1], &seed, TimeStep(step.0 + 1))).await;
+    assert_eq!(again.unwrap(), Ok(false));
+    assert_eq!(reserve(&world, &sessions[1]).await, None);
+    let old = world.complete_login(&holder, world.network(), PasscodeProof::Step(TimeStep(step.0 + 1)));
+    assert_eq!(world.store.complete_proof(old).await.unwrap(), CompleteProofOutcome::Overtaken);
+    let holder = Holder { seed, ..holder };
+    for (step, outcome) in
+        [(step, CompleteProofOutcome::PasscodeSpent), (TimeStep(step.0 + 1), CompleteProofOutcome::Completed)]
+    {
+        let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(step));
+        assert_eq!(world.store.complete_proof(login).await.unwrap(), outcome);
+    }
+}
+
+/// A waiting seed is given out for five codes, at once or one after the other, and for an hour; a newer one takes
+/// its place.
+pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in_for(&holder, 3 * PENDING_SECONDS).await;
+    assert_eq!(reserve(&world, &session).await, None, "none waits yet");
+    let first = pend(&world, &holder, &session).await;
+    let tries = race((0..16).map(|_| {
+        let (store, session, now) = (Arc::clone(&world.store), session.clone(), world.now());
+        async move { store.reserve_confirmation(session, now).await.unwrap().unwrap() }
+    }))
+    .await;
+    let given = tries.iter().filter(|seed| seed.as_ref() == Some(&first)).count();
+    assert_eq!(given, usize::try_from(CONFIRMATIONS).unwrap());
+    assert_eq!(tries.iter().filter(|seed| seed.is_none()).count(), 16 - given);
+
+    let second = pend(&world, &holder, &session).await;
+    let step = TimeStep::at(world.now());
+    let late = world.store.confirm_passcode(confirm(&world, &session, &first, step)).await.unwrap();
+    assert_eq!(late, Ok(false), "a newer one has taken its place");
+    world.clock.advance_millis(PENDING_SECONDS * 1000 - 1);
+    assert_eq!(reserve(&world, &session).await, Some(second.clone()));
+    world.clock.advance_millis(1);
+    assert_eq!(reserve(&world, &session).await, None);
+    let late = world.store.confirm_passcode(confirm(&world, &session, &second, step)).await.unwrap();
+    assert_eq!(late, Ok(false), "it waited too long");
+    assert_eq!(facts(&world, &holder).await.seed, holder.seed);
+    assert_eq!(world.audited(AuditAction::AccountPasscodeChanged).await, 0);
+
+    let third = pend(&world, &holder, &session).await;
+    let confirmed = race((0..8).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), confirm(&world, &session, &third, step));
+        async move { store.confirm_passcode(command).await.unwrap().unwrap() }
+    }))
+    .await;
+    assert_eq!(confirmed.iter().filter(|confirmed| **confirmed).count(), 1);
+}
+
+/// Every change by an administrator but unlocking drops a seed that waits.
+pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    type Change = fn(&World<'_>, &Holder) -> AccountChange;
+    let changes: [(Change, bool); 4] = [
+        (|_, _| AccountChange::Unlock, true),
+        (|_, holder| regrant(holder, Role::Editor, AccountState::Active), false),
+        (|world, _| AccountChange::Password(world.password()), false),
+        (|world, _| AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() }, false),
+    ];
+    for (change, waits) in changes {
+        let holder = world.holder(Role::Editor).await;
+        let session = world.log_in(&holder).await;
+        let seed = pend(&world, &holder, &session).await;
+        world.change(&holder, change(&world, &holder)).await;
+        let account = world.read(&holder).await;
+        let facts = facts(&world, &holder).await;
+        let holder = Holder {
+            grant: account.grant,
+            grant_digest: account.grant_digest,
+            password_version: facts.password_version,
+            seed: facts.seed,
+            ..holder
+        };
+        let session = world.log_in(&holder).await;
+        assert_eq!(reserve(&world, &session).await.is_some(), waits);
+        let confirmation = confirm(&world, &session, &seed, TimeStep::at(world.now()));
+        assert_eq!(world.store.confirm_passcode(confirmation).await.unwrap(), Ok(waits));
+    }
+}
+
+/// A proof changes the account that it proves, for a session of that account that may act; otherwise nothing is
+/// changed and the proof not spent.
+pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
+    let stranger = other.holder(Role::Editor).await;
+    let ended = world.log_in(&holder).await;
+    world.store.end_session(world.end_session(&ended)).await.unwrap().unwrap();
+    let (theirs, strange) = (world.log_in(&colleague).await, other.log_in(&stranger).await);
+    let claimed = SessionPrincipal { account: holder.grant.account, ..theirs.clone() };
+    let step = world.fresh_step();
+    let entries = world.audit_length().await;
+    for (principal, refusal) in [
+        (&ended, PrincipalRefusal::SessionEnded),
+        (&claimed, PrincipalRefusal::SessionEnded),
+        (&theirs, PrincipalRefusal::AccountChanged),
+        (&strange, PrincipalRefusal::AccountChanged),
+    ] {
+        let expires_at = world.now().plus_seconds(PENDING_SECONDS);
+        for change in [
+            OwnChange::Password(world.password()),
+            OwnChange::PendingSeed { seed: world.seed(), expires_at },
+            OwnChange::RecoveryCodes(Vec::new()),
+        ] {
+            let command = world.prove(&holder, principal, step, change);
+            let outcome = world.store.complete_proof(command).await.unwrap();
+            assert_eq!(outcome, CompleteProofOutcome::Refused(refusal), "{principal:?}");
+        }
+    }
+    assert_eq!(world.audit_length().await, entries);
+    assert_eq!(facts(&world, &holder).await.password, holder.password);
+    let login = world.complete_login(&holder, world.network(), step);
+    assert_eq!(world.store.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
+}
+
+/// A proof of the owner is spent once, by a login or by a change; one on facts that no longer hold changes nothing.
+pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let step = world.fresh_step();
+    let commands: Vec<CompleteProof> = (0..16)
+        .map(|index| match index % 2 {
+            0 => world.complete_login(&holder, world.network(), step),
+            _ => world.prove(&holder, &session, step, OwnChange::RecoveryCodes(vec![world.recovery_code()])),
+        })
+        .collect();
+    let outcomes = race(commands.into_iter().map(|command| {
+        let store = Arc::clone(&world.store);
+        async move { store.complete_proof(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::Completed).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::PasscodeSpent).count(), 15);
+
+    world.proven(&holder, &session, OwnChange::Password(world.password())).await;
+    let (before, entries) = (facts(&world, &holder).await, world.audit_length().await);
+    let stale = world.prove(&holder, &session, world.fresh_step(), OwnChange::Password(world.password()));
+    assert_eq!(world.store.complete_proof(stale).await.unwrap(), CompleteProofOutcome::Overtaken);
+    let after = facts(&world, &holder).await;
+    assert_eq!((after.password, after.password_version), (before.password, before.password_version));
+    assert_eq!(world.audit_length().await, entries);
+}
+
+/// A proof for a change resets the class that it came in by, as a login does, and knows its network.
+pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let network = world.network();
+    let attempts = async |network| match world.reserve(&holder, network).await {
+        Reservation::Account(reserved) => reserved.attempts,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
+    let codes = OwnChange::RecoveryCodes(Vec::new());
+    let command = CompleteProof { network, ..world.prove(&holder, &session, world.fresh_step(), codes) };
+    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+    assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
+    assert_eq!(attempts(world.network()).await, 1, "the shared class was reset, and the network is no part of it now");
+}
+
+/// What an operator did to password and passcode, and each recovery code that was used, the owner is told.
+pub async fn an_owner_is_told_what_others_did(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let mut expected = Vec::new();
+    let codes: Vec<_> = (0..4).map(|_| world.recovery_code()).collect();
+    let changes = [
+        (AccountChange::Password(world.password()), Some(NoticeCode::PasswordChangedByOperator)),
+        (
+            AccountChange::Passcode { seed: world.seed(), recovery_codes: codes.clone() },
+            Some(NoticeCode::PasscodeResetByOperator),
+        ),
+        (regrant(&holder, Role::Editor, AccountState::Active), None),
+        (AccountChange::Unlock, None),
+    ];
+    for (change, notice) in changes {
+        world.clock.advance_seconds(1);
+        world.change(&holder, change).await;
+        expected.extend(notice.map(|code| (code, world.now().as_millis())));
+    }
+    let (account, facts) = (world.read(&holder).await, facts(&world, &holder).await);
+    let holder = Holder {
+        grant: account.grant,
+        grant_digest: account.grant_digest,
+        password_version: facts.password_version,
+        seed: facts.seed,
+        ..holder
+    };
+    world.clock.advance_seconds(1);
+    // Two at the same moment are one notice.
+    by_code(&world, &holder, codes[0]).await;
+    let session = by_code(&world, &holder, codes[1]).await;
+    expected.push((NoticeCode::RecoveryCodeUsed, world.now().as_millis()));
+    assert_eq!(world.notices(&session).await, expected);
+    world.clock.advance_seconds(1);
+    let proof = PasscodeProof::RecoveryCode(codes[2]);
+    let command = world.prove(&holder, &session, proof, OwnChange::Password(world.password()));
+    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+    expected.push((NoticeCode::RecoveryCodeUsed, world.now().as_millis()));
+    assert_eq!(world.notices(&session).await, expected);
+}
+
+/// Has a new seed wait.
+pub(super) async fn pend(world: &World<'_>, holder: &Holder, principal: &SessionPrincipal) -> SealedSeed {
+    let seed = world.seed();
+    let expires_at = world.now().plus_seconds(PENDING_SECONDS);
+    world.proven(holder, principal, OwnChange::PendingSeed { seed: seed.clone(), expires_at }).await;
+    seed
+}
+
+async fn reserve(world: &World<'_>, principal: &SessionPrincipal) -> Option<SealedSeed> {
+    world.store.reserve_confirmation(principal.clone(), world.now()).await.unwrap().expect("the session may act")
+}
+
+fn confirm(world: &World<'_>, principal: &SessionPrincipal, seed: &SealedSeed, step: TimeStep) -> ConfirmPasscode {
+    let audit = world.audit(AuditAction::AccountPasscodeChanged);
+    ConfirmPasscode { principal: principal.clone(), seed: seed.id, step, now: world.now(), audit }
+}
+
+/// A session made by a recovery code.
+async fn by_code(world: &World<'_>, holder: &Holder, code: vault_core::digest::Digest) -> SessionPrincipal {
+    let command = world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(code));
+    let principal = super::tools::principal_of(&command);
+    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+    principal
+}
+
+async fn facts(world: &World<'_>, holder: &Holder) -> vault_core::port::ReservedAccount {
+    match world.reserve(holder, world.network()).await {
+        Reservation::Account(reserved) => *reserved,
+        other => panic!("the attempt is within the free ones, but: {other:?}"),
+    }
+}
+
+/// Which of the sessions may act.
+async fn live(world: &World<'_>, sessions: &[SessionPrincipal]) -> Vec<bool> {
+    let mut live = Vec::new();
+    for session in sessions {
+        let principal = Principal::Session(session.clone());
+        live.push(world.store.list_credentials(world.list(&principal)).await.unwrap().is_ok());
+    }
+    live
+}

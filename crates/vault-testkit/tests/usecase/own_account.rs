@@ -1,0 +1,215 @@
+//! What people do with their own accounts.
+
+use super::service::{Person, Service, exposed, network};
+use vault_core::audit::{Actor, AuditAction};
+use vault_core::lockout::{CLOSING_ATTEMPTS, LONGEST_WAIT_SECONDS, WRONG_PASSCODES};
+use vault_core::notice::NoticeCode;
+use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS};
+use vault_core::principal::{PrincipalRefusal, SessionPrincipal};
+use vault_core::role::Role;
+use vault_core::usecase::{
+    ChangePasswordError, ConfirmPasscodeError, LogInError, OwnAccountError, OwnerProof, ProofError,
+};
+
+const NEW_PASSWORD: &str = "an entirely new password";
+
+async fn jane(service: &Service) -> (Person, SessionPrincipal, SessionPrincipal) {
+    let jane = service.person("Acme", "jane", Role::Viewer).await;
+    let sessions = (service.log_in(&jane).await, service.log_in(&jane).await);
+    (jane, sessions.0, sessions.1)
+}
+
+fn wrong(service: &Service, jane: &Person) -> OwnerProof {
+    OwnerProof { password: "a wrong password".into(), ..service.proof(jane) }
+}
+
+#[tokio::test]
+async fn an_owner_changes_the_password() {
+    let service = Service::new().await;
+    let (mut jane, session, other) = jane(&service).await;
+    let hashes = service.hasher.verified().len();
+    for flawed in ["short", "jane@example.com", "password", "Acme"] {
+        let refused = service.change_password().run(&session, service.proof(&jane), flawed.into()).await;
+        assert!(matches!(refused, Err(ChangePasswordError::Password(_))));
+    }
+    assert_eq!(service.hasher.verified().len(), hashes, "the new password is judged first");
+    let refused = service.change_password().run(&session, wrong(&service, &jane), NEW_PASSWORD.into()).await;
+    assert!(matches!(refused, Err(ChangePasswordError::Proof(ProofError::Invalid))));
+    assert_eq!(service.audited(AuditAction::LoginRefused), (1, Some(Actor::from(&session))));
+
+    service.hasher.raise_parameters(); // A verifier made anew of the old password must not be what is stored.
+    service.change_password().run(&session, service.proof(&jane), NEW_PASSWORD.into()).await.unwrap();
+    assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
+    assert_eq!(service.audited(AuditAction::AccountPasswordChanged), (1, Some(Actor::from(&session))));
+    assert!(service.try_log_in("jane@example.com", service.proof(&jane)).await.is_err());
+    jane.password = NEW_PASSWORD.to_owned();
+    service.log_in(&jane).await;
+    assert_eq!(service.own_account().run(&session).await.unwrap().notices, []);
+}
+
+#[tokio::test]
+async fn an_owner_replaces_the_passcode() {
+    let service = Service::new().await;
+    let (mut jane, session, other) = jane(&service).await;
+    let nothing = service.confirm_passcode().run(&session, &"123456".into()).await;
+    assert!(matches!(nothing, Err(ConfirmPasscodeError::NothingPending)));
+    let refused = service.replace_passcode().run(&session, wrong(&service, &jane)).await;
+    assert!(matches!(refused, Err(ProofError::Invalid)));
+    let secret = exposed(&service.replace_passcode().run(&session, service.proof(&jane)).await.unwrap());
+    let still = service.log_in(&jane).await;
+    assert!(service.lives(&other).await && service.lives(&still).await, "nothing is in force yet");
+
+    let old = service.code(&jane.secret);
+    let unconfirmed = service.confirm_passcode().run(&session, &old).await;
+    assert!(matches!(unconfirmed, Err(ConfirmPasscodeError::Invalid)));
+    assert_eq!(service.audited(AuditAction::AccountPasscodeUnconfirmed), (1, Some(Actor::from(&session))));
+    let code = service.code(&secret);
+    service.confirm_passcode().run(&session, &code).await.unwrap();
+    assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
+    assert_eq!(service.own_account().run(&session).await.unwrap().passcode_enrolled_at, service.now());
+    let spent = OwnerProof { password: jane.password.as_str().into(), passcode: code, network: network() };
+    assert!(service.try_log_in("jane@example.com", spent).await.is_err(), "the confirming code is spent");
+    assert!(service.try_log_in("jane@example.com", service.proof(&jane)).await.is_err(), "the old seed is gone");
+    jane.secret = secret;
+    service.log_in(&jane).await;
+}
+
+#[tokio::test]
+async fn a_new_passcode_waits_an_hour_and_for_five_codes() {
+    let service = Service::new().await;
+    let (jane, session, _) = jane(&service).await;
+    let secret = exposed(&service.replace_passcode().run(&session, service.proof(&jane)).await.unwrap());
+    for _ in 0..CONFIRMATIONS {
+        let wrong = service.confirm_passcode().run(&session, &"no code".into()).await;
+        assert!(matches!(wrong, Err(ConfirmPasscodeError::Invalid)));
+    }
+    let late = service.confirm_passcode().run(&session, &service.code(&secret)).await;
+    assert!(matches!(late, Err(ConfirmPasscodeError::NothingPending)));
+    let secret = exposed(&service.replace_passcode().run(&session, service.proof(&jane)).await.unwrap());
+    service.clock.advance_seconds(PENDING_SECONDS);
+    let late = service.confirm_passcode().run(&session, &service.code(&secret)).await;
+    assert!(matches!(late, Err(ConfirmPasscodeError::NothingPending)));
+}
+
+#[tokio::test]
+async fn an_owner_replaces_the_recovery_codes() {
+    let service = Service::new().await;
+    let (jane, session, other) = jane(&service).await;
+    let by_code = |code: usize| OwnerProof { passcode: jane.recovery_codes[code].clone(), ..service.proof(&jane) };
+    for used in 0..7 {
+        service.try_log_in("jane@example.com", by_code(used)).await.unwrap();
+    }
+    let own = service.own_account().run(&session).await.unwrap();
+    assert_eq!((own.recovery_codes_left, own.notices.len()), (3, 8));
+    let last = own.notices.last().unwrap();
+    assert_eq!((last.code, last.at), (NoticeCode::RecoveryCodesLow, None));
+
+    let codes = service.replace_recovery_codes().run(&session, by_code(7)).await.unwrap();
+    assert_eq!(codes.len(), 10);
+    assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
+    let own = service.own_account().run(&session).await.unwrap();
+    assert_eq!((own.recovery_codes_left, own.notices.len()), (10, 8));
+    assert!(service.try_log_in("jane@example.com", by_code(8)).await.is_err());
+    let new = OwnerProof { passcode: codes[0].0.clone(), ..service.proof(&jane) };
+    service.try_log_in("jane@example.com", new).await.unwrap();
+}
+
+/// Proofs count and wait with logins, as one.
+#[tokio::test]
+async fn a_proof_counts_as_a_login() {
+    let service = Service::new().await;
+    let (jane, session, _) = jane(&service).await;
+    let mut outcomes = Vec::new();
+    for attempt in 0..8 {
+        let hashes = service.hasher.verified().len();
+        let proof = OwnerProof { password: "a wrong password".into(), passcode: "123456".into(), network: network() };
+        let refused = match attempt % 4 {
+            0 => service.change_password().run(&session, proof, NEW_PASSWORD.into()).await.is_err(),
+            1 => matches!(service.replace_passcode().run(&session, proof).await, Err(ProofError::Invalid)),
+            2 => matches!(service.replace_recovery_codes().run(&session, proof).await, Err(ProofError::Invalid)),
+            _ => {
+                let login = service.try_log_in("jane@example.com", proof).await;
+                matches!(login, Err(LogInError::Proof(ProofError::Invalid)))
+            }
+        };
+        assert!(refused);
+        outcomes.push(service.hasher.verified().len() > hashes);
+    }
+    assert_eq!(outcomes, [true, true, true, true, true, false, false, false]);
+    // Within the wait the right proof is refused as well.
+    let right = service.change_password().run(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
+    assert!(right.is_ok(), "30 s are over by now");
+}
+
+#[tokio::test]
+async fn a_closed_class_and_a_disabled_passcode_are_recorded_and_told() {
+    let service = Service::new().await;
+    let (jane, session, _) = jane(&service).await;
+    let code = |code: usize| jane.recovery_codes[code].clone();
+    for _ in 0..WRONG_PASSCODES {
+        service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
+        let proof = OwnerProof { passcode: "no code".into(), ..service.proof(&jane) };
+        assert!(service.try_log_in("jane@example.com", proof).await.is_err());
+    }
+    assert_eq!(service.audited(AuditAction::LoginPasscodeDisabled).0, 1);
+    assert_eq!(service.audited(AuditAction::LoginPasscodeRefused).0, 20);
+    service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
+    let disabled = service.change_password().run(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
+    assert!(matches!(disabled, Err(ChangePasswordError::Proof(ProofError::Invalid))), "as for a login");
+
+    for _ in WRONG_PASSCODES + 1..CLOSING_ATTEMPTS {
+        assert_eq!(service.audited(AuditAction::LoginClassClosed).0, 0);
+        service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
+        assert!(service.try_log_in("jane@example.com", wrong(&service, &jane)).await.is_err());
+    }
+    assert_eq!(service.audited(AuditAction::LoginClassClosed).0, 1);
+    service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
+    let elsewhere = vault_core::network::Network::of([198, 51, 100, 1].into());
+    let proof = OwnerProof { passcode: code(0), network: elsewhere, ..service.proof(&jane) };
+    let fresh = service.try_log_in("jane@example.com", proof).await.unwrap();
+    let own = service.own_account().run(&fresh).await.unwrap();
+    let told: Vec<_> = own.notices.iter().map(|notice| notice.code).collect();
+    assert_eq!(told, [NoticeCode::RecoveryCodeUsed, NoticeCode::AttemptsClosed, NoticeCode::PasscodeDisabled]);
+}
+
+#[tokio::test]
+async fn an_ended_session_proves_nothing() {
+    let service = Service::new().await;
+    let (jane, session, other) = jane(&service).await;
+    service.sessions().end(&other, session.session).await.unwrap();
+    assert_eq!(service.audited(AuditAction::SessionEnded), (1, Some(Actor::from(&other))));
+    let hashes = service.hasher.verified().len();
+    let ended = PrincipalRefusal::SessionEnded;
+    let password = service.change_password().run(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
+    assert!(matches!(password, Err(ChangePasswordError::Proof(ProofError::Principal(refusal))) if refusal == ended));
+    let seed = service.replace_passcode().run(&session, service.proof(&jane)).await;
+    assert!(matches!(seed, Err(ProofError::Principal(refusal)) if refusal == ended));
+    let codes = service.replace_recovery_codes().run(&session, service.proof(&jane)).await;
+    assert!(matches!(codes, Err(ProofError::Principal(refusal)) if refusal == ended));
+    let confirmed = service.confirm_passcode().run(&session, &"123456".into()).await;
+    assert!(matches!(confirmed, Err(ConfirmPasscodeError::Principal(refusal)) if refusal == ended));
+    assert_eq!(service.hasher.verified().len(), hashes);
+}
+
+#[tokio::test]
+async fn an_owner_lists_and_ends_sessions() {
+    let service = Service::new().await;
+    let (_, first, second) = jane(&service).await;
+    let other = service.person("Acme", "other", Role::Admin).await;
+    let theirs = service.log_in(&other).await;
+    let listed = service.sessions().list(&second).await.unwrap();
+    let seen: Vec<_> = listed.iter().map(|listed| (listed.session.id, listed.current)).collect();
+    assert_eq!(seen, [(second.session, true), (first.session, false)]);
+    assert_eq!(listed[0].session.network, "192.0.2.0/24");
+
+    let stranger = service.sessions().end(&second, theirs.session).await;
+    assert!(matches!(stranger, Err(OwnAccountError::NotFound)));
+    service.sessions().end(&second, first.session).await.unwrap();
+    let again = service.sessions().end(&second, first.session).await;
+    assert!(matches!(again, Err(OwnAccountError::NotFound)));
+    service.sessions().end(&second, second.session).await.unwrap();
+    assert_eq!(service.audited(AuditAction::LoggedOut), (1, Some(Actor::from(&second))));
+    let dead = service.sessions().list(&second).await;
+    assert!(matches!(dead, Err(OwnAccountError::Principal(PrincipalRefusal::SessionEnded))));
+    assert!(service.lives(&theirs).await);
+}
