@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use time::OffsetDateTime;
-use vault_tests::passcode::{Authenticator, STEP_SECONDS};
+use vault_tests::passcode::{Authenticator, STEP_SECONDS, current_step};
 
 /// How many logins a new account has at once: the codes of two steps and its recovery codes.
 pub(crate) const LOGINS: usize = 12;
@@ -104,9 +104,27 @@ impl Account {
             Code::Step(step) => self.authenticator.code(*step),
             Code::Recovery(code) => code.clone(),
         };
-        let ttl = 86_400;
-        serde_json::json!({"email": self.email, "password": self.password, "passcode": passcode, "ttl": ttl})
-            .to_string()
+        login(&self.email, &self.password, &passcode)
+    }
+
+    /// The body of a login with the right password and the code of this moment, which is not taken.
+    pub(crate) fn right_login(&self) -> String {
+        login(&self.email, &self.password, &self.authenticator.code(current_step()))
+    }
+
+    /// The body of a login with the right password and a code that is wrong.
+    pub(crate) fn wrong_code_login(&self) -> String {
+        login(&self.email, &self.password, &self.authenticator.wrong_code(current_step()))
+    }
+
+    /// The body of a login with a wrong password, as long as the right one.
+    pub(crate) fn wrong_password_login(&self) -> String {
+        wrong_login(&self.email, self.password.len())
+    }
+
+    /// The body of a login at an address that nobody has; all else is like that of this account.
+    pub(crate) fn strangers_login(&self, email: &str) -> String {
+        wrong_login(email, self.password.len())
     }
 
     /// Logs in. Returns the access token.
@@ -119,6 +137,16 @@ impl Account {
             _ => Err(format!("{} cannot log in: {answer}", self.email).into()),
         }
     }
+}
+
+/// The body of a login with a password and a code of nobody's.
+pub(crate) fn wrong_login(email: &str, password_length: usize) -> String {
+    login(email, &"x".repeat(password_length), "000000")
+}
+
+fn login(email: &str, password: &str, passcode: &str) -> String {
+    let ttl = 86_400;
+    serde_json::json!({"email": email, "password": password, "passcode": passcode, "ttl": ttl}).to_string()
 }
 
 /// An organization of one's own, with a token to work on it.

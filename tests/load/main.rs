@@ -11,13 +11,16 @@
 
 mod account;
 mod client;
+mod compare;
 mod machine;
 mod measure;
+mod metrics;
 mod options;
 mod process;
 mod reference;
 mod report;
 mod request;
+mod shuffle;
 mod vault;
 
 use clap::Parser;
@@ -131,12 +134,14 @@ fn measure_all(
     let idle = server.memory()?.resident as f64 / 1e6;
     report.quantity("memory before the first login", idle, "MB", Some(Target::new("≤ 20 MB", idle <= 20.0)));
     let ground = Ground { options, vault, server: &server, references, embedded };
-    let subjects: [(Subject, &str, Measurement); 5] = [
+    let subjects: [(Subject, &str, Measurement); 7] = [
         (Subject::Saves, "saves", measure::saves),
         (Subject::Lists, "lists", measure::lists),
         (Subject::Deletes, "deletes", measure::deletes),
         (Subject::Commands, "commands", measure::commands),
         (Subject::Logins, "logins", measure::logins),
+        (Subject::Timing, "timing", measure::timing),
+        (Subject::Storm, "storm", measure::storm),
     ];
     for (subject, name, measure) in subjects {
         if options.has(subject) {

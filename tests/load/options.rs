@@ -26,8 +26,16 @@ pub(crate) struct Options {
     /// Connections at once
     #[arg(long, value_delimiter = ',', default_value = "1,64,256")]
     pub(crate) connections: Vec<usize>,
+    /// Response times of refused logins that are taken of each kind; of logins during a wait three times as many
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(20..=3000))]
+    pub(crate) samples: u64,
     /// What to measure
-    #[arg(long, value_delimiter = ',', value_enum, default_value = "saves,lists,deletes,logins,commands,cold")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_enum,
+        default_value = "saves,lists,deletes,logins,timing,storm,commands,cold"
+    )]
     pub(crate) only: Vec<Subject>,
     /// Where the vaults are made, in a directory that is removed at the end; should lie on a disk, not in memory
     #[arg(long, default_value = "/var/tmp", value_name = "DIRECTORY")]
@@ -59,6 +67,10 @@ pub(crate) enum Subject {
     Deletes,
     /// Logging in
     Logins,
+    /// Whether the time of a refused login tells why it was refused
+    Timing,
+    /// More logins than can be hashed, and lists beside them
+    Storm,
     /// Commands beside a busy server
     Commands,
     /// Starting

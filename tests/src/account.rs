@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::client::{Call, Client};
 use crate::passcode::Authenticator;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
 /// An account, with everything its owner was given.
@@ -64,6 +64,22 @@ impl Account {
     #[track_caller]
     pub fn sound_login(&self) -> Value {
         self.login(&self.recovery_code())
+    }
+
+    /// The account of `invited` (id and address) that was enrolled with what `drafted` shows.
+    #[track_caller]
+    pub fn enrolled(organization: &str, invited: &Value, drafted: &Value, password: &str) -> Self {
+        let created = json!({
+            "account_id": invited["id"], "email": drafted["email"], "organization": organization,
+            "totp": drafted["totp"], "recovery_codes": drafted["recovery_codes"],
+        });
+        Self::new(&created, Some(password))
+    }
+
+    /// What proves in a request that its owner sent it.
+    #[track_caller]
+    pub fn proof(&self) -> Value {
+        json!({"password": self.password, "passcode": self.recovery_code()})
     }
 
     /// The same account with the passcode and the recovery codes that a command printed anew.
@@ -152,6 +168,48 @@ impl Session {
     #[track_caller]
     pub fn delete(&self, id: &str) -> Answer {
         self.call("DELETE", &format!("/v1/organization-vault/{id}")).send()
+    }
+
+    /// Invites, or tries to.
+    #[track_caller]
+    pub fn invite(&self, email: &str, role: &str) -> Answer {
+        self.call("POST", "/v1/accounts").json(&json!({"email": email, "role": role})).send()
+    }
+
+    /// All accounts of the organization, by their addresses.
+    #[track_caller]
+    pub fn accounts(&self) -> BTreeMap<String, Value> {
+        let answer = self.call("GET", "/v1/accounts").send().expect(200);
+        let accounts = answer.json().as_array().expect("an array").clone();
+        accounts
+            .into_iter()
+            .map(|account| (account["email"].as_str().expect("an address").to_owned(), account))
+            .collect()
+    }
+
+    /// Changes an account, or tries to.
+    #[track_caller]
+    pub fn change_account(&self, id: &str, change: &Value) -> Answer {
+        self.call("PATCH", &format!("/v1/accounts/{id}")).json(change).send()
+    }
+
+    /// One's own account.
+    #[track_caller]
+    pub fn own_account(&self) -> Value {
+        self.call("GET", "/v1/account").send().expect(200).json()
+    }
+
+    /// The sessions of one's own account.
+    #[track_caller]
+    pub fn sessions(&self) -> Vec<Value> {
+        let answer = self.call("GET", "/v1/account/sessions").send().expect(200);
+        answer.json().as_array().expect("an array").clone()
+    }
+
+    /// `POST` below `…/account`.
+    #[track_caller]
+    pub fn post_account(&self, path: &str, body: &Value) -> Answer {
+        self.call("POST", &format!("/v1/account/{path}")).json(body).send()
     }
 
     /// Ends the session.

@@ -59,6 +59,23 @@ fn config() -> ConfigBuilder<AgentScope> {
         .timeout_global(Some(Duration::from_secs(120)))
 }
 
+/// An invited person's side.
+impl Client {
+    /// Enrols, or tries to.
+    #[track_caller]
+    pub fn enrol(&self, code: &str, password: &str) -> Answer {
+        let body = serde_json::json!({"enrolment_code": code, "password": password});
+        self.request("POST", "/v1/enrol").json(&body).send()
+    }
+
+    /// Confirms an enrolment, or tries to.
+    #[track_caller]
+    pub fn confirm_enrolment(&self, code: &str, passcode: &str) -> Answer {
+        let body = serde_json::json!({"enrolment_code": code, "passcode": passcode});
+        self.request("POST", "/v1/enrol/confirm").json(&body).send()
+    }
+}
+
 /// A request being put together.
 #[must_use]
 pub struct Call<'a> {

@@ -6,6 +6,7 @@
 //! - [`client`]: an ordinary HTTP client. [`wire`]: bytes on a socket, for what no ordinary client sends.
 //! - [`tls`]: certificates, and servers over TLS.
 //! - [`samples`]: credentials of every type. [`canary`]: secrets to search for, however they are written.
+//! - [`policy`]: who may do what.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
 
 #![allow(
@@ -22,6 +23,7 @@ pub mod canary;
 pub mod client;
 pub mod database;
 pub mod passcode;
+pub mod policy;
 pub mod process;
 pub mod samples;
 pub mod snapshot;

@@ -82,6 +82,9 @@ fn every_command_prints_one_json_document(database: Database) {
         "a password that was given is not repeated"
     );
 
+    let invite = ["account", "invite", "--org", "Acme", "--email", "c@example.com", "--role", "editor"];
+    assert_eq!(members(&vault.json(&invite)), "account_id email enrolment_code expires_at organization role",);
+
     let changed = "account_id email organization role state";
     for (command, expected) in [
         (&["set-role", "--role", "admin"][..], changed),
@@ -95,6 +98,10 @@ fn every_command_prints_one_json_document(database: Database) {
     ] {
         let printed = vault.json(&[&["account"], command, &["--email", email]].concat());
         assert_eq!(members(&printed), expected, "{command:?}");
+    }
+    let of_invited = ["--email", "c@example.com"];
+    for command in [&["set-role", "--role", "viewer"][..], &["delete", "--yes"]] {
+        assert_eq!(members(&vault.json(&[&["account"], command, &of_invited].concat())), changed, "{command:?}");
     }
     let accounts = vault.json(&["account", "list"]);
     assert_eq!(accounts.as_array().unwrap().len(), 1);
@@ -206,6 +213,7 @@ fn help_and_completions_are_complete() {
         "org create",
         "org delete",
         "account create",
+        "account invite",
         "account passcode",
         "database key",
         "completions",

@@ -47,6 +47,11 @@ pub(crate) struct Vault {
 }
 
 impl Vault {
+    /// Waits until the database can be used no more by this process; for ever, if it never comes to that.
+    pub(crate) async fn failed(&self) {
+        self.adapter.failed().await;
+    }
+
     /// Finishes what was begun and lets the database go.
     pub(crate) async fn close(&self) {
         self.adapter.close().await;

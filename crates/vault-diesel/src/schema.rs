@@ -104,6 +104,7 @@ diesel::table! {
         bucket -> BigInt,
         attempts -> BigInt,
         latest -> Nullable<BigInt>,
+        refusals -> BigInt,
     }
 }
 

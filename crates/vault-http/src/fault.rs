@@ -162,6 +162,11 @@ impl Fault {
         self
     }
 
+    /// Whether the client is asked to come back later.
+    pub(crate) fn asks_to_wait(&self) -> bool {
+        self.0.retry_after.is_some()
+    }
+
     #[cfg(test)]
     pub(crate) fn code(&self) -> ProblemCode {
         self.0.code

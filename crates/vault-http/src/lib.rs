@@ -11,6 +11,7 @@ mod admin;
 mod answer;
 mod authorization;
 mod body;
+mod brake;
 mod call;
 mod connection;
 mod content;

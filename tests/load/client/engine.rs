@@ -237,7 +237,7 @@ impl Engine {
                 (Verdict::Good, _) => self.sample.good(now.duration_since(asked)),
                 (Verdict::Bad, status) => self.sample.error(format!("status {status}")),
                 (Verdict::TurnedAway(pause), _) => {
-                    self.sample.turned_away += 1;
+                    self.sample.turn_away(now.duration_since(asked));
                     wait = pause;
                 }
             }

@@ -13,8 +13,8 @@ const LONGEST: u64 = 120_000_000;
 pub(crate) struct Sample {
     /// Latencies of good answers, in microseconds.
     latencies: Histogram<u64>,
-    /// Answers that the server gave to turn a request away for now.
-    pub(crate) turned_away: u64,
+    /// Those of answers that the server gave to turn a request away for now.
+    turned_away: Histogram<u64>,
     /// Everything else that went wrong, by what it was.
     pub(crate) errors: BTreeMap<String, u64>,
     /// How long was measured.
@@ -28,7 +28,7 @@ impl Sample {
     pub(crate) fn empty() -> Result<Self> {
         Ok(Self {
             latencies: Histogram::new_with_bounds(1, LONGEST, 3)?,
-            turned_away: 0,
+            turned_away: Histogram::new_with_bounds(1, LONGEST, 3)?,
             errors: BTreeMap::new(),
             elapsed: Duration::ZERO,
             work: Work::default(),
@@ -37,7 +37,12 @@ impl Sample {
 
     /// Counts a good answer.
     pub(super) fn good(&mut self, latency: Duration) {
-        self.latencies.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(LONGEST).max(1));
+        self.latencies.saturating_record(microseconds(latency));
+    }
+
+    /// Counts an answer that turned a request away for now.
+    pub(super) fn turn_away(&mut self, latency: Duration) {
+        self.turned_away.saturating_record(microseconds(latency));
     }
 
     /// Counts an error.
@@ -48,7 +53,7 @@ impl Sample {
     /// Adds what another round came to.
     pub(crate) fn add(&mut self, other: Self) -> Result<()> {
         self.latencies.add(&other.latencies)?;
-        self.turned_away += other.turned_away;
+        self.turned_away.add(&other.turned_away)?;
         for (what, count) in other.errors {
             *self.errors.entry(what).or_default() += count;
         }
@@ -60,6 +65,18 @@ impl Sample {
     /// Good answers.
     pub(crate) fn count(&self) -> u64 {
         self.latencies.len()
+    }
+
+    /// Answers that turned a request away for now.
+    pub(crate) fn turned_away(&self) -> u64 {
+        self.turned_away.len()
+    }
+
+    /// Parts with the answers that turned a request away: a sample in which those are what was wished for.
+    pub(crate) fn split_turned_away(&mut self) -> Result<Self> {
+        let none = Self::empty()?.turned_away;
+        let latencies = std::mem::replace(&mut self.turned_away, none);
+        Ok(Self { latencies, elapsed: self.elapsed, work: self.work, ..Self::empty()? })
     }
 
     /// Good answers a second.
@@ -81,4 +98,8 @@ impl Sample {
     pub(crate) fn error_count(&self) -> u64 {
         self.errors.values().sum()
     }
+}
+
+fn microseconds(latency: Duration) -> u64 {
+    u64::try_from(latency.as_micros()).unwrap_or(LONGEST).max(1)
 }

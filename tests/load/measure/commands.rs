@@ -50,7 +50,7 @@ pub(crate) fn commands(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         let target = Target::new("≤ 1 s", longest <= 1.0);
         report.quantity(format!("{command}, slowest of {RUNS} beside 64 saving"), longest * 1000.0, "ms", Some(target));
     }
-    let errors = sample.error_count() + sample.turned_away;
+    let errors = sample.error_count() + sample.turned_away();
     let what = format!("saves meanwhile, {errors} errors, longest {} ms", grouped(sample.longest()));
     report.quantity(what, sample.rate(), "/s", None);
     Ok(())

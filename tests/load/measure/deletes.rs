@@ -7,6 +7,7 @@ use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
 use crate::report::{Rate, Report};
 use crate::request::Template;
+use crate::shuffle::Shuffler;
 use std::time::{Duration, Instant};
 
 /// Credentials are made for as many deletes a second as may be reached.
@@ -34,12 +35,13 @@ impl Workload for Deletes {
 /// Measures deletes, in the order in which nothing lies: neither the oldest nor the newest first.
 pub(crate) fn deletes(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Deletes")?;
+    let mut shuffler = Shuffler::new();
     for connections in ground.options.connections.iter().copied() {
         let rate = RATES.iter().find(|(most, _)| connections <= *most).map_or(0, |(_, rate)| *rate);
         let count = rate * ground.options.seconds;
         let patience = Duration::from_secs(FILLING * ground.options.seconds);
         let mut ids = fill(ground, &organization, count, patience, true)?.ids;
-        shuffle(&mut ids);
+        shuffler.shuffle(&mut ids);
         let plan = ground.round(connections);
         let mut workload = Deletes { template: Template::delete(plan.address, &organization.token), ids };
         let mut sample = Sample::empty()?;
@@ -51,17 +53,4 @@ pub(crate) fn deletes(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         report.rate(Rate { what: "delete".to_owned(), connections, sample, references: Vec::new(), target: None });
     }
     Ok(())
-}
-
-/// Mixes `ids`, the same way each time.
-fn shuffle(ids: &mut [Id]) {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    for place in (1..ids.len()).rev() {
-        // xorshift64
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let other = state % (place as u64 + 1);
-        ids.swap(place, usize::try_from(other).unwrap_or(0));
-    }
 }

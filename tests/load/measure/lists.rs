@@ -11,12 +11,12 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// How many credentials a list shows.
-const PAGE: u64 = 100;
+pub(super) const PAGE: u64 = 100;
 /// How long an organization is filled at most; where that does not do, it stays smaller.
 const FILLING: Duration = Duration::from_secs(300);
 
 /// The newest page, again and again.
-struct FirstPage {
+pub(super) struct FirstPage {
     request: Vec<u8>,
     /// The length of its answer, which stays while nobody saves.
     length: usize,
@@ -24,7 +24,7 @@ struct FirstPage {
 
 impl FirstPage {
     /// Asks once, and looks at the answer closely.
-    fn new(address: SocketAddr, organization: &Organization, rows: u64) -> Result<Self> {
+    pub(super) fn new(address: SocketAddr, organization: &Organization, rows: u64) -> Result<Self> {
         let request = request::list(address, &organization.token);
         let (status, _, body) = exchange(address, &request)?;
         let items: Value = serde_json::from_slice(&body)?;

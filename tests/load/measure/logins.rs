@@ -1,11 +1,11 @@
 //! Logins: password and passcode, each code used once.
 
+use super::pool::Pool;
 use super::{Ground, judge, mean};
-use crate::account::{Account, Code, LOGINS};
+use crate::account::{Account, LOGINS};
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
 use crate::report::{Bound, Rate, Report, Target};
 use crate::{Result, note, request};
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -16,54 +16,35 @@ const DROUGHT: Duration = Duration::from_millis(100);
 
 struct Logins<'a> {
     address: SocketAddr,
-    accounts: &'a mut [Account],
-    /// Accounts with no login in flight.
-    idle: VecDeque<usize>,
-    /// The account and the code of each connection's login.
-    under_way: Vec<Option<(usize, Code)>>,
+    pool: Pool<'a>,
     /// Whether codes ran out, so that the rate says nothing.
     drought: bool,
 }
 
 impl<'a> Logins<'a> {
     fn new(address: SocketAddr, accounts: &'a mut [Account], connections: usize) -> Self {
-        let idle = (0..accounts.len()).collect();
-        let under_way = (0..connections).map(|_| None).collect();
-        Self { address, accounts, idle, under_way, drought: false }
+        Self { address, pool: Pool::new(accounts, connections), drought: false }
     }
 }
 
 impl Workload for Logins<'_> {
     fn next(&mut self, slot: usize, request: &mut Vec<u8>, now: Instant) -> Next {
-        for _ in 0..self.idle.len() {
-            let Some(place) = self.idle.pop_front() else { break };
-            let account = &mut self.accounts[place];
-            let Some(code) = account.take_code() else {
-                self.idle.push_back(place);
-                continue;
-            };
-            *request = request::login(self.address, &account.login(&code));
-            self.under_way[slot] = Some((place, code));
-            return Next::Ask;
-        }
-        self.drought = true;
-        Next::Wait(now + DROUGHT)
+        let Some(login) = self.pool.ask(slot, usize::MAX) else {
+            self.drought = true;
+            return Next::Wait(now + DROUGHT);
+        };
+        *request = request::login(self.address, &login);
+        Next::Ask
     }
 
     fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
         let verdict = judge(answer, 200);
-        if let Some((place, code)) = self.under_way[slot].take() {
-            // Turned away before anything was looked at: the code still works.
-            if matches!(verdict, Verdict::TurnedAway(_)) {
-                self.accounts[place].give_back(code);
-            }
-            self.idle.push_back(place);
-        }
+        self.pool.settle(slot, !matches!(verdict, Verdict::TurnedAway(_)));
         verdict
     }
 
     fn lost(&mut self, slot: usize) {
-        self.idle.extend(self.under_way[slot].take().map(|(place, _)| place));
+        self.pool.settle(slot, true);
     }
 }
 

@@ -5,7 +5,10 @@ mod commands;
 mod deletes;
 mod lists;
 mod logins;
+mod pool;
 mod saves;
+mod storm;
+mod timing;
 
 pub(crate) use cold::cold_start;
 pub(crate) use commands::commands;
@@ -13,6 +16,8 @@ pub(crate) use deletes::deletes;
 pub(crate) use lists::lists;
 pub(crate) use logins::logins;
 pub(crate) use saves::saves;
+pub(crate) use storm::storm;
+pub(crate) use timing::timing;
 
 use crate::Result;
 use crate::client::{Answer, Length, Plan, Verdict};

@@ -91,14 +91,18 @@ pub(crate) async fn run(settings: Settings, vault: Vault, lock: Lock) -> Result<
     let (end_upkeep, upkeep_ends) = oneshot::channel();
     let upkeep = tokio::spawn(upkeep(vault.clone(), Arc::clone(&tally), metrics, upkeep_ends));
     let (public_handle, admin_handle) = (public.server.handle(), admin.as_ref().map(|admin| admin.server.handle()));
+    let watched = vault.clone();
     let stopping = tokio::spawn(async move {
-        wait_for_signal().await?;
+        let failed = tokio::select! {
+            signal = wait_for_signal() => signal.map(|()| false)?,
+            () = watched.failed() => true,
+        };
         tracing::info!("stopping: no new requests; those under way are finished");
         public_handle.stop(true).await;
         if let Some(handle) = admin_handle {
             handle.stop(true).await;
         }
-        Ok::<(), Failure>(())
+        Ok::<bool, Failure>(failed)
     });
     match admin {
         Some(admin) => {
@@ -108,9 +112,15 @@ pub(crate) async fn run(settings: Settings, vault: Vault, lock: Lock) -> Result<
         }
         None => public.server.await?,
     }
-    stopping.await??;
+    let failed = stopping.await??;
     if let Some(certificates) = certificates {
         certificates.abort();
+    }
+    if failed {
+        return Err(Failure::new(
+            "the disk failed while the database was written: what was not acknowledged may be lost. See to the disk, then \
+             start again",
+        ));
     }
     // Asked to end rather than cut off, so that what it is recording is recorded.
     drop(end_upkeep);

@@ -64,8 +64,8 @@ pub struct ReservedAccount {
 /// Records that a reserved attempt failed.
 #[derive(Clone, Debug)]
 pub enum RefuseAttempt {
-    /// No account has the address: the bucket's row is written as it stands, so that the store works for an
-    /// unknown address as it does for a known one. Nothing is recorded.
+    /// No account has the address: the bucket's row counts the refusal, which decides nothing, so that the store
+    /// works for an unknown address as it does for a known one. Nothing is recorded.
     Unknown {
         /// The bucket that counted the attempt.
         bucket: u16,

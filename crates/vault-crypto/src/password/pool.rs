@@ -9,8 +9,9 @@ use std::{io, thread};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use vault_core::port::{HashError, HashPermit};
 
-/// How many wait for each thread at most, where nothing else is configured.
-const QUEUE_PER_THREAD: usize = 8;
+/// How many wait for each thread at most, where nothing else is configured: about half a second's work. A shorter
+/// queue would turn people away who only came at the same moment.
+const QUEUE_PER_THREAD: usize = 24;
 
 /// The least urgent there is: hashing never takes time from vault operations.
 #[cfg(target_os = "linux")]
@@ -31,7 +32,7 @@ struct Permit {
 }
 
 impl HashingPool {
-    /// A pool with a thread per core and eight places in the queue for each.
+    /// A pool with a thread per core and a short queue for each.
     ///
     /// # Errors
     /// The operating system starts no threads.

@@ -58,3 +58,6 @@ CREATE TABLE pending_seeds (
     PRIMARY KEY (organization_id, account_id),
     FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
 ) WITHOUT ROWID;
+
+-- How many attempts were refused after the hash: what a refusal writes where there is no account to record it of.
+ALTER TABLE unknown_addresses ADD COLUMN refusals BIGINT NOT NULL DEFAULT 0;

@@ -175,10 +175,11 @@ pub(super) async fn count_unknown(connection: &mut Connection, bucket: u16, now:
     Ok(true)
 }
 
-/// Writes a bucket's row as it stands: a refusal costs the same whether anybody has the address or not.
-pub(super) async fn touch_unknown(connection: &mut Connection, bucket: u16) -> Result<(), Failure> {
+/// Counts a refusal, so that it writes a row whether anybody has the address or not. Nothing is decided by the count;
+/// a row written as it stands would not do, since SQLite writes no page that stays the same.
+pub(super) async fn count_refusal_of_unknown(connection: &mut Connection, bucket: u16) -> Result<(), Failure> {
     diesel::update(unknown_addresses::table.filter(unknown_addresses::bucket.eq(i64::from(bucket))))
-        .set(unknown_addresses::attempts.eq(unknown_addresses::attempts))
+        .set(unknown_addresses::refusals.eq(unknown_addresses::refusals + 1))
         .execute(connection)
         .await?;
     Ok(())

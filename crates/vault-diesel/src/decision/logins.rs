@@ -1,6 +1,6 @@
 //! Attempts: reserved before anything is hashed, and what their refusal leaves.
 
-use super::attempts::{Classes, count_unknown, touch_unknown};
+use super::attempts::{Classes, count_refusal_of_unknown, count_unknown};
 use super::backend::{Connection, RunQuery, Store, for_update};
 use super::directory::look_up_account;
 use super::proof::complete;
@@ -117,7 +117,7 @@ async fn read_reserved(
 
 async fn refuse(connection: &mut Connection, command: &RefuseAttempt) -> Decided<()> {
     match command {
-        RefuseAttempt::Unknown { bucket } => touch_unknown(connection, *bucket).await?,
+        RefuseAttempt::Unknown { bucket } => count_refusal_of_unknown(connection, *bucket).await?,
         RefuseAttempt::Account(refused) => refuse_account(connection, refused).await?,
     }
     Ok(Verdict::Keep(()))

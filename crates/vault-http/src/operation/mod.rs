@@ -23,6 +23,7 @@ pub(crate) use {
 
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
+use crate::brake::Brake;
 use crate::call::Call;
 use crate::exchange::Api;
 use crate::fault::Fault;
@@ -49,6 +50,7 @@ struct Inner {
     policy: DataPolicy,
     trusted_proxies: Vec<IpNet>,
     limiter: Option<Limiter>,
+    brake: Brake,
     parts: ServerParts,
 }
 
@@ -59,6 +61,7 @@ impl PublicApi {
             policy: settings.data_policy,
             trusted_proxies: settings.listener.trusted_proxies.clone(),
             limiter: settings.rate.map(Limiter::new),
+            brake: Brake::default(),
             parts,
         }))
     }
@@ -71,41 +74,51 @@ impl Api for PublicApi {
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
         let api = &*self.0;
-        api.limit(&call)?;
+        let outcome = match api.limit(&call) {
+            Ok(()) => api.dispatch(&call, body).await,
+            Err(fault) => Err(fault),
+        };
+        if call.operation.is_open() && outcome.as_ref().is_err_and(Fault::asks_to_wait) {
+            api.brake.hold().await;
+        }
+        outcome
+    }
+}
+
+impl Inner {
+    async fn dispatch(&self, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
         match call.operation {
-            Operation::LogIn => log_in::run(api, &call, body).await,
-            Operation::LogOut => log_out::run(api, &call, body).await,
-            Operation::Save => save::run(api, &call, body).await,
-            Operation::List => list::run(api, &call, body).await,
-            Operation::Show => show::run(api, &call, body).await,
-            Operation::Delete => delete::run(api, &call, body).await,
-            Operation::ListAccounts => accounts::list::run(api, &call, body).await,
-            Operation::Invite => accounts::invite::run(api, &call, body).await,
-            Operation::ChangeAccount => accounts::change::run(api, &call, body).await,
-            Operation::DeleteAccount => accounts::delete::run(api, &call, body).await,
-            Operation::Enrol => enrolment::draft::run(api, &call, body).await,
-            Operation::ConfirmEnrolment => enrolment::confirm::run(api, &call, body).await,
-            Operation::ShowAccount => own::show::run(api, &call, body).await,
-            Operation::ListSessions => own::list_sessions::run(api, &call, body).await,
-            Operation::EndSession => own::end_session::run(api, &call, body).await,
-            Operation::ChangePassword => own::change_password::run(api, &call, body).await,
-            Operation::ReplacePasscode => own::replace_passcode::run(api, &call, body).await,
-            Operation::ConfirmPasscode => own::confirm_passcode::run(api, &call, body).await,
-            Operation::ReplaceRecoveryCodes => own::replace_recovery_codes::run(api, &call, body).await,
+            Operation::LogIn => log_in::run(self, call, body).await,
+            Operation::LogOut => log_out::run(self, call, body).await,
+            Operation::Save => save::run(self, call, body).await,
+            Operation::List => list::run(self, call, body).await,
+            Operation::Show => show::run(self, call, body).await,
+            Operation::Delete => delete::run(self, call, body).await,
+            Operation::ListAccounts => accounts::list::run(self, call, body).await,
+            Operation::Invite => accounts::invite::run(self, call, body).await,
+            Operation::ChangeAccount => accounts::change::run(self, call, body).await,
+            Operation::DeleteAccount => accounts::delete::run(self, call, body).await,
+            Operation::Enrol => enrolment::draft::run(self, call, body).await,
+            Operation::ConfirmEnrolment => enrolment::confirm::run(self, call, body).await,
+            Operation::ShowAccount => own::show::run(self, call, body).await,
+            Operation::ListSessions => own::list_sessions::run(self, call, body).await,
+            Operation::EndSession => own::end_session::run(self, call, body).await,
+            Operation::ChangePassword => own::change_password::run(self, call, body).await,
+            Operation::ReplacePasscode => own::replace_passcode::run(self, call, body).await,
+            Operation::ConfirmPasscode => own::confirm_passcode::run(self, call, body).await,
+            Operation::ReplaceRecoveryCodes => own::replace_recovery_codes::run(self, call, body).await,
             Operation::Live => {
                 body.ignore().await?;
                 Ok(probe::live())
             }
             Operation::Ready => {
                 body.ignore().await?;
-                probe::ready(&api.parts.runtime, &api.parts.readiness).await
+                probe::ready(&self.parts.runtime, &self.parts.readiness).await
             }
             Operation::Metrics | Operation::None => Err(Fault::not_found()),
         }
     }
-}
 
-impl Inner {
     /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often.
     fn limit(&self, call: &Call<'_>) -> Result<(), Fault> {
         match &self.limiter {

@@ -52,7 +52,7 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
     world.log_in(&colleague).await;
     world.clock.advance_seconds(1);
     let made_at = world.now();
-    let mut last = vec![world.log_in(&holder).await, world.log_in(&holder).await];
+    let mut last = [world.log_in(&holder).await, world.log_in(&holder).await];
     last.sort_by_key(|session| session.session); // of one moment, by id
     let [current, other] = &last[..] else { unreachable!("there are two") };
     assert_eq!(world.sessions(current).await, [current.session, other.session, ended.session, dying.session]);

@@ -24,7 +24,7 @@ impl LoginGuard for MemoryStore {
 
     async fn refuse_attempt(&self, command: RefuseAttempt) -> Result<(), StoreError> {
         self.decide(|state| {
-            // A bucket's row is written as it stands: nothing to do here.
+            // What a bucket's row counts decides nothing: nothing to do here.
             if let RefuseAttempt::Account(refused) = command {
                 refuse(state, *refused);
             }

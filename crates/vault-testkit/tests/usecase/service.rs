@@ -8,7 +8,7 @@ use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, InstanceId};
 use vault_core::network::Network;
 use vault_core::passcode::{PasscodeSecret, TimeStep};
-use vault_core::port::{Clock, Event, PasscodeVerifier};
+use vault_core::port::{Clock, Event};
 use vault_core::principal::SessionPrincipal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;

@@ -1,5 +1,9 @@
 //! Figures beside their references and targets, for people and for programs.
 
+mod comparison;
+
+pub(crate) use comparison::Comparison;
+
 use crate::client::Sample;
 use crate::note;
 use serde_json::{Value, json};
@@ -71,6 +75,8 @@ pub(crate) struct Report {
     pub(crate) database: &'static str,
     /// Rates.
     pub(crate) rates: Vec<Rate>,
+    /// Samples side by side.
+    pub(crate) comparisons: Vec<Comparison>,
     /// Everything else.
     pub(crate) quantities: Vec<Quantity>,
 }
@@ -78,7 +84,7 @@ pub(crate) struct Report {
 impl Report {
     /// Nothing yet.
     pub(crate) const fn new(database: &'static str) -> Self {
-        Self { database, rates: Vec::new(), quantities: Vec::new() }
+        Self { database, rates: Vec::new(), comparisons: Vec::new(), quantities: Vec::new() }
     }
 
     /// Adds a rate, and says what it is: a run takes minutes, and may be broken off.
@@ -88,6 +94,12 @@ impl Report {
             (grouped(sample.rate()), decimal(sample.quantile(0.5)), decimal(sample.quantile(0.99)));
         note(&format!("{what} at {connections} connections: {per_second}/s, p50 {p50} ms, p99 {p99} ms"));
         self.rates.push(rate);
+    }
+
+    /// Adds two samples, and says how they compare.
+    pub(crate) fn comparison(&mut self, comparison: Comparison) {
+        note(&comparison.line());
+        self.comparisons.push(comparison);
     }
 
     /// Adds a figure that is no rate.
@@ -107,6 +119,12 @@ impl Report {
             rows.extend(self.rates.iter().map(Rate::cells));
             text += &aligned(&rows, &[0, 9, 10, 11]);
         }
+        if !self.comparisons.is_empty() {
+            text += "\n";
+            let mut rows = vec![Comparison::titles()];
+            rows.extend(self.comparisons.iter().map(Comparison::cells));
+            text += &aligned(&rows, &[0, 7]);
+        }
         if !self.quantities.is_empty() {
             text += "\n";
             let rows: Vec<_> = self.quantities.iter().map(Quantity::cells).collect();
@@ -119,7 +137,8 @@ impl Report {
     pub(crate) fn json(&self) -> Value {
         let rates: Vec<_> = self.rates.iter().map(Rate::json).collect();
         let quantities: Vec<_> = self.quantities.iter().map(Quantity::json).collect();
-        json!({"database": self.database, "rates": rates, "quantities": quantities})
+        let comparisons: Vec<_> = self.comparisons.iter().map(Comparison::json).collect();
+        json!({"database": self.database, "rates": rates, "comparisons": comparisons, "quantities": quantities})
     }
 }
 
@@ -152,8 +171,8 @@ impl Rate {
         let sample = &self.sample;
         let references: Vec<String> = self.references.iter().map(|bound| bound.cell(sample.rate())).collect();
         let mut errors: Vec<_> = sample.errors.iter().map(|(what, count)| format!("{count} {what}")).collect();
-        if sample.turned_away > 0 {
-            errors.push(format!("{} turned away", sample.turned_away));
+        if sample.turned_away() > 0 {
+            errors.push(format!("{} turned away", sample.turned_away()));
         }
         vec![
             self.what.clone(),
@@ -177,7 +196,7 @@ impl Rate {
         json!({
             "what": self.what, "connections": self.connections, "per_second": sample.rate(), "count": sample.count(),
             "seconds": sample.elapsed.as_secs_f64(), "p50_ms": sample.quantile(0.5), "p99_ms": sample.quantile(0.99),
-            "max_ms": sample.longest(), "errors": sample.errors, "turned_away": sample.turned_away,
+            "max_ms": sample.longest(), "errors": sample.errors, "turned_away": sample.turned_away(),
             "server_us": self.cost(sample.work.server), "client_us": self.cost(sample.work.client),
             "others": self.others(), "references": references, "target": self.target.as_ref().map(target_json),
         })

@@ -1,0 +1,72 @@
+//! Logins without end, of accounts and of strangers.
+
+use crate::account::{Account, wrong_login};
+use crate::client::{Answer, Next, Verdict, Workload};
+use crate::measure::judge;
+use crate::measure::pool::Pool;
+use crate::request;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How long the passwords of strangers are: as those that are generated.
+const PASSWORD_LENGTH: usize = 24;
+
+/// On every other connection an account logs in, as long as one has a code; on all others an address that nobody has,
+/// and none of those twice.
+pub(super) struct Logins<'a> {
+    address: SocketAddr,
+    pool: Pool<'a>,
+    strangers: &'a mut u64,
+    connections: usize,
+    /// Whether a connection that was turned away waits as it is told, or asks again at once.
+    waits: bool,
+    /// How many answers had which status.
+    pub(super) statuses: BTreeMap<u16, u64>,
+}
+
+impl<'a> Logins<'a> {
+    /// The logins of one round. `strangers` counts the addresses that were used up.
+    pub(super) fn new(
+        address: SocketAddr,
+        connections: usize,
+        waits: bool,
+        accounts: &'a mut [Account],
+        strangers: &'a mut u64,
+    ) -> Self {
+        let pool = Pool::new(accounts, connections);
+        Self { address, pool, strangers, connections, waits, statuses: BTreeMap::new() }
+    }
+
+    fn stranger(&mut self) -> String {
+        *self.strangers += 1;
+        wrong_login(&format!("stranger-{}@example.com", self.strangers), PASSWORD_LENGTH)
+    }
+}
+
+impl Workload for Logins<'_> {
+    fn next(&mut self, slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        // One look, since a storm asks often: codes come back with time.
+        let account = if slot.is_multiple_of(2) { self.pool.ask(slot, 1) } else { None };
+        let login = account.unwrap_or_else(|| self.stranger());
+        *request = request::login(self.address, &login);
+        Next::Ask
+    }
+
+    fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
+        *self.statuses.entry(answer.status).or_default() += 1;
+        let verdict = match judge(answer, 200) {
+            Verdict::TurnedAway(_) if !self.waits => Verdict::TurnedAway(Duration::ZERO),
+            // Up to twice as long as it must: all were turned away at one moment, and are not to come back at one.
+            Verdict::TurnedAway(wait) => Verdict::TurnedAway(wait.mul_f64(1.0 + slot as f64 / self.connections as f64)),
+            Verdict::Bad if answer.status == 401 => Verdict::Good,
+            verdict => verdict,
+        };
+        self.pool.settle(slot, !matches!(verdict, Verdict::TurnedAway(_)));
+        verdict
+    }
+
+    fn lost(&mut self, slot: usize) {
+        self.pool.settle(slot, true);
+    }
+}

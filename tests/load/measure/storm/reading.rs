@@ -1,0 +1,39 @@
+//! Lists of 100 beside something else, or beside nothing.
+
+use crate::Result;
+use crate::account::Organization;
+use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
+use crate::measure::Ground;
+use crate::measure::lists::{FirstPage, PAGE};
+use std::time::{Duration, Instant};
+
+/// How many connections list.
+pub(super) const CONNECTIONS: usize = 8;
+
+/// The newest page, with a pause after each answer.
+struct Paced {
+    page: FirstPage,
+    pause: Duration,
+    /// When each connection asks next.
+    due: Vec<Instant>,
+}
+
+impl Workload for Paced {
+    fn next(&mut self, slot: usize, request: &mut Vec<u8>, now: Instant) -> Next {
+        if now < self.due[slot] { Next::Wait(self.due[slot]) } else { self.page.next(slot, request, now) }
+    }
+
+    fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
+        self.due[slot] = Instant::now() + self.pause;
+        self.page.answered(slot, answer)
+    }
+}
+
+/// Lists for one round, with this pause after each answer.
+pub(super) fn list(ground: &Ground<'_>, organization: &Organization, pause: Duration) -> Result<Sample> {
+    let page = FirstPage::new(ground.server.address, organization, PAGE)?;
+    let now = Instant::now();
+    // One after the other, not all at once.
+    let due = (0..CONNECTIONS).map(|slot| now + pause.mul_f64(slot as f64 / CONNECTIONS as f64)).collect();
+    run(&ground.round(CONNECTIONS), &mut Paced { page, pause, due })
+}

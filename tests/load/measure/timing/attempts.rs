@@ -1,0 +1,89 @@
+//! Logins one at a time, and how long each took to be refused.
+
+use crate::client::{Answer, Next, Verdict, Workload, run};
+use crate::measure::{Ground, judge};
+use crate::metrics::Metrics;
+use crate::{Result, request};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// A login of one of the kinds that are compared.
+pub(super) struct Attempt {
+    kind: usize,
+    request: Vec<u8>,
+}
+
+impl Attempt {
+    /// A login with this body.
+    pub(super) fn new(kind: usize, address: SocketAddr, body: &str) -> Self {
+        Self { kind, request: request::login(address, body) }
+    }
+}
+
+/// Attempts in a given order on one connection.
+struct Attempts<'a> {
+    attempts: &'a [Attempt],
+    /// What is still to be asked, the last of it first.
+    order: Vec<usize>,
+    /// Opens the connection, so that no attempt is its first request.
+    greeting: Option<Vec<u8>>,
+    asked: Option<(usize, Instant)>,
+    times: Vec<(usize, f64)>,
+}
+
+impl<'a> Attempts<'a> {
+    fn new(address: SocketAddr, attempts: &'a [Attempt], order: Vec<usize>) -> Self {
+        let times = Vec::with_capacity(order.len());
+        let greeting = Some(request::get(address, "/readyz"));
+        Self { attempts, order, greeting, asked: None, times }
+    }
+}
+
+impl Workload for Attempts<'_> {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        if let Some(greeting) = self.greeting.take() {
+            *request = greeting;
+            return Next::Ask;
+        }
+        let Some(attempt) = self.order.pop().map(|place| &self.attempts[place]) else { return Next::End };
+        request.extend_from_slice(&attempt.request);
+        // From here, not from before the request was written.
+        self.asked = Some((attempt.kind, Instant::now()));
+        Next::Ask
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        let now = Instant::now();
+        let Some((kind, asked)) = self.asked.take() else { return judge(answer, 200) };
+        self.times.push((kind, now.duration_since(asked).as_secs_f64() * 1000.0));
+        judge(answer, 401)
+    }
+}
+
+/// What came of some attempts.
+pub(super) struct Taken {
+    /// Kind and response time, in milliseconds, of each.
+    pub(super) times: Vec<(usize, f64)>,
+    before: Metrics,
+    after: Metrics,
+}
+
+impl Taken {
+    /// Makes these attempts in this order, the last of it first.
+    pub(super) fn take(ground: &Ground<'_>, attempts: &[Attempt], order: Vec<usize>) -> Result<Self> {
+        let mut workload = Attempts::new(ground.server.address, attempts, order);
+        let before = Metrics::read(ground.server)?;
+        run(&ground.to_the_end(1), &mut workload)?;
+        Ok(Self { times: workload.times, before, after: Metrics::read(ground.server)? })
+    }
+
+    /// How many passwords were compared with a hash.
+    pub(super) fn evaluations(&self) -> u64 {
+        self.after.evaluations() - self.before.evaluations()
+    }
+
+    /// How many logins came to this.
+    pub(super) fn logins(&self, outcome: &str) -> u64 {
+        self.after.logins(outcome) - self.before.logins(outcome)
+    }
+}

@@ -1,0 +1,427 @@
+//! Accounts over HTTP: from an invitation to an account, and what its owner and the admins do with it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use std::sync::Barrier;
+use std::thread;
+use vault_tests::passcode::{Authenticator, current_step};
+use vault_tests::samples::small;
+use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
+
+on_both_databases! {
+    an_invitation_becomes_an_account,
+    an_operator_invites_too,
+    a15_weak_passwords_are_refused_to_their_owners,
+    a25_the_code_that_enrolled_does_not_log_in,
+    a45_new_secrets_end_the_other_sessions,
+    a49_anothers_session_is_like_an_unknown_one,
+    a54_an_invited_person_may_do_nothing,
+    a56_a_role_has_one_spelling_over_http,
+    a_new_passcode_is_in_force_once_confirmed,
+    one_confirmation_makes_the_account,
+    the_last_admin_stays_however_many_try,
+    nothing_of_an_enrolment_is_logged,
+}
+
+const PASSWORD: &str = "a sentence that nobody else says";
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// Drafts an enrolment.
+#[track_caller]
+fn enrol(client: &Client, invited: &Value) -> Value {
+    client.enrol(text(&invited["enrolment_code"]), PASSWORD).expect(200).json()
+}
+
+/// Confirms an enrolment with the code that its authenticator shows now; that code.
+#[track_caller]
+fn confirm(client: &Client, invited: &Value, drafted: &Value) -> String {
+    let code = Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step());
+    let answer = client.confirm_enrolment(text(&invited["enrolment_code"]), &code).expect(204);
+    assert_eq!((answer.body.len(), answer.header("content-type")), (0, None));
+    code
+}
+
+/// Invites and enrols.
+#[track_caller]
+fn member(admin: &Session, email: &str, role: &str) -> Account {
+    let client = admin.client();
+    let invited = admin.invite(email, role).expect(201).json();
+    let drafted = enrol(client, &invited);
+    confirm(client, &invited, &drafted);
+    Account::enrolled("Acme", &invited, &drafted, PASSWORD)
+}
+
+fn an_invitation_becomes_an_account(database: Database) {
+    let mut vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    let invited = admin.invite("Grace@Example.COM", "editor").expect(201).json();
+    let code = text(&invited["enrolment_code"]).to_owned();
+    let listed = admin.accounts()["grace@example.com"].clone();
+    let expected = json!({
+        "id": invited["id"], "email": "grace@example.com", "role": "editor", "state": "invited",
+        "created_at": listed["created_at"],
+    });
+    assert_eq!(listed, expected);
+    assert_eq!(text(&invited["expires_at"]).len(), "2026-11-20T12:00:00Z".len());
+    admin.invite("grace@example.com", "viewer").problem("conflict");
+
+    let first = enrol(&client, &invited);
+    vault.restart();
+    let (client, admin) = (vault.client(), admin.on(&vault.client()));
+    let drafted = enrol(&client, &invited);
+    assert_eq!(drafted["email"], "grace@example.com");
+    let first = Authenticator::new(text(&first["totp"]["secret"]));
+    client.confirm_enrolment(&code, &first.code(current_step())).problem("invalid-enrolment");
+    confirm(&client, &invited, &drafted);
+    for answer in [client.enrol(&code, PASSWORD), client.confirm_enrolment(&code, "000000")] {
+        answer.problem("invalid-enrolment");
+    }
+
+    let grace = Account::enrolled("Acme", &invited, &drafted, PASSWORD);
+    let session = grace.log_in(&client);
+    session.save(&small("a", 1));
+    let own = session.own_account();
+    assert_eq!((&own["id"], text(&own["email"])), (&invited["id"], "grace@example.com"));
+    assert_eq!((text(&own["role"]), text(&own["organization"])), ("editor", "Acme"));
+    assert_eq!(own["recovery_codes_left"], 9);
+    let notices: Vec<&str> = own["notices"].as_array().unwrap().iter().map(|notice| text(&notice["code"])).collect();
+    assert_eq!(notices, ["recovery-code-used"]);
+
+    let other = grace.log_in(&client);
+    let sessions = session.sessions();
+    assert_eq!(sessions.len(), 2);
+    let theirs = sessions.iter().find(|session| session["current"] == false).unwrap();
+    assert_eq!(text(&theirs["network"]), "127.0.0.0/24");
+    session.call("DELETE", &format!("/v1/account/sessions/{}", text(&theirs["id"]))).send().expect(204);
+    assert!(session.is_live() && !other.is_live());
+
+    let id = text(&invited["id"]);
+    assert_eq!(admin.accounts()["grace@example.com"]["state"], "active");
+    assert_eq!(admin.change_account(id, &json!({"role": "viewer"})).expect(200).json()["role"], "viewer");
+    assert!(!session.is_live(), "a change ends its sessions");
+    grace.log_in(&client).try_save(&small("a", 2)).problem("insufficient-role");
+    admin.change_account(id, &json!({"state": "disabled"})).expect(200);
+    client.log_in(&grace.sound_login()).problem("invalid-login");
+    admin.change_account(id, &json!({"state": "active"})).expect(200);
+    let session = grace.log_in(&client);
+    admin.call("DELETE", &format!("/v1/accounts/{id}")).send().expect(204);
+    assert!(!session.is_live());
+    client.log_in(&grace.sound_login()).problem("invalid-login");
+    assert!(!admin.accounts().contains_key("grace@example.com"));
+}
+
+fn an_operator_invites_too(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    vault.organization("Acme");
+    let invite =
+        |email: &str| vault.run(&["account", "invite", "--org", "acme", "--email", email, "--role", "admin", "--json"]);
+    let mut invited = invite("first@example.com").done().json();
+    assert_eq!((text(&invited["organization"]), text(&invited["role"])), ("Acme", "admin"));
+    invited["id"] = invited["account_id"].clone();
+    let state = || vault.json(&["account", "list"])[0]["state"].clone();
+    assert_eq!(state(), "invited");
+    for command in ["disable", "enable", "unlock", "set-password", "reset-passcode", "passcode"] {
+        vault.run(&["account", command, "--email", "first@example.com"]).refused();
+    }
+    invite("FIRST@example.com").refused();
+    invite("not an address").refused();
+    vault.run(&["account", "create", "--org", "Acme", "--email", "first@example.com", "--role", "viewer"]).refused();
+    vault.run(&["account", "invite", "--org", "Nowhere", "--email", "a@example.com", "--role", "viewer"]).refused();
+    let printed = vault.json(&["account", "set-role", "--role", "viewer", "--email", "first@example.com"]);
+    assert_eq!((text(&printed["role"]), text(&printed["state"])), ("viewer", "invited"));
+
+    let drafted = enrol(&client, &invited);
+    confirm(&client, &invited, &drafted);
+    assert_eq!(state(), "active");
+    let session = Account::enrolled("Acme", &invited, &drafted, PASSWORD).log_in(&client);
+    session.try_save(&small("a", 1)).problem("insufficient-role");
+
+    // For people, ready to paste; and withdrawn.
+    let invite = ["account", "invite", "--org", "Acme", "--email", "second@example.com", "--role", "viewer"];
+    let said = vault.run(&invite).done().stdout;
+    let code = said.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap();
+    for part in ["/enrol -H", "/enrol/confirm -H", &format!("\"enrolment_code\": \"{code}\"")] {
+        assert!(said.contains(part), "{said}");
+    }
+    vault.run(&["account", "delete", "--yes", "--email", "second@example.com"]).done();
+    client.enrol(code, PASSWORD).problem("invalid-enrolment");
+}
+
+fn a15_weak_passwords_are_refused_to_their_owners(database: Database) {
+    let vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    let email = "someone@example.com";
+    let invited = admin.invite(email, "viewer").expect(201).json();
+    let code = text(&invited["enrolment_code"]);
+    let long = "p".repeat(1025);
+    let weak = ["", "short", "seven77", "password1", "12345678", email, "SOMEONE@example.com", "OrgVault1", &long];
+    let named = |answer: Answer, pointer: &str| {
+        let fields = answer.problem("refused-value").refused_fields();
+        assert_eq!(fields.iter().map(|(found, _)| &**found).collect::<Vec<_>>(), [pointer]);
+    };
+    for password in weak {
+        named(client.enrol(code, password), "/password");
+    }
+    let drafted = enrol(&client, &invited);
+    confirm(&client, &invited, &drafted);
+    let account = Account::enrolled("Acme", &invited, &drafted, PASSWORD);
+    let session = account.log_in(&client);
+    for password in weak {
+        let body = json!({"password": "wrong", "passcode": "wrong", "new_password": password});
+        named(session.post_account("password", &body), "/new_password");
+    }
+    client.log_in(&account.sound_login()).expect(200);
+}
+
+fn a25_the_code_that_enrolled_does_not_log_in(database: Database) {
+    let vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    let invited = admin.invite("new@example.com", "viewer").expect(201).json();
+    let drafted = enrol(&client, &invited);
+    let code = confirm(&client, &invited, &drafted);
+    let account = Account::enrolled("Acme", &invited, &drafted, PASSWORD);
+    client.log_in(&account.login(&code)).problem("invalid-login");
+    account.log_in(&client);
+    client.log_in(&account.login(&code)).problem("invalid-login");
+}
+
+fn a45_new_secrets_end_the_other_sessions(database: Database) {
+    let vault = Vault::start(database);
+    let (bystander, client) = (vault.admin_session(), vault.client());
+
+    let account = vault.account("Acme", "viewer");
+    let [other, session] = [0; 2].map(|_| account.log_in(&client));
+    let mut body = account.proof();
+    body["new_password"] = json!(PASSWORD);
+    session.post_account("password", &body).expect(204);
+    assert!(session.is_live() && !other.is_live());
+    client.log_in(&account.sound_login()).problem("invalid-login");
+    let mut login = account.sound_login();
+    login["password"] = json!(PASSWORD);
+    client.log_in(&login).expect(200);
+
+    let account = vault.account("Acme", "viewer");
+    let [other, session] = [0; 2].map(|_| account.log_in(&client));
+    let new = session.post_account("recovery-codes", &account.proof()).expect(200).json();
+    assert!(session.is_live() && !other.is_live());
+    client.log_in(&account.sound_login()).problem("invalid-login");
+    client.log_in(&account.login(text(&new["recovery_codes"][0]))).expect(200);
+    assert_eq!(session.own_account()["recovery_codes_left"], 9);
+
+    // A proof that does not hold changes nothing, and is a wrong login.
+    let expected = client.log_in(&json!({"email": "a@b.c", "password": "", "passcode": ""})).indistinct();
+    for path in ["password", "passcode", "recovery-codes"] {
+        let mut body = json!({"password": "wrong", "passcode": "000000"});
+        if path == "password" {
+            body["new_password"] = json!("a horse of another colour");
+        }
+        assert_eq!(session.post_account(path, &body).indistinct(), expected, "{path}");
+    }
+    assert!(session.is_live() && bystander.is_live());
+}
+
+fn a49_anothers_session_is_like_an_unknown_one(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
+    let colleague = vault.account("Acme", "viewer").log_in(&client);
+    let end = |id: &str| acme.call("DELETE", &format!("/v1/account/sessions/{id}")).send();
+    let expected = end("0193aaaa-0000-7000-8000-000000000000").problem("not-found").indistinct();
+    let own = acme.sessions()[0]["id"].clone();
+    for session in [&globex, &colleague] {
+        let id = session.sessions()[0]["id"].clone();
+        assert_eq!(end(text(&id)).indistinct(), expected);
+        assert!(session.is_live());
+    }
+    for id in ["x", "%", &text(&own).to_uppercase()] {
+        assert_eq!(end(id).indistinct(), expected, "{id}");
+    }
+    // Accounts alike.
+    let accounts = globex.accounts();
+    let theirs = text(&accounts.values().next().unwrap()["id"]);
+    let change = |id: &str| acme.change_account(id, &json!({"state": "disabled"}));
+    let delete = |id: &str| acme.call("DELETE", &format!("/v1/accounts/{id}")).send();
+    let unknown = "0193aaaa-0000-7000-8000-000000000000";
+    assert_eq!(change(theirs).indistinct(), change(unknown).problem("not-found").indistinct());
+    assert_eq!(delete(theirs).indistinct(), delete(unknown).problem("not-found").indistinct());
+    assert_eq!(globex.accounts(), accounts);
+    end(text(&own)).expect(204);
+    assert!(!acme.is_live());
+}
+
+fn a54_an_invited_person_may_do_nothing(database: Database) {
+    let vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    let id = admin.save(&small("a", 1));
+    let invited = admin.invite("owner@example.com", "admin").expect(201).json();
+    let code = text(&invited["enrolment_code"]);
+    let drafted = enrol(&client, &invited);
+    let account = Account::enrolled("Acme", &invited, &drafted, PASSWORD);
+    let authenticator = account.authenticator.code(current_step());
+    for passcode in [&*authenticator, &account.recovery_code(), code] {
+        client.log_in(&account.login(passcode)).problem("invalid-login");
+    }
+    for token in [code, text(&drafted["totp"]["secret"])] {
+        for (method, path) in [
+            ("GET", "/v1/organization-vault".to_owned()),
+            ("GET", format!("/v1/organization-vault/{id}")),
+            ("DELETE", format!("/v1/organization-vault/{id}")),
+            ("GET", "/v1/accounts".to_owned()),
+            ("GET", "/v1/account".to_owned()),
+        ] {
+            client.request(method, &path).bearer(token).send().problem("invalid-token");
+        }
+    }
+    assert_eq!(admin.ids(), [id]);
+    // An address that is only invited logs in like one that nobody has.
+    let unknown = client.log_in(&json!({"email": "nobody@example.com", "password": PASSWORD, "passcode": "000000"}));
+    assert_eq!(client.log_in(&account.login("000000")).indistinct(), unknown.indistinct());
+    // Without its organization there is no enrolment.
+    vault.run(&["org", "disable", "Acme"]).done();
+    client.enrol(code, PASSWORD).problem("invalid-enrolment");
+    client.confirm_enrolment(code, &account.authenticator.code(current_step())).problem("invalid-enrolment");
+    vault.run(&["org", "enable", "Acme"]).done();
+    confirm(&client, &invited, &drafted);
+}
+
+fn a56_a_role_has_one_spelling_over_http(database: Database) {
+    let vault = Vault::start(database);
+    let admin = vault.admin_session();
+    let viewer = vault.account("Acme", "viewer");
+    let before = admin.accounts();
+    for role in [
+        " ADMIN",
+        "Admin",
+        "admin ",
+        "admin\u{0}",
+        "\u{ff41}\u{ff44}\u{ff4d}\u{ff49}\u{ff4e}",
+        "adm\u{131}n",
+        "",
+        "owner",
+    ] {
+        admin.invite("x@example.com", role).problem("refused-value");
+        admin.change_account(&viewer.id, &json!({"role": role})).problem("refused-value");
+    }
+    for role in [json!(["admin"]), json!(1), json!(null), json!({"role": "admin"})] {
+        admin.change_account(&viewer.id, &json!({"role": role})).problem("malformed-request");
+        let invite = admin.call("POST", "/v1/accounts").json(&json!({"email": "x@example.com", "role": role}));
+        invite.send().problem("malformed-request");
+    }
+    assert_eq!(admin.accounts(), before);
+}
+
+fn a_new_passcode_is_in_force_once_confirmed(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    let account = vault.account("Acme", "viewer");
+    let [other, session] = [0; 2].map(|_| account.log_in(&client));
+    let confirm = |code: &str| session.post_account("passcode/confirm", &json!({"passcode": code}));
+    confirm("000000").problem("conflict");
+    let first = session.post_account("passcode", &account.proof()).expect(200).json();
+    let second = session.post_account("passcode", &account.proof()).expect(200).json();
+    let [first, second] = [first, second].map(|new| Authenticator::new(text(&new["totp"]["secret"])));
+    assert!(other.is_live(), "nothing has changed yet");
+    confirm(&first.code(current_step())).problem("invalid-login");
+    let code = second.code(current_step());
+    confirm(&code).expect(204);
+    assert!(session.is_live() && !other.is_live());
+    confirm(&code).problem("conflict");
+    client.log_in(&account.login(&code)).problem("invalid-login");
+    client.log_in(&account.login(&account.authenticator.code(current_step()))).problem("invalid-login");
+    // Recovery codes are as they were.
+    account.log_in(&client);
+
+    let again = session.post_account("passcode", &account.proof()).expect(200).json();
+    let again = Authenticator::new(text(&again["totp"]["secret"]));
+    for _ in 0..5 {
+        confirm(&again.wrong_code(current_step())).problem("invalid-login");
+    }
+    confirm(&again.code(current_step())).problem("conflict");
+}
+
+/// What so many threads get that begin at the same moment.
+fn at_once(count: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<u16> {
+    let barrier = Barrier::new(count);
+    thread::scope(|scope| {
+        let (act, barrier) = (&act, &barrier);
+        let threads: Vec<_> = (0..count)
+            .map(|number| {
+                scope.spawn(move || {
+                    barrier.wait();
+                    act(number).status
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn one_confirmation_makes_the_account(database: Database) {
+    let vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    let invited = admin.invite("new@example.com", "viewer").expect(201).json();
+    let drafted = enrol(&client, &invited);
+    let code = Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step());
+    let mut statuses = at_once(8, |_| vault.client().confirm_enrolment(text(&invited["enrolment_code"]), &code));
+    statuses.sort_unstable();
+    assert_eq!(statuses, [204, 401, 401, 401, 401, 401, 401, 401]);
+    assert_eq!(admin.accounts().len(), 2);
+    Account::enrolled("Acme", &invited, &drafted, PASSWORD).log_in(&client);
+}
+
+fn the_last_admin_stays_however_many_try(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    for (round, change) in [json!({"role": "viewer"}), json!({"state": "disabled"})].into_iter().enumerate() {
+        let organization = format!("Round {round}");
+        let admins = [0; 2].map(|_| vault.account(&organization, "admin"));
+        let sessions = [0, 1].map(|number| admins[number].log_in(&client));
+        // Each lowers the other.
+        let statuses =
+            at_once(2, |number| sessions[number].on(&vault.client()).change_account(&admins[1 - number].id, &change));
+        assert!(statuses.contains(&200), "{statuses:?}");
+        assert!(statuses.iter().any(|status| matches!(status, 401 | 409)), "{statuses:?}");
+        let live: Vec<_> = sessions.iter().filter(|session| session.is_live()).collect();
+        assert_eq!(live.len(), 1, "one of them is left");
+        let left = &admins[usize::from(sessions[1].is_live())];
+        for change in [json!({"role": "editor"}), json!({"state": "disabled"})] {
+            live[0].change_account(&left.id, &change).problem("conflict");
+        }
+        live[0].call("DELETE", &format!("/v1/accounts/{}", left.id)).send().problem("conflict");
+        // An operator is not bound by that.
+        vault.run(&["account", "set-role", "--role", "viewer", "--email", &left.email]).done();
+    }
+}
+
+fn nothing_of_an_enrolment_is_logged(database: Database) {
+    let vault = Vault::start_with(database, &["--log-level", "debug"]);
+    let admin = vault.admin_session();
+    let invited = admin.invite("new@example.com", "editor").expect(201).json();
+    let client = vault.client();
+    let drafted = enrol(&client, &invited);
+    confirm(&client, &invited, &drafted);
+    let account = Account::enrolled("Acme", &invited, &drafted, PASSWORD);
+    let session = account.log_in(&client);
+    let new = session.post_account("passcode", &account.proof()).expect(200).json();
+    let codes = session.post_account("recovery-codes", &account.proof()).expect(200).json();
+    let log = vault.log();
+    assert!(log.contains("enrol") && log.contains("replace-recovery-codes"), "requests are logged at debug");
+    let secrets = [
+        &invited["enrolment_code"],
+        &drafted["totp"]["secret"],
+        &drafted["recovery_codes"][0],
+        &new["totp"]["secret"],
+        &codes["recovery_codes"][0],
+    ];
+    for secret in secrets.into_iter().map(text).chain([PASSWORD, "new@example.com", &session.token]) {
+        assert!(!log.contains(secret), "{secret}");
+    }
+    // Many members in one organization are listed, each once.
+    let mine = member(&admin, "another@example.com", "viewer");
+    assert_eq!(admin.accounts()["another@example.com"]["id"], json!(mine.id));
+}

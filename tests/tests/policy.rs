@@ -1,0 +1,215 @@
+//! Every route, asked by every kind of caller, answers as the table says; and no route is missing from the table.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use vault_http::routes;
+use vault_tests::policy::{Caller, POLICY, Rule};
+use vault_tests::samples::small;
+use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
+
+on_both_databases! {
+    every_route_answers_every_caller_as_the_table_says,
+}
+
+#[test]
+fn the_table_has_exactly_the_routes_that_there_are() {
+    let compiled: BTreeSet<_> = routes().map(|route| (route.template, route.method)).collect();
+    let reviewed: BTreeSet<_> = POLICY.iter().map(|rule| (rule.template, rule.method)).collect();
+    assert_eq!(reviewed.len(), POLICY.len(), "no route stands twice");
+    assert_eq!(compiled, reviewed);
+}
+
+#[test]
+fn what_anybody_may_ask_for_is_marked_as_such() {
+    for route in routes() {
+        let rule = POLICY.iter().find(|rule| (rule.template, rule.method) == (route.template, route.method)).unwrap();
+        let public = Caller::ALL.iter().all(|caller| rule.expected(*caller) == rule.granted);
+        assert_eq!(public, rule.expected(Caller::Nobody) == rule.granted, "for everybody or with a token: {route:?}");
+        let probe = matches!(route.operation, "live" | "ready");
+        assert_eq!(route.is_open, public && !probe, "{route:?}");
+    }
+}
+
+fn every_route_answers_every_caller_as_the_table_says(database: Database) {
+    let vault = Vault::start(database);
+    let stage = Stage::of(&vault);
+    for rule in &POLICY {
+        for caller in Caller::ALL {
+            let answer = stage.ask(rule, caller);
+            let expected = rule.expected(caller);
+            let found = match answer.status {
+                200..300 => answer.status.to_string(),
+                _ => answer.json()["code"].as_str().unwrap().to_owned(),
+            };
+            assert_eq!(found, expected, "{} {} by {caller:?}: {}", rule.method, rule.template, answer.text());
+            if rule.method == "GET" {
+                let head = stage.send("HEAD", &stage.path(rule, caller), caller, None);
+                assert_eq!(head.status, answer.status, "HEAD {} by {caller:?}", rule.template);
+            }
+        }
+    }
+    stage.check_untouched();
+}
+
+/// The callers, and what they ask about.
+struct Stage {
+    client: Client,
+    viewer: Account,
+    editor: Account,
+    admin: Account,
+    stranger: Account,
+    sessions: [Session; 4],
+    logged_out: String,
+    disabled: String,
+    deleted: String,
+    invited: String,
+    made: Cell<u32>,
+}
+
+impl Stage {
+    fn of(vault: &Vault) -> Self {
+        let client = vault.client();
+        let [viewer, editor, admin] = ["viewer", "editor", "admin"].map(|role| vault.account("Acme", role));
+        let stranger = vault.account("Globex", "admin");
+        let sessions = [&viewer, &editor, &admin, &stranger].map(|account| account.log_in(&client));
+        let [logged_out, disabled, deleted] = [0; 3].map(|_| vault.admin());
+        let tokens = [&logged_out, &disabled, &deleted].map(|account| account.log_in(&client));
+        tokens[0].log_out().expect(204);
+        vault.run(&["account", "disable", "--email", &disabled.email]).done();
+        vault.run(&["account", "delete", "--yes", "--email", &deleted.email]).done();
+        let invited = sessions[2].invite("invited@example.com", "admin").expect(201);
+        let invited = invited.json()["enrolment_code"].as_str().unwrap().to_owned();
+        let [logged_out, disabled, deleted] = tokens.map(|session| session.token);
+        let made = Cell::new(0);
+        Self { client, viewer, editor, admin, stranger, sessions, logged_out, disabled, deleted, invited, made }
+    }
+
+    fn session(&self, caller: Caller) -> Option<&Session> {
+        let [viewer, editor, admin, stranger] = &self.sessions;
+        match caller {
+            Caller::Viewer => Some(viewer),
+            Caller::Editor => Some(editor),
+            Caller::Admin => Some(admin),
+            Caller::Stranger => Some(stranger),
+            _ => None,
+        }
+    }
+
+    /// One more session of the caller, to be ended.
+    fn fresh_session(&self, caller: Caller) -> Option<Session> {
+        let account = match caller {
+            Caller::Viewer => &self.viewer,
+            Caller::Editor => &self.editor,
+            Caller::Admin => &self.admin,
+            Caller::Stranger => &self.stranger,
+            _ => return None,
+        };
+        Some(account.log_in(&self.client))
+    }
+
+    fn token(&self, caller: Caller) -> Option<String> {
+        let forged = || {
+            let token = &self.sessions[2].token;
+            // Another character within the sealed part.
+            let (before, after) = token.split_at(60);
+            let other = if after.starts_with('A') { "B" } else { "A" };
+            [before, other, &after[1..]].concat()
+        };
+        match caller {
+            Caller::Nobody => None,
+            Caller::Forger => Some(forged()),
+            Caller::LoggedOut => Some(self.logged_out.clone()),
+            Caller::Disabled => Some(self.disabled.clone()),
+            Caller::Deleted => Some(self.deleted.clone()),
+            Caller::Invited => Some(self.invited.clone()),
+            _ => self.session(caller).map(|session| session.token.clone()),
+        }
+    }
+
+    fn number(&self) -> u32 {
+        self.made.set(self.made.get() + 1);
+        self.made.get()
+    }
+
+    fn ask(&self, rule: &Rule, caller: Caller) -> Answer {
+        let path = self.path(rule, caller);
+        if rule.template == "{base}/logout"
+            && let Some(session) = self.fresh_session(caller)
+        {
+            return session.log_out();
+        }
+        self.send(rule.method, &path, caller, self.body(rule))
+    }
+
+    fn send(&self, method: &str, path: &str, caller: Caller, body: Option<Value>) -> Answer {
+        let mut call = self.client.request(method, path);
+        if let Some(token) = self.token(caller) {
+            call = call.bearer(&token);
+        }
+        match body {
+            Some(body) => call.json(&body).send(),
+            None => call.send(),
+        }
+    }
+
+    /// The address, its id that of something new.
+    fn path(&self, rule: &Rule, caller: Caller) -> String {
+        let path = rule.template.replace("{base}", "/v1");
+        let Some(collection) = path.strip_suffix("{id}") else { return path };
+        let admin = &self.sessions[2];
+        let id = match collection {
+            "/v1/organization-vault/" => admin.save(&small("policy", self.number() as usize)),
+            "/v1/accounts/" => {
+                let email = format!("target.{}@example.com", self.number());
+                let invited = admin.invite(&email, "viewer").expect(201).json();
+                invited["id"].as_str().unwrap().to_owned()
+            }
+            "/v1/account/sessions/" => {
+                let own = matches!(caller, Caller::Viewer | Caller::Editor | Caller::Admin);
+                let session = self.fresh_session(caller).filter(|_| own).unwrap_or_else(|| admin.clone());
+                let sessions = session.call("GET", "/v1/account/sessions").send().expect(200).json();
+                let sessions = sessions.as_array().unwrap();
+                let current = sessions.iter().find(|session| session["current"] == true).unwrap();
+                current["id"].as_str().unwrap().to_owned()
+            }
+            other => panic!("what does an id below {other} name?"),
+        };
+        path.replace("{id}", &id)
+    }
+
+    /// A body of the form that the route takes, if it takes one.
+    fn body(&self, rule: &Rule) -> Option<Value> {
+        let (password, passcode) = ("not the password", "000000");
+        Some(match (rule.method, rule.template) {
+            ("POST", "{base}/login") => {
+                json!({"email": "nobody@example.com", "password": password, "passcode": passcode})
+            }
+            ("POST", "{base}/enrol") => json!({"enrolment_code": "no code", "password": password}),
+            ("POST", "{base}/enrol/confirm") => json!({"enrolment_code": "no code", "passcode": passcode}),
+            ("PATCH", "{base}/organization-vault") => small("policy", self.number() as usize),
+            ("POST", "{base}/accounts") => {
+                json!({"email": format!("new.{}@example.com", self.number()), "role": "viewer"})
+            }
+            ("PATCH", "{base}/accounts/{id}") => json!({"role": "editor"}),
+            ("POST", "{base}/account/password") => {
+                json!({"password": password, "passcode": passcode, "new_password": "a horse of another colour"})
+            }
+            ("POST", "{base}/account/passcode" | "{base}/account/recovery-codes") => {
+                json!({"password": password, "passcode": passcode})
+            }
+            ("POST", "{base}/account/passcode/confirm") => json!({"passcode": passcode}),
+            ("GET" | "DELETE", _) | ("POST", "{base}/logout") => return None,
+            other => panic!("what is the body of {other:?}?"),
+        })
+    }
+
+    /// Those who were refused have ended nobody's session.
+    fn check_untouched(&self) {
+        for session in &self.sessions {
+            assert!(session.is_live());
+        }
+    }
+}
