@@ -54,7 +54,7 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
     let made_at = world.now();
     let mut last = [world.log_in(&holder).await, world.log_in(&holder).await];
     last.sort_by_key(|session| session.session); // of one moment, by id
-    let [current, other] = &last[..] else { unreachable!("there are two") };
+    let [current, other] = &last;
     assert_eq!(world.sessions(current).await, [current.session, other.session, ended.session, dying.session]);
     let query = ListSessions { principal: current.clone(), now: world.now() };
     let listed = world.store.list_sessions(query).await.unwrap().unwrap();
