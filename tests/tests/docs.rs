@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -76,4 +77,64 @@ fn named_files_are_there() {
             assert!(root().join(plain).exists(), "{} names {name}", file.display());
         }
     }
+}
+
+/// The names of all tests in the Rust files below `directory`.
+fn tests_in(directory: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(directory).unwrap().filter_map(Result::ok) {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() && name != "target" {
+            tests_in(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            found.extend(attributed(&text).chain(listed(&text)).map(str::to_owned));
+        }
+    }
+}
+
+/// Functions with an attribute that makes them tests.
+fn attributed(text: &str) -> impl Iterator<Item = &str> {
+    let mut waiting = false;
+    text.lines().map(str::trim).filter_map(move |line| {
+        waiting |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+        let (_, rest) = line.split_once("fn ").filter(|_| waiting && !line.starts_with("//"))?;
+        waiting = false;
+        rest.split('(').next()
+    })
+}
+
+/// Functions that a macro makes tests of: those that run on both databases, and the cases of the store's contract.
+fn listed(text: &str) -> impl Iterator<Item = &str> {
+    let both = text.split("\non_both_databases! {").skip(1);
+    let contract = text.split("store_contract! { @cases").skip(1).flat_map(|rest| rest.split('{'));
+    let names = both.chain(contract).filter_map(|rest| rest.split('}').next());
+    names.flat_map(|names| names.split([',', '\n'])).map(str::trim).filter(|name| {
+        name.contains('_')
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    })
+}
+
+/// What the page on security says is shown, is shown: each row of its tables names tests, and they are there.
+#[test]
+fn what_is_promised_has_its_tests() {
+    let mut tests = BTreeSet::new();
+    for directory in ["crates", "tests"] {
+        tests_in(&root().join(directory), &mut tests);
+    }
+    let page = fs::read_to_string(root().join("docs/SECURITY.md")).unwrap();
+    let (mut inside, mut rows) = (false, 0);
+    for line in page.lines() {
+        let cell = line.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
+        if !line.starts_with('|') || cell == "Shown by" {
+            inside = line.starts_with('|');
+        } else if inside && !cell.starts_with("|--") {
+            let names: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
+            assert!(!names.is_empty(), "no test shows this: {line}");
+            for name in names {
+                assert!(tests.contains(name), "there is no test {name}");
+            }
+            rows += 1;
+        }
+    }
+    assert!(rows > 40, "only {rows} rows were looked at");
 }

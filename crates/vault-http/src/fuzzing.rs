@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a property fails by panicking")]
 
 use crate::fault::Fault;
-use crate::operation::{parse_login, parse_save};
+use crate::operation::{parse_change, parse_invite, parse_login, parse_save, secrets};
 use crate::{listing, query};
 use actix_web::body::MessageBody as _;
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use vault_api::{Problem, ProblemCode};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy, FieldClass, Fingerprint};
@@ -15,36 +15,61 @@ use vault_core::json::{Limits, parse};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::time::Ttl;
-use vault_core::usecase::LogInRequest;
+use vault_core::usecase::AccountCommand;
 
 /// Put into values to see whether an answer repeats them. `~` is in no fixed text and in no name that is repeated.
 const MARK: &str = "~Q9~";
 
 /// A login is read as it was meant, or refused by the names of its fields and without their values.
 pub fn login(body: &[u8]) {
-    let read = |body: &[u8]| parse_login(body, Ttl::MAX, Network::V4([192, 0, 2]));
-    match read(body) {
-        Ok(request) => {
-            let written = login_json(&request);
-            assert_eq!(login_json(&read(written.to_string().as_bytes()).ok().unwrap()), written);
+    assert_read_or_refused(body, &|body| {
+        let request = parse_login(body, Ttl::MAX, Network::V4([192, 0, 2]))?;
+        let mut written = json!({
+            "email": request.email,
+            "password": request.password.expose_secret(),
+            "passcode": request.passcode.expose_secret(),
+        });
+        if let Some(ttl) = request.ttl {
+            written["ttl"] = ttl.into();
         }
+        Ok(written)
+    });
+}
+
+/// The same for what admins, invited people and owners ask for.
+pub fn account(body: &[u8]) {
+    assert_read_or_refused(body, &|body| {
+        let (email, role) = parse_invite(body)?;
+        Ok(json!({ "email": email.as_str(), "role": role.as_str() }))
+    });
+    assert_read_or_refused(body, &|body| {
+        Ok(match parse_change(body)? {
+            AccountCommand::SetRole(role) => json!({ "role": role.as_str() }),
+            AccountCommand::Enable => json!({ "state": "active" }),
+            AccountCommand::Disable => json!({ "state": "disabled" }),
+            _ => unreachable!("a change that no body may ask for"),
+        })
+    });
+    let proof = ["password", "passcode", "new_password"];
+    assert_read_or_refused(body, &|body| Ok(texts(proof, secrets(body, proof)?)));
+    let draft = ["enrolment_code", "password"];
+    assert_read_or_refused(body, &|body| Ok(texts(draft, secrets(body, draft)?)));
+}
+
+fn texts<const N: usize>(names: [&str; N], values: [SecretString; N]) -> Value {
+    let members = names.into_iter().zip(values);
+    Value::Object(members.map(|(name, value)| (name.to_owned(), value.expose_secret().into())).collect())
+}
+
+/// What `read` makes of `body`, written as a body, is read as the same.
+fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, Fault>) {
+    match read(body) {
+        Ok(written) => assert_eq!(read(written.to_string().as_bytes()).ok(), Some(written)),
         Err(fault) => assert_names_its_flaws(fault, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(read(&marked).err());
     }
-}
-
-fn login_json(request: &LogInRequest) -> Value {
-    let mut body = json!({
-        "email": request.email,
-        "password": request.password.expose_secret(),
-        "passcode": request.passcode.expose_secret(),
-    });
-    if let Some(ttl) = request.ttl {
-        body["ttl"] = ttl.into();
-    }
-    body
 }
 
 /// A credential is read into one form, which opens again and reads as the same credential, and of which a list shows
@@ -81,6 +106,9 @@ fn assert_one_form(namespace: &Namespace, data: &CredentialData, policy: DataPol
 /// `body` was accepted. With its secrets marked, its information shows no mark.
 fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPolicy) {
     let Ok(mut document) = serde_json::from_slice::<Value>(body) else { return };
+    if document.to_string().contains(MARK) {
+        return; // Fuzzers learn. What it holds by itself may be shown.
+    }
     let secret = |name: &str| kind.fields().iter().any(|field| field.name == name && field.class == FieldClass::Secret);
     let Some(members) = document.get_mut("data").and_then(Value::as_object_mut) else { return };
     for (_, value) in members.iter_mut().filter(|(name, _)| secret(name)) {
@@ -196,6 +224,8 @@ mod tests {
         let accepted = |read: &dyn Fn(&[u8]) -> bool, target| seeds(target).iter().filter(|seed| read(seed)).count();
         let login = |body: &[u8]| parse_login(body, Ttl::MAX, Network::V4([192, 0, 2])).is_ok();
         assert!(accepted(&login, "login") > 0);
+        let account = |body: &[u8]| parse_invite(body).is_ok() || parse_change(body).is_ok();
+        assert!(accepted(&account, "account") > 1);
         let list = |query: &[u8]| query::list(std::str::from_utf8(query).ok()).is_ok();
         assert!(accepted(&list, "cursor") > 0);
         for kind in CredentialType::ALL {
@@ -208,6 +238,11 @@ mod tests {
         #[test]
         fn every_login_is_read_or_refused_by_name(body in edited_seeds("login")) {
             login(&body);
+        }
+
+        #[test]
+        fn every_request_about_an_account_is_read_or_refused_by_name(body in edited_seeds("account")) {
+            account(&body);
         }
 
         #[test]

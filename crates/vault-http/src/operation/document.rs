@@ -25,7 +25,7 @@ pub(super) fn secret(text: &SecretText) -> SecretString {
 }
 
 /// The strings `names`, which are all that the object in `body` may hold, to be kept.
-pub(super) fn secrets<const N: usize>(body: &[u8], names: [&str; N]) -> Result<[SecretString; N], Fault> {
+pub(crate) fn secrets<const N: usize>(body: &[u8], names: [&str; N]) -> Result<[SecretString; N], Fault> {
     let mut members = object(body)?;
     let found = names.map(|name| members.string(name).as_ref().map(secret));
     let errors = members.finish();

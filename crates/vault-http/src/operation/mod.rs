@@ -16,7 +16,10 @@ mod show;
 mod shown;
 
 #[cfg(any(test, fuzzing))]
-pub(crate) use {log_in::parse as parse_login, save::parse as parse_save};
+pub(crate) use {
+    accounts::change::parse as parse_change, accounts::invite::parse as parse_invite, document::secrets,
+    log_in::parse as parse_login, save::parse as parse_save,
+};
 
 use crate::authorization::bearer_token;
 use crate::body::Incoming;

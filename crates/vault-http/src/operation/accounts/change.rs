@@ -34,7 +34,7 @@ pub(in crate::operation) async fn run(
 }
 
 /// The one change that the body asks for.
-fn parse(body: &[u8]) -> Result<AccountCommand, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<AccountCommand, Fault> {
     let mut members = document::object(body)?;
     // Neither a role's name nor a state's is secret.
     let role = members.optional_string("role");

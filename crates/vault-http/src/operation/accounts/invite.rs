@@ -38,7 +38,7 @@ pub(in crate::operation) async fn run(
     answer::object(StatusCode::CREATED, &invited)
 }
 
-fn parse(body: &[u8]) -> Result<(EmailAddress, Role), Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<(EmailAddress, Role), Fault> {
     let mut members = document::object(body)?;
     // Neither an address nor a role's name is secret.
     let email = members.string("email");
