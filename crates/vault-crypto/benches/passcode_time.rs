@@ -91,7 +91,7 @@ fn main() {
         [("right", &right), ("right, of the step before", &earlier), ("all but the last digit right", &almost)]
     {
         let codes = [digits(code), digits(&wrong)];
-        let mut time = |kind: usize| {
+        let time = |kind: usize| {
             let begun = Instant::now();
             black_box(verifier.matching_step(account, &seed, black_box(&codes[kind]), now)).unwrap();
             begun.elapsed().as_nanos() as f64
