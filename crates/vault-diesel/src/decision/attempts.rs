@@ -176,16 +176,18 @@ pub(super) async fn count_unknown(connection: &mut Connection, bucket: u16, now:
 }
 
 /// Notes when an attempt was refused, so that a refusal writes a row whether anybody has the address or not. Nothing is
-/// decided by it; a row written as it stands would not do, since SQLite writes no page that stays the same.
+/// decided by it; a row written as it stands would not do, since SQLite writes no page that stays the same. It is read
+/// before and after because the refusal of an account takes three statements.
 pub(super) async fn note_refusal_of_unknown(
     connection: &mut Connection,
     bucket: u16,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    diesel::update(unknown_addresses::table.filter(unknown_addresses::bucket.eq(i64::from(bucket))))
-        .set(unknown_addresses::refused_at.eq(now.as_millis()))
-        .execute(connection)
-        .await?;
+    let row = unknown_addresses::table.filter(unknown_addresses::bucket.eq(i64::from(bucket)));
+    let refused_at = row.select(unknown_addresses::refused_at);
+    let _: Option<Option<i64>> = for_update!(refused_at).get_result(connection).await.optional()?;
+    diesel::update(row).set(unknown_addresses::refused_at.eq(now.as_millis())).execute(connection).await?;
+    let _: Option<Option<i64>> = refused_at.get_result(connection).await.optional()?;
     Ok(())
 }
 

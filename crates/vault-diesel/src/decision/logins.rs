@@ -125,12 +125,9 @@ async fn refuse(connection: &mut Connection, command: &RefuseAttempt) -> Decided
 
 async fn refuse_account(connection: &mut Connection, refused: &RefusedAccount) -> Result<(), Failure> {
     let RefusedAccount { organization, account, now, audit: entry, class_closed, wrong_passcode } = refused;
-    let disabled = match wrong_passcode {
-        Some(entry) if count_wrong_passcode(connection, *organization, *account).await? == Some(DISABLING) => {
-            Some(entry)
-        }
-        _ => None,
-    };
+    let wrong = i64::from(wrong_passcode.is_some());
+    let counted = count_wrong_passcodes(connection, *organization, *account, wrong).await?;
+    let disabled = wrong_passcode.as_ref().filter(|_| counted == Some(DISABLING));
     // Also if the account is gone by now: the refusal happened.
     audit::record(connection, entry).await?;
     if let Some(entry) = class_closed {
@@ -143,11 +140,13 @@ async fn refuse_account(connection: &mut Connection, refused: &RefusedAccount) -
     Ok(())
 }
 
-/// How many passcodes were wrong, this one included.
-async fn count_wrong_passcode(
+/// How many passcodes were wrong, `more` included. Where there are none to count the row is written as it stands: a
+/// wrong password takes the database as many statements as a wrong passcode does.
+async fn count_wrong_passcodes(
     connection: &mut Connection,
     organization: OrganizationId,
     account: AccountId,
+    more: i64,
 ) -> Result<Option<i64>, Failure> {
     let login = account_logins::table
         .filter(account_logins::organization_id.eq(organization.text()))
@@ -155,7 +154,7 @@ async fn count_wrong_passcode(
     let before: Option<i64> =
         for_update!(login.select(account_logins::wrong_passcodes)).get_result(connection).await.optional()?;
     let Some(before) = before else { return Ok(None) };
-    let counted = before.saturating_add(1);
+    let counted = before.saturating_add(more);
     diesel::update(login).set(account_logins::wrong_passcodes.eq(counted)).execute(connection).await?;
     Ok(Some(counted))
 }
