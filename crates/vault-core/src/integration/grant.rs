@@ -1,6 +1,6 @@
 //! What an integration's row grants, and to the holder of which token.
 
-use super::{IntegrationName, IntegrationPrincipal, NamespacePatterns};
+use super::{IntegrationName, IntegrationPrincipal, NamespacePatterns, PrincipalStale};
 use crate::digest::{Digest, DigestPurpose};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
@@ -114,6 +114,29 @@ pub enum IntegrationRefusal {
     Expired,
     /// The organization is gone or disabled.
     OrganizationClosed,
+}
+
+impl IntegrationRefusal {
+    /// The reason's name in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Replaced => "replaced",
+            Self::Disabled => "disabled",
+            Self::Expired => "expired",
+            Self::OrganizationClosed => "organization-closed",
+        }
+    }
+}
+
+impl From<PrincipalStale> for IntegrationRefusal {
+    fn from(stale: PrincipalStale) -> Self {
+        match stale {
+            PrincipalStale::Changed | PrincipalStale::Gone => Self::Unknown,
+            PrincipalStale::Over => Self::Expired,
+            PrincipalStale::OrganizationClosed => Self::OrganizationClosed,
+        }
+    }
 }
 
 impl Integration {
