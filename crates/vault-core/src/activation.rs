@@ -7,7 +7,7 @@ mod ttl;
 mod vend;
 mod vended;
 
-pub use form::{Assignment, Environment, Form, FormError, FormName, FormSubject, PrivateFile};
+pub use form::{Assignment, Environment, Form, FormError, FormName, FormSubject, InvalidFormName, PrivateFile};
 pub use purpose::Purpose;
 pub use short::{AzureShort, AzureShortSecret, GcsShort, S3Short, ShortData};
 pub use ttl::ActivationTtl;

@@ -3,6 +3,7 @@
 //! - [`clock`]: a clock set by hand, deterministic ids and randomness, an event sink that remembers.
 //! - [`memory`]: every store port in memory, under one lock, by the rules of `vault-core`.
 //! - [`crypto`]: every crypto port, readable and insecure by design.
+//! - [`storage`]: stores that vend and that are tried out, without any store.
 //! - [`strategy`]: values for property tests.
 //! - [`contract`]: what every implementation of the store ports must do, as cases to run on it.
 //! - [`postgres`]: a PostgreSQL server that lives as long as a test.
@@ -20,4 +21,5 @@ pub mod crypto;
 pub mod memory;
 #[cfg(unix)]
 pub mod postgres;
+pub mod storage;
 pub mod strategy;
