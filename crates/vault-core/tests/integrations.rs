@@ -11,8 +11,10 @@ use secrecy::{ExposeSecret, SecretString};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use uuid::Uuid;
+use vault_core::activation::Purpose;
+use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::id::{AccountId, IntegrationId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, AuditId, IntegrationId, OrganizationId, SessionId};
 use vault_core::integration::*;
 use vault_core::namespace::Namespace;
 use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
@@ -294,6 +296,53 @@ proptest! {
         prop_assert_eq!(role.permits(Action::ManageIntegrations), role == Role::Admin);
         prop_assert!(Authority::Operator.manages_integrations());
     }
+}
+
+proptest! {
+    #[test]
+    fn an_entrys_code_covers_integration_namespace_and_purpose(one in entries(), two in entries()) {
+        prop_assert_eq!(one.to_authenticated_bytes() == two.to_authenticated_bytes(), one == two);
+    }
+}
+
+/// Entries of one moment that differ in who acted and on what namespace.
+fn entries() -> impl Strategy<Value = AuditRecord> {
+    let actor = prop_oneof![
+        Just(Actor::Operator),
+        (0_u128..2).prop_map(|id| Actor::Integration(IntegrationId::from_uuid(Uuid::from_u128(id))))
+    ];
+    let purpose =
+        option::of(select(vec!["a", "b"])).prop_map(|text| text.map(|text| Purpose::parse(text, "").unwrap()));
+    let note = option::of((select(vec!["a", "b", "ab"]), purpose)).prop_map(|note| {
+        note.map(|(name, purpose)| AuditNote { namespace: Namespace::parse(name, "").unwrap(), purpose })
+    });
+    (actor, note).prop_map(|(actor, note)| AuditRecord {
+        id: AuditId::from_uuid(Uuid::nil()),
+        at: at(0),
+        organization: None,
+        actor,
+        action: AuditAction::NamespaceActivated,
+        subject: Subject::Vault,
+        count: 1,
+        note,
+    })
+}
+
+#[test]
+fn an_entry_of_before_integrations_has_the_bytes_it_had() {
+    let entry = AuditRecord {
+        id: AuditId::from_uuid(Uuid::nil()),
+        at: at(0),
+        organization: None,
+        actor: Actor::Operator,
+        action: AuditAction::LoggedOut,
+        subject: Subject::Vault,
+        count: 1,
+        note: None,
+    };
+    // Nine parts, each with its length before it.
+    let lengths = [16, 8, 0, "operator".len(), 0, 0, "session.logged-out".len(), "vault".len(), 8];
+    assert_eq!(entry.to_authenticated_bytes().len(), lengths.iter().map(|length| 4 + length).sum::<usize>());
 }
 
 #[test]

@@ -132,7 +132,7 @@ proptest! {
             Ok(text) => for read in [read_python(text), read_sdk(text)] {
                 prop_assert_eq!(&read["aws_access_key_id"], &id);
                 prop_assert_eq!(&read["aws_secret_access_key"], &secret);
-                prop_assert_eq!(&read["s3"], "\naddressing_style = path");
+                prop_assert_eq!(read["s3"].trim(), "addressing_style = path");
                 prop_assert_eq!(read.len(), 6);
             },
             Err(_) => prop_assert!(is_refusal(&ini)),
