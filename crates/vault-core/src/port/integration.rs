@@ -85,7 +85,7 @@ pub enum IntegrationChange {
     /// State, tokens or both: the whole row is replaced, but for its id, organization, name and time of making.
     Replace {
         /// What the row says from now on.
-        integration: Integration,
+        integration: Box<Integration>,
         /// The digest over it.
         digest: Digest,
     },

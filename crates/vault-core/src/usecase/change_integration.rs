@@ -163,7 +163,7 @@ impl ChangeIntegrationUseCase {
             IntegrationCommand::Delete => IntegrationChange::Delete,
             _ => {
                 let digest = integration.digest(&*self.digester);
-                IntegrationChange::Replace { integration: integration.clone(), digest }
+                IntegrationChange::Replace { integration: Box::new(integration.clone()), digest }
             }
         };
         let (actor, subject) = (Actor::from(authority), Subject::Integration(id));

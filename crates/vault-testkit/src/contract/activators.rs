@@ -201,5 +201,5 @@ impl World<'_> {
 /// The change that puts `integration` in the place of what is there.
 pub(super) fn replacement(integration: &Integration) -> IntegrationChange {
     let digest = integration.digest(&FakeDigester::default());
-    IntegrationChange::Replace { integration: integration.clone(), digest }
+    IntegrationChange::Replace { integration: Box::new(integration.clone()), digest }
 }

@@ -95,7 +95,7 @@ impl IntegrationRepository for MemoryStore {
             }
             match change {
                 IntegrationChange::Replace { integration, digest } => {
-                    let Integration { state, token, earlier, expires_at, patterns, .. } = integration;
+                    let Integration { state, token, earlier, expires_at, patterns, .. } = *integration;
                     let kept = row.integration.clone();
                     row.integration = Integration { state, token, earlier, expires_at, patterns, ..kept };
                     row.digest = digest;
