@@ -1,7 +1,10 @@
 //! The audit trail: who did what, when, to what. An allow-list of fields; nothing secret has a place in it.
 
+use crate::activation::Purpose;
 use crate::digest::Digest;
-use crate::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SessionId};
+use crate::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, SessionId};
+use crate::integration::IntegrationPrincipal;
+use crate::namespace::Namespace;
 use crate::principal::{Authority, Principal, SessionPrincipal};
 use crate::time::Timestamp;
 
@@ -12,6 +15,8 @@ pub enum Actor {
     Account(AccountId, SessionId),
     /// A user of an embedding service.
     Embedder(AccountId),
+    /// An integration through its token.
+    Integration(IntegrationId),
     /// Somebody with access to the machine, by the command line.
     Operator,
     /// The service itself.
@@ -26,6 +31,7 @@ impl Actor {
         match self {
             Self::Account(..) => "account",
             Self::Embedder(_) => "embedder",
+            Self::Integration(_) => "integration",
             Self::Operator => "operator",
             Self::System => "system",
             Self::Unknown => "unknown",
@@ -36,7 +42,15 @@ impl Actor {
     pub const fn account(self) -> Option<AccountId> {
         match self {
             Self::Account(account, _) | Self::Embedder(account) => Some(account),
-            Self::Operator | Self::System | Self::Unknown => None,
+            Self::Integration(_) | Self::Operator | Self::System | Self::Unknown => None,
+        }
+    }
+
+    /// The integration, where it was one.
+    pub const fn integration(self) -> Option<IntegrationId> {
+        match self {
+            Self::Integration(integration) => Some(integration),
+            _ => None,
         }
     }
 
@@ -61,6 +75,12 @@ impl From<&Principal> for Actor {
 impl From<&SessionPrincipal> for Actor {
     fn from(principal: &SessionPrincipal) -> Self {
         Self::Account(principal.account, principal.session)
+    }
+}
+
+impl From<&IntegrationPrincipal> for Actor {
+    fn from(principal: &IntegrationPrincipal) -> Self {
+        Self::Integration(principal.integration)
     }
 }
 
@@ -151,6 +171,34 @@ pub enum AuditAction {
     CredentialsListed,
     /// A credential's information was shown.
     CredentialShown,
+    /// An integration was made.
+    IntegrationCreated,
+    /// An integration got another token.
+    IntegrationRotated,
+    /// An integration was disabled.
+    IntegrationDisabled,
+    /// An integration was enabled.
+    IntegrationEnabled,
+    /// An integration was deleted.
+    IntegrationDeleted,
+    /// A namespace was frozen: nothing activates it.
+    NamespaceFrozen,
+    /// A namespace was thawed.
+    NamespaceThawed,
+    /// A namespace's credentials were opened for an integration.
+    NamespaceActivated,
+    /// A namespace's credentials were tried out for an integration.
+    NamespaceChecked,
+    /// An integration asked for a namespace that it may not activate.
+    ActivationRefusedOutside,
+    /// An integration asked for a frozen namespace.
+    ActivationRefusedFrozen,
+    /// An integration asked for an empty or too large namespace, or has too many live activations.
+    ActivationRefused,
+    /// An activation failed after it had begun: a credential did not open, or was not to be had in the form asked for.
+    ActivationFailed,
+    /// An integration ended one of its activations.
+    ActivationEnded,
 }
 
 impl AuditAction {
@@ -194,6 +242,20 @@ impl AuditAction {
             Self::CredentialDeleted => "credential.deleted",
             Self::CredentialsListed => "credentials.listed",
             Self::CredentialShown => "credential.shown",
+            Self::IntegrationCreated => "integration.created",
+            Self::IntegrationRotated => "integration.rotated",
+            Self::IntegrationDisabled => "integration.disabled",
+            Self::IntegrationEnabled => "integration.enabled",
+            Self::IntegrationDeleted => "integration.deleted",
+            Self::NamespaceFrozen => "namespace.frozen",
+            Self::NamespaceThawed => "namespace.thawed",
+            Self::NamespaceActivated => "namespace.activated",
+            Self::NamespaceChecked => "namespace.checked",
+            Self::ActivationRefusedOutside => "activation.refused-outside",
+            Self::ActivationRefusedFrozen => "activation.refused-frozen",
+            Self::ActivationRefused => "activation.refused",
+            Self::ActivationFailed => "activation.failed",
+            Self::ActivationEnded => "activation.ended",
         }
     }
 }
@@ -215,6 +277,10 @@ pub enum Subject {
     Vault,
     /// A bucket of unknown addresses.
     AddressBucket(u16),
+    /// An integration.
+    Integration(IntegrationId),
+    /// An activation.
+    Activation(ActivationId),
 }
 
 impl Subject {
@@ -228,8 +294,19 @@ impl Subject {
             Self::Credential(id) => format!("credential:{id}"),
             Self::Vault => "vault".to_owned(),
             Self::AddressBucket(bucket) => format!("address-bucket:{bucket}"),
+            Self::Integration(id) => format!("integration:{id}"),
+            Self::Activation(id) => format!("activation:{id}"),
         }
     }
+}
+
+/// What an entry about a namespace says beside its subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditNote {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// What the integration said it is for.
+    pub purpose: Option<Purpose>,
 }
 
 /// One entry of the trail.
@@ -249,10 +326,13 @@ pub struct AuditRecord {
     pub subject: Subject,
     /// How often, within the minute that the entry stands for; 1 for a single act.
     pub count: i64,
+    /// Which namespace it is about, where it is about one.
+    pub note: Option<AuditNote>,
 }
 
 impl AuditRecord {
-    /// The bytes that the entry's code covers: every field, each with its length before it.
+    /// The bytes that the entry's code covers: every field, each with its length before it. Integrations and notes
+    /// came later: an entry with neither is written as entries were before, so that older ones keep their codes.
     pub fn to_authenticated_bytes(&self) -> Vec<u8> {
         let organization = self.organization.map(|id| *id.as_bytes());
         let account = self.actor.account().map(|id| *id.as_bytes());
@@ -271,8 +351,16 @@ impl AuditRecord {
             subject.as_bytes(),
             &count,
         ];
+        let integration = self.actor.integration().map(|id| *id.as_bytes());
+        let purpose = self.note.as_ref().and_then(|note| note.purpose.as_ref());
+        let later: [&[u8]; 3] = [
+            integration.as_ref().map_or(&[], |bytes| bytes.as_slice()),
+            self.note.as_ref().map_or(&[], |note| note.namespace.as_str().as_bytes()),
+            purpose.map_or(&[], |purpose| purpose.as_str().as_bytes()),
+        ];
+        let later = later.into_iter().filter(|_| integration.is_some() || self.note.is_some());
         let mut bytes = Vec::with_capacity(256);
-        for part in parts {
+        for part in parts.into_iter().chain(later) {
             bytes.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
             bytes.extend_from_slice(part);
         }

@@ -12,7 +12,7 @@ mod gcs;
 mod headers;
 mod hygiene;
 mod information;
-mod instant;
+pub(crate) mod instant;
 mod key_file;
 mod kind;
 mod link;

@@ -21,6 +21,10 @@ pub enum DigestPurpose {
     EnrolmentCode,
     /// A recovery code.
     RecoveryCode,
+    /// What an integration's row grants.
+    IntegrationGrant,
+    /// An integration token.
+    IntegrationToken,
     /// The body kept beside an idempotency key.
     IdempotentBody,
     /// A list cursor.
@@ -38,6 +42,8 @@ impl DigestPurpose {
             Self::InvitationGrant => "invitation grant",
             Self::EnrolmentCode => "enrolment code",
             Self::RecoveryCode => "recovery code",
+            Self::IntegrationGrant => "integration grant",
+            Self::IntegrationToken => "integration token",
             Self::IdempotentBody => "idempotent body",
             Self::Cursor => "cursor",
         }

@@ -67,4 +67,8 @@ ids! {
     KeyId;
     /// One passcode seed; a new seed has a new id.
     SeedId;
+    /// An integration: a program that activates.
+    IntegrationId;
+    /// One activation of a namespace.
+    ActivationId;
 }

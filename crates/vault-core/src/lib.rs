@@ -5,7 +5,9 @@
 //! sentence in the documentation. Rules are pure functions beside the type they govern.
 
 pub mod account;
+pub mod activation;
 pub mod audit;
+pub mod check;
 pub mod credential;
 pub mod cursor;
 pub mod digest;
@@ -13,6 +15,7 @@ pub mod email;
 pub mod enrolment;
 pub mod field;
 pub mod id;
+pub mod integration;
 pub mod invitation;
 pub mod json;
 pub mod lockout;

@@ -74,7 +74,7 @@ impl Principal {
     }
 }
 
-/// By whose order accounts are administered.
+/// By whose order accounts and integrations are administered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Authority {
     /// Somebody with access to the machine: any organization, no last admin kept.
@@ -97,6 +97,14 @@ impl Authority {
         match self {
             Self::Operator => true,
             Self::Session(principal) => principal.role.permits(Action::ManageAccounts),
+        }
+    }
+
+    /// Whether its role permits administering integrations and frozen namespaces.
+    pub const fn manages_integrations(&self) -> bool {
+        match self {
+            Self::Operator => true,
+            Self::Session(principal) => principal.role.permits(Action::ManageIntegrations),
         }
     }
 }

@@ -24,6 +24,8 @@ pub enum Action {
     Delete,
     /// List, invite, change and delete accounts.
     ManageAccounts,
+    /// List, make, change and delete integrations; freeze and thaw namespaces.
+    ManageIntegrations,
 }
 
 impl Role {
@@ -47,8 +49,8 @@ impl Role {
     /// Whether the role permits the action.
     pub const fn permits(self, action: Action) -> bool {
         match (self, action) {
-            (Self::Admin, Action::ManageAccounts) => true,
-            (Self::Editor | Self::Viewer, Action::ManageAccounts) => false,
+            (Self::Admin, Action::ManageAccounts | Action::ManageIntegrations) => true,
+            (Self::Editor | Self::Viewer, Action::ManageAccounts | Action::ManageIntegrations) => false,
             (Self::Admin | Self::Editor, Action::Save | Action::List | Action::Delete) => true,
             (Self::Viewer, Action::List) => true,
             (Self::Viewer, Action::Save | Action::Delete) => false,

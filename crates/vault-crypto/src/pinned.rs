@@ -66,6 +66,7 @@ fn record() -> AuditRecord {
         action: AuditAction::OrganizationCreated,
         subject: Subject::Organization(context().organization),
         count: 1,
+        note: None,
     }
 }
 

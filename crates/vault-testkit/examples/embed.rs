@@ -55,6 +55,7 @@ impl Vault {
                 sealer: sealer.clone(),
                 digester: digester.clone(),
                 credentials: store.clone(),
+                probe: None,
             },
             list: ListCredentialsUseCase {
                 ambient: ambient.clone(),
@@ -99,6 +100,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         namespace: Namespace::parse("imports/nightly", "/namespace")?,
         data,
         idempotency: Some(IdempotencyKey::parse("first-import")?),
+        verify: false,
     };
     let saved = vault.save.run(&principal, request).await?;
     println!("saved {saved}");

@@ -22,11 +22,15 @@
 
 pub mod account;
 pub mod account_change;
+pub mod activation;
+mod activators;
 pub mod audit;
 pub mod authority;
 pub mod credential;
+pub mod freeze;
 pub mod housekeeping;
 pub mod idempotency;
+pub mod integration;
 pub mod invitation;
 pub mod key;
 pub mod lockout;
@@ -45,8 +49,9 @@ use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
-    AccountRepository, AuditLog, CredentialRepository, Housekeeping, InvitationRepository, KeyRepository, LoginGuard,
-    OrganizationRepository, OwnAccountRepository, SessionRepository,
+    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, FreezeRepository, Housekeeping,
+    IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OrganizationRepository,
+    OwnAccountRepository, SessionRepository,
 };
 
 /// Every store port.
@@ -54,6 +59,9 @@ pub trait Store:
     OrganizationRepository
     + AccountRepository
     + InvitationRepository
+    + IntegrationRepository
+    + FreezeRepository
+    + ActivationRepository
     + OwnAccountRepository
     + LoginGuard
     + SessionRepository
@@ -69,6 +77,9 @@ impl<T> Store for T where
     T: OrganizationRepository
         + AccountRepository
         + InvitationRepository
+        + IntegrationRepository
+        + FreezeRepository
+        + ActivationRepository
         + OwnAccountRepository
         + LoginGuard
         + SessionRepository
@@ -172,6 +183,34 @@ macro_rules! store_contract {
                 an_invitation_is_withdrawn
                 an_admins_session_reaches_its_own_invitations
                 a_role_lowered_beside_a_confirmation_is_lowered
+            }
+            integration {
+                an_integration_is_found_as_it_was_made
+                an_integrations_name_is_its_organizations_own
+                parallel_integrations_of_one_name_make_one
+                an_integration_needs_an_organization
+                integrations_are_listed_by_organization_and_name
+                a_rotated_integration_is_found_by_both_tokens
+                a_stale_or_stray_change_of_an_integration_changes_nothing
+                parallel_rotations_of_one_version_make_one
+                an_admins_session_reaches_its_own_integrations
+                an_ended_session_administers_no_integration
+                an_integration_does_not_outlast_its_organization
+            }
+            freeze {
+                a_namespace_is_frozen_until_it_is_thawed
+                a_session_freezes_its_own_organizations_namespaces
+                a_freeze_holds_beside_activations
+            }
+            activation {
+                credentials_are_taken_as_they_were_saved
+                refusals_come_in_their_order
+                a_changed_integration_is_refused
+                a_closed_organizations_integrations_are_refused
+                the_number_of_live_activations_is_exact
+                activations_are_listed_to_their_integration
+                an_activation_ends_once_in_parallel
+                an_aborted_activation_is_gone
             }
             own_account {
                 an_account_is_shown_to_its_owner

@@ -4,6 +4,7 @@
 //! - [`memory`]: every store port in memory, under one lock, by the rules of `vault-core`.
 //! - [`crypto`]: every crypto port, readable and insecure by design.
 //! - [`seed`]: the seeds of the fuzz targets, for property tests that begin with them.
+//! - [`storage`]: stores that vend and that are tried out, without any store.
 //! - [`strategy`]: values for property tests.
 //! - [`contract`]: what every implementation of the store ports must do, as cases to run on it.
 //! - [`postgres`]: a PostgreSQL server that lives as long as a test.
@@ -22,4 +23,5 @@ pub mod memory;
 #[cfg(unix)]
 pub mod postgres;
 pub mod seed;
+pub mod storage;
 pub mod strategy;

@@ -1,8 +1,11 @@
 //! Every store port in memory. One lock, so each method is one atomic decision; the rules are those of `vault-core`.
 
 mod account;
+mod activation;
 mod credential;
+mod freeze;
 mod housekeeping;
+mod integration;
 mod invitation;
 mod key;
 mod login;
@@ -17,11 +20,14 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use vault_core::account::AccountGrant;
+use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord};
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, CredentialId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, ActivationId, CredentialId, IntegrationId, OrganizationId, SessionId};
+use vault_core::integration::{Integration, StoredIntegration};
 use vault_core::invitation::Invitation;
 use vault_core::lockout::AttemptClass;
+use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{AuditLog, StoreError};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedCredential};
@@ -42,6 +48,9 @@ struct State {
     buckets: HashMap<u16, AttemptClass>,
     sessions: BTreeMap<SessionId, SessionRow>,
     credentials: BTreeMap<(OrganizationId, CredentialId), CredentialRow>,
+    integrations: BTreeMap<(OrganizationId, IntegrationId), StoredIntegration>,
+    frozen: BTreeMap<(OrganizationId, Namespace), Timestamp>,
+    activations: BTreeMap<ActivationId, Activation>,
     idempotency: HashMap<(OrganizationId, AccountId, String), IdempotencyRow>,
     audit: Vec<SealedAuditRecord>,
     failures: VecDeque<Failure>,
@@ -96,6 +105,21 @@ impl MemoryStore {
     pub fn tamper_with_invitation(&self, account: AccountId, change: impl FnOnce(&mut Invitation)) -> bool {
         let mut state = lock(&self.0);
         state.invitations.get_mut(&account).map(|row| change(&mut row.stored.invitation)).is_some()
+    }
+
+    /// Changes what an integration's row grants but not its digest, as somebody who writes to the database might.
+    /// `false`: no such integration.
+    pub fn tamper_with_integration(&self, id: IntegrationId, change: impl FnOnce(&mut Integration)) -> bool {
+        let mut state = lock(&self.0);
+        let row = state.integrations.values_mut().find(|row| row.integration.id == id);
+        row.map(|row| change(&mut row.integration)).is_some()
+    }
+
+    /// Changes a credential's sealed parts, as somebody who writes to the database might. `false`: no such credential.
+    pub fn tamper_with_credential(&self, id: CredentialId, change: impl FnOnce(&mut SealedCredential)) -> bool {
+        let mut state = lock(&self.0);
+        let row = state.credentials.values_mut().find(|row| row.stored.id == id);
+        row.map(|row| change(&mut row.sealed)).is_some()
     }
 
     /// One decision: all of it under the lock.

@@ -1,12 +1,15 @@
 //! Values for property tests. All of them are valid; each strategy also draws from the edges of what is.
 
+use crate::storage::short;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use vault_core::activation::Vended;
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
+use vault_core::integration::{IntegrationName, NamespacePatterns};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::organization::OrganizationName;
@@ -72,6 +75,27 @@ pub fn credential_json() -> impl Strategy<Value = (CredentialType, String)> {
 /// Data of each type.
 pub fn credential_data() -> impl Strategy<Value = CredentialData> {
     credential_json().prop_map(|(kind, json)| CredentialData::from_canonical_json(kind, json.as_bytes()).unwrap())
+}
+
+/// Patterns of namespaces, 1 to 8 of them.
+pub fn namespace_patterns() -> impl Strategy<Value = NamespacePatterns> {
+    let pattern = (namespace(), any::<bool>())
+        .prop_map(|(namespace, below)| if below { format!("{namespace}/*") } else { namespace.to_string() });
+    vec(pattern, 1..=8).prop_map(|texts| NamespacePatterns::parse(&texts, "").unwrap())
+}
+
+/// Names of integrations, those that databases find hard included.
+pub fn integration_name() -> impl Strategy<Value = IntegrationName> {
+    prop_oneof!["[A-Za-z0-9]{1,64}", "[A-Z][a-z]{1,20} (& Co|AG|'; --|%|_)", "[äöüßÄÖÜΩж界😀]{1,64}"]
+        .prop_map(|text| IntegrationName::parse(&text, "").unwrap())
+}
+
+/// What is handed out: credentials of each type in each form that they have.
+pub fn vended() -> impl Strategy<Value = Vended> {
+    (credential_data(), option::of(timestamp())).prop_map(|(data, expires_at)| match (short(&data), expires_at) {
+        (Some(data), Some(expires_at)) => Vended::Short { data, expires_at },
+        _ => Vended::Raw(data),
+    })
 }
 
 fn data_json(kind: CredentialType) -> BoxedStrategy<String> {

@@ -52,6 +52,7 @@ fn record(ids: &SequentialIds, action: AuditAction) -> AuditRecord {
         action,
         subject: Subject::Instance,
         count: 1,
+        note: None,
     }
 }
 

@@ -5,6 +5,7 @@ use super::table::{FieldAt, FieldClass, FieldValue};
 use super::{SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
+use crate::time::Timestamp;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -43,6 +44,39 @@ impl ConnectionString {
         stated.filter(|name| {
             name.len() >= 3 && is_token(name, 24, b"") && !name.contains(|c: char| c.is_ascii_uppercase())
         })
+    }
+
+    /// The address of the account's blobs, if it is stated.
+    pub fn stated_blob_endpoint(&self) -> Option<&str> {
+        // An address is no secret.
+        part(self.expose(), "BlobEndpoint").filter(|address| web_address(address).is_some())
+    }
+
+    /// The account key, which opens the whole account. Every call states in a comment why it needs it.
+    pub fn account_key(&self) -> Option<&str> {
+        part(self.expose(), ACCOUNT_KEY) // As its caller says.
+    }
+
+    /// The address of the account's blobs: the one stated, or the one that Azure gives an account of this name.
+    pub fn blob_endpoint(&self) -> Option<String> {
+        let text = self.expose(); // Only parts that hold no secret leave here.
+        if let Some(stated) = self.stated_blob_endpoint() {
+            return Some(stated.trim_end_matches('/').to_owned());
+        }
+        let name = self.account_name()?;
+        let suffix = part(text, "EndpointSuffix").unwrap_or("core.windows.net");
+        let scheme = part(text, "DefaultEndpointsProtocol").unwrap_or("https");
+        let address = format!("{scheme}://{name}.blob.{suffix}");
+        web_address(&address).map(|_| address)
+    }
+
+    /// When the shared access signature in it expires, if it has one that says so.
+    pub fn signature_expiry(&self) -> Option<Timestamp> {
+        let signature = part(self.expose(), SIGNATURE)?; // A point in time is all that leaves here.
+        let mut ends = signature.trim_start_matches('?').split('&').filter_map(|pair| pair.strip_prefix("se="));
+        let end = ends.next().filter(|_| ends.next().is_none())?;
+        let end = end.replace("%3A", ":").replace("%3a", ":");
+        Some(Timestamp::from_millis(super::instant::parse_extended(&end)? * 1000))
     }
 
     /// Whether the string carries an account key, which opens the whole account.

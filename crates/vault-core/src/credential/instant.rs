@@ -26,7 +26,7 @@ pub(super) fn parse_extended(text: &str) -> Option<i64> {
 }
 
 /// `2026-11-20T12:00:00Z`; `None` before 1970 or after 9999.
-pub(super) fn to_rfc3339(seconds: i64) -> Option<String> {
+pub(crate) fn to_rfc3339(seconds: i64) -> Option<String> {
     const END: i64 = 253_402_300_800; // 10000-01-01T00:00:00Z
     if !(0..END).contains(&seconds) {
         return None;

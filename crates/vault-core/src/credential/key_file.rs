@@ -2,7 +2,7 @@
 
 use super::rule::{Flaw, is_token};
 use super::table::{Checks, FieldAt, FieldClass, FieldValue};
-use super::{SecretText, hygiene};
+use super::{SecretBytes, SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{self, Document, Limits, Member, Node};
 
@@ -33,6 +33,15 @@ impl KeyFile {
             Node::String(text) => Some(text),
             _ => None,
         })
+    }
+
+    /// The file's text: its object in canonical JSON.
+    pub fn to_json(&self) -> SecretBytes {
+        let mut length = 0;
+        self.write(&mut |piece| length += piece.len());
+        let mut bytes = Vec::with_capacity(length);
+        self.write(&mut |piece| bytes.extend_from_slice(piece.as_bytes()));
+        SecretBytes::from(bytes)
     }
 
     fn plain(&self, name: &str, shape: fn(&str) -> bool) -> Option<&str> {

@@ -5,6 +5,7 @@ use super::table::{DataPolicy, FieldAt, FieldClass, FieldValue};
 use super::{SecretText, hygiene, instant};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
+use crate::time::Timestamp;
 use url::Url;
 use zeroize::Zeroizing;
 
@@ -36,9 +37,14 @@ impl Link {
         })?
     }
 
-    /// When the link's signature expires, as RFC 3339 text; `None` where it does not say. Understands the query
-    /// parameters of Amazon's and Google's signatures, old (`Expires`) and new, and of Azure's (`se`).
+    /// When the link's signature expires, as RFC 3339 text; `None` where it does not say.
     pub fn expires_at(&self) -> Option<String> {
+        instant::to_rfc3339(self.expiry()?.as_seconds())
+    }
+
+    /// When the link's signature expires; `None` where it does not say. Understands the query parameters of
+    /// Amazon's and Google's signatures, old (`Expires`) and new, and of Azure's (`se`).
+    pub fn expiry(&self) -> Option<Timestamp> {
         // A point in time is all that leaves here.
         with_address(self.expose(), |_, url| {
             let one = |wanted: &str| {
@@ -55,8 +61,10 @@ impl Link {
                 .or_else(|| lasting("X-Goog-Date", "X-Goog-Expires"))
                 .or_else(|| one("Signature").and_then(|_| one("Expires")?.parse().ok()))
                 .or_else(|| one("sig").and_then(|_| instant::parse_extended(&one("se")?)));
-            instant::to_rfc3339(seconds?)
+            // What cannot be written as a date is no expiry that anybody meant.
+            seconds.filter(|seconds| instant::to_rfc3339(*seconds).is_some())
         })?
+        .map(|seconds| Timestamp::from_millis(seconds * 1000))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Time, ids, chance and events.
 
+use crate::activation::VendReason;
 use crate::id::KeyId;
+use crate::integration::IntegrationRefusal;
 use crate::time::Timestamp;
 use uuid::Uuid;
 
@@ -56,6 +58,12 @@ pub enum Event {
         /// The row's id.
         id: String,
     },
+    /// A namespace's credentials were handed out.
+    NamespaceActivated,
+    /// Who showed an integration token may not act.
+    IntegrationRefused(IntegrationRefusal),
+    /// Something short-lived was wanted and not to be had; what was saved was handed out in its place.
+    ShortFormMissed(VendReason),
     /// An organization key reached its use limit and was replaced.
     OrganizationKeyReplaced(KeyId),
 }

@@ -24,6 +24,8 @@ pub struct Swept {
     pub notices: usize,
     /// New passcode seeds that nobody confirmed in time.
     pub pending_seeds: usize,
+    /// Activations that are over.
+    pub activations: usize,
 }
 
 /// Upkeep of the store.

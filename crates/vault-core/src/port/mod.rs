@@ -6,33 +6,43 @@
 //! a failure. No transaction handle crosses a port.
 
 mod account;
+mod activation;
 mod ambient;
 mod audit;
 mod credential;
 mod error;
+mod freeze;
 mod hashing;
 mod housekeeping;
+mod integration;
 mod invitation;
 mod key;
 mod login;
 mod organization;
 mod own_account;
+mod probe;
 mod sealing;
 mod session;
 mod token;
+mod vending;
 
 pub use account::*;
+pub use activation::*;
 pub use ambient::*;
 pub use audit::*;
 pub use credential::*;
 pub use error::*;
+pub use freeze::*;
 pub use hashing::*;
 pub use housekeeping::*;
+pub use integration::*;
 pub use invitation::*;
 pub use key::*;
 pub use login::*;
 pub use organization::*;
 pub use own_account::*;
+pub use probe::*;
 pub use sealing::*;
 pub use session::*;
 pub use token::*;
+pub use vending::*;

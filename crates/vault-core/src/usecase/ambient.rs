@@ -1,6 +1,6 @@
 //! What every operation needs from its surroundings.
 
-use crate::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
+use crate::audit::{Actor, AuditAction, AuditNote, AuditRecord, SealedAuditRecord, Subject};
 use crate::id::{AuditId, OrganizationId};
 use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, SealError, StoreError};
 use crate::time::Timestamp;
@@ -48,7 +48,22 @@ impl Ambient {
         subject: Subject,
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
-        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1 })
+        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note: None })
+    }
+
+    /// A sealed record of a single act that concerns a namespace of `organization`.
+    pub fn record_on(
+        &self,
+        at: Timestamp,
+        organization: OrganizationId,
+        actor: Actor,
+        action: AuditAction,
+        subject: Subject,
+        note: AuditNote,
+    ) -> SealedAuditRecord {
+        let id = AuditId::from_uuid(self.ids.ordered(at));
+        let organization = Some(organization);
+        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note: Some(note) })
     }
 }
 

@@ -85,6 +85,7 @@ impl AuditTally {
             action: key.action,
             subject: key.subject,
             count,
+            note: None,
         }
     }
 

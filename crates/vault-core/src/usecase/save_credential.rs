@@ -1,14 +1,16 @@
 //! Save a credential under a namespace.
 
 use super::Ambient;
+use super::check_namespace::check;
 use crate::audit::{Actor, AuditAction, Subject};
+use crate::check::CheckReport;
 use crate::credential::{CredentialData, SecretBytes};
 use crate::digest::DigestPurpose;
 use crate::id::CredentialId;
 use crate::namespace::Namespace;
 use crate::port::{
-    CredentialContext, CredentialRepository, Event, Idempotency, KeyedDigester, SaveCredential, SaveOutcome, SealError,
-    Sealer, StoreError,
+    CredentialContext, CredentialRepository, Event, Idempotency, KeyedDigester, ProbeRequest, SaveCredential,
+    SaveOutcome, SealError, Sealer, ShowCredential, StorageProbe, StoreError,
 };
 use crate::principal::{Principal, PrincipalRefusal};
 use crate::role::Action;
@@ -48,6 +50,8 @@ pub struct SaveCredentialRequest {
     pub data: CredentialData,
     /// The client's name for this request.
     pub idempotency: Option<IdempotencyKey>,
+    /// Whether to try it out on its store first, and save it only if that knows it.
+    pub verify: bool,
 }
 
 /// Why nothing was saved.
@@ -59,6 +63,12 @@ pub enum SaveCredentialError {
     /// The principal may no longer act.
     #[error("the principal may no longer act")]
     Principal(PrincipalRefusal),
+    /// Nothing here may reach stores.
+    #[error("credentials are not tried out here before they are saved")]
+    VerifyUnavailable,
+    /// It was tried out, and cannot be used.
+    #[error("the credential was tried out and cannot be used")]
+    NotUsable(CheckReport),
     /// The idempotency key stands for another request.
     #[error("the idempotency key was used for another request")]
     IdempotencyMismatch,
@@ -85,6 +95,8 @@ pub struct SaveCredentialUseCase {
     pub digester: Arc<dyn KeyedDigester>,
     /// The store.
     pub credentials: Arc<dyn CredentialRepository>,
+    /// Reaches stores, where the configuration turns that on.
+    pub probe: Option<Arc<dyn StorageProbe>>,
 }
 
 impl SaveCredentialUseCase {
@@ -104,6 +116,9 @@ impl SaveCredentialUseCase {
         let organization = principal.organization();
         let now = self.ambient.now();
         let id = CredentialId::from_uuid(self.ambient.ids.ordered(now));
+        if request.verify {
+            self.verify(principal, id, &request.data).await?;
+        }
         let data = request.data.to_canonical_json();
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
         let information = request.data.information(fingerprint);
@@ -140,6 +155,22 @@ impl SaveCredentialUseCase {
         }
         let cause = "the organization's key was replaced again and again";
         Err(StoreError::Unavailable(cause.into()).into())
+    }
+
+    /// Tries `data` out on its store: whether that is there and knows it.
+    async fn verify(
+        &self,
+        principal: &Principal,
+        id: CredentialId,
+        data: &CredentialData,
+    ) -> Result<(), SaveCredentialError> {
+        let probe = self.probe.as_deref().ok_or(SaveCredentialError::VerifyUnavailable)?;
+        // Nobody whose session is over makes this service reach out. There is no credential of the new id to be shown.
+        let now = self.ambient.now();
+        let query = ShowCredential { principal: principal.clone(), now, id };
+        self.credentials.show_credential(query).await?.map_err(SaveCredentialError::Principal)?;
+        let report = check(Some(probe), data, &ProbeRequest { operations: Vec::new(), until: None, now }).await;
+        if report.is_usable() { Ok(()) } else { Err(SaveCredentialError::NotUsable(report)) }
     }
 
     fn idempotency(&self, key: &IdempotencyKey, request: &SaveCredentialRequest, data: &SecretBytes) -> Idempotency {

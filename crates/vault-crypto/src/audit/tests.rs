@@ -12,6 +12,7 @@ fn record() -> AuditRecord {
         action: AuditAction::CredentialSaved,
         subject: Subject::Vault,
         count: 1,
+        note: None,
     }
 }
 

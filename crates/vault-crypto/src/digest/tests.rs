@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::key;
 use std::collections::HashSet;
 
-const PURPOSES: [DigestPurpose; 9] = [
+const PURPOSES: [DigestPurpose; 11] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
@@ -10,6 +10,8 @@ const PURPOSES: [DigestPurpose; 9] = [
     DigestPurpose::InvitationGrant,
     DigestPurpose::EnrolmentCode,
     DigestPurpose::RecoveryCode,
+    DigestPurpose::IntegrationGrant,
+    DigestPurpose::IntegrationToken,
     DigestPurpose::IdempotentBody,
     DigestPurpose::Cursor,
 ];
@@ -26,8 +28,13 @@ fn digests_of_different_purposes_never_agree() {
 fn what_is_looked_up_outlives_the_instance_key() {
     let (before, after) = (HmacDigester::new(&key(1), &key(2)), HmacDigester::new(&key(9), &key(2)));
     for purpose in PURPOSES {
-        let made_again =
-            matches!(purpose, DigestPurpose::AccountGrant | DigestPurpose::InvitationGrant | DigestPurpose::Cursor);
+        let made_again = matches!(
+            purpose,
+            DigestPurpose::AccountGrant
+                | DigestPurpose::InvitationGrant
+                | DigestPurpose::IntegrationGrant
+                | DigestPurpose::Cursor
+        );
         let kept = before.digest(purpose, &[b"same"]) == after.digest(purpose, &[b"same"]);
         assert_eq!(kept, !made_again, "{purpose:?}");
     }

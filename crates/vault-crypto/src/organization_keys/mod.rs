@@ -139,6 +139,7 @@ impl OrganizationKeyring {
             action: AuditAction::OrganizationKeyReplaced,
             subject: Subject::Organization(organization),
             count: 1,
+            note: None,
         });
         let current = entry.active().id();
         let command = ReplaceOrganizationKey { current, next: self.new_key(organization, now)?, audit };

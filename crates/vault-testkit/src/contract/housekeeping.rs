@@ -10,6 +10,7 @@ use super::tools::race;
 use super::world::{SESSION_SECONDS, World};
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
+use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::notice::NOTICE_SECONDS;
@@ -34,6 +35,7 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     let principal = world.embedder();
     log_in_often(&world).await;
     save_often(&world, &principal).await;
+    let activator = activate_twice(&world).await;
     let holder = world.holder(Role::Editor).await;
     let home = world.network();
     let dying = Principal::Session(world.log_in_from(&holder, home).await);
@@ -57,12 +59,15 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     let living = Principal::Session(world.log_in_from(&holder, home).await);
     sweep_all(&world).await;
     assert_eq!(world.listed(&dying).await.len(), MANY);
+    assert_eq!(world.activations(&activator).await.len(), 2);
     world.clock.advance_seconds(1);
     let swept = sweep_all(&world).await;
     assert!(swept.sessions > MANY, "{swept:?}");
     assert!(swept.pending_seeds > 0, "it waited for an hour: {swept:?}");
     assert_eq!(world.listed(&living).await.len(), MANY);
     assert_eq!(replay(&world, &principal).await, None);
+    assert!(swept.activations > 0, "{swept:?}");
+    assert_eq!(world.activations(&activator).await.len(), 1);
 
     // Idempotency keys have had their day.
     world.clock.advance_seconds(IDEMPOTENCY_SECONDS - SESSION_SECONDS - 1);
@@ -125,6 +130,7 @@ async fn sweep_all(world: &World<'_>) -> Swept {
         if swept == Swept::default() {
             return all;
         }
+        all.activations += swept.activations;
         all.sessions += swept.sessions;
         all.idempotency_keys += swept.idempotency_keys;
         all.attempts += swept.attempts;
@@ -132,6 +138,21 @@ async fn sweep_all(world: &World<'_>) -> Swept {
         all.notices += swept.notices;
         all.pending_seeds += swept.pending_seeds;
     }
+}
+
+/// Begins an activation that ends when the first sessions do, and one that ends later.
+async fn activate_twice(world: &World<'_>) -> IntegrationPrincipal {
+    let activator = world.activator(&world.integration().await);
+    for seconds in [SESSION_SECONDS, 2 * SESSION_SECONDS] {
+        let mut command = world.take(&activator, "contract");
+        // Enough for the credentials that the case has saved.
+        command.most = 2 * MANY;
+        if let Some(activation) = &mut command.activation {
+            activation.expires_at = world.now().plus_seconds(seconds);
+        }
+        world.taken(command).await;
+    }
+    activator
 }
 
 /// What goes wrong with the repetition of a request: nothing, as long as its key is kept.

@@ -122,6 +122,7 @@ impl<'a> World<'a> {
             action,
             subject: Subject::Organization(organization),
             count: 1,
+            note: None,
         })
     }
 

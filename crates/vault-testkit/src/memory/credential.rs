@@ -102,7 +102,10 @@ fn save(state: &mut State, command: SaveCredential) -> SaveOutcome {
 }
 
 impl State {
-    fn credentials_of(&self, organization: OrganizationId) -> impl DoubleEndedIterator<Item = &CredentialRow> {
+    pub(super) fn credentials_of(
+        &self,
+        organization: OrganizationId,
+    ) -> impl DoubleEndedIterator<Item = &CredentialRow> {
         let first = (organization, CredentialId::from_bytes([0x00; 16]));
         let last = (organization, CredentialId::from_bytes([0xff; 16]));
         self.credentials.range(first..=last).map(|(_, row)| row)

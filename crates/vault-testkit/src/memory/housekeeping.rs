@@ -19,6 +19,7 @@ impl Housekeeping for MemoryStore {
                 sessions: sweep_ordered(&mut state.sessions, expired),
                 idempotency_keys: sweep_hashed(&mut state.idempotency, stale),
                 invitations: sweep_ordered(&mut state.invitations, |row| !row.stored.invitation.is_open(now)),
+                activations: sweep_ordered(&mut state.activations, |row| !row.is_live(now)),
                 ..Swept::default()
             };
             for account in state.accounts.values_mut() {

@@ -64,6 +64,9 @@ impl OrganizationRepository for MemoryStore {
             state.invitations.retain(|_, row| row.stored.invitation.grant.organization != id);
             state.sessions.retain(|_, session| session.organization != id);
             state.credentials.retain(|(organization, _), _| *organization != id);
+            state.integrations.retain(|(organization, _), _| *organization != id);
+            state.frozen.retain(|(organization, _), _| *organization != id);
+            state.activations.retain(|_, activation| activation.organization != id);
             state.idempotency.retain(|(organization, ..), _| *organization != id);
             state.audit.push(command.audit);
             true

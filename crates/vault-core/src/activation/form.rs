@@ -1,0 +1,267 @@
+//! The forms that tools read: pure renderings of one credential. What a form cannot carry is refused, not mangled.
+
+mod aws_credential_process;
+mod aws_ini;
+mod azure_env;
+mod env;
+mod gcp_key_file;
+mod ini;
+mod json;
+mod object_store;
+mod rclone;
+mod shell;
+
+pub use env::{Assignment, Environment, PrivateFile};
+
+use super::Vended;
+use crate::credential::{CredentialType, SecretText};
+use crate::id::CredentialId;
+use crate::time::Timestamp;
+use std::fmt;
+
+/// A form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The credential as the interface answers it.
+    Json,
+    /// Lines that a shell evaluates, with the variables that the store's tools read.
+    Env,
+    /// What a `credential_process` of the AWS tools prints.
+    AwsCredentialProcess,
+    /// A section of the AWS tools' credentials file.
+    AwsIni,
+    /// A section of rclone's configuration.
+    Rclone,
+    /// URL and options for the Rust crate `object_store`, as JSON.
+    ObjectStore,
+    /// A service account's key file.
+    GcpKeyFile,
+    /// Lines that a shell evaluates, with the variables of the Azure tools and nothing else.
+    AzureEnv,
+}
+
+/// A credential to be rendered.
+#[derive(Clone, Copy, Debug)]
+pub struct FormSubject<'a> {
+    /// The credential.
+    pub id: CredentialId,
+    /// Its version.
+    pub version: i64,
+    /// What was handed out.
+    pub vended: &'a Vended,
+    /// When the activation is over.
+    pub expires_at: Timestamp,
+    /// What a section is called, or what variables begin with, where several credentials are told apart.
+    pub name: Option<&'a FormName>,
+}
+
+impl FormSubject<'_> {
+    /// When tools should ask again.
+    fn ends_at(&self) -> Timestamp {
+        self.vended.expires_at().map_or(self.expires_at, |end| end.min(self.expires_at))
+    }
+
+    fn section<'a>(&'a self, default: &'a str) -> &'a str {
+        self.name.map_or(default, FormName::as_str)
+    }
+}
+
+/// Why a credential has no such form. Never a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormError {
+    /// The form is for another type.
+    #[error("the form {form} does not exist for credentials of type {kind}")]
+    NotForType {
+        /// The form.
+        form: Form,
+        /// The credential's type.
+        kind: CredentialType,
+    },
+    /// The form has no place for what is short-lived.
+    #[error("the form {form} cannot carry a short-lived credential of type {kind}: activate with vend=raw")]
+    NotForShort {
+        /// The form.
+        form: Form,
+        /// The credential's type.
+        kind: CredentialType,
+    },
+    /// The form needs something that the credential does not say.
+    #[error("the form {form} needs {field}, which the credential does not hold")]
+    Missing {
+        /// The form.
+        form: Form,
+        /// What is missing.
+        field: &'static str,
+    },
+    /// A value holds what the form has no spelling for.
+    #[error("the form {form} has no spelling for a character in {field}: use another form")]
+    Unrepresentable {
+        /// The form.
+        form: Form,
+        /// Where it stands.
+        field: &'static str,
+    },
+}
+
+/// The text cannot name a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a name has 1 to 64 letters A-Z a-z, digits, - and _, and starts with a letter")]
+pub struct InvalidFormName;
+
+/// What a section is called: 1 to 64 of `A-Z a-z 0-9 - _`, the first a letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormName(String);
+
+impl FormName {
+    /// The name spelt `text`.
+    ///
+    /// # Errors
+    /// The text breaks the rule above.
+    pub fn parse(text: &str) -> Result<Self, InvalidFormName> {
+        let sound = (1..=64).contains(&text.len())
+            && text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        if sound { Ok(Self(text.to_owned())) } else { Err(InvalidFormName) }
+    }
+
+    /// The name's text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What the names of variables begin with.
+    fn variable_prefix(&self) -> String {
+        self.0.to_ascii_uppercase().replace('-', "_") + "_"
+    }
+}
+
+impl Form {
+    /// Every form.
+    pub const ALL: [Self; 8] = [
+        Self::Json,
+        Self::Env,
+        Self::AwsCredentialProcess,
+        Self::AwsIni,
+        Self::Rclone,
+        Self::ObjectStore,
+        Self::GcpKeyFile,
+        Self::AzureEnv,
+    ];
+
+    /// The form's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Env => "env",
+            Self::AwsCredentialProcess => "aws-credential-process",
+            Self::AwsIni => "aws-ini",
+            Self::Rclone => "rclone",
+            Self::ObjectStore => "object-store",
+            Self::GcpKeyFile => "gcp-key-file",
+            Self::AzureEnv => "azure-env",
+        }
+    }
+
+    /// The form of this exact name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.as_str() == text)
+    }
+
+    /// The credential in this form, its last line ended.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn render(self, subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+        match self {
+            Self::Json => Ok(json::render(subject)),
+            Self::Env => env::render(subject),
+            Self::AwsCredentialProcess => aws_credential_process::render(subject),
+            Self::AwsIni => aws_ini::render(subject),
+            Self::Rclone => rclone::render(subject),
+            Self::ObjectStore => object_store::render(subject),
+            Self::GcpKeyFile => gcp_key_file::render(subject),
+            Self::AzureEnv => azure_env::render(subject),
+        }
+    }
+
+    const fn not_for_type(self, kind: CredentialType) -> FormError {
+        FormError::NotForType { form: self, kind }
+    }
+
+    const fn missing(self, field: &'static str) -> FormError {
+        FormError::Missing { form: self, field }
+    }
+
+    const fn unrepresentable(self, field: &'static str) -> FormError {
+        FormError::Unrepresentable { form: self, field }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What `write` gives its sink. Measured first: a buffer that grows would leave copies behind.
+fn gather(write: impl Fn(&mut dyn FnMut(&str))) -> SecretText {
+    let mut length = 0;
+    write(&mut |piece| length += piece.len());
+    let mut text = String::with_capacity(length);
+    write(&mut |piece| text.push_str(piece));
+    SecretText::from(text)
+}
+
+/// A named value of a configuration, in the order in which tools document them.
+type Setting = (&'static str, SecretText);
+
+/// The settings that are there.
+fn settings(all: impl IntoIterator<Item = (&'static str, Option<SecretText>)>) -> Vec<Setting> {
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn copied(text: &str) -> Option<SecretText> {
+    Some(SecretText::from(text))
+}
+
+/// Of a raw or a short-lived S3-style credential, what both have. Its holder is a form, which is where it goes.
+struct S3View<'a> {
+    access_key_id: &'a str,
+    secret_access_key: &'a str,
+    session_token: Option<&'a str>,
+    bucket: &'a str,
+    region: Option<&'a str>,
+    endpoint: Option<&'a str>,
+    key_prefix: Option<&'a str>,
+    path_style_access: Option<bool>,
+}
+
+impl<'a> S3View<'a> {
+    fn of(vended: &'a Vended) -> Option<Self> {
+        use super::ShortData;
+        use crate::credential::CredentialData;
+        match vended {
+            Vended::Raw(CredentialData::S3(data)) => Some(Self {
+                access_key_id: data.access_key_id.expose(),
+                secret_access_key: data.secret_access_key.expose(),
+                session_token: data.session_token.as_ref().map(SecretText::expose),
+                bucket: &data.bucket,
+                region: data.region.as_deref(),
+                endpoint: data.endpoint.as_deref(),
+                key_prefix: data.key_prefix.as_deref(),
+                path_style_access: data.path_style_access,
+            }),
+            Vended::Short { data: ShortData::S3(data), .. } => Some(Self {
+                access_key_id: data.access_key_id.expose(),
+                secret_access_key: data.secret_access_key.expose(),
+                session_token: Some(data.session_token.expose()),
+                bucket: &data.bucket,
+                region: data.region.as_deref(),
+                endpoint: data.endpoint.as_deref(),
+                key_prefix: data.key_prefix.as_deref(),
+                path_style_access: data.path_style_access,
+            }),
+            _ => None,
+        }
+    }
+}

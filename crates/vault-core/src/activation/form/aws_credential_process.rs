@@ -1,0 +1,27 @@
+//! What a `credential_process` prints (AWS SDKs and Tools Reference Guide, "Process credential provider").
+
+use super::{Form, FormError, FormSubject, S3View, gather};
+use crate::credential::SecretText;
+use crate::credential::instant::to_rfc3339;
+use crate::json::{ObjectWriter, write_text};
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    let kind = subject.vended.kind();
+    let view = S3View::of(subject.vended).ok_or(Form::AwsCredentialProcess.not_for_type(kind))?;
+    // Without it, tools would keep what they got for ever, also of an activation that is over.
+    let end = to_rfc3339(subject.ends_at().as_seconds());
+    Ok(gather(|sink| {
+        let mut object = ObjectWriter::new(sink);
+        object.member("Version")("1");
+        write_text(view.access_key_id, object.member("AccessKeyId"));
+        write_text(view.secret_access_key, object.member("SecretAccessKey"));
+        if let Some(token) = view.session_token {
+            write_text(token, object.member("SessionToken"));
+        }
+        if let Some(end) = &end {
+            write_text(end, object.member("Expiration"));
+        }
+        object.end();
+        sink("\n");
+    }))
+}

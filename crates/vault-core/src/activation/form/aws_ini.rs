@@ -1,0 +1,32 @@
+//! A section of the credentials file (AWS SDKs and Tools Reference Guide, "Shared config and credentials files").
+
+use super::{Form, FormError, FormSubject, S3View, copied, gather, ini, settings};
+use crate::credential::SecretText;
+
+const FORM: Form = Form::AwsIni;
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    let view = S3View::of(subject.vended).ok_or(FORM.not_for_type(subject.vended.kind()))?;
+    let settings = settings([
+        ("aws_access_key_id", copied(view.access_key_id)),
+        ("aws_secret_access_key", copied(view.secret_access_key)),
+        ("aws_session_token", view.session_token.and_then(copied)),
+        ("region", view.region.and_then(copied)),
+        ("endpoint_url", view.endpoint.and_then(copied)),
+    ]);
+    // Looked at for what an INI file has no spelling for.
+    if let Some((name, _)) = settings.iter().find(|(_, value)| !ini::holds(value.expose())) {
+        return Err(FORM.unrepresentable(name));
+    }
+    Ok(gather(|sink| {
+        sink("[");
+        sink(subject.section("default"));
+        sink("]\n");
+        for (name, value) in &settings {
+            ini::write_line(name, value.expose(), sink); // The file is for whoever activates.
+        }
+        if view.path_style_access == Some(true) {
+            sink("s3 =\n    addressing_style = path\n");
+        }
+    }))
+}

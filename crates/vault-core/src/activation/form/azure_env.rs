@@ -1,0 +1,18 @@
+//! The variables of the Azure tools, and nothing else.
+
+use super::env::{azure_raw, azure_short, lines, named};
+use super::{Form, FormError, FormName, FormSubject};
+use crate::activation::{ShortData, Vended};
+use crate::credential::{CredentialData, SecretText};
+
+const FORM: Form = Form::AzureEnv;
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    let settings = match subject.vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data),
+        other => return Err(FORM.not_for_type(other.kind())),
+    };
+    let prefix = subject.name.map(FormName::variable_prefix).unwrap_or_default();
+    Ok(lines(&named(FORM, &prefix, settings)?))
+}

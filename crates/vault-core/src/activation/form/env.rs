@@ -1,0 +1,219 @@
+//! Environment variables, under the names that each store's tools read. Where and under which prefix, for which no
+//! tool has a variable, stands in variables of our own.
+
+use super::{Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell};
+use crate::activation::{AzureShort, AzureShortSecret, GcsShort, ShortData, Vended};
+use crate::credential::{AzureIdentity, CredentialData, DirectLink, Gcs, SecretBytes, SecretText};
+
+/// A variable and its value.
+#[derive(Debug)]
+pub struct Assignment {
+    /// The variable.
+    pub name: String,
+    /// Its value.
+    pub value: SecretText,
+}
+
+/// A file that a tool needs, readable by its user alone and gone when the tool is done.
+#[derive(Debug)]
+pub struct PrivateFile {
+    /// The variable that holds its path.
+    pub variable: String,
+    /// A name for it.
+    pub file_name: &'static str,
+    /// What it holds.
+    pub content: SecretBytes,
+}
+
+/// All that a command gets that is started for a credential.
+#[derive(Debug)]
+pub struct Environment {
+    /// Variables.
+    pub variables: Vec<Assignment>,
+    /// Files.
+    pub files: Vec<PrivateFile>,
+}
+
+impl Environment {
+    /// What a command gets for `subject`: the variables of [`Form::Env`], the files that tools need in their place,
+    /// and rclone's own variables, by which its remote `orgvault:` (or of the subject's name) is the credential.
+    ///
+    /// # Errors
+    /// A value cannot stand in a variable.
+    pub fn for_command(subject: &FormSubject<'_>) -> Result<Self, FormError> {
+        let mut variables = assignments(subject)?;
+        let remote = subject.section(rclone::REMOTE).to_ascii_uppercase().replace('-', "_");
+        // What rclone cannot carry is no reason to keep a command from starting.
+        for (key, value) in rclone::options(subject.vended).unwrap_or_default() {
+            let name = format!("RCLONE_CONFIG_{remote}_{}", key.to_ascii_uppercase());
+            variables.push(Assignment { name, value });
+        }
+        let prefix = subject.name.map(FormName::variable_prefix).unwrap_or_default();
+        let files = files(subject.vended)
+            .into_iter()
+            .map(|(variable, file_name, content)| PrivateFile {
+                variable: format!("{prefix}{variable}"),
+                file_name,
+                content,
+            })
+            .collect();
+        Ok(Self { variables, files })
+    }
+}
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    Ok(lines(&assignments(subject)?))
+}
+
+/// Lines that set and export the variables.
+pub(super) fn lines(assignments: &[Assignment]) -> SecretText {
+    gather(|sink| {
+        for Assignment { name, value } in assignments {
+            sink("export ");
+            sink(name);
+            sink("=");
+            shell::write_quoted(value.expose(), sink); // The form is for whoever activates.
+            sink("\n");
+        }
+    })
+}
+
+fn assignments(subject: &FormSubject<'_>) -> Result<Vec<Assignment>, FormError> {
+    let prefix = subject.name.map(FormName::variable_prefix).unwrap_or_default();
+    named(Form::Env, &prefix, variables(subject.vended))
+}
+
+/// The settings as variables whose names begin with `prefix`.
+pub(super) fn named(form: Form, prefix: &str, settings: Vec<Setting>) -> Result<Vec<Assignment>, FormError> {
+    let assign = |(name, value): Setting| {
+        // Looked at for the one character that no variable can hold.
+        let possible = !value.expose().contains('\0');
+        let name_of = || Assignment { name: format!("{prefix}{name}"), value };
+        if possible { Ok(name_of()) } else { Err(form.unrepresentable(name)) }
+    };
+    settings.into_iter().map(assign).collect()
+}
+
+fn variables(vended: &Vended) -> Vec<Setting> {
+    if let Some(view) = S3View::of(vended) {
+        let role = match vended {
+            Vended::Raw(CredentialData::S3(data)) => {
+                (data.role_arn.as_deref(), data.external_id.as_ref().map(SecretText::expose))
+            }
+            _ => (None, None),
+        };
+        return s3(&view, role);
+    }
+    match vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => {
+            azure_raw(data).into_iter().chain(places(data.container.as_deref(), data.key_prefix.as_deref())).collect()
+        }
+        Vended::Raw(CredentialData::Gcs(data)) => gcs_raw(data),
+        Vended::Raw(CredentialData::DirectLink(data)) => link(data),
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => {
+            azure_short(data).into_iter().chain(places(data.container.as_deref(), data.key_prefix.as_deref())).collect()
+        }
+        Vended::Short { data: ShortData::Gcs(data), .. } => gcs_short(data),
+        Vended::Raw(CredentialData::S3(_)) | Vended::Short { data: ShortData::S3(_), .. } => Vec::new(),
+    }
+}
+
+fn places(bucket: Option<&str>, key_prefix: Option<&str>) -> Vec<Setting> {
+    settings([("ORGVAULT_BUCKET", bucket.and_then(copied)), ("ORGVAULT_KEY_PREFIX", key_prefix.and_then(copied))])
+}
+
+/// The AWS tools' variables; `AWS_ENDPOINT_URL_S3` rather than `AWS_ENDPOINT_URL`, which would bend every service.
+fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) -> Vec<Setting> {
+    let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
+    settings([
+        ("AWS_ACCESS_KEY_ID", copied(view.access_key_id)),
+        ("AWS_SECRET_ACCESS_KEY", copied(view.secret_access_key)),
+        ("AWS_SESSION_TOKEN", view.session_token.and_then(copied)),
+        ("AWS_REGION", view.region.and_then(copied)),
+        ("AWS_DEFAULT_REGION", view.region.and_then(copied)),
+        ("AWS_ENDPOINT_URL_S3", view.endpoint.and_then(copied)),
+        ("ORGVAULT_BUCKET", copied(view.bucket)),
+        ("ORGVAULT_KEY_PREFIX", view.key_prefix.and_then(copied)),
+        ("ORGVAULT_PATH_STYLE_ACCESS", path_style.and_then(copied)),
+        ("ORGVAULT_ROLE_ARN", role_arn.and_then(copied)),
+        ("ORGVAULT_EXTERNAL_ID", external_id.and_then(copied)),
+    ])
+}
+
+/// What the Azure tools read of an application's identity (`EnvironmentCredential`) and of a storage account.
+pub(super) fn azure_raw(data: &AzureIdentity) -> Vec<Setting> {
+    settings([
+        ("AZURE_TENANT_ID", copied(&data.tenant_id)),
+        ("AZURE_CLIENT_ID", copied(data.client_id.expose())),
+        ("AZURE_CLIENT_SECRET", copied(data.client_secret.expose())),
+        ("AZURE_STORAGE_ACCOUNT", data.connection_string.account_name().and_then(copied)),
+        ("AZURE_STORAGE_CONNECTION_STRING", copied(data.connection_string.expose())),
+    ])
+}
+
+pub(super) fn azure_short(data: &AzureShort) -> Vec<Setting> {
+    let secret = match &data.secret {
+        AzureShortSecret::SasToken(sas) => ("AZURE_STORAGE_SAS_TOKEN", copied(sas.expose())),
+        AzureShortSecret::AccessToken(token) => ("AZURE_STORAGE_TOKEN", copied(token.expose())),
+    };
+    settings([
+        ("AZURE_STORAGE_ACCOUNT", data.account_name.as_deref().and_then(copied)),
+        ("AZURE_STORAGE_SERVICE_ENDPOINT", copied(&data.endpoint)),
+        secret,
+    ])
+}
+
+fn gcs_raw(data: &Gcs) -> Vec<Setting> {
+    let key = data.service_account_key.to_json();
+    let key = std::str::from_utf8(key.expose()).ok().and_then(copied); // JSON is UTF-8.
+    let own = settings([
+        ("GOOGLE_CLOUD_PROJECT", data.service_account_key.project_id().and_then(copied)),
+        ("GOOGLE_SERVICE_ACCOUNT_KEY", key),
+    ]);
+    own.into_iter().chain(places(Some(&data.bucket), data.key_prefix.as_deref())).collect()
+}
+
+fn gcs_short(data: &GcsShort) -> Vec<Setting> {
+    let own = settings([
+        ("CLOUDSDK_AUTH_ACCESS_TOKEN", copied(data.access_token.expose())),
+        ("GOOGLE_OAUTH_ACCESS_TOKEN", copied(data.access_token.expose())),
+    ]);
+    own.into_iter().chain(places(Some(&data.bucket), data.key_prefix.as_deref())).collect()
+}
+
+fn link(data: &DirectLink) -> Vec<Setting> {
+    settings([("ORGVAULT_URL", copied(data.url.expose())), ("ORGVAULT_HEADERS", header_lines(data))])
+}
+
+/// One header field a line, as `curl --header @file` reads them.
+fn header_lines(data: &DirectLink) -> Option<SecretText> {
+    let headers = data.headers.as_ref()?;
+    Some(gather(|sink| {
+        for header in headers.iter() {
+            sink(&header.name);
+            sink(": ");
+            sink(header.value.expose()); // Goes where the link goes.
+            sink("\n");
+        }
+    }))
+}
+
+/// Files that tools read where no variable will do.
+fn files(vended: &Vended) -> Vec<(&'static str, &'static str, SecretBytes)> {
+    match vended {
+        Vended::Raw(CredentialData::Gcs(data)) => {
+            vec![("GOOGLE_APPLICATION_CREDENTIALS", "gcp-key.json", data.service_account_key.to_json())]
+        }
+        Vended::Raw(CredentialData::DirectLink(data)) => {
+            let lines = header_lines(data).map(|lines| SecretBytes::from(lines.expose().as_bytes().to_vec()));
+            lines.map(|lines| ("ORGVAULT_HEADERS_FILE", "headers.txt", lines)).into_iter().collect()
+        }
+        other => {
+            // The AWS tools have no variable for it.
+            let path_style = S3View::of(other).and_then(|view| view.path_style_access).unwrap_or(false);
+            let config = b"[default]\ns3 =\n    addressing_style = path\n".to_vec();
+            let file = ("AWS_CONFIG_FILE", "aws-config", SecretBytes::from(config));
+            path_style.then_some(file).into_iter().collect()
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The credential as the interface answers it.
+
+use super::{FormSubject, gather};
+use crate::credential::SecretText;
+use crate::credential::instant::to_rfc3339;
+use crate::json::{ObjectWriter, write_text};
+
+pub(super) fn render(subject: &FormSubject<'_>) -> SecretText {
+    let data = subject.vended.to_json();
+    // JSON is UTF-8; the form is for whoever activates.
+    let data = std::str::from_utf8(data.expose()).unwrap_or("null");
+    gather(|sink| {
+        let mut object = ObjectWriter::new(sink);
+        write_text(&subject.id.to_string(), object.member("id"));
+        write_text(subject.vended.kind().as_str(), object.member("type"));
+        object.member("version")(&subject.version.to_string());
+        write_text(subject.vended.form().as_str(), object.member("form"));
+        object.member("data")(data);
+        if let Some(end) = subject.vended.expires_at().and_then(|end| to_rfc3339(end.as_seconds())) {
+            write_text(&end, object.member("expires_at"));
+        }
+        object.end();
+        sink("\n");
+    })
+}

@@ -1,0 +1,131 @@
+//! URL and options for `object_store::parse_url_opts`, as JSON. The options' names are those of its `…ConfigKey`s.
+
+use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, settings};
+use crate::activation::{AzureShort, AzureShortSecret, ShortData, Vended};
+use crate::credential::{AzureIdentity, CredentialData, Gcs, SecretText};
+use crate::json::{ObjectWriter, write_text};
+use url::Url;
+
+const FORM: Form = Form::ObjectStore;
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    let (url, options) = store(subject.vended)?;
+    Ok(gather(|sink| {
+        let mut object = ObjectWriter::new(sink);
+        write_text(&url, object.member("url"));
+        let mut inner = ObjectWriter::new(object.member("options"));
+        for (name, value) in &options {
+            write_text(value.expose(), inner.member(name)); // The options are for whoever activates.
+        }
+        inner.end();
+        object.end();
+        sink("\n");
+    }))
+}
+
+fn store(vended: &Vended) -> Result<(String, Vec<Setting>), FormError> {
+    if let Some(view) = S3View::of(vended) {
+        return Ok((address("s3", "bucket", view.bucket, view.key_prefix)?, s3(&view)));
+    }
+    match vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => {
+            Ok((container(data.container.as_deref(), data.key_prefix.as_deref())?, azure_raw(data)?))
+        }
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => {
+            Ok((container(data.container.as_deref(), data.key_prefix.as_deref())?, azure_short(data)?))
+        }
+        Vended::Raw(CredentialData::Gcs(data)) => {
+            Ok((address("gs", "bucket", &data.bucket, data.key_prefix.as_deref())?, gcs(data)))
+        }
+        Vended::Short { data: ShortData::Gcs(_), .. } => {
+            Err(FormError::NotForShort { form: FORM, kind: vended.kind() })
+        }
+        // Its store for web servers drops the query of an address, so no signed link.
+        other => Err(FORM.not_for_type(other.kind())),
+    }
+}
+
+fn container(container: Option<&str>, key_prefix: Option<&str>) -> Result<String, FormError> {
+    address("az", "container", container.ok_or(FORM.missing("container"))?, key_prefix)
+}
+
+/// The address of bucket and prefix.
+fn address(scheme: &str, field: &'static str, bucket: &str, key_prefix: Option<&str>) -> Result<String, FormError> {
+    let root = format!("{scheme}://{bucket}");
+    // A bucket's name may hold what the host of an address may not.
+    let kept = Url::parse(&root).is_ok_and(|url| url.host_str() == Some(bucket) && url.port().is_none());
+    if !kept {
+        return Err(FORM.unrepresentable(field));
+    }
+    let Some(prefix) = key_prefix else { return Ok(root) };
+    if prefix.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return Err(FORM.unrepresentable("key_prefix"));
+    }
+    let mut address = root + "/";
+    for byte in prefix.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            address.push(char::from(byte));
+        } else {
+            address.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    Ok(address)
+}
+
+fn is_plain_http(address: Option<&str>) -> bool {
+    address.is_some_and(|address| address.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://")))
+}
+
+fn allow_http(address: Option<&str>) -> Option<SecretText> {
+    if is_plain_http(address) { copied("true") } else { None }
+}
+
+fn s3(view: &S3View<'_>) -> Vec<Setting> {
+    let virtual_hosted = view.path_style_access.filter(|path_style| *path_style).map(|_| "false");
+    settings([
+        ("aws_access_key_id", copied(view.access_key_id)),
+        ("aws_secret_access_key", copied(view.secret_access_key)),
+        ("aws_session_token", view.session_token.and_then(copied)),
+        ("aws_region", view.region.and_then(copied)),
+        ("aws_endpoint", view.endpoint.and_then(copied)),
+        ("aws_virtual_hosted_style_request", virtual_hosted.and_then(copied)),
+        ("allow_http", allow_http(view.endpoint)),
+    ])
+}
+
+fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
+    let connection = &data.connection_string;
+    let account = connection.account_name().ok_or(FORM.missing("an account name"))?;
+    let stated = connection.stated_blob_endpoint();
+    // As for rclone: the key opens the account by itself.
+    let key = connection.account_key();
+    let identity = |value: &str| if key.is_some() { None } else { copied(value) };
+    Ok(settings([
+        ("azure_storage_account_name", copied(account)),
+        ("azure_storage_tenant_id", identity(&data.tenant_id)),
+        ("azure_storage_client_id", identity(data.client_id.expose())),
+        ("azure_storage_client_secret", identity(data.client_secret.expose())),
+        ("azure_storage_account_key", key.and_then(copied)),
+        ("azure_storage_endpoint", stated.and_then(copied)),
+        ("allow_http", allow_http(stated)),
+    ]))
+}
+
+fn azure_short(data: &AzureShort) -> Result<Vec<Setting>, FormError> {
+    let account = data.account_name.as_deref().ok_or(FORM.missing("an account name"))?;
+    let secret = match &data.secret {
+        AzureShortSecret::SasToken(sas) => ("azure_storage_sas_key", copied(sas.expose())),
+        AzureShortSecret::AccessToken(token) => ("azure_storage_token", copied(token.expose())),
+    };
+    Ok(settings([
+        ("azure_storage_account_name", copied(account)),
+        secret,
+        ("azure_storage_endpoint", copied(&data.endpoint)),
+        ("allow_http", allow_http(Some(&data.endpoint))),
+    ]))
+}
+
+fn gcs(data: &Gcs) -> Vec<Setting> {
+    let key = data.service_account_key.to_json();
+    settings([("google_service_account_key", std::str::from_utf8(key.expose()).ok().and_then(copied))]) // JSON is UTF-8.
+}

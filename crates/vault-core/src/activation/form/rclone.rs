@@ -1,0 +1,112 @@
+//! A remote of rclone (rclone.org: "s3", "azureblob", "googlecloudstorage").
+
+use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, ini, settings};
+use crate::activation::{AzureShort, AzureShortSecret, GcsShort, ShortData, Vended};
+use crate::credential::{AzureIdentity, CredentialData, Gcs, SecretText};
+
+const FORM: Form = Form::Rclone;
+/// What the remote is called where nobody says otherwise.
+pub(super) const REMOTE: &str = "orgvault";
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    let options = options(subject.vended)?;
+    // Looked at for what the file has no spelling for.
+    if let Some((name, _)) = options.iter().find(|(_, value)| !holds(value.expose())) {
+        return Err(FORM.unrepresentable(name));
+    }
+    Ok(gather(|sink| {
+        sink("[");
+        sink(subject.section(REMOTE));
+        sink("]\n");
+        for (name, value) in &options {
+            ini::write_line(name, value.expose(), sink); // The file is for whoever activates.
+        }
+    }))
+}
+
+/// rclone's reader also knows quotes of its own, references to other values and lines that go on.
+fn holds(value: &str) -> bool {
+    ini::holds(value) && !value.starts_with(['`', '"']) && !value.contains("%(") && !value.ends_with('\\')
+}
+
+/// The options of the remote.
+pub(super) fn options(vended: &Vended) -> Result<Vec<Setting>, FormError> {
+    if let Some(view) = S3View::of(vended) {
+        return Ok(s3(&view));
+    }
+    match vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data),
+        Vended::Raw(CredentialData::Gcs(data)) => Ok(gcs_raw(data)),
+        Vended::Short { data: ShortData::Gcs(data), .. } => Ok(gcs_short(data)),
+        // Its remote for web servers takes an address without a query, so no signed link.
+        other => Err(FORM.not_for_type(other.kind())),
+    }
+}
+
+fn s3(view: &S3View<'_>) -> Vec<Setting> {
+    let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
+    settings([
+        ("type", copied("s3")),
+        ("provider", copied(if view.endpoint.is_some() { "Other" } else { "AWS" })),
+        ("env_auth", copied("false")),
+        ("access_key_id", copied(view.access_key_id)),
+        ("secret_access_key", copied(view.secret_access_key)),
+        ("session_token", view.session_token.and_then(copied)),
+        ("region", view.region.and_then(copied)),
+        ("endpoint", view.endpoint.and_then(copied)),
+        ("force_path_style", path_style.and_then(copied)),
+        // The bucket is there; who is confined to it may not ask.
+        ("no_check_bucket", copied("true")),
+    ])
+}
+
+fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
+    let connection = &data.connection_string;
+    let account = connection.account_name().ok_or(FORM.missing("an account name"))?;
+    // The key opens the account by itself; the identity only with roles that nobody here knows of.
+    let key = connection.account_key().and_then(copied); // Goes where the connection string goes.
+    let identity = |value: &str| if key.is_some() { None } else { copied(value) };
+    Ok(settings([
+        ("type", copied("azureblob")),
+        ("account", copied(account)),
+        ("tenant", identity(&data.tenant_id)),
+        ("client_id", identity(data.client_id.expose())),
+        ("client_secret", identity(data.client_secret.expose())),
+        ("endpoint", connection.stated_blob_endpoint().and_then(copied)),
+        ("key", connection.account_key().and_then(copied)),
+    ]))
+}
+
+fn azure_short(data: &AzureShort) -> Result<Vec<Setting>, FormError> {
+    let AzureShortSecret::SasToken(sas) = &data.secret else {
+        return Err(FormError::NotForShort { form: FORM, kind: crate::credential::CredentialType::AzureIdentity });
+    };
+    let container = data.container.as_deref().ok_or(FORM.missing("container"))?;
+    let url = gather(|sink| {
+        sink(data.endpoint.trim_end_matches('/'));
+        sink("/");
+        sink(container);
+        sink("?");
+        sink(sas.expose()); // Goes where the credential goes.
+    });
+    Ok(settings([("type", copied("azureblob")), ("sas_url", Some(url))]))
+}
+
+fn gcs_raw(data: &Gcs) -> Vec<Setting> {
+    let key = data.service_account_key.to_json();
+    settings([
+        ("type", copied("google cloud storage")),
+        ("project_number", data.service_account_key.project_id().and_then(copied)),
+        ("service_account_credentials", std::str::from_utf8(key.expose()).ok().and_then(copied)), // JSON is UTF-8.
+        ("no_check_bucket", copied("true")),
+    ])
+}
+
+fn gcs_short(data: &GcsShort) -> Vec<Setting> {
+    settings([
+        ("type", copied("google cloud storage")),
+        ("access_token", copied(data.access_token.expose())),
+        ("no_check_bucket", copied("true")),
+    ])
+}

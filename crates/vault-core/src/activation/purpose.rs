@@ -1,0 +1,36 @@
+//! What an integration says an activation is for.
+
+use crate::field::{FieldCode, FieldError};
+use crate::integration::is_printable;
+
+/// 1 to 200 printable characters. Stands in the audit, and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Purpose(String);
+
+impl Purpose {
+    /// The longest purpose, in characters.
+    pub const MAX_LENGTH: usize = 200;
+
+    /// The purpose `text`; `pointer` is where it stands in the request.
+    ///
+    /// # Errors
+    /// Says which rule the text breaks.
+    pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
+        let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
+        if text.trim().is_empty() {
+            return flaw(FieldCode::Blank, "must not be empty or blank; leave it out instead");
+        }
+        if text.chars().count() > Self::MAX_LENGTH {
+            return flaw(FieldCode::TooLong, "must be at most 200 characters");
+        }
+        if !text.chars().all(is_printable) {
+            return flaw(FieldCode::ControlCharacter, "must not hold control or invisible characters");
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The purpose's text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}

@@ -1,0 +1,187 @@
+//! What is handed out in the place of what was saved: it ends by itself, and the long-lived secret is not in it.
+
+use crate::credential::{CredentialType, SecretText};
+use crate::field::FieldError;
+use crate::json::{Node, ObjectReader, ObjectWriter, write_text};
+
+/// The data of a short-lived credential.
+#[derive(Debug)]
+pub enum ShortData {
+    /// Keys of a role's session.
+    S3(S3Short),
+    /// A shared access signature or an access token.
+    AzureIdentity(AzureShort),
+    /// An access token.
+    Gcs(GcsShort),
+}
+
+/// Keys of a role's session, for a bucket of an S3-style store.
+#[derive(Debug)]
+pub struct S3Short {
+    /// The session key's id.
+    pub access_key_id: SecretText,
+    /// The session key's secret.
+    pub secret_access_key: SecretText,
+    /// The session's token.
+    pub session_token: SecretText,
+    /// The bucket.
+    pub bucket: String,
+    /// The store's region.
+    pub region: Option<String>,
+    /// The store's address, where it is not Amazon's.
+    pub endpoint: Option<String>,
+    /// The beginning of the names of all objects concerned.
+    pub key_prefix: Option<String>,
+    /// Whether the bucket stands in the path of an address instead of its host.
+    pub path_style_access: Option<bool>,
+}
+
+/// What opens a container of Azure storage for a while.
+#[derive(Debug)]
+pub struct AzureShort {
+    /// The address of the account's blobs.
+    pub endpoint: String,
+    /// The storage account's name, where it is known.
+    pub account_name: Option<String>,
+    /// The container.
+    pub container: Option<String>,
+    /// The beginning of the names of all objects concerned.
+    pub key_prefix: Option<String>,
+    /// What opens it.
+    pub secret: AzureShortSecret,
+}
+
+/// The two kinds of it.
+#[derive(Debug)]
+pub enum AzureShortSecret {
+    /// A shared access signature: the query of an address, without a question mark.
+    SasToken(SecretText),
+    /// An access token of the application.
+    AccessToken(SecretText),
+}
+
+/// An access token for a bucket of Google Cloud Storage.
+#[derive(Debug)]
+pub struct GcsShort {
+    /// The token.
+    pub access_token: SecretText,
+    /// The bucket.
+    pub bucket: String,
+    /// The beginning of the names of all objects concerned.
+    pub key_prefix: Option<String>,
+}
+
+impl ShortData {
+    /// The type of the credential that it stands for.
+    pub const fn kind(&self) -> CredentialType {
+        match self {
+            Self::S3(_) => CredentialType::S3,
+            Self::AzureIdentity(_) => CredentialType::AzureIdentity,
+            Self::Gcs(_) => CredentialType::Gcs,
+        }
+    }
+
+    /// Writes it as JSON, its members sorted and absent ones left out.
+    pub(super) fn write(&self, sink: &mut dyn FnMut(&str)) {
+        // The caller's sink decides where the secrets may go.
+        let flag = |flag: bool| if flag { "true" } else { "false" };
+        let mut object = Members(ObjectWriter::new(sink));
+        match self {
+            Self::S3(data) => {
+                object.text("access_key_id", Some(data.access_key_id.expose()));
+                object.text("bucket", Some(&data.bucket));
+                object.text("endpoint", data.endpoint.as_deref());
+                object.text("key_prefix", data.key_prefix.as_deref());
+                if let Some(path_style) = data.path_style_access {
+                    object.0.member("path_style_access")(flag(path_style));
+                }
+                object.text("region", data.region.as_deref());
+                object.text("secret_access_key", Some(data.secret_access_key.expose()));
+                object.text("session_token", Some(data.session_token.expose()));
+            }
+            Self::AzureIdentity(data) => {
+                let (sas, token) = match &data.secret {
+                    AzureShortSecret::SasToken(sas) => (Some(sas.expose()), None),
+                    AzureShortSecret::AccessToken(token) => (None, Some(token.expose())),
+                };
+                object.text("access_token", token);
+                object.text("account_name", data.account_name.as_deref());
+                object.text("container", data.container.as_deref());
+                object.text("endpoint", Some(&data.endpoint));
+                object.text("key_prefix", data.key_prefix.as_deref());
+                object.text("sas_token", sas);
+            }
+            Self::Gcs(data) => {
+                object.text("access_token", Some(data.access_token.expose()));
+                object.text("bucket", Some(&data.bucket));
+                object.text("key_prefix", data.key_prefix.as_deref());
+            }
+        }
+        object.0.end();
+    }
+
+    /// What [`ShortData::write`] wrote for a credential of type `kind`; `None` where it is not that.
+    pub(super) fn read(kind: CredentialType, node: Node) -> Option<Self> {
+        let mut source = ObjectReader::new(node, "").ok()?;
+        let data = match kind {
+            CredentialType::S3 => read_s3(&mut source).map(Self::S3),
+            CredentialType::AzureIdentity => read_azure(&mut source).map(Self::AzureIdentity),
+            CredentialType::Gcs => read_gcs(&mut source).map(Self::Gcs),
+            CredentialType::DirectLink => None,
+        };
+        let flaws: Vec<FieldError> = source.finish();
+        data.filter(|_| flaws.is_empty())
+    }
+}
+
+struct Members<'a>(ObjectWriter<'a>);
+
+impl Members<'_> {
+    fn text(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            write_text(value, self.0.member(name));
+        }
+    }
+}
+
+fn read_s3(source: &mut ObjectReader) -> Option<S3Short> {
+    Some(S3Short {
+        access_key_id: source.string("access_key_id")?,
+        secret_access_key: source.string("secret_access_key")?,
+        session_token: source.string("session_token")?,
+        bucket: place(source.string("bucket"))?,
+        region: place(source.optional_string("region")),
+        endpoint: place(source.optional_string("endpoint")),
+        key_prefix: place(source.optional_string("key_prefix")),
+        path_style_access: source.optional_bool("path_style_access"),
+    })
+}
+
+fn read_azure(source: &mut ObjectReader) -> Option<AzureShort> {
+    let sas = source.optional_string("sas_token").map(AzureShortSecret::SasToken);
+    let token = source.optional_string("access_token").map(AzureShortSecret::AccessToken);
+    let secret = match (sas, token) {
+        (Some(secret), None) | (None, Some(secret)) => secret,
+        _ => return None,
+    };
+    Some(AzureShort {
+        endpoint: place(source.string("endpoint"))?,
+        account_name: place(source.optional_string("account_name")),
+        container: place(source.optional_string("container")),
+        key_prefix: place(source.optional_string("key_prefix")),
+        secret,
+    })
+}
+
+fn read_gcs(source: &mut ObjectReader) -> Option<GcsShort> {
+    Some(GcsShort {
+        access_token: source.string("access_token")?,
+        bucket: place(source.string("bucket"))?,
+        key_prefix: place(source.optional_string("key_prefix")),
+    })
+}
+
+/// A place is no secret.
+fn place(text: Option<SecretText>) -> Option<String> {
+    text.map(|text| text.expose().to_owned())
+}

@@ -1,0 +1,75 @@
+//! What needs no network: what is missing, what has expired, what will not last.
+
+use super::{Check, CheckKind, CheckReason, CheckReport, CheckResult};
+use crate::credential::{CredentialData, S3};
+use crate::time::Timestamp;
+
+/// Whether it makes sense to ask the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageReach {
+    /// Yes.
+    Ask,
+    /// No: the credential is known to be dead.
+    Spare,
+}
+
+/// What can be told of `data` at `now` without its store. `until` is when the job will be done.
+pub fn judge_locally(data: &CredentialData, until: Option<Timestamp>, now: Timestamp) -> CheckReport {
+    let settings = match data {
+        CredentialData::S3(data) => Some(settings_of(data)),
+        _ => None,
+    };
+    CheckReport { checks: settings.into_iter().chain(lifetime(data, until, now)).collect() }
+}
+
+/// Whether the store should be asked, after what [`judge_locally`] found.
+pub fn reach(local: &CheckReport) -> StorageReach {
+    let dead = |check: &Check| {
+        matches!(check.result, CheckResult::Failed(CheckReason::LinkExpired | CheckReason::SecretExpired))
+    };
+    if local.checks.iter().any(dead) { StorageReach::Spare } else { StorageReach::Ask }
+}
+
+/// Amazon's own store has one address per region, and tools have to guess it.
+fn settings_of(data: &S3) -> Check {
+    if data.region.is_none() && data.endpoint.is_none() {
+        return Check::warning(CheckKind::Settings, CheckReason::RegionMissing);
+    }
+    Check::passed(CheckKind::Settings)
+}
+
+/// When a credential ends, as far as it says so itself.
+enum End {
+    /// Never by itself.
+    Never,
+    /// At this moment, for this reason.
+    At(Timestamp, CheckReason),
+    /// It ends, and does not say when.
+    Unknown,
+}
+
+fn end_of(data: &CredentialData) -> End {
+    match data {
+        CredentialData::S3(data) if data.session_token.is_some() => End::Unknown,
+        CredentialData::S3(_) | CredentialData::Gcs(_) => End::Never,
+        // The application's secret ends too, but only the directory knows when; it is found out by asking.
+        CredentialData::AzureIdentity(data) => {
+            let end = data.connection_string.signature_expiry();
+            end.map_or(End::Never, |end| End::At(end, CheckReason::SecretExpired))
+        }
+        CredentialData::DirectLink(data) => {
+            data.url.expiry().map_or(End::Never, |end| End::At(end, CheckReason::LinkExpired))
+        }
+    }
+}
+
+fn lifetime(data: &CredentialData, until: Option<Timestamp>, now: Timestamp) -> Option<Check> {
+    let kind = CheckKind::Lifetime;
+    match (end_of(data), until) {
+        (End::At(end, reason), _) if end <= now => Some(Check::failed(kind, reason)),
+        (End::At(end, _), Some(until)) if end < until => Some(Check::failed(kind, CheckReason::EndsTooSoon)),
+        (End::Unknown, Some(_)) => Some(Check::warning(kind, CheckReason::EndUnknown)),
+        (End::At(..), _) | (End::Never, Some(_)) => Some(Check::passed(kind)),
+        (End::Never | End::Unknown, None) => None,
+    }
+}

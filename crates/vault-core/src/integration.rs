@@ -1,0 +1,17 @@
+//! Integrations: programs that may activate namespaces of their organization, each by a token of its own.
+
+mod grant;
+mod name;
+mod pattern;
+mod principal;
+mod token;
+
+pub use grant::{
+    EarlierToken, Integration, IntegrationRefusal, IntegrationState, MAX_OVERLAP_SECONDS, Overlap, StoredIntegration,
+    TokenSlot,
+};
+pub use name::IntegrationName;
+pub(crate) use name::is_printable;
+pub use pattern::{NamespacePattern, NamespacePatterns};
+pub use principal::{IntegrationFacts, IntegrationPrincipal, PrincipalStale, judge_integration};
+pub use token::IntegrationToken;

@@ -1,0 +1,61 @@
+//! What an integration is called.
+
+use crate::field::{FieldCode, FieldError};
+use std::fmt;
+
+/// An integration's name: 1 to 64 printable characters, no space around it.
+///
+/// Names are unique within the organization without regard to ASCII case, and kept as they were given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntegrationName(String);
+
+impl IntegrationName {
+    /// The longest name, in characters.
+    pub const MAX_LENGTH: usize = 64;
+
+    /// The name `text`; `pointer` is where it stands in the request.
+    ///
+    /// # Errors
+    /// Says which rule the text breaks.
+    pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
+        let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
+        if text.trim().is_empty() {
+            return flaw(FieldCode::Blank, "must not be empty or blank");
+        }
+        if text.chars().count() > Self::MAX_LENGTH {
+            return flaw(FieldCode::TooLong, "must be at most 64 characters");
+        }
+        if text.trim() != text {
+            return flaw(FieldCode::Surrounded, "must not begin or end with white space");
+        }
+        if !text.chars().all(is_printable) {
+            return flaw(FieldCode::ControlCharacter, "must not hold control or invisible characters");
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The name as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What must be unique within the organization: the name in ASCII lower case.
+    pub fn uniqueness_key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl fmt::Display for IntegrationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Neither a control character nor one that takes no room or turns the direction of the text around it.
+pub(crate) fn is_printable(c: char) -> bool {
+    let invisible = matches!(
+        c,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    );
+    !c.is_control() && !invisible
+}

@@ -1,0 +1,108 @@
+//! Which namespaces an integration may activate.
+
+use crate::field::{FieldCode, FieldError, child};
+use crate::namespace::Namespace;
+use std::fmt;
+
+/// One namespace, or all below a prefix.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NamespacePattern {
+    /// This namespace.
+    Exact(Namespace),
+    /// Every namespace that begins with this one and a `/` and goes on behind it, those that come later too. Not
+    /// this one itself. Spelt with `/*` behind it.
+    Below(Namespace),
+}
+
+impl NamespacePattern {
+    const BELOW: &str = "/*";
+
+    /// The pattern spelt `text`; `pointer` is where it stands in the request.
+    ///
+    /// # Errors
+    /// Says which rule the text breaks.
+    pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
+        let pattern = match text.strip_suffix(Self::BELOW) {
+            Some(prefix) => Namespace::parse(prefix, pointer).map(Self::Below)?,
+            None if text.contains('*') => {
+                let detail = "may hold * only at its end, behind a / that follows a namespace";
+                return Err(FieldError::new(pointer, FieldCode::Malformed, detail));
+            }
+            None => Namespace::parse(text, pointer).map(Self::Exact)?,
+        };
+        Ok(pattern)
+    }
+
+    /// Whether it allows to activate `namespace`.
+    pub fn allows(&self, namespace: &Namespace) -> bool {
+        match self {
+            Self::Exact(allowed) => allowed == namespace,
+            Self::Below(prefix) => {
+                let rest = namespace.as_str().strip_prefix(prefix.as_str());
+                rest.and_then(|rest| rest.strip_prefix('/')).is_some_and(|below| !below.is_empty())
+            }
+        }
+    }
+}
+
+impl fmt::Display for NamespacePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(namespace) => f.write_str(namespace.as_str()),
+            Self::Below(prefix) => write!(f, "{prefix}{}", Self::BELOW),
+        }
+    }
+}
+
+/// 1 to 64 patterns, each once, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespacePatterns(Vec<NamespacePattern>);
+
+impl NamespacePatterns {
+    /// How many there may be.
+    pub const MAX: usize = 64;
+
+    /// The patterns spelt `texts`; `pointer` is where the list stands in the request.
+    ///
+    /// # Errors
+    /// All flaws at once, each at its place in the list.
+    pub fn parse<T: AsRef<str>>(texts: &[T], pointer: &str) -> Result<Self, Vec<FieldError>> {
+        if texts.is_empty() {
+            return Err(vec![FieldError::new(pointer, FieldCode::Blank, "must hold at least one namespace")]);
+        }
+        if texts.len() > Self::MAX {
+            return Err(vec![FieldError::new(pointer, FieldCode::TooLong, "must hold at most 64 namespaces")]);
+        }
+        let mut patterns = Vec::with_capacity(texts.len());
+        let mut errors = Vec::new();
+        for (index, text) in texts.iter().enumerate() {
+            match NamespacePattern::parse(text.as_ref(), &child(pointer, &index.to_string())) {
+                Ok(pattern) => patterns.push(pattern),
+                Err(error) => errors.push(error),
+            }
+        }
+        patterns.sort();
+        patterns.dedup();
+        if errors.is_empty() { Ok(Self(patterns)) } else { Err(errors) }
+    }
+
+    /// The form in which a store keeps them: one a line.
+    pub fn to_stored(&self) -> String {
+        self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The patterns that [`NamespacePatterns::to_stored`] wrote.
+    pub fn from_stored(text: &str) -> Option<Self> {
+        Self::parse(&text.split('\n').collect::<Vec<_>>(), "").ok()
+    }
+
+    /// Whether one of them allows to activate `namespace`.
+    pub fn allow(&self, namespace: &Namespace) -> bool {
+        self.0.iter().any(|pattern| pattern.allows(namespace))
+    }
+
+    /// The patterns.
+    pub fn iter(&self) -> impl Iterator<Item = &NamespacePattern> {
+        self.0.iter()
+    }
+}

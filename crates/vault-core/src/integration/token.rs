@@ -1,0 +1,114 @@
+//! Integration tokens: `ovi_`, 256 random bits, and a checksum by which scanners tell one from other text.
+
+use crate::digest::{Digest, DigestPurpose};
+use crate::port::{Entropy, KeyedDigester, NoEntropy};
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+const PREFIX: &str = "ovi_";
+/// How many random bytes a token carries.
+const BYTES: usize = 32;
+/// How many digits to base 62 they take: 62^43 > 2^256.
+const DIGITS: usize = 43;
+/// How many digits to base 62 a checksum of 32 bits takes.
+const CHECK_DIGITS: usize = 6;
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// An integration token in its plain form. Shown once, stored only as a digest; no `Debug` content.
+pub struct IntegrationToken(SecretString);
+
+impl IntegrationToken {
+    /// How many characters a token has.
+    pub const LENGTH: usize = PREFIX.len() + DIGITS + CHECK_DIGITS;
+
+    /// A new token.
+    ///
+    /// # Errors
+    /// The operating system gives no randomness.
+    pub fn generate(entropy: &dyn Entropy) -> Result<Self, NoEntropy> {
+        let mut bytes = Zeroizing::new([0; BYTES]);
+        entropy.fill(&mut *bytes)?;
+        let digits = Zeroizing::new(base_62(&mut bytes));
+        let check = check_digits(&*digits);
+        let mut text = String::with_capacity(Self::LENGTH);
+        text.push_str(PREFIX);
+        text.extend(digits.iter().chain(&check).map(|digit| char::from(*digit)));
+        Ok(Self(SecretString::from(text)))
+    }
+
+    /// The token spelt `text`, if it is of the form of one and its checksum fits. Nothing is trimmed or normalised.
+    pub fn read(text: &SecretString) -> Option<Self> {
+        let digits = text.expose_secret().strip_prefix(PREFIX)?.as_bytes(); // only to tell the form by
+        let (random, check) = digits.split_at_checked(DIGITS)?;
+        let possible = random.iter().all(|digit| ALPHABET.contains(digit)) && check == check_digits(random);
+        possible.then(|| Self(text.clone()))
+    }
+
+    /// The digest it is found by.
+    pub fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
+        // Only digested.
+        digester.digest(DigestPurpose::IntegrationToken, &[self.0.expose_secret().as_bytes()])
+    }
+
+    /// The token's text, for the one who hands it to its owner.
+    pub const fn text(&self) -> &SecretString {
+        &self.0
+    }
+}
+
+/// The number of these bytes, to base 62; the bytes are divided down to zero on the way.
+fn base_62(bytes: &mut [u8; BYTES]) -> [u8; DIGITS] {
+    let mut digits = [ALPHABET[0]; DIGITS];
+    for digit in digits.iter_mut().rev() {
+        let mut remainder = 0_u16;
+        for byte in bytes.iter_mut() {
+            let dividend = (remainder << 8) | u16::from(*byte);
+            *byte = u8::try_from(dividend / 62).unwrap_or(u8::MAX);
+            remainder = dividend % 62;
+        }
+        *digit = ALPHABET[usize::from(remainder)];
+    }
+    digits
+}
+
+fn check_digits(digits: &[u8]) -> [u8; CHECK_DIGITS] {
+    let mut left = crc_32(digits);
+    let mut check = [ALPHABET[0]; CHECK_DIGITS];
+    for digit in check.iter_mut().rev() {
+        *digit = ALPHABET[usize::try_from(left % 62).unwrap_or_default()];
+        left /= 62;
+    }
+    check
+}
+
+/// CRC-32 as in Ethernet, ZIP and the tokens of other services (ISO 3309).
+fn crc_32(bytes: &[u8]) -> u32 {
+    let fold = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 })
+    };
+    !bytes.iter().fold(u32::MAX, fold)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_the_usual_one() {
+        assert_eq!(crc_32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc_32(b""), 0);
+        assert_eq!(&check_digits(b""), b"000000");
+    }
+
+    #[test]
+    fn numbers_are_written_to_base_62() {
+        let mut last = [0; BYTES];
+        last[BYTES - 1] = 61;
+        assert!(base_62(&mut last).ends_with(b"00z"));
+        let mut next = [0; BYTES];
+        next[BYTES - 1] = 62;
+        assert!(base_62(&mut next).ends_with(b"010"));
+        // 2^256 - 1 needs all of the digits.
+        assert_ne!(base_62(&mut [u8::MAX; BYTES])[0], ALPHABET[0]);
+    }
+}

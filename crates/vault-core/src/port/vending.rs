@@ -1,0 +1,46 @@
+//! Short-lived credentials, from the stores themselves.
+
+use crate::activation::{ShortData, VendReason};
+use crate::credential::CredentialData;
+use crate::id::{ActivationId, CredentialId};
+use crate::time::Timestamp;
+use async_trait::async_trait;
+
+/// For what something short-lived is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VendOrder {
+    /// The activation; names what was vended where it is to be revoked.
+    pub activation: ActivationId,
+    /// The credential.
+    pub credential: CredentialId,
+    /// Now.
+    pub now: Timestamp,
+    /// When it is to end. A store that cannot end it then ends it later or refuses, by its own rules; what it does
+    /// is told.
+    pub expires_at: Timestamp,
+}
+
+/// Something short-lived.
+#[derive(Debug)]
+pub struct ShortLived {
+    /// The data, of the type of the credential it was made from.
+    pub data: ShortData,
+    /// The first moment at which it no longer works.
+    pub expires_at: Timestamp,
+}
+
+/// Makes short-lived credentials from long-lived ones. Reaches stores; bounds the time of that itself.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait CredentialVendor: Send + Sync {
+    /// Something short-lived, no wider than the bucket and prefix of `data`. Asked only where
+    /// [`allows_short`](crate::activation::allows_short) says that there can be something.
+    ///
+    /// # Errors
+    /// Why there is nothing.
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason>;
+
+    /// Revokes what was vended for an activation, as far as that can be revoked before its end and this process
+    /// vended it. The rest ends by itself.
+    async fn revoke(&self, activation: ActivationId);
+}

@@ -1,0 +1,56 @@
+//! List integrations.
+
+use super::Ambient;
+use crate::integration::StoredIntegration;
+use crate::port::{IntegrationRepository, IntegrationScope, ListIntegrations, StoreError};
+use crate::principal::PrincipalRefusal;
+use crate::role::Action;
+use std::sync::Arc;
+
+/// Why no integrations were listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ListIntegrationsError {
+    /// The role does not permit it.
+    #[error("the role does not permit administering integrations")]
+    InsufficientRole,
+    /// The session may no longer act.
+    #[error("the session may no longer act")]
+    Principal(PrincipalRefusal),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Lists integrations.
+pub struct ListIntegrationsUseCase {
+    ambient: Ambient,
+    integrations: Arc<dyn IntegrationRepository>,
+}
+
+impl ListIntegrationsUseCase {
+    /// The operation on these ports.
+    pub fn new(ambient: Ambient, integrations: Arc<dyn IntegrationRepository>) -> Self {
+        Self { ambient, integrations }
+    }
+
+    /// The integrations of `scope`, by organization and name.
+    ///
+    /// # Errors
+    /// See [`ListIntegrationsError`].
+    pub async fn run(&self, scope: IntegrationScope) -> Result<Vec<StoredIntegration>, ListIntegrationsError> {
+        if !permits(&scope) {
+            return Err(ListIntegrationsError::InsufficientRole);
+        }
+        let query = ListIntegrations { scope, now: self.ambient.now() };
+        let listed = self.integrations.list_integrations(query).await.map_err(|error| self.ambient.witness(error))?;
+        listed.map_err(ListIntegrationsError::Principal)
+    }
+}
+
+/// Whether who asks for `scope` may administer integrations.
+pub(super) fn permits(scope: &IntegrationScope) -> bool {
+    match scope {
+        IntegrationScope::Everywhere | IntegrationScope::Organization(_) => true,
+        IntegrationScope::Session(principal) => principal.role.permits(Action::ManageIntegrations),
+    }
+}

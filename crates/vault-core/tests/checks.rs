@@ -1,0 +1,201 @@
+//! Properties of what a dry run can tell without a store, for all inputs.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use std::collections::HashSet;
+use vault_core::activation::{ActivationTtl, Purpose, VendMode, VendReason, VendedForm, allows_short};
+use vault_core::check::*;
+use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::time::Timestamp;
+
+/// 2026-11-20T12:00:00Z.
+const NOON: i64 = 1_795_176_000;
+
+fn data(kind: CredentialType, json: &str) -> CredentialData {
+    CredentialData::from_canonical_json(kind, json.as_bytes()).unwrap()
+}
+
+fn link(query: &str) -> CredentialData {
+    data(CredentialType::DirectLink, &format!(r#"{{"url":"https://files.example/a?{query}"}}"#))
+}
+
+fn s3(more: &str) -> CredentialData {
+    let json = format!(r#"{{"access_key_id":"AKIA","bucket":"b","secret_access_key":"s"{more}}}"#);
+    data(CredentialType::S3, &json)
+}
+
+fn azure(connection: &str) -> CredentialData {
+    let json = format!(r#"{{"client_id":"c","client_secret":"s","connection_string":"{connection}","tenant_id":"t"}}"#);
+    data(CredentialType::AzureIdentity, &json)
+}
+
+fn gcs() -> CredentialData {
+    data(CredentialType::Gcs, r#"{"bucket":"b","service_account_key":{}}"#)
+}
+
+fn seconds(at: i64) -> Timestamp {
+    Timestamp::from_millis(at * 1000)
+}
+
+fn lifetime(data: &CredentialData, until: Option<i64>, now: i64) -> Option<CheckResult> {
+    let report = judge_locally(data, until.map(seconds), seconds(now));
+    let found: Vec<_> = report.checks.iter().filter(|check| check.kind == CheckKind::Lifetime).collect();
+    assert!(found.len() <= 1);
+    found.first().map(|check| check.result)
+}
+
+proptest! {
+    #[test]
+    fn what_ends_lasts_until_its_end(
+        end in NOON - 100..NOON + 100,
+        until in option::of(NOON - 150..NOON + 150),
+        now in NOON - 150..NOON + 150,
+        style in 0_usize..3,
+    ) {
+        let (data, expired) = match style {
+            0 => (link(&format!("Expires={end}&Signature=x")), CheckReason::LinkExpired),
+            1 => (link(&format!("X-Amz-Date=20261120T110000Z&X-Amz-Expires={}", end - NOON + 3600)), CheckReason::LinkExpired),
+            _ => {
+                let end = end - NOON;
+                let (minute, second) = ((end + 120) / 60, (end + 120) % 60);
+                // 11:58:00 and so many seconds.
+                let (hour, minute) = if minute < 2 { (11, 58 + minute) } else { (12, minute - 2) };
+                let end = format!("2026-11-20T{hour:02}%3A{minute:02}%3A{second:02}Z");
+                let signature = format!("SharedAccessSignature=sv=2024-11-04&se={end}&sig=x");
+                (azure(&format!("BlobEndpoint=https://acct.blob.core.windows.net;{signature}")), CheckReason::SecretExpired)
+            }
+        };
+        let report = judge_locally(&data, until.map(seconds), seconds(now));
+        let expected = if end <= now {
+            CheckResult::Failed(expired)
+        } else if until.is_some_and(|until| end < until) {
+            CheckResult::Failed(CheckReason::EndsTooSoon)
+        } else {
+            CheckResult::Passed
+        };
+        prop_assert_eq!(lifetime(&data, until, now), Some(expected));
+        prop_assert_eq!(report.is_usable(), expected == CheckResult::Passed);
+        // Nobody asks a store about what is dead; about what ends too soon, they do.
+        prop_assert_eq!(reach(&report) == StorageReach::Spare, end <= now);
+    }
+
+    #[test]
+    fn what_does_not_end_is_not_judged_by_the_clock(until in option::of(any::<i32>()), now in any::<i32>()) {
+        let (until, now) = (until.map(i64::from), i64::from(now));
+        for data in [link("q=1"), s3(""), gcs(), azure("AccountName=acct;AccountKey=c2VjcmV0")] {
+            let passed = until.map(|_| CheckResult::Passed);
+            prop_assert_eq!(lifetime(&data, until, now), passed);
+        }
+        let temporary = s3(r#","session_token":"t""#);
+        let warned = until.map(|_| CheckResult::Warning(CheckReason::EndUnknown));
+        prop_assert_eq!(lifetime(&temporary, until, now), warned);
+        prop_assert!(judge_locally(&temporary, until.map(seconds), seconds(now)).is_usable());
+    }
+
+    #[test]
+    fn only_amazons_own_store_needs_a_region(region in any::<bool>(), endpoint in any::<bool>()) {
+        let region_member = if region { r#","region":"eu-west-1""# } else { "" };
+        let endpoint_member = if endpoint { r#""endpoint":"https://s3.example","# } else { "" };
+        let json = format!(
+            r#"{{"access_key_id":"AKIA","bucket":"b",{endpoint_member}"secret_access_key":"s"{region_member}}}"#
+        );
+        let report = judge_locally(&data(CredentialType::S3, &json), None, seconds(NOON));
+        let expected = if region || endpoint {
+            Check::passed(CheckKind::Settings)
+        } else {
+            Check::warning(CheckKind::Settings, CheckReason::RegionMissing)
+        };
+        prop_assert_eq!(report.checks, vec![expected]);
+    }
+
+    #[test]
+    fn a_report_is_usable_unless_something_failed(results in vec((0_usize..4, select(CheckReason::ALL)), 0..6)) {
+        let check = |(result, reason): (usize, CheckReason)| match result {
+            0 => Check::passed(CheckKind::Authenticate),
+            1 => Check::failed(CheckKind::Authenticate, reason),
+            2 => Check::warning(CheckKind::LeastPrivilege, reason),
+            _ => Check::skipped(CheckKind::Authenticate, reason),
+        };
+        let failed = results.iter().any(|(result, _)| *result == 1);
+        let checks: Vec<_> = results.into_iter().map(check).collect();
+        let (front, back) = checks.split_at(checks.len() / 2);
+        let whole = CheckReport { checks: front.to_vec() }.and(CheckReport { checks: back.to_vec() });
+        prop_assert_eq!(whole.is_usable(), !failed);
+        prop_assert_eq!(whole.checks, checks);
+    }
+
+    #[test]
+    fn operations_are_each_tried_once(texts in vec(select(vec!["list", "read", "write", "delete", "List"]), 0..6)) {
+        let flawed: Vec<_> = (0..).zip(&texts).filter(|(_, text)| StorageOperation::parse(text).is_none()).collect();
+        match StorageOperation::parse_all(&texts, "/operations") {
+            Ok(operations) => {
+                prop_assert!(flawed.is_empty());
+                prop_assert!(operations.is_sorted_by(|a, b| a < b));
+                prop_assert!(texts.iter().all(|text| operations.iter().any(|operation| operation.as_str() == *text)));
+            }
+            Err(errors) => {
+                let places: Vec<_> = errors.into_iter().map(|error| error.pointer).collect();
+                let expected: Vec<_> = flawed.iter().map(|(place, _)| format!("/operations/{place}")).collect();
+                prop_assert_eq!(places, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_lifetime_of_an_activation_is_never_silently_changed(wished in option::of(prop_oneof![0_i64..50_000, any::<i64>()])) {
+        match ActivationTtl::parse(wished) {
+            Ok(ttl) => prop_assert_eq!(i64::from(ttl.as_seconds()), wished.unwrap_or(3_600)),
+            Err(error) => {
+                prop_assert!(!(60..=43_200).contains(&wished.unwrap()));
+                prop_assert_eq!(error.pointer, "/ttl");
+            }
+        }
+    }
+
+    #[test]
+    fn a_purpose_is_printable_and_kept(text in "\\PC{0,210}|[ -~]{0,210}|.{0,8}") {
+        match Purpose::parse(&text, "/purpose") {
+            Ok(purpose) => {
+                prop_assert_eq!(purpose.as_str(), &text);
+                prop_assert!((1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control));
+            }
+            Err(error) => {
+                prop_assert_eq!(error.pointer, "/purpose");
+                let plain = text.chars().all(|c| matches!(c, ' '..='~'));
+                prop_assert!(!plain || text.trim().is_empty() || text.len() > 200);
+            }
+        }
+    }
+}
+
+#[test]
+fn something_short_lived_needs_a_type_and_data_that_allow_it() {
+    assert_eq!(allows_short(&link("q=1")), Err(VendReason::TypeHasNone));
+    assert_eq!(allows_short(&s3("")), Err(VendReason::NoRole));
+    let role = r#"{"access_key_id":"AKIA","bucket":"b","role_arn":"arn:aws:iam::1:role/r","secret_access_key":"s"}"#;
+    for data in [data(CredentialType::S3, role), azure("AccountName=acct"), gcs()] {
+        assert_eq!(allows_short(&data), Ok(()));
+    }
+}
+
+#[test]
+fn names_are_unique_and_read_as_they_are_written() {
+    let names: HashSet<_> = CheckReason::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(names.len(), CheckReason::ALL.len());
+    for reason in CheckReason::ALL {
+        let remedy = reason.remedy();
+        assert!(!remedy.contains('\n') && remedy.ends_with('.'), "{}", reason.as_str());
+    }
+    for mode in VendMode::ALL {
+        assert_eq!(VendMode::parse(mode.as_str()), Some(mode));
+    }
+    for form in [VendedForm::Raw, VendedForm::Short] {
+        assert_eq!(VendedForm::parse(form.as_str()), Some(form));
+    }
+    assert_eq!(VendMode::parse("RAW"), None);
+    assert_eq!(VendMode::default(), VendMode::Raw);
+}

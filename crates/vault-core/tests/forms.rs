@@ -1,0 +1,10 @@
+//! The forms of tools: what they look like, and that no value breaks out of one.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[path = "forms/golden.rs"]
+mod golden;
+#[path = "forms/quoting.rs"]
+mod quoting;
+#[path = "forms/samples.rs"]
+mod samples;

@@ -1,0 +1,238 @@
+//! Each form as its tool's documentation has it.
+
+use super::samples::*;
+use vault_core::activation::{Environment, Form, FormError, FormName, Vended};
+use vault_core::credential::CredentialType;
+
+fn named(form: Form, vended: &Vended, name: &str) -> String {
+    let name = FormName::parse(name).unwrap();
+    form.render(&subject(vended, Some(&name))).unwrap().expose().to_owned()
+}
+
+/// AWS SDKs and Tools Reference Guide, "Process credential provider", expected output.
+#[test]
+fn aws_credential_process() {
+    assert_eq!(
+        render(Form::AwsCredentialProcess, &plain_s3()).unwrap(),
+        "{\"Version\":1,\"AccessKeyId\":\"AKIAIOSFODNN7EXAMPLE\",\
+         \"SecretAccessKey\":\"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\",\"Expiration\":\"2026-11-20T12:00:00Z\"}\n"
+    );
+    // A short-lived one ends when it ends, not when the activation does.
+    assert_eq!(
+        render(Form::AwsCredentialProcess, &short_s3()).unwrap(),
+        "{\"Version\":1,\"AccessKeyId\":\"ASIA\",\"SecretAccessKey\":\"s\",\"SessionToken\":\"t\",\
+         \"Expiration\":\"2026-11-20T11:50:00Z\"}\n"
+    );
+}
+
+/// AWS SDKs and Tools Reference Guide, "Shared config and credentials files".
+#[test]
+fn aws_ini() {
+    assert_eq!(
+        render(Form::AwsIni, &plain_s3()).unwrap(),
+        "[default]\naws_access_key_id = AKIAIOSFODNN7EXAMPLE\n\
+         aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\nregion = eu-west-1\n"
+    );
+    assert_eq!(
+        named(Form::AwsIni, &s3("AKIA", "s", "t"), "night-job"),
+        "[night-job]\naws_access_key_id = AKIA\naws_secret_access_key = s\naws_session_token = t\n\
+         region = eu-west-1\nendpoint_url = https://s3.example:9000\ns3 =\n    addressing_style = path\n"
+    );
+}
+
+/// rclone.org/s3, /azureblob, /googlecloudstorage.
+#[test]
+fn rclone() {
+    assert_eq!(
+        named(Form::Rclone, &s3("AKIA", "s", "t"), "night"),
+        "[night]\ntype = s3\nprovider = Other\nenv_auth = false\naccess_key_id = AKIA\nsecret_access_key = s\n\
+         session_token = t\nregion = eu-west-1\nendpoint = https://s3.example:9000\nforce_path_style = true\n\
+         no_check_bucket = true\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &azure("AccountName=acct;SharedAccessSignature=sv=1&sig=x")).unwrap(),
+        "[orgvault]\ntype = azureblob\naccount = acct\ntenant = t-1\nclient_id = c-1\nclient_secret = it's\n"
+    );
+    let emulated = "AccountName=acct;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/acct";
+    assert_eq!(
+        render(Form::Rclone, &azure(emulated)).unwrap(),
+        "[orgvault]\ntype = azureblob\naccount = acct\nendpoint = http://127.0.0.1:10000/acct\nkey = c2VjcmV0\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &short_azure(r#""sas_token":"sv=1&sig=x""#)).unwrap(),
+        "[orgvault]\ntype = azureblob\nsas_url = https://acct.blob.core.windows.net/nightly?sv=1&sig=x\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &gcs()).unwrap(),
+        "[orgvault]\ntype = google cloud storage\nproject_number = p-1\nservice_account_credentials = \
+         {\"client_email\":\"a@p.iam.gserviceaccount.com\",\"private_key\":\"-----BEGIN PRIVATE KEY-----\\nAAAA\\n\
+         -----END PRIVATE KEY-----\\n\",\"project_id\":\"p-1\",\"type\":\"service_account\"}\nno_check_bucket = true\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &short_gcs()).unwrap(),
+        "[orgvault]\ntype = google cloud storage\naccess_token = ya29.x\nno_check_bucket = true\n"
+    );
+}
+
+/// docs.rs/object_store: `parse_url_opts`, `AmazonS3ConfigKey`, `AzureConfigKey`, `GoogleConfigKey`.
+#[test]
+fn object_store() {
+    assert_eq!(
+        render(Form::ObjectStore, &s3("AKIA", "s", "t")).unwrap(),
+        "{\"url\":\"s3://nightly/in/a%20b\",\"options\":{\"aws_access_key_id\":\"AKIA\",\"aws_secret_access_key\":\"s\",\
+         \"aws_session_token\":\"t\",\"aws_region\":\"eu-west-1\",\"aws_endpoint\":\"https://s3.example:9000\",\
+         \"aws_virtual_hosted_style_request\":\"false\"}}\n"
+    );
+    let emulated = "AccountName=acct;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/acct";
+    assert_eq!(
+        render(Form::ObjectStore, &azure(emulated)).unwrap(),
+        "{\"url\":\"az://nightly/in\",\"options\":{\"azure_storage_account_name\":\"acct\",\
+         \"azure_storage_account_key\":\"c2VjcmV0\",\"azure_storage_endpoint\":\"http://127.0.0.1:10000/acct\",\
+         \"allow_http\":\"true\"}}\n"
+    );
+    assert_eq!(
+        render(Form::ObjectStore, &short_azure(r#""access_token":"eyJ.x""#)).unwrap(),
+        "{\"url\":\"az://nightly\",\"options\":{\"azure_storage_account_name\":\"acct\",\
+         \"azure_storage_token\":\"eyJ.x\",\"azure_storage_endpoint\":\"https://acct.blob.core.windows.net\"}}\n"
+    );
+    let gcs = render(Form::ObjectStore, &gcs()).unwrap();
+    assert!(
+        gcs.starts_with("{\"url\":\"gs://nightly/in\",\"options\":{\"google_service_account_key\":\"{\\\"client_email")
+    );
+}
+
+/// A bucket or prefix that no address can hold is refused, not changed.
+#[test]
+fn an_address_holds_bucket_and_prefix_or_there_is_none() {
+    let s3 = |bucket: &str, prefix: &str| {
+        let json =
+            format!(r#"{{"access_key_id":"A","bucket":"{bucket}","key_prefix":"{prefix}","secret_access_key":"s"}}"#);
+        render(Form::ObjectStore, &raw(CredentialType::S3, &json))
+    };
+    let form = Form::ObjectStore;
+    assert_eq!(s3("tenant:bucket", "in"), Err(FormError::Unrepresentable { form, field: "bucket" }));
+    for prefix in ["../other", "in/./x", "in/.."] {
+        assert_eq!(s3("nightly", prefix), Err(FormError::Unrepresentable { form, field: "key_prefix" }));
+    }
+    assert!(s3("nightly", "a?b#c%ü").unwrap().contains("s3://nightly/a%3Fb%23c%25%C3%BC"));
+}
+
+/// The Azure SDKs' `EnvironmentCredential`, and the Azure command line's storage variables.
+#[test]
+fn azure_env() {
+    assert_eq!(
+        render(Form::AzureEnv, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap(),
+        "export AZURE_TENANT_ID='t-1'\nexport AZURE_CLIENT_ID='c-1'\nexport AZURE_CLIENT_SECRET='it'\\''s'\n\
+         export AZURE_STORAGE_ACCOUNT='acct'\n\
+         export AZURE_STORAGE_CONNECTION_STRING='AccountName=acct;AccountKey=c2VjcmV0'\n"
+    );
+    assert_eq!(
+        render(Form::AzureEnv, &short_azure(r#""sas_token":"sv=1&sig=x""#)).unwrap(),
+        "export AZURE_STORAGE_ACCOUNT='acct'\n\
+         export AZURE_STORAGE_SERVICE_ENDPOINT='https://acct.blob.core.windows.net'\n\
+         export AZURE_STORAGE_SAS_TOKEN='sv=1&sig=x'\n"
+    );
+}
+
+#[test]
+fn env() {
+    assert_eq!(
+        named(Form::Env, &plain_s3(), "night-job"),
+        "export NIGHT_JOB_AWS_ACCESS_KEY_ID='AKIAIOSFODNN7EXAMPLE'\n\
+         export NIGHT_JOB_AWS_SECRET_ACCESS_KEY='wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'\n\
+         export NIGHT_JOB_AWS_REGION='eu-west-1'\nexport NIGHT_JOB_AWS_DEFAULT_REGION='eu-west-1'\n\
+         export NIGHT_JOB_ORGVAULT_BUCKET='nightly'\n"
+    );
+    assert_eq!(
+        render(Form::Env, &link("https://files.example/a?sig=x&y", "Bearer y")).unwrap(),
+        "export ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
+    );
+    assert_eq!(
+        render(Form::Env, &short_gcs()).unwrap(),
+        "export CLOUDSDK_AUTH_ACCESS_TOKEN='ya29.x'\nexport GOOGLE_OAUTH_ACCESS_TOKEN='ya29.x'\n\
+         export ORGVAULT_BUCKET='nightly'\n"
+    );
+}
+
+/// cloud.google.com/iam/docs/keys-create-delete: the file is the object, member for member.
+#[test]
+fn gcp_key_file() {
+    let text = render(Form::GcpKeyFile, &gcs()).unwrap();
+    let key: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(key["type"], "service_account");
+    assert_eq!(key["private_key"], "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n");
+    assert_eq!(key.as_object().unwrap().len(), 4);
+}
+
+#[test]
+fn json() {
+    assert_eq!(
+        render(Form::Json, &short_gcs()).unwrap(),
+        "{\"id\":\"07070707-0707-0707-0707-070707070707\",\"type\":\"gcs\",\"version\":1,\"form\":\"short\",\
+         \"data\":{\"access_token\":\"ya29.x\",\"bucket\":\"nightly\"},\"expires_at\":\"2026-11-20T11:50:00Z\"}\n"
+    );
+}
+
+/// What a form has no place for is refused by name.
+#[test]
+fn each_form_carries_what_it_can() {
+    let carried = |form: Form| all().iter().map(|vended| render(form, vended).is_ok()).collect::<Vec<_>>();
+    let [y, n] = [true, false];
+    for (form, expected) in [
+        (Form::Json, [y; 10]),
+        (Form::Env, [y; 10]),
+        (Form::AwsCredentialProcess, [y, y, y, n, n, n, n, n, n, n]),
+        (Form::AwsIni, [y, y, y, n, n, n, n, n, n, n]),
+        (Form::Rclone, [y, y, y, y, y, y, n, y, y, n]),
+        (Form::ObjectStore, [y, y, y, y, y, y, y, y, n, n]),
+        (Form::GcpKeyFile, [n, n, n, n, n, n, n, y, n, n]),
+        (Form::AzureEnv, [n, n, n, y, y, y, y, n, n, n]),
+    ] {
+        assert_eq!(carried(form), expected, "{form}");
+        assert_eq!(Form::parse(form.as_str()), Some(form));
+    }
+    let error = render(Form::GcpKeyFile, &short_gcs()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the form gcp-key-file cannot carry a short-lived credential of type gcs: activate with vend=raw"
+    );
+    let error = render(Form::Rclone, &link("https://h/", "x")).unwrap_err();
+    assert_eq!(error.to_string(), "the form rclone does not exist for credentials of type direct-link");
+}
+
+/// A command gets the variables, rclone's too, and files where only files will do.
+#[test]
+fn a_command_gets_all_that_tools_read() {
+    let of = |vended: &Vended| Environment::for_command(&subject(vended, None)).unwrap();
+    let s3 = s3("AKIA", "s", "t");
+    let environment = of(&s3);
+    let value = |name: &str| environment.variables.iter().find(|set| set.name == name).map(|set| set.value.expose());
+    assert_eq!(value("AWS_SECRET_ACCESS_KEY"), Some("s"));
+    assert_eq!(value("RCLONE_CONFIG_ORGVAULT_TYPE"), Some("s3"));
+    assert_eq!(value("RCLONE_CONFIG_ORGVAULT_SECRET_ACCESS_KEY"), Some("s"));
+    assert_eq!(value("ORGVAULT_ROLE_ARN"), Some("arn:aws:iam::123456789012:role/batch"));
+    let files = |environment: Environment| {
+        let files = environment.files.into_iter();
+        files
+            .map(|file| (file.variable, String::from_utf8(file.content.expose().to_vec()).unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let config = "[default]\ns3 =\n    addressing_style = path\n";
+    assert_eq!(files(of(&s3)), [("AWS_CONFIG_FILE".to_owned(), config.to_owned())]);
+    let key = files(of(&gcs()));
+    assert_eq!(key[0].0, "GOOGLE_APPLICATION_CREDENTIALS");
+    assert_eq!(format!("{}\n", key[0].1), render(Form::GcpKeyFile, &gcs()).unwrap());
+    let headers = files(of(&link("https://h/", "Bearer y")));
+    assert_eq!(headers, [("ORGVAULT_HEADERS_FILE".to_owned(), "Authorization: Bearer y\n".to_owned())]);
+    assert!(files(of(&plain_s3())).is_empty());
+}
+
+#[test]
+fn names_of_sections_are_plain() {
+    for name in ["a", "Night-job_2", &"n".repeat(64)] {
+        assert_eq!(FormName::parse(name).unwrap().as_str(), name);
+    }
+    for name in ["", "1a", "-a", "a]", "a b", "ä", "a\nb", &"n".repeat(65)] {
+        assert!(FormName::parse(name).is_err(), "{name:?}");
+    }
+}

@@ -1,0 +1,364 @@
+//! Properties of the rules on integrations, their tokens and their namespaces, for all inputs.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::array::uniform32;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use uuid::Uuid;
+use vault_core::activation::Purpose;
+use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
+use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::id::{AccountId, AuditId, IntegrationId, OrganizationId, SessionId};
+use vault_core::integration::*;
+use vault_core::namespace::Namespace;
+use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
+use vault_core::principal::{Authority, SessionPrincipal};
+use vault_core::role::{Action, Role};
+use vault_core::time::Timestamp;
+
+/// Tells apart what has different parts, which is all that the properties need.
+struct Hashes;
+
+impl KeyedDigester for Hashes {
+    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+        let mut hasher = DefaultHasher::new();
+        (purpose, parts).hash(&mut hasher);
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&hasher.finish().to_be_bytes());
+        Digest::from_bytes(bytes)
+    }
+}
+
+struct Bytes([u8; 32]);
+
+impl Entropy for Bytes {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
+        bytes.copy_from_slice(&self.0);
+        Ok(())
+    }
+}
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn digest(seed: u8) -> Digest {
+    Digest::from_bytes([seed; 32])
+}
+
+fn namespaces() -> impl Strategy<Value = Namespace> {
+    prop_oneof!["[ab]", "[ab](/[ab/]{0,4})?", "[A-Za-z0-9][A-Za-z0-9._/-]{0,30}"]
+        .prop_map(|text| Namespace::parse(&text, "").unwrap())
+}
+
+fn patterns() -> impl Strategy<Value = NamespacePatterns> {
+    let pattern = (namespaces(), any::<bool>())
+        .prop_map(|(namespace, below)| if below { format!("{namespace}/*") } else { namespace.to_string() });
+    vec(pattern, 1..4).prop_map(|texts| NamespacePatterns::parse(&texts, "").unwrap())
+}
+
+fn integrations() -> impl Strategy<Value = Integration> {
+    let earlier = option::of((0_u8..3, 0_i64..6));
+    let ids = (0_u128..2, 0_u128..2, select(vec!["nightly", "hourly"]));
+    (ids, patterns(), option::of(0_i64..6), any::<bool>(), 0_u8..3, earlier).prop_map(
+        |((id, organization, name), patterns, expires_at, active, token, earlier)| Integration {
+            id: IntegrationId::from_uuid(Uuid::from_u128(id)),
+            organization: OrganizationId::from_uuid(Uuid::from_u128(organization)),
+            name: IntegrationName::parse(name, "").unwrap(),
+            patterns,
+            expires_at: expires_at.map(at),
+            state: if active { IntegrationState::Active } else { IntegrationState::Disabled },
+            token: digest(token),
+            earlier: earlier.map(|(token, until)| EarlierToken { digest: digest(token), until: at(until) }),
+            created_at: at(0),
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn a_token_is_read_as_it_is_written(random in uniform32(any::<u8>())) {
+        let token = IntegrationToken::generate(&Bytes(random)).unwrap();
+        let text = token.text().expose_secret();
+        prop_assert_eq!(text.len(), IntegrationToken::LENGTH);
+        prop_assert!(text.starts_with("ovi_") && text[4..].bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let again = IntegrationToken::read(token.text()).unwrap();
+        prop_assert!(token.digest(&Hashes) == again.digest(&Hashes));
+    }
+
+    #[test]
+    fn every_bit_of_chance_is_in_the_token(random in uniform32(any::<u8>()), place in 0_usize..256) {
+        let mut other = random;
+        other[place / 8] ^= 1 << (place % 8);
+        let [one, two] = [random, other].map(|bytes| IntegrationToken::generate(&Bytes(bytes)).unwrap());
+        prop_assert_ne!(one.text().expose_secret(), two.text().expose_secret());
+    }
+
+    #[test]
+    fn a_mistyped_token_is_no_token(random in uniform32(any::<u8>()), place in any::<Index>(), typed in "\\PC") {
+        let token = IntegrationToken::generate(&Bytes(random)).unwrap();
+        let text = token.text().expose_secret();
+        let place = place.index(text.len());
+        let mistyped = format!("{}{typed}{}", &text[..place], &text[place + 1..]);
+        let same = mistyped == text;
+        prop_assert_eq!(IntegrationToken::read(&SecretString::from(mistyped)).is_some(), same);
+        for other in [format!("{text} "), format!(" {text}"), text[..text.len() - 1].to_owned(), format!("{text}0")] {
+            prop_assert!(IntegrationToken::read(&SecretString::from(other)).is_none());
+        }
+    }
+
+    #[test]
+    fn other_text_is_no_token(text in "(ovi_)?\\PC{0,60}|ovi_[0-9A-Za-z]{49}") {
+        // One in 2^32 of the right form would be one.
+        prop_assert!(IntegrationToken::read(&SecretString::from(text)).is_none());
+    }
+
+    #[test]
+    fn an_exact_pattern_allows_itself_alone(pattern in namespaces(), namespace in namespaces()) {
+        let exact = NamespacePattern::parse(pattern.as_str(), "").unwrap();
+        prop_assert_eq!(exact.allows(&namespace), pattern == namespace);
+        prop_assert!(exact.allows(&pattern));
+    }
+
+    #[test]
+    fn a_prefix_allows_all_below_it_and_nothing_else(prefix in namespaces(), rest in "[A-Za-z0-9._/-]{0,20}") {
+        let below = NamespacePattern::parse(&format!("{prefix}/*"), "").unwrap();
+        prop_assert!(!below.allows(&prefix));
+        if let Ok(namespace) = Namespace::parse(&format!("{prefix}/{rest}"), "") {
+            prop_assert_eq!(below.allows(&namespace), !rest.is_empty());
+        }
+        if let Ok(beside) = Namespace::parse(&format!("{prefix}{rest}"), "") {
+            prop_assert_eq!(below.allows(&beside), rest.starts_with('/') && rest.len() > 1);
+        }
+    }
+
+    #[test]
+    fn any_of_the_patterns_is_enough(patterns in patterns(), namespace in namespaces()) {
+        let any = patterns.iter().any(|pattern| pattern.allows(&namespace));
+        prop_assert_eq!(patterns.allow(&namespace), any);
+        prop_assert_eq!(NamespacePatterns::from_stored(&patterns.to_stored()), Some(patterns.clone()));
+        let spelt: Vec<_> = patterns.iter().map(ToString::to_string).collect();
+        prop_assert_eq!(NamespacePatterns::parse(&spelt, ""), Ok(patterns));
+    }
+
+    #[test]
+    fn a_star_stands_at_the_end_behind_a_slash(text in "[a-z/*]{1,12}") {
+        let namespace = text.strip_suffix("/*").unwrap_or(&text);
+        let sound = Namespace::parse(namespace, "").is_ok();
+        prop_assert_eq!(NamespacePattern::parse(&text, "").is_ok(), sound);
+    }
+
+    #[test]
+    fn flawed_patterns_are_refused_at_their_places(flawed in vec(any::<bool>(), 1..70)) {
+        let texts: Vec<_> = flawed.iter().map(|flawed| if *flawed { "*" } else { "sound" }).collect();
+        match NamespacePatterns::parse(&texts, "/namespaces") {
+            Ok(patterns) => {
+                prop_assert!(flawed.iter().all(|flawed| !flawed) && flawed.len() <= NamespacePatterns::MAX);
+                prop_assert_eq!(patterns.iter().count(), 1, "each stands once");
+            }
+            Err(errors) if flawed.len() > NamespacePatterns::MAX => {
+                prop_assert_eq!(errors.len(), 1);
+                prop_assert_eq!(&errors[0].pointer, "/namespaces");
+            }
+            Err(errors) => {
+                let places: Vec<_> = errors.into_iter().map(|error| error.pointer).collect();
+                let expected = flawed.iter().enumerate().filter(|(_, flawed)| **flawed);
+                prop_assert_eq!(places, expected.map(|(place, _)| format!("/namespaces/{place}")).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_printable_and_kept(text in "\\PC{0,70}|[a-z ]{0,70}|.{0,8}") {
+        let printable = |c: char| !c.is_control() && !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        let sound = !text.is_empty()
+            && text.trim() == text
+            && text.chars().count() <= 64
+            && text.chars().all(printable);
+        match IntegrationName::parse(&text, "/name") {
+            Ok(name) => {
+                prop_assert!(sound);
+                prop_assert_eq!(name.as_str(), &text);
+                prop_assert_eq!(name.uniqueness_key(), text.to_ascii_lowercase());
+            }
+            Err(error) => {
+                prop_assert!(!sound);
+                prop_assert_eq!(error.pointer, "/name");
+            }
+        }
+    }
+
+    #[test]
+    fn an_integrations_digest_covers_all_it_grants(one in integrations(), two in integrations()) {
+        let same = Integration { created_at: two.created_at, ..one.clone() } == two;
+        prop_assert_eq!(one.digest(&Hashes) == two.digest(&Hashes), same);
+    }
+
+    #[test]
+    fn a_token_works_while_nothing_says_otherwise(integration in integrations(), token in 0_u8..4, now in 0_i64..7) {
+        let (token, now) = (digest(token), at(now));
+        let earlier = integration.earlier.filter(|earlier| earlier.digest == token && integration.token != token);
+        let known = integration.token == token || earlier.is_some();
+        let in_time = earlier.is_none_or(|earlier| now < earlier.until);
+        let alive = integration.state == IntegrationState::Active
+            && integration.expires_at.is_none_or(|end| now < end);
+        let verdict = integration.judge(token, now);
+        prop_assert_eq!(verdict.is_ok(), known && in_time && alive);
+        if !known {
+            prop_assert_eq!(verdict, Err(IntegrationRefusal::Unknown), "a stranger is told nothing else");
+        }
+        if let Ok(principal) = integration.principal(token, digest(9), now) {
+            prop_assert_eq!(Ok(principal.slot), verdict);
+            // It works exactly until then.
+            let facts = IntegrationFacts { digest: Some(digest(9)), organization_active: true };
+            for later in now.as_millis()..8 {
+                let judged = judge_integration(&principal, facts, at(later));
+                prop_assert_eq!(judged.is_ok(), integration.judge(token, at(later)).is_ok());
+            }
+        } else {
+            prop_assert!(verdict.is_err());
+        }
+    }
+
+    #[test]
+    fn after_a_rotation_both_tokens_work_for_the_overlap(
+        integration in integrations(),
+        overlap in 0_i64..=MAX_OVERLAP_SECONDS,
+        early in 1_i64..1_000_000,
+    ) {
+        let integration = Integration { expires_at: None, state: IntegrationState::Active, ..integration };
+        let (old, new) = (integration.token, digest(9));
+        let now = at(5);
+        let rotated = integration.clone().rotated(new, Overlap::parse(Some(overlap), "").unwrap(), now);
+        let end = now.plus_seconds(overlap);
+        prop_assert_eq!(rotated.judge(new, end), Ok(TokenSlot::Current));
+        prop_assert!(rotated.judge(old, end).is_err());
+        let before = at(end.as_millis() - early);
+        prop_assert_eq!(rotated.judge(old, before).is_ok(), overlap > 0);
+        if let Some(oldest) = integration.earlier.filter(|earlier| earlier.digest != old) {
+            prop_assert_eq!(rotated.judge(oldest.digest, now), Err(IntegrationRefusal::Unknown));
+        }
+        let rest = Integration { token: old, earlier: integration.earlier, ..rotated };
+        prop_assert_eq!(rest, integration);
+    }
+
+    #[test]
+    fn an_overlap_is_never_silently_changed(wished in option::of(prop_oneof![-2_i64..700_000, any::<i64>()])) {
+        match Overlap::parse(wished, "/overlap") {
+            Ok(overlap) => prop_assert_eq!(overlap.as_seconds(), wished.unwrap_or(86_400)),
+            Err(error) => {
+                prop_assert!(!(0..=MAX_OVERLAP_SECONDS).contains(&wished.unwrap()));
+                prop_assert_eq!(error.pointer, "/overlap");
+            }
+        }
+    }
+
+    #[test]
+    fn an_integration_acts_only_on_the_row_that_was_verified(
+        integration in integrations(),
+        row in option::of(0_u8..3),
+        open in any::<bool>(),
+        now in 0_i64..7,
+    ) {
+        let integration = Integration { state: IntegrationState::Active, expires_at: Some(at(5)), ..integration };
+        let principal = integration.principal(integration.token, digest(1), at(0)).unwrap();
+        let facts = IntegrationFacts { digest: row.map(digest), organization_active: open };
+        let expected = if !open {
+            Err(PrincipalStale::OrganizationClosed)
+        } else if now >= 5 {
+            Err(PrincipalStale::Over)
+        } else {
+            match row {
+                None => Err(PrincipalStale::Gone),
+                Some(1) => Ok(()),
+                Some(_) => Err(PrincipalStale::Changed),
+            }
+        };
+        prop_assert_eq!(judge_integration(&principal, facts, at(now)), expected);
+    }
+
+    #[test]
+    fn admins_and_operators_administer_integrations(role in select(&Role::ALL[..])) {
+        let authority = Authority::Session(SessionPrincipal {
+            organization: OrganizationId::from_uuid(Uuid::nil()),
+            account: AccountId::from_uuid(Uuid::nil()),
+            session: SessionId::from_uuid(Uuid::nil()),
+            role,
+        });
+        prop_assert_eq!(authority.manages_integrations(), role == Role::Admin);
+        prop_assert_eq!(role.permits(Action::ManageIntegrations), role == Role::Admin);
+        prop_assert!(Authority::Operator.manages_integrations());
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_entrys_code_covers_integration_namespace_and_purpose(one in entries(), two in entries()) {
+        prop_assert_eq!(one.to_authenticated_bytes() == two.to_authenticated_bytes(), one == two);
+    }
+}
+
+/// Entries of one moment that differ in who acted and on what namespace.
+fn entries() -> impl Strategy<Value = AuditRecord> {
+    let actor = prop_oneof![
+        Just(Actor::Operator),
+        (0_u128..2).prop_map(|id| Actor::Integration(IntegrationId::from_uuid(Uuid::from_u128(id))))
+    ];
+    let purpose =
+        option::of(select(vec!["a", "b"])).prop_map(|text| text.map(|text| Purpose::parse(text, "").unwrap()));
+    let note = option::of((select(vec!["a", "b", "ab"]), purpose)).prop_map(|note| {
+        note.map(|(name, purpose)| AuditNote { namespace: Namespace::parse(name, "").unwrap(), purpose })
+    });
+    (actor, note).prop_map(|(actor, note)| AuditRecord {
+        id: AuditId::from_uuid(Uuid::nil()),
+        at: at(0),
+        organization: None,
+        actor,
+        action: AuditAction::NamespaceActivated,
+        subject: Subject::Vault,
+        count: 1,
+        note,
+    })
+}
+
+#[test]
+fn an_entry_of_before_integrations_has_the_bytes_it_had() {
+    let entry = AuditRecord {
+        id: AuditId::from_uuid(Uuid::nil()),
+        at: at(0),
+        organization: None,
+        actor: Actor::Operator,
+        action: AuditAction::LoggedOut,
+        subject: Subject::Vault,
+        count: 1,
+        note: None,
+    };
+    // Nine parts, each with its length before it.
+    let lengths = [16, 8, 0, "operator".len(), 0, 0, "session.logged-out".len(), "vault".len(), 8];
+    assert_eq!(entry.to_authenticated_bytes().len(), lengths.iter().map(|length| 4 + length).sum::<usize>());
+}
+
+#[test]
+fn a_known_token_stays_what_it_is() {
+    // 0x00 0x01 … 0x1f to base 62, and the CRC-32 of those digits.
+    let random = std::array::from_fn(|index| u8::try_from(index).unwrap());
+    let token = IntegrationToken::generate(&Bytes(random)).unwrap();
+    assert!(token.text().expose_secret().starts_with("ovi_00"));
+    let zero = IntegrationToken::generate(&Bytes([0; 32])).unwrap();
+    assert!(zero.text().expose_secret().starts_with(&format!("ovi_{}", "0".repeat(43))));
+}
+
+#[test]
+fn states_are_read_as_they_are_written() {
+    for state in [IntegrationState::Active, IntegrationState::Disabled] {
+        assert_eq!(IntegrationState::parse(state.as_str()), Some(state));
+    }
+    assert_eq!(IntegrationState::parse("Active"), None);
+}

@@ -1,0 +1,248 @@
+//! Cases of [`IntegrationRepository`](vault_core::port::IntegrationRepository).
+
+use super::ContractStore;
+use super::activators::replacement;
+use super::tools::race;
+use super::world::World;
+use std::sync::Arc;
+use vault_core::audit::AuditAction;
+use vault_core::id::OrganizationId;
+use vault_core::integration::{
+    Integration, IntegrationName, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
+};
+use vault_core::organization::OrganizationState;
+use vault_core::port::{
+    ChangeIntegration, ChangeIntegrationOutcome, CreateIntegrationOutcome, DeleteOrganization, FindIntegration,
+    IdGenerator, IntegrationChange, IntegrationKey, IntegrationScope, ListIntegrations,
+};
+use vault_core::principal::{Authority, PrincipalRefusal};
+use vault_core::role::Role;
+
+const OPERATOR: Authority = Authority::Operator;
+
+/// Every member comes back, by id, by name and by token; under another organization it is not there.
+pub async fn an_integration_is_found_as_it_was_made(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let many: Vec<_> = (0..64).map(|n| format!("Namespace.{n}/{}*", "x/".repeat(n % 20))).collect();
+    let mut made = world.new_integration("Nightly “Ωmega” % _ \\ '");
+    for (patterns, expires_at) in [(many, None), (vec!["one".to_owned()], made.expires_at)] {
+        made = Integration {
+            patterns: NamespacePatterns::parse(&patterns, "").unwrap(),
+            expires_at,
+            name: IntegrationName::parse(&format!("{} {}", made.name, patterns.len()), "").unwrap(),
+            ..Integration { id: world.new_integration("x").id, token: world.token(), ..made }
+        };
+        let command = world.create_integration(&OPERATOR, &made);
+        let digest = command.digest;
+        assert_eq!(world.store.create_integration(command).await.unwrap(), CreateIntegrationOutcome::Created);
+
+        let found = world.read_integration(&made).await.unwrap();
+        assert_eq!((&found.integration, found.digest), (&made, digest));
+        let upper = IntegrationName::parse(&made.name.as_str().to_ascii_uppercase(), "").unwrap();
+        for key in [IntegrationKey::Name(made.name.clone()), IntegrationKey::Name(upper)] {
+            assert_eq!(world.find_integration(&OPERATOR, key.clone()).await.as_ref(), Some(&found));
+            assert_eq!(other.find_integration(&OPERATOR, key).await, None);
+        }
+        assert_eq!(world.store.find_integration_by_token(made.token).await.unwrap(), Some(found));
+        assert_eq!(other.read_integration(&made).await, None);
+    }
+    assert_eq!(world.store.find_integration_by_token(world.token()).await.unwrap(), None);
+    assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
+}
+
+/// Within an organization a name is taken whatever its ASCII case; others may have it.
+pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    for (place, name, outcome) in [
+        (&world, "Größe nightly", CreateIntegrationOutcome::Created),
+        (&world, "Größe NIGHTLY", CreateIntegrationOutcome::NameTaken),
+        (&world, "GrÖße nightly", CreateIntegrationOutcome::Created),
+        (&other, "Größe nightly", CreateIntegrationOutcome::Created),
+    ] {
+        let command = place.create_integration(&OPERATOR, &place.new_integration(name));
+        assert_eq!(place.store.create_integration(command).await.unwrap(), outcome, "{name}");
+    }
+    assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
+}
+
+/// Of several that make an integration of one name at once, one is told that it did.
+pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let outcomes = race((0..8).map(|_| {
+        let command = world.create_integration(&OPERATOR, &world.new_integration("nightly"));
+        let store = Arc::clone(&world.store);
+        async move { store.create_integration(command).await.unwrap() }
+    }))
+    .await;
+    let made = outcomes.iter().filter(|outcome| **outcome == CreateIntegrationOutcome::Created).count();
+    let taken = outcomes.iter().filter(|outcome| **outcome == CreateIntegrationOutcome::NameTaken).count();
+    assert_eq!((made, taken), (1, 7));
+    assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 1);
+}
+
+/// Without an organization there is none.
+pub async fn an_integration_needs_an_organization(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let nobody = OrganizationId::from_uuid(world.ids.random());
+    let integration = Integration { organization: nobody, ..world.new_integration("nightly") };
+    let outcome = world.store.create_integration(world.create_integration(&OPERATOR, &integration)).await.unwrap();
+    assert_eq!(outcome, CreateIntegrationOutcome::NoOrganization);
+    assert_eq!(world.audited_in(nobody, AuditAction::IntegrationCreated).await, 0);
+    assert_eq!(world.store.find_integration_by_token(integration.token).await.unwrap(), None);
+}
+
+/// By organization, then by name without regard to case.
+pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    for (place, name) in [(&world, "b"), (&world, "C"), (&other, "a"), (&world, "a")] {
+        let command = place.create_integration(&OPERATOR, &place.new_integration(name));
+        assert_eq!(place.store.create_integration(command).await.unwrap(), CreateIntegrationOutcome::Created);
+    }
+    let listed = world.integrations(IntegrationScope::Organization(world.organization)).await;
+    assert_eq!(names(&listed), ["a", "b", "C"]);
+    let everywhere = world.integrations(IntegrationScope::Everywhere).await;
+    let ours = [world.organization, other.organization];
+    let both: Vec<_> = everywhere.into_iter().filter(|row| ours.contains(&row.integration.organization)).collect();
+    assert_eq!(both.len(), 4);
+    assert!(both.is_sorted_by_key(|row| (row.integration.organization, row.integration.name.uniqueness_key())));
+}
+
+/// After a rotation both tokens find the integration, after the next one the newest two.
+pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let first = world.integration().await;
+    let rotate = async |stored: &StoredIntegration, overlap| {
+        let rotated = stored.integration.clone().rotated(world.token(), overlap, world.now());
+        world.replace_integration(stored, rotated).await
+    };
+    let second = rotate(&first, Overlap::DEFAULT).await;
+    assert!(second.version > first.version);
+    assert!(second.is_sound(&crate::crypto::FakeDigester::default()), "what is stored is what was signed");
+    let by = async |token| world.store.find_integration_by_token(token).await.unwrap();
+    for token in [first.integration.token, second.integration.token] {
+        assert_eq!(by(token).await.as_ref(), Some(&second));
+    }
+    let third = rotate(&second, Overlap::DEFAULT).await;
+    assert_eq!(by(first.integration.token).await, None);
+    assert_eq!(by(second.integration.token).await.as_ref(), Some(&third));
+    let fourth = rotate(&third, Overlap::parse(Some(0), "").unwrap()).await;
+    assert_eq!(by(third.integration.token).await, None);
+    assert_eq!(by(fourth.integration.token).await, Some(fourth));
+}
+
+/// A change of an old version, of another organization or of nothing changes nothing.
+pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let before = world.integration().await;
+    let disabled = Integration { state: IntegrationState::Disabled, ..before.integration.clone() };
+    let now = world.replace_integration(&before, disabled).await;
+    let entries = world.audit_length().await;
+    for change in [replacement(&before.integration), IntegrationChange::Delete] {
+        let stale = world.change_integration(&OPERATOR, &before, change.clone());
+        assert_eq!(world.store.change_integration(stale).await.unwrap(), ChangeIntegrationOutcome::Stale);
+        let current = world.change_integration(&OPERATOR, &now, change);
+        let elsewhere = ChangeIntegration { organization: other.organization, ..current };
+        assert_eq!(world.store.change_integration(elsewhere).await.unwrap(), ChangeIntegrationOutcome::NotFound);
+    }
+    assert_eq!(world.read_integration(&before.integration).await, Some(now.clone()));
+    assert_eq!(world.audit_length().await, entries);
+    world.delete_integration(&now).await;
+    assert_eq!(world.read_integration(&before.integration).await, None);
+    let again = world.change_integration(&OPERATOR, &now, IntegrationChange::Delete);
+    assert_eq!(world.store.change_integration(again).await.unwrap(), ChangeIntegrationOutcome::NotFound);
+    assert_eq!(world.audited(AuditAction::IntegrationDeleted).await, 1);
+}
+
+/// Of several that change one version at once, one is told that it did.
+pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let stored = world.integration().await;
+    let rotations: Vec<_> =
+        (0..8).map(|_| stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now())).collect();
+    let outcomes = race(rotations.iter().map(|rotated| {
+        let command = world.change_integration(&OPERATOR, &stored, replacement(rotated));
+        let store = Arc::clone(&world.store);
+        async move { store.change_integration(command).await.unwrap() }
+    }))
+    .await;
+    let winners: Vec<_> = rotations
+        .iter()
+        .zip(&outcomes)
+        .filter(|(_, outcome)| **outcome == ChangeIntegrationOutcome::Changed)
+        .map(|(rotated, _)| rotated)
+        .collect();
+    assert_eq!(winners.len(), 1, "{outcomes:?}");
+    assert_eq!(&world.read_integration(&stored.integration).await.unwrap().integration, winners[0]);
+    assert_eq!(world.audited(AuditAction::IntegrationRotated).await, 1);
+}
+
+/// An admin's session makes, finds, lists and changes its own organization's integrations; another's are not there.
+pub async fn an_admins_session_reaches_its_own_integrations(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let admin = world.holder(Role::Admin).await;
+    let session = world.log_in(&admin).await;
+    let authority = Authority::Session(session.clone());
+    let made = world.new_integration("nightly");
+    let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.unwrap();
+    assert_eq!(outcome, CreateIntegrationOutcome::Created);
+    let stored = world.find_integration(&authority, IntegrationKey::Id(made.id)).await.unwrap();
+    assert_eq!(world.integrations(IntegrationScope::Session(session.clone())).await, [stored.clone()]);
+
+    let strange = other.integration().await;
+    let outcome = other.store.create_integration(other.create_integration(&authority, &other.new_integration("mine")));
+    assert_eq!(outcome.await.unwrap(), CreateIntegrationOutcome::NoOrganization);
+    assert_eq!(other.find_integration(&authority, IntegrationKey::Id(strange.integration.id)).await, None);
+    let attempt = other.change_integration(&authority, &strange, IntegrationChange::Delete);
+    assert_eq!(other.store.change_integration(attempt).await.unwrap(), ChangeIntegrationOutcome::NotFound);
+
+    let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
+    assert_eq!(world.store.change_integration(deletion).await.unwrap(), ChangeIntegrationOutcome::Changed);
+    assert_eq!(world.integrations(IntegrationScope::Session(session)).await, []);
+}
+
+/// A session that has ended is refused everything, before anything else.
+pub async fn an_ended_session_administers_no_integration(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let admin = world.holder(Role::Admin).await;
+    let session = world.log_in(&admin).await;
+    let stored = world.integration().await;
+    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
+    let entries = world.audit_length().await;
+    let (authority, ended) = (Authority::Session(session.clone()), PrincipalRefusal::SessionEnded);
+    let made = world.create_integration(&authority, &stored.integration);
+    assert_eq!(world.store.create_integration(made).await.unwrap(), CreateIntegrationOutcome::Refused(ended));
+    let mut deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
+    deletion.version -= 1;
+    assert_eq!(world.store.change_integration(deletion).await.unwrap(), ChangeIntegrationOutcome::Refused(ended));
+    let key = IntegrationKey::Id(stored.integration.id);
+    let query = FindIntegration { authority, organization: world.organization, key, now: world.now() };
+    assert_eq!(world.store.find_integration(query).await.unwrap(), Err(ended));
+    let query = ListIntegrations { scope: IntegrationScope::Session(session), now: world.now() };
+    assert_eq!(world.store.list_integrations(query).await.unwrap(), Err(ended));
+    assert_eq!(world.read_integration(&stored.integration).await, Some(stored));
+    assert_eq!(world.audit_length().await, entries);
+}
+
+/// While an organization is closed, no token finds anything; once it is deleted, nothing is left.
+pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let stored = world.integration().await;
+    let token = stored.integration.token;
+    world.set_state(OrganizationState::Disabled).await;
+    assert_eq!(world.store.find_integration_by_token(token).await.unwrap(), None);
+    assert_eq!(world.read_integration(&stored.integration).await.as_ref(), Some(&stored));
+    world.set_state(OrganizationState::Active).await;
+    assert_eq!(world.store.find_integration_by_token(token).await.unwrap().as_ref(), Some(&stored));
+    world.set_frozen("contract", true).await;
+
+    let audit = world.audit(AuditAction::OrganizationDeleted);
+    let deletion = DeleteOrganization { organization: world.organization, audit };
+    assert!(world.store.delete_organization(deletion).await.unwrap());
+    assert_eq!(world.store.find_integration_by_token(token).await.unwrap(), None);
+    assert_eq!(world.read_integration(&stored.integration).await, None);
+    assert_eq!(world.integrations(IntegrationScope::Organization(world.organization)).await, []);
+}
+
+fn names(listed: &[StoredIntegration]) -> Vec<&str> {
+    listed.iter().map(|row| row.integration.name.as_str()).collect()
+}

@@ -1,0 +1,117 @@
+//! Stores that vend and that are tried out, without any store behind them.
+
+use crate::clock::lock;
+use async_trait::async_trait;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use vault_core::activation::{AzureShort, AzureShortSecret, GcsShort, S3Short, ShortData, VendReason};
+use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
+use vault_core::credential::CredentialData;
+use vault_core::id::{ActivationId, CredentialId};
+use vault_core::port::{CredentialVendor, ProbeRequest, ShortLived, StorageProbe, VendOrder};
+
+/// Vends what anybody could make up, and remembers for which activations; finds every credential usable, until it
+/// is told otherwise.
+#[derive(Debug, Default)]
+pub struct FakeStorage(Mutex<Told>);
+
+#[derive(Debug, Default)]
+struct Told {
+    refusals: HashMap<CredentialId, VendReason>,
+    failure: Option<CheckReason>,
+    vended: Vec<VendOrder>,
+    revoked: Vec<ActivationId>,
+    probed: Vec<ProbeRequest>,
+}
+
+impl FakeStorage {
+    /// From now on there is nothing short-lived for this credential.
+    pub fn refuse(&self, credential: CredentialId, reason: VendReason) {
+        lock(&self.0).refusals.insert(credential, reason);
+    }
+
+    /// From now on no credential authenticates (`Some`), or every one does.
+    pub fn fail(&self, reason: Option<CheckReason>) {
+        lock(&self.0).failure = reason;
+    }
+
+    /// What was vended.
+    pub fn vended(&self) -> Vec<VendOrder> {
+        lock(&self.0).vended.clone()
+    }
+
+    /// What was revoked.
+    pub fn revoked(&self) -> Vec<ActivationId> {
+        lock(&self.0).revoked.clone()
+    }
+
+    /// What was tried.
+    pub fn probed(&self) -> Vec<ProbeRequest> {
+        lock(&self.0).probed.clone()
+    }
+}
+
+#[async_trait]
+impl CredentialVendor for FakeStorage {
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason> {
+        let mut told = lock(&self.0);
+        if let Some(reason) = told.refusals.get(&order.credential) {
+            return Err(*reason);
+        }
+        let data = short(data).ok_or(VendReason::TypeHasNone)?;
+        told.vended.push(order);
+        Ok(ShortLived { data, expires_at: order.expires_at })
+    }
+
+    async fn revoke(&self, activation: ActivationId) {
+        lock(&self.0).revoked.push(activation);
+    }
+}
+
+#[async_trait]
+impl StorageProbe for FakeStorage {
+    async fn check(&self, _data: &CredentialData, request: ProbeRequest) -> CheckReport {
+        let mut told = lock(&self.0);
+        told.probed.push(request.clone());
+        let operations = request.operations.into_iter().map(CheckKind::Operation);
+        let checks = match told.failure {
+            None => std::iter::once(CheckKind::Authenticate).chain(operations).map(Check::passed).collect(),
+            Some(reason) => std::iter::once(Check::failed(CheckKind::Authenticate, reason))
+                .chain(operations.map(|kind| Check::skipped(kind, CheckReason::EarlierFailed)))
+                .collect(),
+        };
+        CheckReport { checks }
+    }
+}
+
+/// Something that looks short-lived, where the type has it.
+pub fn short(data: &CredentialData) -> Option<ShortData> {
+    Some(match data {
+        CredentialData::S3(data) => ShortData::S3(S3Short {
+            access_key_id: "ASIASHORTLIVED".into(),
+            secret_access_key: "short-lived secret".into(),
+            session_token: "short-lived token".into(),
+            bucket: data.bucket.clone(),
+            region: data.region.clone(),
+            endpoint: data.endpoint.clone(),
+            key_prefix: data.key_prefix.clone(),
+            path_style_access: data.path_style_access,
+        }),
+        CredentialData::AzureIdentity(data) => ShortData::AzureIdentity(AzureShort {
+            endpoint: data.connection_string.blob_endpoint()?,
+            account_name: data.connection_string.account_name().map(str::to_owned),
+            container: data.container.clone(),
+            key_prefix: data.key_prefix.clone(),
+            secret: match data.container {
+                Some(_) => AzureShortSecret::SasToken("sv=2024-11-04&sr=c&sig=short".into()),
+                None => AzureShortSecret::AccessToken("short-lived.token".into()),
+            },
+        }),
+        CredentialData::Gcs(data) => ShortData::Gcs(GcsShort {
+            access_token: "ya29.short-lived".into(),
+            bucket: data.bucket.clone(),
+            key_prefix: data.key_prefix.clone(),
+        }),
+        CredentialData::DirectLink(_) => return None,
+    })
+}

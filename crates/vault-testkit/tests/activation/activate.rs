@@ -1,0 +1,247 @@
+//! Activating, listing and ending.
+
+use super::setting::{PLAIN_S3, ROLE_S3, Setting, named, namespace, operator, request};
+use vault_core::activation::{ActivationTtl, VendMode, VendReason, Vended, VendedForm};
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::integration::{IntegrationRefusal, Overlap};
+use vault_core::port::{Event, SealError, StoreError};
+use vault_core::sealed::Blob;
+use vault_core::usecase::*;
+
+#[tokio::test]
+async fn an_integration_gets_what_its_namespace_holds() {
+    let setting = Setting::new().await;
+    let first = setting.saved(setting.acme, "imports/nightly", PLAIN_S3).await;
+    let second = setting.saved(setting.acme, "imports/nightly", ROLE_S3).await;
+    setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    setting.saved(setting.other, "imports/nightly", PLAIN_S3).await;
+    let made = setting.integration("nightly", &["imports/*"]).await;
+    let principal = setting.principal(&made.token).await;
+
+    let activated = setting.activated(&principal, "imports/nightly", VendMode::Raw).await.unwrap();
+    assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), [first, second]);
+    assert_eq!(activated.expires_at, setting.now().plus_seconds(600));
+    let Vended::Raw(data) = &activated.credentials[0].vended else { panic!("not raw") };
+    // The sample has its members in their order.
+    assert_eq!(data.to_canonical_json().expose(), PLAIN_S3.as_bytes());
+    assert_eq!(activated.credentials[0].data().expose(), PLAIN_S3.as_bytes());
+    assert!(setting.storage.vended().is_empty());
+
+    let record = &setting.audited(AuditAction::NamespaceActivated)[0];
+    assert_eq!(record.actor, Actor::Integration(made.integration.id));
+    assert_eq!((record.organization, record.subject), (Some(setting.acme), Subject::Activation(activated.id)));
+    let note = record.note.as_ref().unwrap();
+    assert_eq!(note.namespace.as_str(), "imports/nightly");
+    assert_eq!(note.purpose.as_ref().unwrap().as_str(), "nightly import");
+    assert_eq!(setting.events.count(&Event::NamespaceActivated), 1);
+    let printed = format!("{activated:?}");
+    assert!(!printed.contains("plain secret") && !printed.contains("AKIA"), "{printed}");
+
+    let live = setting.own().list(&principal).await.unwrap();
+    assert_eq!((live.len(), live[0].id, live[0].credentials), (1, activated.id, 2));
+}
+
+#[tokio::test]
+async fn refusals_tell_no_more_than_they_must_and_are_on_record() {
+    let mut setting = Setting::new().await;
+    setting.live_limit = 1;
+    for name in ["imports", "secret", "frozen"] {
+        setting.saved(setting.acme, name, PLAIN_S3).await;
+    }
+    let made = setting.integration("nightly", &["imports", "empty", "large", "frozen"]).await;
+    for _ in 0..101 {
+        setting.saved(setting.acme, "large", PLAIN_S3).await;
+    }
+    setting.freeze().freeze(operator(), namespace("frozen")).await.unwrap();
+    setting.freeze().freeze(operator(), namespace("secret")).await.unwrap();
+    let principal = setting.principal(&made.token).await;
+    let refusal = async |name: &str| match setting.activated(&principal, name, VendMode::Raw).await {
+        Err(ActivateError::Open(error)) => error,
+        other => panic!("{name}: {other:?}"),
+    };
+    // Outside its patterns nothing differs, whether it exists, is frozen or not.
+    for name in ["secret", "imports/x", "unheard-of"] {
+        assert!(matches!(refusal(name).await, OpenNamespaceError::NotAllowed));
+    }
+    assert!(matches!(refusal("empty").await, OpenNamespaceError::NotFound));
+    assert!(matches!(refusal("frozen").await, OpenNamespaceError::Frozen));
+    assert!(matches!(refusal("large").await, OpenNamespaceError::TooLarge));
+    setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
+    assert!(matches!(refusal("imports").await, OpenNamespaceError::TooManyLive));
+
+    let named = |action| {
+        let records = setting.audited(action).into_iter();
+        records.map(|record| record.note.unwrap().namespace.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(named(AuditAction::ActivationRefusedOutside), ["secret", "imports/x", "unheard-of"]);
+    assert_eq!(named(AuditAction::ActivationRefusedFrozen), ["frozen"]);
+    assert_eq!(named(AuditAction::ActivationRefused), ["empty", "large", "imports"]);
+    assert_eq!(named(AuditAction::NamespaceActivated), ["imports"]);
+}
+
+#[tokio::test]
+async fn what_changed_meanwhile_is_known() {
+    let setting = Setting::new().await;
+    setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let made = setting.integration("nightly", &["imports"]).await;
+    let principal = setting.principal(&made.token).await;
+    let change = setting.change();
+    // Rotated after it was recognised: within the overlap it goes on, after it no longer.
+    let rotation = IntegrationCommand::Rotate(Overlap::parse(Some(60), "").unwrap());
+    change.run(operator(), named("nightly"), rotation).await.unwrap();
+    setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
+    assert_eq!(setting.own().list(&principal).await.unwrap().len(), 1);
+    setting.clock.advance_seconds(60);
+    let refused = setting.activated(&principal, "imports", VendMode::Raw).await;
+    let Err(ActivateError::Open(OpenNamespaceError::Principal(refusal))) = refused else { panic!("{refused:?}") };
+    assert_eq!(refusal, IntegrationRefusal::Replaced);
+
+    let rotation = IntegrationCommand::Rotate(Overlap::DEFAULT);
+    let token = change.run(operator(), named("nightly"), rotation).await.unwrap().token.unwrap();
+    let principal = setting.principal(&token).await;
+    let activation = setting.activated(&principal, "imports", VendMode::Raw).await.unwrap().id;
+    change.run(operator(), named("nightly"), IntegrationCommand::Disable).await.unwrap();
+    for refused in [
+        setting.activated(&principal, "imports", VendMode::Raw).await.err().map(|error| error.to_string()),
+        setting.own().list(&principal).await.err().map(|error| error.to_string()),
+        setting.own().end(&principal, activation).await.err().map(|error| error.to_string()),
+    ] {
+        assert_eq!(refused.as_deref(), Some("the integration may not act"));
+    }
+    change.run(operator(), named("nightly"), IntegrationCommand::Delete).await.unwrap();
+    let refused = setting.activated(&principal, "imports", VendMode::Raw).await;
+    assert!(matches!(refused, Err(ActivateError::Open(OpenNamespaceError::Principal(IntegrationRefusal::Unknown)))));
+}
+
+#[tokio::test]
+async fn no_activation_outlives_its_integration() {
+    let setting = Setting::new().await;
+    setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let end = setting.now().plus_seconds(100);
+    let bounded =
+        CreateIntegrationRequest { name: "x".into(), namespaces: vec!["imports".into()], expires_at: Some(end) };
+    let made = setting.create().run(operator(), bounded).await.unwrap();
+    let principal = setting.principal(&made.token).await;
+    let activated = setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
+    assert_eq!(activated.expires_at, end);
+    let shorter =
+        ActivationRequest { ttl: ActivationTtl::parse(Some(60)).unwrap(), ..request("imports", VendMode::Raw) };
+    let activated = setting.activate().run(&principal, shorter).await.unwrap();
+    assert_eq!(activated.expires_at, setting.now().plus_seconds(60));
+    setting.clock.set(end);
+    let refused = setting.activated(&principal, "imports", VendMode::Raw).await;
+    assert!(matches!(refused, Err(ActivateError::Open(OpenNamespaceError::Principal(_)))));
+}
+
+#[tokio::test]
+async fn the_form_is_the_one_asked_for_or_nothing() {
+    let mut setting = Setting::new().await;
+    let plain = setting.saved(setting.acme, "plain", PLAIN_S3).await;
+    let role = setting.saved(setting.acme, "role", ROLE_S3).await;
+    for name in ["both", "both"] {
+        setting.saved(setting.acme, name, ROLE_S3).await;
+    }
+    setting.saved(setting.acme, "both", PLAIN_S3).await;
+    let made = setting.integration("nightly", &["plain", "role", "both"]).await;
+    let principal = setting.principal(&made.token).await;
+
+    let activated = setting.activated(&principal, "role", VendMode::Short).await.unwrap();
+    let one = &activated.credentials[0];
+    assert_eq!((one.vended.form(), one.vended.expires_at()), (VendedForm::Short, Some(activated.expires_at)));
+    assert!(!String::from_utf8(one.data().expose().to_vec()).unwrap().contains("plain secret"));
+    let order = setting.storage.vended()[0];
+    assert_eq!((order.activation, order.credential, order.expires_at), (activated.id, role, activated.expires_at));
+
+    let forms = async |setting: &Setting, name: &str| {
+        let activated = setting.activated(&principal, name, VendMode::PreferShort).await.unwrap();
+        activated.credentials.iter().map(|one| one.vended.form()).collect::<Vec<_>>()
+    };
+    assert_eq!(forms(&setting, "both").await, [VendedForm::Short, VendedForm::Short, VendedForm::Raw]);
+    assert_eq!(setting.events.count(&Event::ShortFormMissed(VendReason::NoRole)), 1);
+
+    // All or nothing: what was vended beside the one that failed is revoked, and nothing is live.
+    let before = setting.own().list(&principal).await.unwrap().len();
+    let refused = setting.activated(&principal, "both", VendMode::Short).await;
+    assert!(matches!(refused, Err(ActivateError::NotVended { reason: VendReason::NoRole, .. })));
+    let refused = setting.activated(&principal, "plain", VendMode::Short).await;
+    let Err(ActivateError::NotVended { credential, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(credential, plain);
+    assert_eq!(setting.storage.revoked().len(), 2);
+    assert_eq!(setting.own().list(&principal).await.unwrap().len(), before);
+    let failed = setting.audited(AuditAction::ActivationFailed);
+    assert_eq!((failed.len(), failed[1].subject), (2, Subject::Credential(plain)));
+
+    setting.storage.refuse(role, VendReason::Denied);
+    let refused = setting.activated(&principal, "role", VendMode::Short).await;
+    assert!(matches!(refused, Err(ActivateError::NotVended { reason: VendReason::Denied, .. })));
+    assert_eq!(forms(&setting, "role").await, [VendedForm::Raw]);
+    setting.vends = false;
+    let refused = setting.activated(&principal, "role", VendMode::Short).await;
+    assert!(matches!(refused, Err(ActivateError::NotVended { reason: VendReason::NotConfigured, .. })));
+    assert_eq!(forms(&setting, "role").await, [VendedForm::Raw]);
+}
+
+#[tokio::test]
+async fn many_credentials_come_in_their_order() {
+    let setting = Setting::new().await;
+    let mut saved = Vec::new();
+    for turn in 0..100 {
+        let json = if turn % 3 == 0 { PLAIN_S3 } else { ROLE_S3 };
+        saved.push(setting.saved(setting.acme, "imports", json).await);
+    }
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    let activated = setting.activated(&principal, "imports", VendMode::PreferShort).await.unwrap();
+    assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), saved);
+    let raw = activated.credentials.iter().filter(|one| one.vended.form() == VendedForm::Raw).count();
+    assert_eq!(raw, 34);
+}
+
+#[tokio::test]
+async fn a_credential_that_does_not_open_fails_the_whole_activation() {
+    let setting = Setting::new().await;
+    setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let damaged = setting.saved(setting.acme, "imports", ROLE_S3).await;
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    assert!(setting.store.tamper_with_credential(damaged, |sealed| sealed.data = Blob::from_bytes(vec![1, 2, 3])));
+
+    let failed = setting.activated(&principal, "imports", VendMode::Raw).await;
+    let integrity = |error: &SealError| matches!(error, SealError::Integrity { .. });
+    assert!(matches!(failed, Err(ActivateError::Open(OpenNamespaceError::Seal(error))) if integrity(&error)));
+    assert!(setting.saw_damage("credentials"));
+    assert_eq!(setting.own().list(&principal).await.unwrap(), []);
+    let record = &setting.audited(AuditAction::ActivationFailed)[0];
+    assert_eq!(record.subject, Subject::Credential(damaged));
+    assert_eq!(setting.audited(AuditAction::NamespaceActivated).len(), 1, "both are on record");
+    assert_eq!(setting.events.count(&Event::NamespaceActivated), 0);
+}
+
+#[tokio::test]
+async fn nothing_is_handed_out_that_is_not_on_record() {
+    let setting = Setting::new().await;
+    setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    setting.store.fail_next(StoreError::Unavailable("away".into()));
+    let failed = setting.activated(&principal, "imports", VendMode::Raw).await;
+    assert!(matches!(failed, Err(ActivateError::Open(OpenNamespaceError::Store(StoreError::Unavailable(_))))));
+    setting.store.fail_next(StoreError::Unavailable("away".into()));
+    let refused = setting.activated(&principal, "elsewhere", VendMode::Raw).await;
+    assert!(matches!(refused, Err(ActivateError::Open(OpenNamespaceError::Store(_)))), "no record, no answer");
+}
+
+#[tokio::test]
+async fn an_integration_ends_its_own_activations() {
+    let setting = Setting::new().await;
+    setting.saved(setting.acme, "imports", ROLE_S3).await;
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    let neighbour = setting.principal(&setting.integration("hourly", &["imports"]).await.token).await;
+    let activated = setting.activated(&principal, "imports", VendMode::Short).await.unwrap();
+    let own = setting.own();
+    assert!(matches!(own.end(&neighbour, activated.id).await, Err(OwnActivationsError::NotFound)));
+    assert_eq!(own.list(&neighbour).await.unwrap(), []);
+    own.end(&principal, activated.id).await.unwrap();
+    assert_eq!(setting.storage.revoked(), [activated.id]);
+    assert!(matches!(own.end(&principal, activated.id).await, Err(OwnActivationsError::NotFound)));
+    let ended = setting.audited(AuditAction::ActivationEnded);
+    assert_eq!((ended.len(), ended[0].actor), (1, Actor::Integration(principal.integration)));
+    assert_eq!(own.list(&principal).await.unwrap(), []);
+}

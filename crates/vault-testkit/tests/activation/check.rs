@@ -1,0 +1,120 @@
+//! Dry runs, of namespaces and before saving.
+
+use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, operator, s3};
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
+use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::principal::{Principal, PrincipalRefusal};
+use vault_core::role::Role;
+use vault_core::sealed::Blob;
+use vault_core::usecase::*;
+
+fn request(
+    name: &str,
+    operations: &[StorageOperation],
+    until: Option<i64>,
+    setting: &Setting,
+) -> CheckNamespaceRequest {
+    let until = until.map(|seconds| setting.now().plus_seconds(seconds));
+    CheckNamespaceRequest { namespace: namespace(name), operations: operations.to_vec(), until }
+}
+
+#[tokio::test]
+async fn every_credential_is_tried_out_and_nothing_begins() {
+    let setting = Setting::new().await;
+    setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    setting.saved(setting.acme, "imports", ROLE_S3).await;
+    let made = setting.integration("nightly", &["imports", "empty"]).await;
+    let principal = setting.principal(&made.token).await;
+    let operations = [StorageOperation::List, StorageOperation::Read];
+    let checked = setting.check().run(&principal, request("imports", &operations, Some(60), &setting)).await.unwrap();
+    assert!(checked.is_usable());
+    assert_eq!(checked.credentials.len(), 2);
+    let expected = [
+        Check::warning(CheckKind::Settings, CheckReason::RegionMissing),
+        Check::passed(CheckKind::Lifetime),
+        Check::passed(CheckKind::Authenticate),
+        Check::passed(CheckKind::Operation(StorageOperation::List)),
+        Check::passed(CheckKind::Operation(StorageOperation::Read)),
+    ];
+    assert_eq!(checked.credentials[0].report.checks, expected);
+    assert_eq!(setting.own().list(&principal).await.unwrap(), []);
+    let record = &setting.audited(AuditAction::NamespaceChecked)[0];
+    assert_eq!((record.actor, record.subject), (Actor::Integration(made.integration.id), Subject::Vault));
+
+    setting.storage.fail(Some(CheckReason::UnknownKey));
+    let checked = setting.check().run(&principal, request("imports", &operations, None, &setting)).await.unwrap();
+    assert!(!checked.is_usable());
+    let blind = setting.blind_check().run(&principal, request("imports", &operations, None, &setting)).await.unwrap();
+    assert!(blind.is_usable());
+    let last = blind.credentials[0].report.checks.last();
+    assert_eq!(last, Some(&Check::skipped(CheckKind::Authenticate, CheckReason::NotConfigured)));
+}
+
+#[tokio::test]
+async fn a_dead_link_is_not_followed() {
+    let setting = Setting::new().await;
+    let end = setting.now().as_seconds();
+    let json = format!(r#"{{"url":"https://files.example/a?Expires={end}&Signature=x"}}"#);
+    let data = CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
+    let saving = SaveCredentialRequest { namespace: namespace("imports"), data, idempotency: None, verify: false };
+    setting.save().run(&setting.saver(setting.acme), saving).await.unwrap();
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    let checked = setting.check().run(&principal, request("imports", &[], None, &setting)).await.unwrap();
+    let expected = [
+        Check::failed(CheckKind::Lifetime, CheckReason::LinkExpired),
+        Check::skipped(CheckKind::Authenticate, CheckReason::EarlierFailed),
+    ];
+    assert_eq!(checked.credentials[0].report.checks, expected);
+    assert!(setting.storage.probed().is_empty());
+}
+
+#[tokio::test]
+async fn a_dry_run_is_refused_as_an_activation_is() {
+    let setting = Setting::new().await;
+    let damaged = setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    setting.saved(setting.acme, "frozen", PLAIN_S3).await;
+    setting.freeze().freeze(operator(), namespace("frozen")).await.unwrap();
+    let principal =
+        setting.principal(&setting.integration("nightly", &["imports", "empty", "frozen"]).await.token).await;
+    let run = async |name: &str| setting.check().run(&principal, request(name, &[], None, &setting)).await;
+    assert!(matches!(run("elsewhere").await, Err(OpenNamespaceError::NotAllowed)));
+    assert!(matches!(run("empty").await, Err(OpenNamespaceError::NotFound)));
+    assert!(matches!(run("frozen").await, Err(OpenNamespaceError::Frozen)));
+    setting.store.tamper_with_credential(damaged, |sealed| sealed.data_key = Blob::from_bytes(vec![]));
+    assert!(matches!(run("imports").await, Err(OpenNamespaceError::Seal(_))));
+    assert_eq!(setting.audited(AuditAction::ActivationFailed).len(), 1);
+    assert!(setting.storage.probed().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
+    let mut setting = Setting::new().await;
+    let saver = setting.saver(setting.acme);
+    let saving = || SaveCredentialRequest {
+        namespace: namespace("imports"),
+        data: s3(PLAIN_S3),
+        idempotency: None,
+        verify: true,
+    };
+    setting.save().run(&saver, saving()).await.unwrap();
+    assert_eq!(setting.storage.probed()[0].operations, []);
+
+    setting.storage.fail(Some(CheckReason::SignatureMismatch));
+    let refused = setting.save().run(&saver, saving()).await;
+    let Err(SaveCredentialError::NotUsable(report)) = refused else { panic!("was saved") };
+    assert_eq!(report.checks.last(), Some(&Check::failed(CheckKind::Authenticate, CheckReason::SignatureMismatch)));
+    assert_eq!(setting.audited(AuditAction::CredentialSaved).len(), 1);
+
+    // Nobody without a live session makes the service reach out.
+    let reached = setting.storage.probed().len();
+    let stranger = Principal::Session(setting.session(Role::Admin));
+    let refused = setting.save().run(&stranger, saving()).await;
+    let changed = PrincipalRefusal::AccountChanged;
+    assert!(matches!(refused, Err(SaveCredentialError::Principal(refusal)) if refusal == changed));
+    assert_eq!(setting.storage.probed().len(), reached);
+
+    setting.vends = false;
+    let refused = setting.save().run(&saver, saving()).await;
+    assert!(matches!(refused, Err(SaveCredentialError::VerifyUnavailable)));
+}
