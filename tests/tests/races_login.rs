@@ -46,6 +46,14 @@ impl Cluster {
         account
     }
 
+    /// The same account without waits, and with a seed and recovery codes of its own for the round to come, so that the
+    /// code of this step is always a fresh one.
+    fn renewed(&self, account: &Account) -> Account {
+        let reset = self.vault.json(&["account", "reset-passcode", "--email", &account.email]);
+        self.vault.run(&["account", "unlock", "--email", &account.email]).done();
+        account.with_new_passcode(&reset)
+    }
+
     /// What sixteen logins with `body` get that begin at the same moment.
     fn at_once(&self, body: &Value) -> Vec<u16> {
         let barrier = Barrier::new(LOGINS);
@@ -69,7 +77,6 @@ impl Cluster {
         let mut account = self.known_account();
         let (mut double, mut never) = (0, 0);
         for round in 0..rounds {
-            self.vault.run(&["account", "unlock", "--email", &account.email]).done();
             let (next, statuses) = login(&account);
             account = next;
             let accepted = statuses.iter().filter(|&&status| status == 200).count();
@@ -97,10 +104,7 @@ fn a17_one_code_on_three_replicas_logs_in_once() {
     let cluster = Cluster::start();
     let (double, never) = cluster.race(rounds(), |account| {
         within_one_step(|step| {
-            // A seed of its own for every round, so that the code of this step is always a fresh one.
-            let reset = cluster.vault.json(&["account", "reset-passcode", "--email", &account.email]);
-            let account = account.with_new_passcode(&reset);
-            cluster.vault.run(&["account", "unlock", "--email", &account.email]).done();
+            let account = cluster.renewed(account);
             let statuses = cluster.at_once(&account.login(&account.authenticator.code(step)));
             (account, statuses)
         })
@@ -112,8 +116,7 @@ fn a17_one_code_on_three_replicas_logs_in_once() {
 fn a29_one_recovery_code_on_three_replicas_logs_in_once() {
     let cluster = Cluster::start();
     let (double, never) = cluster.race(rounds(), |account| {
-        let reset = cluster.vault.json(&["account", "reset-passcode", "--email", &account.email]);
-        let account = account.with_new_passcode(&reset);
+        let account = cluster.renewed(account);
         let statuses = cluster.at_once(&account.sound_login());
         (account, statuses)
     });

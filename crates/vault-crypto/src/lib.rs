@@ -44,6 +44,7 @@ mod password;
 #[cfg(test)]
 mod pinned;
 mod root_key;
+mod secret_file;
 #[cfg(test)]
 mod testing;
 mod token;
@@ -63,5 +64,6 @@ pub use organization_keys::KeyUseLimits;
 pub use passcode::TotpVerifier;
 pub use password::{Argon2Hasher, Argon2Parameters, HashingPool, ParametersOutOfBounds};
 pub use root_key::{RootKeyError, RootKeyFile, RootKeyFlaw};
+pub use secret_file::{SecretFileFlaw, check_secret_file};
 pub use token::PasetoIssuer;
 pub use wrapper::{KeyWrapper, WrapError};

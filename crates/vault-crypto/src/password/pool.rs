@@ -125,7 +125,7 @@ impl Memory {
         if self.kept.len() < blocks {
             // No copying of what a longer vector would take along.
             self.kept = Vec::new();
-            self.kept = vec![Block::new(); blocks];
+            self.kept = zeroed(blocks);
         }
         #[cfg(test)]
         self.hashes.push(blocks);
@@ -136,4 +136,14 @@ impl Memory {
         }
         result
     }
+}
+
+/// Blocks of zeros, on huge pages where the operating system has them: a hash jumps about in its memory, and with small
+/// pages looking their addresses up takes a tenth of its time.
+fn zeroed(blocks: usize) -> Vec<Block> {
+    let mut memory: Vec<Block> = Vec::with_capacity(blocks);
+    let unused = memory.spare_capacity_mut();
+    kevy_madvise::advise_hugepage(unused.as_ptr().cast(), size_of_val(unused)); // before its pages are there
+    memory.resize(blocks, Block::new());
+    memory
 }

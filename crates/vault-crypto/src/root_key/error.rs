@@ -1,5 +1,6 @@
 //! Why a root key file is refused, in one line that says how to mend it.
 
+use crate::secret_file::SecretFileFlaw;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -65,6 +66,17 @@ pub enum RootKeyFlaw {
     /// The operating system gives no randomness.
     #[error(transparent)]
     NoEntropy(#[from] vault_core::port::NoEntropy),
+}
+
+impl From<SecretFileFlaw> for RootKeyFlaw {
+    fn from(flaw: SecretFileFlaw) -> Self {
+        match flaw {
+            SecretFileFlaw::NotAFile => Self::NotAFile,
+            SecretFileFlaw::Owner(owner) => Self::Owner(owner),
+            SecretFileFlaw::Mode(mode) => Self::Mode(mode),
+            SecretFileFlaw::Io(error) => error.into(),
+        }
+    }
 }
 
 impl From<io::Error> for RootKeyFlaw {

@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::migration::{self, MigrateError, Migration, SchemaState};
 use crate::schema::schema_versions;
 use diesel::ExpressionMethods as _;
-use diesel::result::{DatabaseErrorKind, Error as SqlError};
 use vault_core::port::StoreError;
 use vault_core::time::Timestamp;
 
@@ -38,7 +37,7 @@ impl Store {
             SchemaState::Newer(version) => return Err(MigrateError::Newer(version)),
             SchemaState::Current => return Ok(0),
             SchemaState::Empty | SchemaState::Pending(_) => {
-                self.write_patiently((), |connection, ()| Box::pin(prepare(connection))).await?;
+                self.prepare().await?;
                 let applied = self.read((), |connection, ()| Box::pin(applied(connection))).await?;
                 migration::pending(&applied)
             }
@@ -51,21 +50,30 @@ impl Store {
         }
         Ok(count)
     }
+
+    /// Makes the table of what was applied, unless it is there.
+    async fn prepare(&self) -> Result<(), StoreError> {
+        match self.write_patiently((), |connection, ()| Box::pin(create(connection))).await {
+            // PostgreSQL refuses, in more than one way, what another process makes at this moment.
+            Err(_) if self.read((), |connection, ()| Box::pin(is_prepared(connection))).await? => Ok(()),
+            made => made,
+        }
+    }
+}
+
+async fn is_prepared(connection: &mut Connection) -> Result<bool, Failure> {
+    Ok(has_table(connection, VERSIONS_TABLE).await?)
+}
+
+async fn create(connection: &mut Connection) -> Decided<()> {
+    Ok(Verdict::Keep(run_script(connection, &spell(CREATE_VERSIONS_TABLE)).await?))
 }
 
 async fn applied(connection: &mut Connection) -> Result<Vec<String>, Failure> {
-    if !has_table(connection, VERSIONS_TABLE).await? {
+    if !is_prepared(connection).await? {
         return Ok(Vec::new());
     }
     Ok(diesel::QueryDsl::select(schema_versions::table, schema_versions::version).load(connection).await?)
-}
-
-async fn prepare(connection: &mut Connection) -> Decided<()> {
-    match run_script(connection, &spell(CREATE_VERSIONS_TABLE)).await {
-        // PostgreSQL says so where another process makes the same table at this moment.
-        Err(SqlError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => Err(Failure::Overtaken),
-        result => Ok(Verdict::Keep(result?)),
-    }
 }
 
 /// How many migrations ran: one, or none if another process was faster.

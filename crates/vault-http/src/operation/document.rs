@@ -1,6 +1,9 @@
 //! The JSON document of a request.
 
+use crate::body::Incoming;
+use crate::call::Call;
 use crate::fault::Fault;
+use crate::{content, query};
 use secrecy::SecretString;
 use vault_core::credential::SecretText;
 use vault_core::field::FieldError;
@@ -33,6 +36,17 @@ pub(crate) fn secrets<const N: usize>(body: &[u8], names: [&str; N]) -> Result<[
         Ok(found) if errors.is_empty() => Ok(found),
         _ => Err(Fault::fields(errors)),
     }
+}
+
+/// The strings `names`, which are all that a request may hold: no query, and a JSON body of them.
+pub(super) async fn read_secrets<const N: usize>(
+    call: &Call<'_>,
+    body: &mut Incoming,
+    names: [&str; N],
+) -> Result<[SecretString; N], Fault> {
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    secrets(&body.read().await?, names)
 }
 
 /// What was parsed, or nothing and its flaw among those of `members`.

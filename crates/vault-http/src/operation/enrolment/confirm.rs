@@ -1,11 +1,11 @@
 //! `POST {base_url}/enrol/confirm`
 
+use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::operation::Inner;
-use crate::operation::document::secrets;
-use crate::{answer, content, query};
+use crate::operation::document::read_secrets;
 use actix_web::HttpResponse;
 use std::sync::Arc;
 
@@ -14,9 +14,7 @@ pub(in crate::operation) async fn run(
     call: &Call<'_>,
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
-    query::none(call.query())?;
-    content::check(call.headers())?;
-    let [code, passcode] = secrets(&body.read().await?, ["enrolment_code", "passcode"])?;
+    let [code, passcode] = read_secrets(call, body, ["enrolment_code", "passcode"]).await?;
     let confirm = Arc::clone(&api.parts.accounts.confirm_enrolment);
 
     api.complete(async move { confirm.run(&code, &passcode).await }).await?;

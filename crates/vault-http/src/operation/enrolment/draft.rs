@@ -1,11 +1,11 @@
 //! `POST {base_url}/enrol`
 
+use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::secrets;
+use crate::operation::document::read_secrets;
 use crate::operation::{Inner, shown};
-use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use std::sync::Arc;
@@ -16,9 +16,7 @@ pub(in crate::operation) async fn run(
     call: &Call<'_>,
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
-    query::none(call.query())?;
-    content::check(call.headers())?;
-    let [code, password] = secrets(&body.read().await?, ["enrolment_code", "password"])?;
+    let [code, password] = read_secrets(call, body, ["enrolment_code", "password"]).await?;
     let enrol = Arc::clone(&api.parts.accounts.enrol);
 
     let drafted = api.complete(async move { enrol.run(&code, password).await }).await?;

@@ -1,12 +1,12 @@
 //! `POST {base_url}/account/password`
 
 use super::proof;
+use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::operation::Inner;
-use crate::operation::document::secrets;
-use crate::{answer, content, query};
+use crate::operation::document::read_secrets;
 use actix_web::HttpResponse;
 use std::sync::Arc;
 
@@ -16,9 +16,7 @@ pub(in crate::operation) async fn run(
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
-    query::none(call.query())?;
-    content::check(call.headers())?;
-    let [password, passcode, new] = secrets(&body.read().await?, ["password", "passcode", "new_password"])?;
+    let [password, passcode, new] = read_secrets(call, body, ["password", "passcode", "new_password"]).await?;
     let proof = proof(api, call, password, passcode);
     let change = Arc::clone(&api.parts.own_account.change_password);
 

@@ -1,11 +1,11 @@
 //! `POST {base_url}/account/passcode/confirm`
 
+use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::operation::Inner;
-use crate::operation::document::secrets;
-use crate::{answer, content, query};
+use crate::operation::document::read_secrets;
 use actix_web::HttpResponse;
 use std::sync::Arc;
 
@@ -15,9 +15,7 @@ pub(in crate::operation) async fn run(
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
-    query::none(call.query())?;
-    content::check(call.headers())?;
-    let [passcode] = secrets(&body.read().await?, ["passcode"])?;
+    let [passcode] = read_secrets(call, body, ["passcode"]).await?;
     let confirm = Arc::clone(&api.parts.own_account.confirm_passcode);
 
     api.complete(async move { confirm.run(&principal, &passcode).await }).await?;

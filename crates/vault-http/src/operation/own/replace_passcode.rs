@@ -1,12 +1,12 @@
 //! `POST {base_url}/account/passcode`
 
 use super::proof;
+use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::secrets;
+use crate::operation::document::read_secrets;
 use crate::operation::{Inner, shown};
-use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use std::sync::Arc;
@@ -18,9 +18,7 @@ pub(in crate::operation) async fn run(
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
-    query::none(call.query())?;
-    content::check(call.headers())?;
-    let [password, passcode] = secrets(&body.read().await?, ["password", "passcode"])?;
+    let [password, passcode] = read_secrets(call, body, ["password", "passcode"]).await?;
     let proof = proof(api, call, password, passcode);
     let replace = Arc::clone(&api.parts.own_account.replace_passcode);
 
