@@ -2,16 +2,25 @@
 //! them. No behaviour, no I/O.
 
 mod account;
+mod activation;
+mod check;
 mod credential;
 mod enrolment;
+mod integration;
 mod login;
 mod own_account;
 mod problem;
 mod secret;
 
 pub use account::{AccountItem, ChangeAccountRequest, InviteRequest, InvitedAccount};
+pub use activation::{
+    ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedCredential, CheckedNamespace,
+    VendedCredential,
+};
+pub use check::CheckItem;
 pub use credential::{CredentialItem, SaveRequest, SavedCredential};
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
+pub use integration::{CreateIntegrationRequest, IntegrationItem, IssuedIntegration, RotateIntegrationRequest};
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{
     AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, NewPasscode, NewRecoveryCodes, OwnAccount,

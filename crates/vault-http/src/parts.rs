@@ -6,9 +6,10 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 use vault_core::usecase::{
-    Authenticate, ChangeAccountUseCase, ChangePassword, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase,
-    DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase, ListCredentialsUseCase, LogIn, LogOut, OwnSessions,
-    ReplacePasscode, ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
+    Authenticate, ChangeAccountUseCase, ChangeIntegrationUseCase, ChangePassword, ConfirmEnrolmentUseCase,
+    ConfirmPasscodeUseCase, CreateIntegrationUseCase, DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase,
+    ListCredentialsUseCase, ListIntegrationsUseCase, LogIn, LogOut, OwnSessions, ReplacePasscode, ReplaceRecoveryCodes,
+    SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
 };
 
 /// Tells whether everything that requests need is there.
@@ -37,6 +38,8 @@ pub struct ServerParts {
     pub accounts: AccountParts,
     /// What everybody does with one's own account.
     pub own_account: OwnAccountParts,
+    /// What admins do with integrations.
+    pub integrations: IntegrationParts,
     /// Request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// For `/readyz`.
@@ -56,6 +59,18 @@ pub struct AccountParts {
     pub enrol: Arc<Enrol>,
     /// Confirms an enrolment.
     pub confirm_enrolment: Arc<ConfirmEnrolmentUseCase>,
+}
+
+/// The use cases behind `{base_url}/integrations`. What integrations themselves ask for is not among them: that has a
+/// listener of its own.
+#[derive(Clone)]
+pub struct IntegrationParts {
+    /// Makes integrations.
+    pub create: Arc<CreateIntegrationUseCase>,
+    /// Rotates their tokens and deletes them.
+    pub change: Arc<ChangeIntegrationUseCase>,
+    /// Lists them.
+    pub list: Arc<ListIntegrationsUseCase>,
 }
 
 /// The use cases behind `{base_url}/account`.
