@@ -6,6 +6,7 @@
 //! - [`client`]: an ordinary HTTP client. [`wire`]: bytes on a socket, for what no ordinary client sends.
 //! - [`tls`]: certificates, and servers over TLS.
 //! - [`samples`]: credentials of every type. [`canary`]: secrets to search for, however they are written.
+//! - [`integration`]: integrations and the door they activate namespaces at.
 //! - [`policy`]: who may do what.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
 
@@ -22,6 +23,7 @@ pub mod binary;
 pub mod canary;
 pub mod client;
 pub mod database;
+pub mod integration;
 pub mod passcode;
 pub mod policy;
 pub mod process;
@@ -36,4 +38,5 @@ pub use account::{Account, Session};
 pub use answer::Answer;
 pub use client::Client;
 pub use database::Database;
+pub use integration::{Door, Integration};
 pub use vault::Vault;

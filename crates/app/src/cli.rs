@@ -40,6 +40,12 @@ pub(crate) enum Command {
     /// Accounts: who may log in, to which organization, in which role
     #[command(subcommand)]
     Account(AccountCommand),
+    /// Integrations: the programs that activate namespaces
+    #[command(subcommand)]
+    Integration(IntegrationCommand),
+    /// Namespaces: stop their activation at once, and allow it again
+    #[command(subcommand)]
+    Namespace(NamespaceCommand),
     /// The embedded database file
     #[command(subcommand)]
     Database(DatabaseCommand),
@@ -199,4 +205,75 @@ pub(crate) enum DatabaseCommand {
         #[arg(long)]
         yes: bool,
     },
+}
+
+#[derive(Args)]
+pub(crate) struct NamedIntegration {
+    /// The organization's name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) org: String,
+    /// The integration's name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: String,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum IntegrationCommand {
+    /// Make an integration and print its token once
+    Create {
+        #[command(flatten)]
+        integration: NamedIntegration,
+        /// A namespace that it may activate, or a prefix and /* for all below it, later ones too; repeatable
+        #[arg(long, value_name = "PATTERN", required = true, num_args = 1..)]
+        namespace: Vec<String>,
+        /// When its tokens stop working, as 2027-01-31T00:00:00Z [default: never]
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+    },
+    /// List integrations, never their tokens
+    List {
+        /// Only those of this organization
+        #[arg(long, value_name = "NAME")]
+        org: Option<String>,
+    },
+    /// Replace an integration's token and print the new one once; the one before works on for a while
+    Rotate {
+        #[command(flatten)]
+        integration: NamedIntegration,
+        /// For how long the token before works on, 0 to 604800; 0 ends it at once [default: 86400]
+        #[arg(long, value_name = "SECONDS")]
+        overlap: Option<i64>,
+    },
+    /// Stop an integration's tokens from working
+    Disable(NamedIntegration),
+    /// Let a disabled integration's tokens work again
+    Enable(NamedIntegration),
+    /// Delete an integration with its activations
+    Delete {
+        #[command(flatten)]
+        integration: NamedIntegration,
+        /// Do not ask for the name again
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct NamedNamespace {
+    /// The namespace, exactly
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The organization's name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) org: String,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum NamespaceCommand {
+    /// Refuse every activation of a namespace from this moment on, whether it holds anything yet or not
+    Freeze(NamedNamespace),
+    /// Allow activations of a frozen namespace again
+    Thaw(NamedNamespace),
+    /// List frozen namespaces
+    List,
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
-    Clock, CreateInstance, Entropy, EventSink, IdGenerator, InformationOpener, KeyedDigester, PasscodeVerifier,
+    Clock, CreateInstance, Entropy, EventSink, IdGenerator, InformationOpener, KeyedDigester, Opener, PasscodeVerifier,
     PasswordHasher, Sealer, TokenIssuer,
 };
 use vault_core::sealed::InstanceRecord;
@@ -58,6 +58,12 @@ impl Vault {
     }
 }
 
+/// An open vault, and what opens its credentials: for the activation listener and nothing else.
+pub(crate) struct Whole {
+    pub(crate) vault: Vault,
+    pub(crate) opener: Arc<dyn Opener>,
+}
+
 /// Held while this process is the one server of the embedded file. PostgreSQL needs none.
 pub(crate) struct Lock {
     _file: Option<ServerLock>,
@@ -91,14 +97,14 @@ pub(crate) fn open_mode(directory: &Path) -> Option<u32> {
 /// Makes a new vault: root key (unless the settings name one that is there), schema and keys.
 ///
 /// A first run that was interrupted is taken up where it ended. A vault that is there is refused.
-pub(crate) async fn create(settings: &Settings) -> Result<Vault, Failure> {
+pub(crate) async fn create(settings: &Settings) -> Result<Whole, Failure> {
     match find(settings).await? {
         Some(_) => Err(Failure::new(format!("there already is a vault at {}; it was not touched", settings.database))),
         None => make(settings).await,
     }
 }
 
-async fn make(settings: &Settings) -> Result<Vault, Failure> {
+async fn make(settings: &Settings) -> Result<Whole, Failure> {
     make_data_dir(settings)?;
     let surroundings = Surroundings::new();
     let root = if exists(&settings.root_key_file)? {
@@ -121,16 +127,21 @@ async fn make(settings: &Settings) -> Result<Vault, Failure> {
     if !opened.store.ports().keys.create_instance(command).await? {
         return Err(Failure::new(format!("there already is a vault at {}; it was not touched", settings.database)));
     }
-    surroundings.vault(&root, &made.keyring, opened)
+    surroundings.whole(&root, &made.keyring, opened)
+}
+
+/// Opens the vault that must be there, for a command that opens no credential.
+pub(crate) async fn open(settings: &Settings) -> Result<Vault, Failure> {
+    Ok(open_whole(settings).await?.vault)
 }
 
 /// Opens the vault that must be there.
-pub(crate) async fn open(settings: &Settings) -> Result<Vault, Failure> {
+pub(crate) async fn open_whole(settings: &Settings) -> Result<Whole, Failure> {
     find(settings).await?.ok_or_else(|| nothing_here(settings))
 }
 
 /// Opens the vault, if there is one. The root key is proven before anything is written.
-pub(crate) async fn find(settings: &Settings) -> Result<Option<Vault>, Failure> {
+pub(crate) async fn find(settings: &Settings) -> Result<Option<Whole>, Failure> {
     if let Database::Sqlite(path) = &settings.database
         && !exists(path)?
     {
@@ -156,7 +167,7 @@ pub(crate) async fn find(settings: &Settings) -> Result<Option<Vault>, Failure> 
     let keys = opened.store.ports().keys;
     let Some(record) = keys.instance().await? else { return Ok(None) };
     let keyring = open_keyring(&root, &surroundings, &record, &opened).await?;
-    Ok(Some(surroundings.vault(&root, &keyring, opened)?))
+    Ok(Some(surroundings.whole(&root, &keyring, opened)?))
 }
 
 async fn open_keyring(
@@ -170,7 +181,7 @@ async fn open_keyring(
 }
 
 /// PostgreSQL without a root key file: a first run, or a vault whose key is missing.
-async fn without_root_key(settings: &Settings) -> Result<Option<Vault>, Failure> {
+async fn without_root_key(settings: &Settings) -> Result<Option<Whole>, Failure> {
     let Database::Postgres(url) = &settings.database else { return Ok(None) };
     let store = PostgresStore::connect(PostgresSettings::new(SecretString::from(url.as_str()))).await?;
     let store = Store::Postgres(store);
@@ -306,7 +317,7 @@ impl Surroundings {
         }
     }
 
-    fn vault(&self, root: &RootKeyFile, keyring: &Keyring, opened: Opened) -> Result<Vault, Failure> {
+    fn whole(&self, root: &RootKeyFile, keyring: &Keyring, opened: Opened) -> Result<Whole, Failure> {
         let ambient = self.ambient(keyring);
         let store = opened.store.ports();
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester());
@@ -317,10 +328,10 @@ impl Surroundings {
             ids: ambient.ids.clone(),
             events: ambient.events.clone(),
         };
-        // The opener of data is dropped here: nothing that this program does needs it.
         let crypto = keyring.credentials(ports, KeyUseLimits::default());
         let hasher = keyring.password_hasher(HashingPool::new()?, Argon2Parameters::LEAST)?;
-        Ok(Vault {
+        let opener = Arc::new(crypto.opener);
+        let vault = Vault {
             instance: keyring.instance(),
             root_key: root.id(),
             entropy: self.entropy.clone(),
@@ -334,6 +345,7 @@ impl Surroundings {
             ambient,
             store,
             digester,
-        })
+        };
+        Ok(Whole { vault, opener })
     }
 }

@@ -9,6 +9,7 @@ mod command;
 mod compose;
 mod failure;
 mod hardening;
+mod listeners;
 mod logging;
 mod output;
 mod parts;
@@ -72,6 +73,10 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Account(command) => {
             command::account::run(&settings, &compose::open(&settings).await?, command, output).await
         }
+        Command::Integration(command) => {
+            command::integration::run(&compose::open(&settings).await?, command, output).await
+        }
+        Command::Namespace(command) => command::namespace::run(&compose::open(&settings).await?, command, output).await,
         Command::Database(command) => {
             command::database::run(&settings, &compose::open(&settings).await?, command, output).await
         }

@@ -1,18 +1,37 @@
 //! The use cases, each made of the ports of an open vault.
 
 use crate::compose::Vault;
-use crate::settings::Settings;
+use crate::failure::Failure;
+use crate::settings::{Activation, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use vault_core::port::{CredentialVendor, Opener, StorageProbe};
 use vault_core::usecase::{
-    AuditTally, Authenticate, ChangeAccountUseCase, ChangePassword, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase,
-    DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase, ListCredentialsUseCase, LogIn, LogOut, OwnSessions,
-    ProveOwner, ReplacePasscode, ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
+    Activate, AuditTally, Authenticate, AuthenticateIntegration, ChangeAccountUseCase, ChangeIntegrationUseCase,
+    ChangePassword, CheckNamespace, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase, CreateIntegrationUseCase,
+    DeleteCredentialUseCase, Enrol, FreezeNamespaceUseCase, Invite, ListAccountsUseCase, ListCredentialsUseCase,
+    ListIntegrationsUseCase, LogIn, LogOut, OpenNamespace, OwnActivations, OwnSessions, ProveOwner, ReplacePasscode,
+    ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
 };
-use vault_http::{AccountParts, OwnAccountParts, Readiness, ServerParts};
+use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
+use vault_storage::{EgressPolicy, Storage, StorageSettings};
+
+/// What reaches the stores outside.
+pub(crate) struct Outside {
+    /// Tries credentials out.
+    pub(crate) probe: Arc<dyn StorageProbe>,
+    /// Makes short-lived ones.
+    pub(crate) vendor: Arc<dyn CredentialVendor>,
+}
 
 /// What the public listener is made of.
-pub(crate) fn of(settings: &Settings, vault: &Vault, tally: &Arc<AuditTally>, readiness: &Readiness) -> ServerParts {
+pub(crate) fn public(
+    settings: &Settings,
+    vault: &Vault,
+    outside: &Outside,
+    tally: &Arc<AuditTally>,
+    readiness: &Readiness,
+) -> ServerParts {
     let (ambient, store) = (&vault.ambient, &vault.store);
     let owner = ProveOwner {
         ambient: ambient.clone(),
@@ -38,6 +57,7 @@ pub(crate) fn of(settings: &Settings, vault: &Vault, tally: &Arc<AuditTally>, re
             sealer: vault.sealer.clone(),
             digester: vault.digester.clone(),
             credentials: store.credentials.clone(),
+            probe: settings.verify_on_save.then(|| outside.probe.clone()),
         }),
         list: Arc::new(ListCredentialsUseCase {
             ambient: ambient.clone(),
@@ -55,6 +75,46 @@ pub(crate) fn of(settings: &Settings, vault: &Vault, tally: &Arc<AuditTally>, re
         delete: Arc::new(DeleteCredentialUseCase::new(ambient.clone(), store.credentials.clone())),
         accounts: accounts(vault),
         own_account: own_account(vault, owner),
+        integrations: IntegrationParts {
+            create: Arc::new(create_integration(vault)),
+            change: Arc::new(change_integration(vault)),
+            list: Arc::new(list_integrations(vault)),
+        },
+        ids: ambient.ids.clone(),
+        readiness: readiness.clone(),
+    }
+}
+
+/// What the activation listener is made of: the one place that an opener goes to.
+pub(crate) fn activation(
+    settings: &Activation,
+    vault: &Vault,
+    opener: Arc<dyn Opener>,
+    outside: &Outside,
+    readiness: &Readiness,
+) -> ActivationParts {
+    let (ambient, store) = (&vault.ambient, &vault.store);
+    let authenticate =
+        AuthenticateIntegration::new(ambient.clone(), vault.digester.clone(), store.integrations.clone());
+    let open = OpenNamespace {
+        ambient: ambient.clone(),
+        authenticate: authenticate.clone(),
+        activations: store.activations.clone(),
+        opener,
+        log: store.audit.clone(),
+    };
+    let vendor = Some(outside.vendor.clone());
+    ActivationParts {
+        runtime: Handle::current(),
+        activate: Arc::new(Activate { live_limit: settings.limit, open: open.clone(), vendor: vendor.clone() }),
+        own: Arc::new(OwnActivations {
+            ambient: ambient.clone(),
+            authenticate: authenticate.clone(),
+            activations: store.activations.clone(),
+            vendor,
+        }),
+        check: Arc::new(CheckNamespace { open, probe: Some(outside.probe.clone()) }),
+        authenticate,
         ids: ambient.ids.clone(),
         readiness: readiness.clone(),
     }
@@ -125,4 +185,47 @@ pub(crate) fn change_account(vault: &Vault) -> ChangeAccountUseCase {
         accounts: vault.store.accounts.clone(),
         invitations: vault.store.invitations.clone(),
     }
+}
+
+/// Makes integrations.
+pub(crate) fn create_integration(vault: &Vault) -> CreateIntegrationUseCase {
+    CreateIntegrationUseCase {
+        ambient: vault.ambient.clone(),
+        entropy: vault.entropy.clone(),
+        digester: vault.digester.clone(),
+        organizations: vault.store.organizations.clone(),
+        integrations: vault.store.integrations.clone(),
+    }
+}
+
+/// Changes integrations.
+pub(crate) fn change_integration(vault: &Vault) -> ChangeIntegrationUseCase {
+    ChangeIntegrationUseCase {
+        ambient: vault.ambient.clone(),
+        entropy: vault.entropy.clone(),
+        digester: vault.digester.clone(),
+        organizations: vault.store.organizations.clone(),
+        integrations: vault.store.integrations.clone(),
+    }
+}
+
+/// Lists integrations.
+pub(crate) fn list_integrations(vault: &Vault) -> ListIntegrationsUseCase {
+    ListIntegrationsUseCase::new(vault.ambient.clone(), vault.store.integrations.clone())
+}
+
+/// Freezes and thaws namespaces.
+pub(crate) fn freeze_namespace(vault: &Vault) -> FreezeNamespaceUseCase {
+    FreezeNamespaceUseCase::new(vault.ambient.clone(), vault.store.organizations.clone(), vault.store.freezes.clone())
+}
+
+/// What reaches the stores, as far as the settings allow.
+pub(crate) fn outside(settings: &Settings, vault: &Vault) -> Result<Outside, Failure> {
+    let settings = StorageSettings {
+        egress: EgressPolicy::allowing(settings.allow_egress.clone()),
+        ca_file: settings.storage_ca_file.clone(),
+        ..StorageSettings::default()
+    };
+    let storage = Arc::new(Storage::new(settings, vault.ambient.ids.clone())?);
+    Ok(Outside { probe: storage.clone(), vendor: storage })
 }

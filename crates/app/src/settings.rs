@@ -1,212 +1,24 @@
 //! Settings: flags over environment over a TOML file.
 
+mod activation;
+mod flags;
+
+pub(crate) use activation::{Activation, ActivationListen, Role};
+pub(crate) use flags::{Flags, LogFormat, LogLevel};
+
 use crate::failure::Failure;
 use crate::tls::TlsFiles;
-use clap::{Args, ValueEnum};
+use activation::Given;
 use figment::Figment;
 use figment::providers::{Format, Serialized, Toml};
+use flags::{DEFAULTS, Layers};
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use vault_core::time::Ttl;
 use vault_http::{BasePath, InvalidBasePath, Rate};
-
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum LogFormat {
-    /// For people
-    Text,
-    /// One JSON object a line
-    Json,
-}
-
-/// How much is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum LogLevel {
-    /// Faults of the service
-    Error,
-    /// And what may become one
-    Warn,
-    /// And what happens
-    Info,
-    /// And every request
-    Debug,
-}
-
-/// Flags that every command takes. What is not given is taken from the file, then from the default.
-#[allow(rustdoc::invalid_html_tags, reason = "these comments are the help text, where <data-dir> is a word")]
-#[derive(Args, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct Flags {
-    /// Settings file [default: orgvault.toml in the data directory, if there is one]
-    #[arg(long, global = true, env = "ORGVAULT_CONFIG", value_name = "FILE", help_heading = "Settings")]
-    #[serde(skip)]
-    pub(crate) config: Option<PathBuf>,
-
-    /// Print one JSON document on standard output, for scripts
-    #[arg(long, global = true)]
-    #[serde(skip)]
-    pub(crate) json: bool,
-
-    /// Directory of the root key and the embedded database [default: ./orgvault-data]
-    #[arg(long, global = true, env = "ORGVAULT_DATA_DIR", value_name = "DIR", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data_dir: Option<PathBuf>,
-
-    /// Where the rows lie: sqlite://PATH or postgres://… [default: sqlite://<data-dir>/orgvault.db]
-    #[arg(
-        long,
-        global = true,
-        env = "ORGVAULT_DATABASE_URL",
-        hide_env_values = true,
-        value_name = "URL",
-        help_heading = "Settings"
-    )]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    database_url: Option<String>,
-
-    /// File of the root key, 32 bytes, closed to others [default: <data-dir>/root.key]
-    #[arg(long, global = true, env = "ORGVAULT_ROOT_KEY_FILE", value_name = "FILE", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    root_key_file: Option<PathBuf>,
-
-    /// Address of the HTTP interface; beyond loopback only with TLS or --trusted-proxy [default: 127.0.0.1:8080]
-    #[arg(long, global = true, env = "ORGVAULT_LISTEN", value_name = "HOST:PORT", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    listen: Option<String>,
-
-    /// Certificate to serve TLS with, then those that vouch for it, PEM; read again when it changes [default: no TLS]
-    #[arg(long, global = true, env = "ORGVAULT_TLS_CERT_FILE", value_name = "FILE", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tls_cert_file: Option<PathBuf>,
-
-    /// Key of the certificate, PEM without a passphrase, closed to others
-    #[arg(long, global = true, env = "ORGVAULT_TLS_KEY_FILE", value_name = "FILE", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tls_key_file: Option<PathBuf>,
-
-    /// Network of a proxy whose forwarded headers are believed; repeatable [default: none]
-    #[arg(
-        long,
-        global = true,
-        env = "ORGVAULT_TRUSTED_PROXY",
-        value_delimiter = ',',
-        value_name = "CIDR",
-        help_heading = "Settings"
-    )]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trusted_proxy: Option<Vec<IpNet>>,
-
-    /// Logins a second that one network (IPv4 /24, IPv6 /56) may ask for; 0: any number [default: 100]
-    #[arg(long, global = true, env = "ORGVAULT_LOGIN_RATE", value_name = "COUNT", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    login_rate: Option<u32>,
-
-    /// Logins that it may ask for at once [default: 1000]
-    #[arg(long, global = true, env = "ORGVAULT_LOGIN_BURST", value_name = "COUNT", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    login_burst: Option<u32>,
-
-    /// Longest lifetime of a token that may be wished for, in seconds [default: 86400]
-    #[arg(long, global = true, env = "ORGVAULT_MAX_TTL", value_name = "SECONDS", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_ttl: Option<u32>,
-
-    /// Accept direct links with http, without TLS [default: off]
-    #[arg(
-        long,
-        global = true,
-        env = "ORGVAULT_ALLOW_HTTP_LINKS",
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
-        help_heading = "Settings"
-    )]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allow_http_links: Option<bool>,
-
-    /// Most credentials of one organization [default: 1000000]
-    #[arg(long, global = true, env = "ORGVAULT_MAX_CREDENTIALS", value_name = "COUNT", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_credentials: Option<i64>,
-
-    /// Path under which the interface lies [default: /v1]
-    #[arg(long, global = true, env = "ORGVAULT_BASE_PATH", value_name = "PATH", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base_path: Option<String>,
-
-    /// Address of /metrics, /livez and /readyz; empty: off [default: 127.0.0.1:9090]
-    #[arg(long, global = true, env = "ORGVAULT_ADMIN_LISTEN", value_name = "HOST:PORT", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    admin_listen: Option<String>,
-
-    /// How log lines are written [default: text on a terminal, else json]
-    #[arg(long, global = true, env = "ORGVAULT_LOG_FORMAT", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    log_format: Option<LogFormat>,
-
-    /// How much is logged [default: info]
-    #[arg(long, global = true, env = "ORGVAULT_LOG_LEVEL", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    log_level: Option<LogLevel>,
-}
-
-/// The settings file with the flags and the environment laid over it.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Layers {
-    data_dir: PathBuf,
-    database_url: Option<String>,
-    root_key_file: Option<PathBuf>,
-    listen: String,
-    tls_cert_file: Option<PathBuf>,
-    tls_key_file: Option<PathBuf>,
-    trusted_proxy: Vec<IpNet>,
-    login_rate: u32,
-    login_burst: u32,
-    max_ttl: u32,
-    allow_http_links: bool,
-    max_credentials: i64,
-    base_path: String,
-    admin_listen: String,
-    log_format: Option<LogFormat>,
-    log_level: LogLevel,
-}
-
-/// The defaults.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct Defaults {
-    listen: &'static str,
-    trusted_proxy: [IpNet; 0],
-    login_rate: u32,
-    login_burst: u32,
-    max_ttl: u32,
-    allow_http_links: bool,
-    max_credentials: i64,
-    base_path: &'static str,
-    admin_listen: &'static str,
-    log_level: LogLevel,
-}
-
-const DEFAULTS: Defaults = Defaults {
-    listen: "127.0.0.1:8080",
-    trusted_proxy: [],
-    login_rate: 100,
-    login_burst: 1_000,
-    max_ttl: Ttl::MAX,
-    allow_http_links: false,
-    max_credentials: 1_000_000,
-    base_path: "/v1",
-    admin_listen: "127.0.0.1:9090",
-    log_level: LogLevel::Info,
-};
 
 /// The highest rate and burst that mean anything.
 const MAX_RATE: u32 = 1_000_000;
@@ -248,6 +60,11 @@ pub(crate) struct Settings {
     pub(crate) max_credentials: i64,
     pub(crate) base_path: BasePath,
     pub(crate) admin_listen: Option<SocketAddr>,
+    pub(crate) role: Role,
+    pub(crate) activation: Option<Activation>,
+    pub(crate) allow_egress: Vec<IpNet>,
+    pub(crate) storage_ca_file: Option<PathBuf>,
+    pub(crate) verify_on_save: bool,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: LogLevel,
 }
@@ -337,7 +154,18 @@ impl Layers {
                  127.0.0.1",
             ));
         }
-        let login_rate = rate(self.login_rate, self.login_burst)?;
+        let login_rate = rate("--login-rate", "--login-burst", self.login_rate, self.login_burst)?;
+        let activation = Given {
+            role: self.role,
+            listen: &self.activation_listen,
+            socket_mode: &self.activation_socket_mode,
+            client_ca_file: self.activation_client_ca_file,
+            rate: self.activation_rate,
+            burst: self.activation_burst,
+            limit: self.max_activations,
+            tls: tls.is_some(),
+        };
+        let activation = activation.check()?;
         let admin_listen = match self.admin_listen.as_str() {
             "" => None,
             text => Some(address("--admin-listen", text)?),
@@ -371,6 +199,11 @@ impl Layers {
             max_credentials: self.max_credentials,
             base_path,
             admin_listen,
+            role: self.role,
+            activation,
+            allow_egress: self.allow_egress,
+            storage_ca_file: self.storage_ca_file,
+            verify_on_save: self.verify_on_save,
             log_format: self.log_format,
             log_level: self.log_level,
         })
@@ -378,15 +211,15 @@ impl Layers {
 }
 
 /// Requests a second, and at once; none if any number may come.
-fn rate(per_second: u32, burst: u32) -> Result<Option<Rate>, Failure> {
+fn rate(rate_flag: &str, burst_flag: &str, per_second: u32, burst: u32) -> Result<Option<Rate>, Failure> {
     if per_second > MAX_RATE {
-        return Err(Failure::usage(format!("--login-rate: must be 0 to {MAX_RATE}")));
+        return Err(Failure::usage(format!("{rate_flag}: must be 0 to {MAX_RATE}")));
     }
     match NonZeroU32::new(burst) {
         Some(burst) if burst.get() <= MAX_RATE => {
             Ok(NonZeroU32::new(per_second).map(|per_second| Rate { per_second, burst }))
         }
-        _ => Err(Failure::usage(format!("--login-burst: must be 1 to {MAX_RATE}"))),
+        _ => Err(Failure::usage(format!("{burst_flag}: must be 1 to {MAX_RATE}"))),
     }
 }
 

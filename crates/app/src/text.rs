@@ -19,6 +19,14 @@ pub(crate) fn rfc3339(moment: Timestamp) -> String {
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
+/// The moment that `text`, the value of `flag`, names in RFC 3339.
+pub(crate) fn moment(flag: &str, text: &str) -> Result<Timestamp, Failure> {
+    let moment = OffsetDateTime::parse(text, &Rfc3339)
+        .map_err(|_| Failure::usage(format!("{flag}: must be a moment in RFC 3339, as 2027-01-31T00:00:00Z")))?;
+    let millis = i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX);
+    Ok(Timestamp::from_millis(millis))
+}
+
 /// A QR code of `text` in half-height block characters with its quiet zone, its light parts drawn: right way
 /// round on a dark terminal, and with colours of its own, where standard output is a terminal, on any.
 pub(crate) fn qr_code(text: &SecretString) -> Result<String, Failure> {

@@ -8,11 +8,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
-use vault_http::Tls;
+use vault_http::{Tls, TlsError};
 use zeroize::Zeroizing;
 
 const CERTIFICATE_FLAG: &str = "--tls-cert-file";
 const KEY_FLAG: &str = "--tls-key-file";
+const CLIENTS_FLAG: &str = "--activation-client-ca-file";
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The most bytes of a chain of certificates.
@@ -55,9 +56,20 @@ impl TlsFiles {
 
     /// Reads certificate and key.
     pub(crate) fn load(&self) -> Result<LoadedTls, Failure> {
+        self.load_with(Tls::new)
+    }
+
+    /// Reads certificate and key, to serve only those who have a certificate from an authority in `clients`.
+    pub(crate) fn load_for_clients_of(&self, clients: &Path) -> Result<LoadedTls, Failure> {
+        let authority = read_certificates(CLIENTS_FLAG, clients)?;
+        self.load_with(|certificates, key| Tls::with_client_authority(certificates, key, &authority))
+            .map_err(|failure| Failure::new(format!("{CLIENTS_FLAG} {}, {failure}", clients.display())))
+    }
+
+    fn load_with(&self, make: impl FnOnce(&[u8], &[u8]) -> Result<Tls, TlsError>) -> Result<LoadedTls, Failure> {
         let stamp = self.stamp(); // before reading, so that no later change is missed
         let (certificates, key) = self.read()?;
-        let tls = Tls::new(&certificates, &key).map_err(|flaw| self.flawed(&flaw))?;
+        let tls = make(&certificates, &key).map_err(|flaw| self.flawed(&flaw))?;
         Ok(LoadedTls { tls, files: self.clone(), stamp })
     }
 
@@ -67,16 +79,11 @@ impl TlsFiles {
     }
 
     fn read(&self) -> Result<(Vec<u8>, Zeroizing<Vec<u8>>), Failure> {
-        let mut certificates = Vec::new();
-        File::open(&self.certificate)
-            .and_then(|file| file.take(MAX_CERTIFICATES as u64).read_to_end(&mut certificates))
-            .map_err(|error| {
-                Failure::new(format!("{CERTIFICATE_FLAG}: {} cannot be read: {error}", self.certificate.display()))
-            })?;
+        let certificates = read_certificates(CERTIFICATE_FLAG, &self.certificate)?;
         Ok((certificates, secret_file::read(KEY_FLAG, &self.key, MAX_KEY)?))
     }
 
-    fn flawed(&self, flaw: &vault_http::TlsError) -> Failure {
+    fn flawed(&self, flaw: &TlsError) -> Failure {
         let (certificate, key) = (self.certificate.display(), self.key.display());
         Failure::new(format!("{CERTIFICATE_FLAG} {certificate}, {KEY_FLAG} {key}: {flaw}"))
     }
@@ -85,6 +92,15 @@ impl TlsFiles {
         let stamp = |path: &Path| path.metadata().ok().map(|found| of_file(&found));
         Stamp([stamp(&self.certificate), stamp(&self.key)])
     }
+}
+
+/// The certificates in `path`, which `flag` names.
+pub(crate) fn read_certificates(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut certificates = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_CERTIFICATES as u64).read_to_end(&mut certificates))
+        .map_err(|error| Failure::new(format!("{flag}: {} cannot be read: {error}", path.display())))?;
+    Ok(certificates)
 }
 
 fn of_file(found: &Metadata) -> FileStamp {

@@ -1,6 +1,7 @@
 //! `orgvault account …`
 
 use super::invitation;
+use super::organization::Organizations;
 use crate::cli::{AccountCommand as Asked, PasswordFile, RoleArg};
 use crate::compose::Vault;
 use crate::failure::Failure;
@@ -13,7 +14,6 @@ use serde::Serialize;
 use std::io::Read;
 use std::time::Duration;
 use vault_core::account::AccountGrant;
-use vault_core::organization::OrganizationName;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::password::{MAX_BYTES, generate_password};
 use vault_core::port::AccountScope;
@@ -217,26 +217,18 @@ async fn set_password(vault: &Vault, email: &str, file: &PasswordFile, output: O
 }
 
 async fn list(vault: &Vault, org: Option<String>, output: Output) -> Result<(), Failure> {
-    let organizations = vault.store.organizations.list_organizations().await?;
+    let organizations = Organizations::of(vault).await?;
     let scope = match &org {
         None => AccountScope::Everywhere,
-        Some(name) => {
-            let key = OrganizationName::parse(name).map(|name| name.uniqueness_key()).unwrap_or_default();
-            let found = organizations.iter().find(|organization| organization.name.uniqueness_key() == key);
-            AccountScope::Organization(found.ok_or_else(|| Failure::new("no organization of this name"))?.id)
-        }
+        Some(name) => AccountScope::Organization(organizations.id_of(name)?),
     };
     let accounts = parts::list_accounts(vault).run(scope).await?;
     let shown: Vec<ShownAccount> = accounts
         .iter()
-        .map(|account| {
-            let organization = organizations.iter().find(|organization| organization.id == account.grant.organization);
-            let name = organization.map_or_else(String::new, |organization| organization.name.to_string());
-            ShownAccount {
-                created_at: Some(rfc3339(account.created_at)),
-                last_login_at: account.last_login_at.map(rfc3339),
-                ..shown(&account.grant, name)
-            }
+        .map(|account| ShownAccount {
+            created_at: Some(rfc3339(account.created_at)),
+            last_login_at: account.last_login_at.map(rfc3339),
+            ..shown(&account.grant, organizations.name_of(account.grant.organization))
         })
         .collect();
     let rows: Vec<Vec<String>> = shown

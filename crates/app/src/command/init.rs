@@ -16,7 +16,7 @@ struct Made {
 
 /// Carries the command out.
 pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
-    let vault = compose::create(settings).await?;
+    let vault = compose::create(settings).await?.vault;
     vault.close().await;
     let made = Made {
         data_dir: settings.data_dir.display().to_string(),

@@ -3,8 +3,10 @@
 pub(crate) mod account;
 pub(crate) mod database;
 pub(crate) mod init;
+pub(crate) mod integration;
 pub(crate) mod invitation;
 pub(crate) mod migrate;
+pub(crate) mod namespace;
 pub(crate) mod organization;
 pub(crate) mod quickstart;
 pub(crate) mod serve;

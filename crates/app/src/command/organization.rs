@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::output::{Output, table};
 use crate::text::rfc3339;
 use serde::Serialize;
-use vault_core::organization::Organization;
+use vault_core::id::OrganizationId;
+use vault_core::organization::{Organization, OrganizationName};
 use vault_core::usecase::{ChangeOrganization, CreateOrganizationUseCase, OrganizationCommand};
 
 #[derive(Serialize)]
@@ -67,4 +68,26 @@ async fn list(vault: &Vault, output: Output) -> Result<(), Failure> {
         .map(|row| vec![row.name.clone(), row.state.to_owned(), row.created_at.clone(), row.id.clone()])
         .collect();
     output.print(&shown, &table(&["NAME", "STATE", "CREATED", "ID"], &rows))
+}
+
+/// All organizations, to go from names to ids and back.
+pub(super) struct Organizations(Vec<Organization>);
+
+impl Organizations {
+    pub(super) async fn of(vault: &Vault) -> Result<Self, Failure> {
+        Ok(Self(vault.store.organizations.list_organizations().await?))
+    }
+
+    /// The organization of this name.
+    pub(super) fn id_of(&self, name: &str) -> Result<OrganizationId, Failure> {
+        let key = OrganizationName::parse(name).map(|name| name.uniqueness_key()).unwrap_or_default();
+        let found = self.0.iter().find(|organization| organization.name.uniqueness_key() == key);
+        Ok(found.ok_or_else(|| Failure::new("no organization of this name"))?.id)
+    }
+
+    /// The name of an organization; empty where it has just been deleted.
+    pub(super) fn name_of(&self, id: OrganizationId) -> String {
+        let found = self.0.iter().find(|organization| organization.id == id);
+        found.map_or_else(String::new, |organization| organization.name.to_string())
+    }
 }

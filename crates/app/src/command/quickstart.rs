@@ -6,6 +6,7 @@ use crate::command::init::root_key_warning;
 use crate::command::serve;
 use crate::compose::{self, Vault};
 use crate::failure::Failure;
+use crate::listeners::cannot_listen;
 use crate::output::Output;
 use crate::parts;
 use crate::settings::Settings;
@@ -28,18 +29,18 @@ struct Started {
 pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output) -> Result<(), Failure> {
     // What is shown once must not be followed by a failure that could have been known before.
     for address in [Some(settings.listen), settings.admin_listen].into_iter().flatten() {
-        drop(TcpListener::bind(address).map_err(|error| serve::cannot_listen(address, &error))?);
+        drop(TcpListener::bind(address).map_err(|error| cannot_listen(address, &error))?);
     }
     if let Some(files) = &settings.tls {
         files.load()?;
     }
     compose::make_data_dir(&settings)?;
     let lock = compose::lock(&settings, "quickstart")?;
-    let vault = match compose::find(&settings).await? {
-        Some(vault) => vault,
+    let whole = match compose::find(&settings).await? {
+        Some(whole) => whole,
         None => compose::create(&settings).await?,
     };
-    let account = first_account(&vault, args).await?;
+    let account = first_account(&whole.vault, args).await?;
     let base_url = settings.base_url(settings.listen);
     let text = match &account {
         Some(account) => format!(
@@ -61,7 +62,7 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     };
     output.print(&document, &text)?;
     drop((document, text, account)); // what was shown once need not stay in memory
-    serve::run(settings, vault, lock).await
+    serve::run(settings, whole, lock).await
 }
 
 /// The organization and admin account of a vault that has none.

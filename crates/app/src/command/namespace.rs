@@ -1,0 +1,74 @@
+//! `orgvault namespace …`
+
+use super::organization::Organizations;
+use crate::cli::{NamedNamespace, NamespaceCommand};
+use crate::compose::Vault;
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use crate::parts;
+use crate::text::rfc3339;
+use serde::Serialize;
+use vault_core::namespace::Namespace;
+use vault_core::port::IntegrationScope;
+use vault_core::usecase::Administrator;
+
+/// What became of a namespace, as scripts read it.
+#[derive(Serialize)]
+struct Changed {
+    organization: String,
+    namespace: String,
+    frozen: bool,
+    /// Whether it was otherwise before.
+    changed: bool,
+}
+
+/// A frozen namespace, as scripts read it.
+#[derive(Serialize)]
+struct Shown {
+    organization: String,
+    namespace: String,
+    frozen_at: String,
+}
+
+/// Carries the command out.
+pub(crate) async fn run(vault: &Vault, command: NamespaceCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        NamespaceCommand::Freeze(namespace) => set(vault, namespace, true, output).await,
+        NamespaceCommand::Thaw(namespace) => set(vault, namespace, false, output).await,
+        NamespaceCommand::List => list(vault, output).await,
+    }
+}
+
+async fn set(vault: &Vault, given: NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
+    let namespace = Namespace::parse(&given.name, "NAME")
+        .map_err(|error| Failure::usage(format!("{}: {}", error.pointer, error.detail)))?;
+    let (use_case, operator) = (parts::freeze_namespace(vault), Administrator::Operator(given.org.clone()));
+    let changed =
+        if frozen { use_case.freeze(operator, namespace).await? } else { use_case.thaw(operator, namespace).await? };
+    let text = match (frozen, changed) {
+        (true, true) => {
+            "is frozen: it is activated no more, from this moment on; what was handed out stays with whom it was"
+        }
+        (true, false) => "was frozen already",
+        (false, true) => "may be activated again",
+        (false, false) => "was not frozen",
+    };
+    let text = format!("namespace {} of {} {text}\n", given.name, given.org);
+    output.print(&Changed { organization: given.org, namespace: given.name, frozen, changed }, &text)
+}
+
+async fn list(vault: &Vault, output: Output) -> Result<(), Failure> {
+    let organizations = Organizations::of(vault).await?;
+    let frozen = parts::freeze_namespace(vault).list(IntegrationScope::Everywhere).await?;
+    let shown: Vec<Shown> = frozen
+        .iter()
+        .map(|row| Shown {
+            organization: organizations.name_of(row.organization),
+            namespace: row.namespace.to_string(),
+            frozen_at: rfc3339(row.frozen_at),
+        })
+        .collect();
+    let rows: Vec<Vec<String>> =
+        shown.iter().map(|row| vec![row.organization.clone(), row.namespace.clone(), row.frozen_at.clone()]).collect();
+    output.print(&shown, &table(&["ORGANIZATION", "NAMESPACE", "FROZEN"], &rows))
+}

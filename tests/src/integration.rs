@@ -1,0 +1,133 @@
+//! Integrations and the door they activate namespaces at.
+
+use crate::answer::Answer;
+use crate::binary::{self, Run};
+use crate::client::Client;
+use crate::database::Database;
+use crate::process::free_address;
+use crate::vault::Vault;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The activation listener of a vault's server.
+#[derive(Clone, Copy)]
+pub struct Door {
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Door {
+    /// A vault whose server has one.
+    #[track_caller]
+    pub fn open(database: Database) -> (Vault, Self) {
+        Self::open_with(database, &[])
+    }
+
+    /// A vault whose server has one, and gets these flags.
+    #[track_caller]
+    pub fn open_with(database: Database, flags: &[&str]) -> (Vault, Self) {
+        let address = free_address();
+        let listen = format!("--activation-listen={address}");
+        (Vault::start_with(database, &[&[listen.as_str()], flags].concat()), Self { address })
+    }
+
+    /// A client of it, with connections of its own.
+    pub fn client(self) -> Client {
+        Client::new(self.address)
+    }
+
+    /// Its address as commands take it.
+    pub fn url(self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+}
+
+/// An integration, and its token in a file.
+pub struct Integration {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its token.
+    pub token: String,
+    /// The file that holds the token.
+    pub file: PathBuf,
+}
+
+impl Integration {
+    /// Makes one in organization `Acme` for these namespaces.
+    #[track_caller]
+    pub fn make(vault: &Vault, name: &str, namespaces: &[&str]) -> Self {
+        vault.organization("Acme");
+        let create = ["integration", "create", "--org", "Acme", "--name", name, "--namespace"];
+        Self::of(vault, name, &vault.json(&[&create[..], namespaces].concat()))
+    }
+
+    /// What creating or rotating one printed.
+    #[track_caller]
+    pub fn of(vault: &Vault, name: &str, printed: &Value) -> Self {
+        let text = |member: &str| printed[member].as_str().expect(member).to_owned();
+        let (id, token) = (text("integration_id"), text("token"));
+        let file = vault.scratch(&format!("token-{id}-{}", &token[token.len() - 6..]));
+        write_private(&file, &token);
+        Self { id, name: name.to_owned(), token, file }
+    }
+
+    /// Carries a command of `orgvault integration` out on it.
+    #[track_caller]
+    pub fn administer(&self, vault: &Vault, command: &str, flags: &[&str]) -> Run {
+        let named = ["integration", command, "--org", "Acme", "--name", &self.name];
+        vault.run(&[&named[..], flags].concat())
+    }
+
+    /// Asks for an activation of `namespace` for an hour.
+    #[track_caller]
+    pub fn activate(&self, client: &Client, namespace: &str) -> Answer {
+        self.activate_with(client, &json!({"namespace": namespace}))
+    }
+
+    /// Asks for an activation with this body.
+    #[track_caller]
+    pub fn activate_with(&self, client: &Client, body: &Value) -> Answer {
+        client.request("POST", "/v1/activations").bearer(&self.token).json(body).send()
+    }
+
+    /// Its live activations.
+    #[track_caller]
+    pub fn live(&self, client: &Client) -> Vec<Value> {
+        let answer = client.get("/v1/activations").bearer(&self.token).send().expect(200);
+        answer.json().as_array().expect("an array").clone()
+    }
+
+    /// Asks for a dry run of `namespace`.
+    #[track_caller]
+    pub fn check(&self, client: &Client, namespace: &str, operations: &[&str]) -> Answer {
+        let body = json!({"namespace": namespace, "operations": operations});
+        client.request("POST", "/v1/activations/check").bearer(&self.token).json(&body).send()
+    }
+
+    /// A command of the integration's side: no data directory, no database, nothing but token and door.
+    pub fn command(&self, door: Door, arguments: &[&str]) -> Command {
+        let mut command = binary::command();
+        command.env("ORGVAULT_ACTIVATION_URL", door.url()).env("ORGVAULT_INTEGRATION_TOKEN_FILE", &self.file);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs such a command.
+    #[track_caller]
+    pub fn run(&self, door: Door, arguments: &[&str]) -> Run {
+        Run::of(&mut self.command(door, arguments))
+    }
+}
+
+/// A file with `content` that only its owner can read.
+pub fn write_private(file: &Path, content: &str) {
+    use std::io::Write as _;
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(file).unwrap();
+    file.write_all(content.as_bytes()).unwrap();
+}

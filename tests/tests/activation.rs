@@ -1,0 +1,366 @@
+//! Activation: an integration gets what it was made for, in a namespace that it gives again, and nothing else.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use vault_tests::process::{Server, free_address};
+use vault_tests::samples::{every_type, s3, small};
+use vault_tests::sql::Sql;
+use vault_tests::{Client, Database, Door, Integration, Vault, on_both_databases};
+
+on_both_databases! {
+    what_was_saved_comes_back_at_the_door_alone,
+    the_namespace_is_given_again,
+    a_frozen_namespace_is_activated_no_more,
+    a_token_stops_working_with_its_integration,
+    a_rotated_token_works_on_for_as_long_as_was_said,
+    admins_administer_integrations_over_http,
+    listeners_keep_to_their_own,
+    more_than_a_hundred_credentials_are_not_opened,
+    live_activations_are_limited_listed_and_ended,
+}
+
+/// The activation's credentials by their ids.
+fn credentials(answer: &Value) -> Vec<&Value> {
+    answer["credentials"].as_array().unwrap().iter().collect()
+}
+
+fn what_was_saved_comes_back_at_the_door_alone(database: Database) {
+    let (vault, door) = Door::open(database);
+    let session = vault.admin_session();
+    let samples = every_type();
+    let ids: Vec<String> = samples.iter().map(|sample| session.save(&sample.request)).collect();
+    let integration = Integration::make(&vault, "nightly import", &["imports/nightly"]);
+    assert!(integration.token.starts_with("ovi_"), "scanners for secrets know it by this");
+
+    let body = json!({"namespace": "imports/nightly", "purpose": "the import of 2 o'clock", "ttl": 600});
+    let answer = integration.activate_with(&door.client(), &body).expect(201);
+    let activation = answer.json();
+    assert_eq!(activation["namespace"], "imports/nightly");
+    let opened = credentials(&activation);
+    assert_eq!(opened.len(), samples.len());
+    for ((sample, id), opened) in samples.iter().zip(&ids).zip(opened) {
+        assert_eq!(opened["id"], **id, "oldest first");
+        assert_eq!((&opened["type"], &opened["form"]), (&sample.request["type"], &json!("raw")));
+        let (mut saved, mut data) = (sample.request["data"].clone(), opened["data"].clone());
+        for key in [&mut saved, &mut data] {
+            // A key file is an object, saved as one or as its text.
+            if let Some(text) = key["service_account_key"].as_str() {
+                key["service_account_key"] = serde_json::from_str(text).unwrap();
+            }
+        }
+        assert_eq!(data, saved);
+    }
+    // Neither log nor list has anything of it.
+    let (log, list) = (vault.log(), session.try_list().text());
+    for secret in samples.iter().flat_map(|sample| &sample.secrets).chain([&&*integration.token]) {
+        assert!(!log.contains(secret) && !list.contains(secret), "{secret}");
+    }
+}
+
+fn the_namespace_is_given_again(database: Database) {
+    let (vault, door) = Door::open(database);
+    let (session, client) = (vault.admin_session(), door.client());
+    for namespace in ["imports", "imports/a", "imports/a/b", "importsx", "other"] {
+        session.save(&small(namespace, 1));
+    }
+    let below = Integration::make(&vault, "below", &["imports/*"]);
+    let exact = Integration::make(&vault, "exact", &["imports"]);
+    for (namespace, by_prefix, by_name) in [
+        ("imports/a", true, false),
+        ("imports/a/b", true, false),
+        ("imports", false, true),
+        ("importsx", false, false),
+        ("other", false, false),
+        ("nothing/here", false, false),
+    ] {
+        for (integration, allowed) in [(&below, by_prefix), (&exact, by_name)] {
+            let answer = integration.activate(&client, namespace);
+            if allowed {
+                assert_eq!(credentials(&answer.expect(201).json()).len(), 1);
+            } else {
+                // The same whether the namespace holds anything or not.
+                answer.problem("namespace-not-allowed");
+            }
+        }
+    }
+    below.activate(&client, "imports/empty").problem("not-found");
+    session.save(&small("imports/empty", 2)); // one that came later
+    below.activate(&client, "imports/empty").expect(201);
+    for body in [json!({}), json!({"namespace": ""}), json!({"namespace": "imports/*"}), json!({"namespace": null})] {
+        let answer = below.activate_with(&client, &body);
+        assert!(matches!(answer.status, 400 | 422), "{body}: {}", answer.status);
+    }
+}
+
+fn a_frozen_namespace_is_activated_no_more(database: Database) {
+    let (vault, door) = Door::open(database);
+    let (session, client) = (vault.admin_session(), door.client());
+    session.save(&small("imports/a", 1));
+    session.save(&small("imports/b", 2));
+    let integration = Integration::make(&vault, "import", &["imports/*"]);
+    integration.activate(&client, "imports/a").expect(201);
+
+    let frozen = vault.json(&["namespace", "freeze", "imports/a", "--org", "Acme"]);
+    assert_eq!(frozen, json!({"organization": "Acme", "namespace": "imports/a", "frozen": true, "changed": true}));
+    integration.activate(&client, "imports/a").problem("frozen");
+    integration.check(&client, "imports/a", &[]).problem("frozen");
+    integration.activate(&client, "imports/b").expect(201);
+    assert_eq!(vault.json(&["namespace", "freeze", "imports/a", "--org", "acme"])["changed"], false);
+    assert_eq!(vault.json(&["namespace", "list"])[0]["namespace"], "imports/a");
+
+    assert_eq!(vault.json(&["namespace", "thaw", "imports/a", "--org", "Acme"])["changed"], true);
+    integration.activate(&client, "imports/a").expect(201);
+    assert_eq!(vault.json(&["namespace", "list"]), json!([]));
+}
+
+fn a_token_stops_working_with_its_integration(database: Database) {
+    let (vault, door) = Door::open(database);
+    let (session, client) = (vault.admin_session(), door.client());
+    session.save(&small("imports", 1));
+    let integration = Integration::make(&vault, "import", &["imports"]);
+    let works = || integration.activate(&client, "imports").status;
+    assert_eq!(works(), 201);
+
+    integration.administer(&vault, "disable", &[]).done();
+    integration.activate(&client, "imports").problem("invalid-token");
+    integration.administer(&vault, "enable", &[]).done();
+    assert_eq!(works(), 201);
+
+    vault.run(&["org", "disable", "Acme"]).done();
+    integration.activate(&client, "imports").problem("invalid-token");
+    vault.run(&["org", "enable", "Acme"]).done();
+    assert_eq!(works(), 201);
+
+    integration.administer(&vault, "delete", &["--yes"]).done();
+    integration.activate(&client, "imports").problem("invalid-token");
+    integration.administer(&vault, "enable", &[]).refused();
+
+    // Every other text.
+    for token in ["", "ovi_", "ovi_0000000000000000000000000000000000000000000000000", &integration.token[..40]] {
+        let body = json!({"namespace": "imports"});
+        let call = client.request("POST", "/v1/activations").bearer(token).json(&body);
+        call.send().problem("invalid-token");
+    }
+}
+
+fn a_rotated_token_works_on_for_as_long_as_was_said(database: Database) {
+    let (vault, door) = Door::open(database);
+    let (session, client) = (vault.admin_session(), door.client());
+    session.save(&small("imports", 1));
+    let first = Integration::make(&vault, "import", &["imports"]);
+    let rotate = ["integration", "rotate", "--org", "Acme", "--name", "import"];
+    let second = Integration::of(&vault, "import", &vault.json(&rotate));
+    assert_eq!((&second.id, second.token == first.token), (&first.id, false));
+    for integration in [&first, &second] {
+        integration.activate(&client, "imports").expect(201);
+    }
+    let third = Integration::of(&vault, "import", &vault.json(&[&rotate[..], &["--overlap", "0"]].concat()));
+    for dead in [&first, &second] {
+        dead.activate(&client, "imports").problem("invalid-token");
+    }
+    third.activate(&client, "imports").expect(201);
+    vault.run(&[&rotate[..], &["--overlap", "604801"]].concat()).misused();
+    // Whoever lists integrations sees no token.
+    let listed = vault.run(&["integration", "list", "--json"]).done().stdout;
+    assert!(listed.contains(&first.id) && !listed.contains("ovi_"), "{listed}");
+}
+
+fn admins_administer_integrations_over_http(database: Database) {
+    let (vault, door) = Door::open(database);
+    let (session, client) = (vault.admin_session(), door.client());
+    session.save(&small("imports", 1));
+    let create = json!({"name": "import", "namespaces": ["imports"], "expires_at": "2999-01-01T00:00:00Z"});
+    let made = session.call("POST", "/v1/integrations").json(&create).send().expect(201).json();
+    session.call("POST", "/v1/integrations").json(&create).send().problem("conflict");
+    let first = Integration::of(&vault, "import", &made);
+    first.activate(&client, "imports").expect(201);
+
+    let listed = session.call("GET", "/v1/integrations").send().expect(200);
+    assert!(!listed.text().contains("ovi_"), "{}", listed.text());
+    assert_eq!(listed.json()[0]["name"], "import");
+
+    let rotate = format!("/v1/integrations/{}/rotate", first.id);
+    let rotated = session.call("POST", &rotate).json(&json!({"overlap": 0})).send().expect(200).json();
+    first.activate(&client, "imports").problem("invalid-token");
+    let second = Integration::of(&vault, "import", &rotated);
+    second.activate(&client, "imports").expect(201);
+
+    let other = vault.account("Other", "admin").log_in(&vault.client());
+    other.call("DELETE", &format!("/v1/integrations/{}", first.id)).send().problem("not-found");
+    session.call("DELETE", &format!("/v1/integrations/{}", first.id)).send().expect(204);
+    second.activate(&client, "imports").problem("invalid-token");
+    assert_eq!(session.call("GET", "/v1/integrations").send().expect(200).json(), json!([]));
+}
+
+fn listeners_keep_to_their_own(database: Database) {
+    let (vault, door) = Door::open(database);
+    let account = vault.admin();
+    let session = account.log_in(&vault.client());
+    session.save(&s3().request);
+    let integration = Integration::make(&vault, "import", &["imports/nightly"]);
+
+    // Nothing that opens is on the public listener, whoever asks.
+    let body = json!({"namespace": "imports/nightly"});
+    for (method, path) in
+        [("POST", "/v1/activations"), ("GET", "/v1/activations"), ("POST", "/v1/activations/check"), ("GET", "/v1")]
+    {
+        for token in [&integration.token, &session.token] {
+            let call = vault.client();
+            let call = call.request(method, path).bearer(token);
+            let call = if method == "POST" { call.json(&body) } else { call };
+            call.send().problem("not-found");
+        }
+    }
+    for (method, path) in [("GET", "/v1/organization-vault"), ("GET", "/v1/accounts"), ("GET", "/v1/integrations")] {
+        vault.client().request(method, path).bearer(&integration.token).send().problem("invalid-token");
+    }
+    // And nothing of the public one at the door.
+    let client = door.client();
+    client.request("POST", "/v1/activations").bearer(&session.token).json(&body).send().problem("invalid-token");
+    client.get("/v1/organization-vault").bearer(&session.token).send().problem("not-found");
+    client.request("POST", "/v1/login").json(&account.sound_login()).send().problem("not-found");
+    client.get("/metrics").send().problem("not-found");
+    client.get("/readyz").send().expect(200);
+}
+
+fn more_than_a_hundred_credentials_are_not_opened(database: Database) {
+    let (vault, door) = Door::open(database);
+    let (session, client) = (vault.admin_session(), door.client());
+    let ids: Vec<String> = (0..101).map(|number| session.save(&small("imports", number))).collect();
+    let integration = Integration::make(&vault, "import", &["imports"]);
+    integration.activate(&client, "imports").problem("namespace-too-large");
+    integration.check(&client, "imports", &[]).problem("namespace-too-large");
+    assert_eq!(integration.live(&client).len(), 0);
+    session.delete(&ids[50]).expect(204);
+    assert_eq!(credentials(&integration.activate(&client, "imports").expect(201).json()).len(), 100);
+}
+
+fn live_activations_are_limited_listed_and_ended(database: Database) {
+    let (vault, door) = Door::open_with(database, &["--max-activations=3", "--activation-rate=0"]);
+    let (session, client) = (vault.admin_session(), door.client());
+    session.save(&small("imports", 1));
+    let integration = Integration::make(&vault, "import", &["imports"]);
+    let other = Integration::make(&vault, "another", &["imports"]);
+
+    // Sixteen at once: exactly three.
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16)
+            .map(|_| scope.spawn(|| integration.activate(&door.client(), "imports").status))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 3, "{statuses:?}");
+    let live = integration.live(&client);
+    assert_eq!(live.len(), 3);
+    assert!(live.iter().all(|item| item.get("data").is_none() && item["namespace"] == "imports"), "{live:?}");
+
+    // One's own alone can be ended.
+    let path = format!("/v1/activations/{}", live[0]["id"].as_str().unwrap());
+    client.request("DELETE", &path).bearer(&other.token).send().problem("not-found");
+    client.request("DELETE", &path).bearer(&integration.token).send().expect(204);
+    client.request("DELETE", &path).bearer(&integration.token).send().problem("not-found");
+    assert_eq!(integration.live(&client).len(), 2);
+    integration.activate(&client, "imports").expect(201);
+    assert_ne!(integration.activate(&client, "imports").status, 201);
+    other.activate(&client, "imports").expect(201);
+}
+
+#[test]
+fn every_decision_is_on_record() {
+    let (vault, door) = Door::open(Database::Postgres);
+    let (session, client) = (vault.admin_session(), door.client());
+    session.save(&small("imports", 1));
+    let integration = Integration::make(&vault, "import", &["imports"]);
+    let body = json!({"namespace": "imports", "purpose": "a rehearsal"});
+    integration.activate_with(&client, &body).expect(201);
+    integration.activate(&client, "elsewhere").problem("namespace-not-allowed");
+    vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
+    integration.activate(&client, "imports").problem("frozen");
+
+    let rows = Sql::of(&vault).run(&format!(
+        "SELECT action, namespace, purpose FROM audit WHERE integration_id = '{}' ORDER BY at, id",
+        integration.id
+    ));
+    let found: Vec<(&str, &str, &str)> = rows.iter().map(|row| (&*row[0], &*row[1], &*row[2])).collect();
+    for wanted in [("namespace.activated", "imports", "a rehearsal")] {
+        assert!(found.contains(&wanted), "{found:?}");
+    }
+    for (refused, namespace) in [("outside", "elsewhere"), ("frozen", "imports")] {
+        assert!(found.iter().any(|row| row.0.contains(refused) && row.1 == namespace), "{refused}: {found:?}");
+    }
+    assert!(rows.iter().flatten().all(|text| !text.contains("ovi_") && !text.contains("7sGh")), "{found:?}");
+}
+
+#[test]
+fn an_integration_planted_or_changed_by_sql_grants_nothing() {
+    let (vault, door) = Door::open(Database::Postgres);
+    let (session, client, sql) = (vault.admin_session(), door.client(), Sql::of(&vault));
+    session.save(&small("secret", 1));
+    let narrow = Integration::make(&vault, "narrow", &["imports"]);
+    let disabled = Integration::make(&vault, "disabled", &["secret"]);
+    disabled.administer(&vault, "disable", &[]).done();
+    let column = |name: &str, of: &Integration| {
+        sql.value(&format!("SELECT {name} FROM integrations WHERE id = '{}'", of.id))
+    };
+    let columns = sql.run("SELECT column_name FROM information_schema.columns WHERE table_name = 'integrations'");
+    let columns: Vec<&str> = columns.iter().map(|row| &*row[0]).collect();
+    assert!(columns.contains(&"patterns") && columns.contains(&"state"), "{columns:?}");
+
+    let before = column("patterns", &narrow);
+    sql.run(&format!("UPDATE integrations SET patterns = 'secret' WHERE id = '{}'", narrow.id));
+    narrow.activate(&client, "secret").problem("invalid-token");
+    sql.run(&format!("UPDATE integrations SET patterns = '{before}' WHERE id = '{}'", narrow.id));
+    narrow.activate(&client, "imports").problem("not-found");
+
+    sql.run(&format!("UPDATE integrations SET state = 'active' WHERE id = '{}'", disabled.id));
+    disabled.activate(&client, "secret").problem("invalid-token");
+    // Nor does a command sign such a row anew.
+    disabled.administer(&vault, "enable", &[]).refused();
+    assert!(vault.metric("orgvault_integrity_failures_total") >= 2);
+}
+
+#[test]
+fn roles_are_processes_on_one_database() {
+    let vault = Vault::init(Database::Postgres);
+    let door = Door { address: free_address() };
+    let listen = format!("--activation-listen={}", door.address);
+    let start = |flags: &[&str]| {
+        let mut command = vault.serve_command();
+        command.args(flags);
+        command
+    };
+    let api = Server::start(start(&["--role=api", &listen]), &vault.scratch("out"), &vault.scratch("log"));
+    let mut activation =
+        Server::spawn(start(&["--role=activation", &listen]), &vault.scratch("out-2"), &vault.scratch("log-2"));
+    activation.wait_until_ready_by(&door.client());
+
+    let session = vault.admin().log_in(&api.client());
+    session.save(&small("imports", 1));
+    let integration = Integration::make(&vault, "import", &["imports"]);
+    integration.activate(&door.client(), "imports").expect(201);
+    // The one for activations has no public listener, and the public one no door.
+    assert!(activation.client().get("/livez").try_send().is_err());
+    assert_eq!(activation.stop(), Some(0));
+    assert!(door.client().get("/livez").try_send().is_err());
+    assert_eq!(session.list().len(), 1);
+
+    let refused = Server::fail(start(&["--role=activation"])).misused();
+    assert!(refused.stderr.contains("--activation-listen"), "{}", refused.stderr);
+}
+
+#[test]
+fn one_integration_asks_so_often_and_another_is_not_affected() {
+    let (vault, door) = Door::open_with(Database::Sqlite, &["--activation-rate=1", "--activation-burst=3"]);
+    let session = vault.admin_session();
+    session.save(&small("imports", 1));
+    let (busy, other) = (Integration::make(&vault, "a", &["imports"]), Integration::make(&vault, "b", &["imports"]));
+    let client: Client = door.client();
+    let refused = std::iter::repeat_with(|| busy.activate(&client, "imports"))
+        .take(200)
+        .find(|answer| answer.status != 201)
+        .expect("it is limited some time");
+    assert_eq!(refused.status, 429);
+    assert!(refused.header("retry-after").is_some());
+    other.activate(&client, "imports").expect(201);
+}
