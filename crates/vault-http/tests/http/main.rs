@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 mod accounts;
+mod activation;
+mod activation_edge;
 mod admin;
 mod authorization;
 mod bodies;
 mod enrolment;
 mod failures;
 mod headers;
+mod integrations;
 mod limits;
 mod login;
 mod methods;
@@ -16,4 +19,6 @@ mod own_account;
 mod slowness;
 mod support;
 mod tls;
+mod unix;
 mod vault;
+mod verify;
