@@ -62,14 +62,9 @@ fn a_token_is_judged_before_anything_else_of_the_request() {
             &plain(&spelt[4..]),
             &plain(&format!("ovi_{}", "a".repeat(49))),
             &plain(&format!("{spelt}a")),
-            &format!("{token} "),
             &format!("Authorization: Bearer  {spelt}"),
         ] {
             let response = door.send(&format!("{line}?a=b"), &[header, "Content-Type: text/plain"], "{");
-            // White space around a header's value is none of it.
-            if header == &format!("{token} ") && response.status != 401 {
-                continue;
-            }
             assert_problem(&response, 401, "invalid-token", line);
             assert_eq!(response.header("www-authenticate"), Some("Bearer error=\"invalid_token\""), "{line} {header}");
         }
@@ -204,13 +199,13 @@ fn one_integration_asks_only_so_often() {
     let (_, token) = world.integration(&admin, "nightly", &["imports"]);
     let (_, neighbour) = world.integration(&admin, "hourly", &["imports"]);
     let door = world.door_with(|settings, _| {
-        // One in so long that no machine is too slow for this.
         settings.rate =
             NonZeroU32::new(1).zip(NonZeroU32::new(3)).map(|(per_second, burst)| Rate { per_second, burst });
     });
     let check = || door.send_json("POST /v1/activations/check", &token, r#"{"namespace":"imports","operations":[]}"#);
-    let refused = (0..200).map(|turn| if turn % 2 == 0 { door.activate(&token, "imports") } else { check() });
-    let refused = refused.take(200).find(|response| response.status == 429).expect("a refusal");
+    // Far more than a rate of one a second lets through while they are sent.
+    let answers = (0..200).map(|turn| if turn % 2 == 0 { door.activate(&token, "imports") } else { check() });
+    let refused = { answers }.find(|response| response.status == 429).expect("a refusal");
     assert_problem(&refused, 429, "too-many-requests", "too often");
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(door.activate(&neighbour, "imports").status, 201, "another integration");

@@ -16,6 +16,7 @@ mod limits;
 mod login;
 mod methods;
 mod own_account;
+mod shut;
 mod slowness;
 mod support;
 mod tls;
