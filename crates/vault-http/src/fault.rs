@@ -224,11 +224,6 @@ impl Fault {
     }
 
     #[cfg(test)]
-    pub(crate) fn retry_after(&self) -> Option<u32> {
-        self.0.retry_after
-    }
-
-    #[cfg(test)]
     pub(crate) fn errors(&self) -> &[FieldError] {
         &self.0.errors
     }

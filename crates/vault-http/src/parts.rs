@@ -16,6 +16,58 @@ use vault_core::usecase::{
 pub type Readiness = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
 /// The use cases behind the public listener. None of them can open a credential.
+///
+/// A part can be exchanged:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use vault_core::{port::IdGenerator, usecase::SaveCredentialUseCase};
+/// # use vault_http::ServerParts;
+/// fn with(parts: ServerParts, ids: Arc<dyn IdGenerator>) -> ServerParts {
+///     ServerParts { ids, ..parts }
+/// }
+/// fn save(parts: ServerParts, save: Arc<SaveCredentialUseCase>) -> ServerParts {
+///     ServerParts { save, ..parts }
+/// }
+/// ```
+///
+/// But there is no place for what opens a credential,
+///
+/// ```compile_fail,E0560
+/// # use std::sync::Arc;
+/// # use vault_core::port::Opener;
+/// # use vault_http::ServerParts;
+/// fn with(parts: ServerParts, opener: Arc<dyn Opener>) -> ServerParts {
+///     ServerParts { opener, ..parts }
+/// }
+/// ```
+///
+/// ```compile_fail,E0560
+/// # use vault_core::usecase::OpenNamespace;
+/// # use vault_http::ServerParts;
+/// fn with(parts: ServerParts, open: OpenNamespace) -> ServerParts {
+///     ServerParts { open, ..parts }
+/// }
+/// ```
+///
+/// nor in what saves, nor does anything that can stand in another part's place:
+///
+/// ```compile_fail,E0560
+/// # use std::sync::Arc;
+/// # use vault_core::{port::Opener, usecase::SaveCredentialUseCase};
+/// fn with(save: SaveCredentialUseCase, opener: Arc<dyn Opener>) -> SaveCredentialUseCase {
+///     SaveCredentialUseCase { opener, ..save }
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// # use std::sync::Arc;
+/// # use vault_core::usecase::Activate;
+/// # use vault_http::ServerParts;
+/// fn save(parts: ServerParts, save: Arc<Activate>) -> ServerParts {
+///     ServerParts { save, ..parts }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ServerParts {
     /// The runtime on which use cases run: one that goes on when a client goes away.
@@ -88,4 +140,70 @@ pub struct OwnAccountParts {
     pub confirm_passcode: Arc<ConfirmPasscodeUseCase>,
     /// Replaces its recovery codes.
     pub replace_recovery_codes: Arc<ReplaceRecoveryCodes>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was reviewed: it holds no `Opener`, nor anything that does. `tests/http/shut.rs` reads the use cases.
+    trait CannotOpen {}
+
+    impl CannotOpen for Handle {}
+    impl CannotOpen for Readiness {}
+    impl CannotOpen for Arc<dyn IdGenerator> {}
+
+    macro_rules! cannot_open {
+        ($($part:ty),* $(,)?) => { $(impl CannotOpen for Arc<$part> {})* };
+    }
+
+    cannot_open! {
+        Authenticate, LogIn, LogOut, SaveCredentialUseCase, ListCredentialsUseCase, ShowCredentialUseCase,
+        DeleteCredentialUseCase, ListAccountsUseCase, Invite, ChangeAccountUseCase, Enrol, ConfirmEnrolmentUseCase,
+        ShowOwnAccount, OwnSessions, ChangePassword, ReplacePasscode, ConfirmPasscodeUseCase, ReplaceRecoveryCodes,
+        CreateIntegrationUseCase, ChangeIntegrationUseCase, ListIntegrationsUseCase,
+    }
+
+    fn all(parts: &[&dyn CannotOpen]) -> usize {
+        parts.len()
+    }
+
+    /// Names every part: it does not compile with one more, nor with one that was not reviewed.
+    fn reviewed(parts: &ServerParts) -> usize {
+        let ServerParts {
+            runtime,
+            authenticate,
+            log_in,
+            log_out,
+            save,
+            list,
+            show,
+            delete,
+            accounts,
+            own_account,
+            integrations,
+            ids,
+            readiness,
+        } = parts;
+        let AccountParts { list: accounts, invite, change, enrol, confirm_enrolment } = accounts;
+        let OwnAccountParts {
+            show: own,
+            sessions,
+            change_password,
+            replace_passcode,
+            confirm_passcode,
+            replace_recovery_codes,
+        } = own_account;
+        let IntegrationParts { create, change: rotate, list: integrations } = integrations;
+        all(&[runtime, authenticate, log_in, log_out, save, list, show, delete, ids, readiness])
+            + all(&[accounts, invite, change, enrol, confirm_enrolment])
+            + all(&[own, sessions, change_password, replace_passcode, confirm_passcode, replace_recovery_codes])
+            + all(&[create, rotate, integrations])
+    }
+
+    #[test]
+    fn every_part_of_the_public_listener_was_reviewed() {
+        // That it compiles is the test.
+        let _: fn(&ServerParts) -> usize = reviewed;
+    }
 }

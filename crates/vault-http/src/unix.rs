@@ -18,8 +18,11 @@ const TURN: Duration = Duration::from_millis(20);
 /// The file of a socket; removed when dropped, unless another one stands in its place by then.
 pub(crate) struct SocketFile {
     path: PathBuf,
-    identity: (u64, u64),
+    identity: Identity,
 }
+
+/// Device, number and time of a file: numbers are given out again.
+type Identity = (u64, u64, (i64, i64));
 
 impl SocketFile {
     fn at(path: &Path) -> io::Result<Self> {
@@ -37,9 +40,8 @@ impl Drop for SocketFile {
     }
 }
 
-/// The device and the number of the file at `path`.
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
+fn identity(path: &Path) -> io::Result<Identity> {
+    fs::symlink_metadata(path).map(|found| (found.dev(), found.ino(), (found.mtime(), found.mtime_nsec())))
 }
 
 /// A listener at the socket's path. What a process left there that is no more is replaced.

@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::fault::Fault;
 use crate::{content, query};
 use secrecy::SecretString;
+use std::ops::Range;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use vault_core::credential::SecretText;
@@ -79,12 +80,15 @@ pub(super) fn texts(members: &mut ObjectReader, name: &str) -> Option<Vec<String
     texts
 }
 
+/// The years 1970 to 9999, as seconds.
+const TIMES: Range<i64> = 0..253_402_300_800;
+
 /// The point in time `name`, if it is there, to the second.
 pub(super) fn optional_time(members: &mut ObjectReader, name: &str) -> Option<Timestamp> {
     let text = members.optional_string(name)?;
     // A time is not secret.
-    let time = OffsetDateTime::parse(text.expose(), &Rfc3339).ok();
-    let time = time.and_then(|time| time.unix_timestamp().checked_mul(1_000)).map(Timestamp::from_millis);
+    let time = OffsetDateTime::parse(text.expose(), &Rfc3339).ok().map(OffsetDateTime::unix_timestamp);
+    let time = time.filter(|seconds| TIMES.contains(seconds)).map(|seconds| Timestamp::from_millis(seconds * 1_000));
     if time.is_none() {
         let detail = "must be a time as RFC 3339 has it, such as 2026-11-20T12:00:00Z";
         members.report(FieldError::new(child(members.pointer(), name), FieldCode::Malformed, detail));
@@ -134,7 +138,10 @@ mod tests {
         for text in ["2026-11-20T12:00:00Z", "2026-11-20T13:00:00+01:00", "2026-11-20T12:00:00.999Z"] {
             assert_eq!(read(text), Some(1_795_176_000_000), "{text}");
         }
-        for text in ["", "2026-11-20", "2026-11-20T12:00:00", "1795176000", "2026-02-30T12:00:00Z", "tomorrow"] {
+        for text in ["", "2026-11-20", "2026-11-20T12:00:00", "1795176000", "2026-02-30T12:00:00Z", "tomorrow"]
+            .into_iter()
+            .chain(["1969-12-31T23:59:59Z", "0000-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"])
+        {
             assert_eq!(read(text), None, "{text}");
         }
     }
