@@ -5,6 +5,7 @@
 //! - [`crypto`]: every crypto port, readable and insecure by design.
 //! - [`seed`]: the seeds of the fuzz targets, for property tests that begin with them.
 //! - [`storage`]: stores that vend and that are tried out, without any store.
+//! - [`stores`]: servers of outside stores that live as long as a test.
 //! - [`strategy`]: values for property tests.
 //! - [`contract`]: what every implementation of the store ports must do, as cases to run on it.
 //! - [`postgres`]: a PostgreSQL server that lives as long as a test.
@@ -24,4 +25,6 @@ pub mod memory;
 pub mod postgres;
 pub mod seed;
 pub mod storage;
+#[cfg(unix)]
+pub mod stores;
 pub mod strategy;

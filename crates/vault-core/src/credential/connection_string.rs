@@ -57,6 +57,11 @@ impl ConnectionString {
         part(self.expose(), ACCOUNT_KEY) // As its caller says.
     }
 
+    /// The shared access signature, as the query of an address. Every call states in a comment why it needs it.
+    pub fn shared_access_signature(&self) -> Option<&str> {
+        part(self.expose(), SIGNATURE).map(|signature| signature.trim_start_matches('?')) // As its caller says.
+    }
+
     /// The address of the account's blobs: the one stated, or the one that Azure gives an account of this name.
     pub fn blob_endpoint(&self) -> Option<String> {
         let text = self.expose(); // Only parts that hold no secret leave here.
@@ -72,8 +77,8 @@ impl ConnectionString {
 
     /// When the shared access signature in it expires, if it has one that says so.
     pub fn signature_expiry(&self) -> Option<Timestamp> {
-        let signature = part(self.expose(), SIGNATURE)?; // A point in time is all that leaves here.
-        let mut ends = signature.trim_start_matches('?').split('&').filter_map(|pair| pair.strip_prefix("se="));
+        let signature = self.shared_access_signature()?; // A point in time is all that leaves here.
+        let mut ends = signature.split('&').filter_map(|pair| pair.strip_prefix("se="));
         let end = ends.next().filter(|_| ends.next().is_none())?;
         let end = end.replace("%3A", ":").replace("%3a", ":");
         Some(Timestamp::from_millis(super::instant::parse_extended(&end)? * 1000))

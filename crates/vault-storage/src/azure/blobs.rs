@@ -1,0 +1,146 @@
+//! A container, as an opener opens it.
+
+use super::reason;
+use crate::guard::{Answer, GuardedClient};
+use crate::probe::{CONTENT, Found, Objects};
+use crate::text::{element, elements, encode_name, encode_pairs};
+use async_trait::async_trait;
+use bytes::Bytes;
+use hyper::{Method, Request, StatusCode, header};
+use object_store::azure::{AzureAuthorizer, AzureCredential};
+use object_store::client::HttpRequestBody;
+use vault_core::check::{CheckReason, StorageOperation};
+use vault_core::credential::{AzureIdentity, SecretText};
+use vault_core::time::Timestamp;
+
+/// What opens it.
+pub(super) enum Opener {
+    /// A token or key.
+    Signed(AzureCredential),
+    /// A shared access signature, sent as it is.
+    Signature(SecretText),
+}
+
+/// A container, or an account where none is named.
+pub(super) struct Blobs<'a> {
+    pub(super) client: &'a GuardedClient,
+    pub(super) opener: Opener,
+    /// Of the account, without a last slash.
+    pub(super) address: String,
+    pub(super) data: &'a AzureIdentity,
+    pub(super) now: Timestamp,
+}
+
+impl Blobs<'_> {
+    /// Asks for `path` of the account, which begins with a slash.
+    async fn ask(&self, method: Method, path: &str, query: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
+        let mut address = [&self.address, path].concat();
+        let mut queries = vec![query];
+        if let Opener::Signature(signature) = &self.opener {
+            queries.push(signature.expose()); // It is the query that opens.
+        }
+        queries.retain(|query| !query.is_empty());
+        if !queries.is_empty() {
+            address = [&address, "?", &queries.join("&")].concat();
+        }
+        let mut request = Request::builder().method(&method).uri(address);
+        if method == Method::PUT {
+            request = request.header("x-ms-blob-type", "BlockBlob").header(header::CONTENT_LENGTH, body.len());
+        } else if query.is_empty() && method == Method::GET {
+            request = request.header(header::RANGE, "bytes=0-0");
+        }
+        let body = HttpRequestBody::from(Bytes::from_static(body));
+        let mut request = request.body(body).map_err(|_| CheckReason::UnexpectedAnswer)?;
+        if let Opener::Signed(credential) = &self.opener {
+            let account = self.data.connection_string.account_name().unwrap_or_default();
+            AzureAuthorizer::new(credential, account)
+                .try_authorize(&mut request)
+                .map_err(|_| CheckReason::UnexpectedAnswer)?;
+        }
+        let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
+        Ok(self.client.send(request).await?)
+    }
+
+    fn why(&self, answer: &Answer) -> CheckReason {
+        reason::of(answer, &self.opener, self.now.as_seconds())
+    }
+
+    /// Lists the account's containers.
+    async fn list_containers(&self) -> Result<(), CheckReason> {
+        let answer = self.ask(Method::GET, "/", "comp=list&maxresults=1", b"").await?;
+        match answer.status {
+            StatusCode::OK if answer.text().is_some_and(|text| text.contains("<EnumerationResults")) => Ok(()),
+            StatusCode::OK => Err(CheckReason::UnexpectedAnswer),
+            _ => Err(self.why(&answer)),
+        }
+    }
+
+    async fn on_blob(&self, method: Method, name: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
+        let container = self.data.container.as_deref().ok_or(CheckReason::NothingToTry)?;
+        let (container, name) = encode_name(container).zip(encode_name(name)).ok_or(CheckReason::NothingToTry)?;
+        self.ask(method, &format!("/{container}/{name}"), "", body).await
+    }
+
+    fn judge(&self, answer: &Answer) -> Result<(), CheckReason> {
+        if answer.status.is_success() { Ok(()) } else { Err(self.why(answer)) }
+    }
+}
+
+#[async_trait]
+impl Objects for Blobs<'_> {
+    async fn list(&self) -> Result<Option<Found>, CheckReason> {
+        let Some(container) = &self.data.container else {
+            return self.list_containers().await.map(|()| None);
+        };
+        let container = encode_name(container).ok_or(CheckReason::BucketMissing)?;
+        let prefix = [("prefix", self.prefix())];
+        let mut pairs = vec![("restype", "container"), ("comp", "list"), ("maxresults", "20")];
+        pairs.extend(prefix.iter().filter(|(_, prefix)| !prefix.is_empty()));
+        let answer = self.ask(Method::GET, &format!("/{container}"), &encode_pairs(&pairs), b"").await?;
+        if answer.status != StatusCode::OK {
+            return Err(match self.why(&answer) {
+                CheckReason::ObjectMissing => CheckReason::BucketMissing,
+                reason => reason,
+            });
+        }
+        let listing = answer.text().filter(|text| text.contains("<EnumerationResults"));
+        let listing = listing.ok_or(CheckReason::UnexpectedAnswer)?;
+        Ok(Found::best(elements(listing, "Blob").filter_map(|entry| {
+            let size = element(entry, "Content-Length")?.parse().ok()?;
+            Some(Found { name: element(entry, "Name")?, size })
+        })))
+    }
+
+    async fn read(&self, object: &Found) -> Result<(), CheckReason> {
+        let answer = self.on_blob(Method::GET, &object.name, b"").await?;
+        // There is no first byte in an empty object.
+        if answer.status == StatusCode::RANGE_NOT_SATISFIABLE { Ok(()) } else { self.judge(&answer) }
+    }
+
+    async fn write(&self, name: &str) -> Result<(), CheckReason> {
+        let answer = self.on_blob(Method::PUT, name, CONTENT).await?;
+        self.judge(&answer)
+    }
+
+    async fn remove(&self, name: &str) -> Result<(), CheckReason> {
+        let answer = self.on_blob(Method::DELETE, name, b"").await?;
+        self.judge(&answer)
+    }
+
+    /// Whether an account key is saved with it, or the account's other containers can be seen.
+    async fn opens_more(&self, _: &[StorageOperation]) -> Option<bool> {
+        if self.data.connection_string.has_account_key() {
+            return Some(true);
+        }
+        self.data.container.as_ref()?;
+        match self.list_containers().await {
+            Ok(()) => Some(true),
+            Err(CheckReason::Denied) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    fn prefix(&self) -> &str {
+        self.data.key_prefix.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,77 @@
+//! How far a down-scoped token reaches: a credential access boundary.
+//!
+//! <https://cloud.google.com/iam/docs/downscoping-short-lived-credentials>
+
+use serde_json::{Value, json};
+use vault_core::credential::Gcs;
+
+/// Read, write, list and delete objects; no rights on the bucket itself nor on who has rights.
+const RIGHTS: &str = "inRole:roles/storage.objectUser";
+
+/// The boundary: the bucket, and in it what begins with the prefix.
+pub(super) fn of(data: &Gcs) -> Value {
+    let bucket = &data.bucket;
+    let mut rule = json!({
+        "availableResource": format!("//storage.googleapis.com/projects/_/buckets/{bucket}"),
+        "availablePermissions": [RIGHTS],
+    });
+    let prefix = data.key_prefix.as_deref().filter(|prefix| !prefix.is_empty());
+    if let (Some(prefix), Some(members)) = (prefix, rule.as_object_mut()) {
+        let objects = literal(&format!("projects/_/buckets/{bucket}/objects/{prefix}"));
+        let prefix = literal(prefix);
+        let expression = format!(
+            "resource.name.startsWith({objects}) || \
+             api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith({prefix})"
+        );
+        members.insert("availabilityCondition".to_owned(), json!({ "expression": expression }));
+    }
+    json!({"accessBoundary": {"accessBoundaryRules": [rule]}})
+}
+
+/// `text` as a string of the Common Expression Language.
+fn literal(text: &str) -> String {
+    let mut literal = String::from("'");
+    for character in text.chars() {
+        match character {
+            '\'' | '\\' => literal.extend(['\\', character]),
+            character if character.is_control() => literal.push_str(&format!("\\u{:04x}", u32::from(character))),
+            character => literal.push(character),
+        }
+    }
+    literal.push('\'');
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a reader of the language makes of a string.
+    fn read(literal: &str) -> Option<String> {
+        let mut inside = literal.strip_prefix('\'')?.strip_suffix('\'')?.chars();
+        let mut text = String::new();
+        while let Some(character) = inside.next() {
+            match character {
+                '\'' => return None,
+                '\\' => match inside.next()? {
+                    'u' => {
+                        let digits: String = inside.by_ref().take(4).collect();
+                        text.push(char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?);
+                    }
+                    character => text.push(character),
+                },
+                character => text.push(character),
+            }
+        }
+        Some(text)
+    }
+
+    proptest! {
+        /// However a prefix is written, the expression stays the one that was meant.
+        #[test]
+        fn no_prefix_ends_its_string(text in any::<String>()) {
+            prop_assert_eq!(read(&literal(&text)), Some(text));
+        }
+    }
+}

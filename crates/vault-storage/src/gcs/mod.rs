@@ -1,0 +1,40 @@
+//! Google Cloud Storage, opened by a service account's key.
+
+mod assertion;
+mod boundary;
+mod objects;
+mod token;
+
+use self::objects::Bucket;
+use crate::Places;
+use crate::guard::{GuardedClient, vend_reason};
+use crate::probe::{Objects, Trial, examine, refused};
+use vault_core::activation::{GcsShort, ShortData, VendReason};
+use vault_core::check::Check;
+use vault_core::credential::Gcs;
+use vault_core::port::{ShortLived, VendOrder};
+
+/// Tries the credential out.
+pub(crate) async fn check(client: &GuardedClient, places: &Places, data: &Gcs, trial: &Trial) -> Vec<Check> {
+    let token = match token::ask(client, &data.service_account_key, trial.now).await {
+        Ok(token) => token.text,
+        Err(reason) => return refused(reason, &trial.operations),
+    };
+    let bucket = Bucket { client, token, address: &places.google_storage, data };
+    let listing = bucket.list().await;
+    examine(&bucket, listing, trial).await
+}
+
+/// An access token, narrowed to bucket and prefix.
+pub(crate) async fn vend(
+    client: &GuardedClient,
+    places: &Places,
+    data: &Gcs,
+    order: &VendOrder,
+) -> Result<ShortLived, VendReason> {
+    let wide = token::ask(client, &data.service_account_key, order.now).await.map_err(vend_reason)?;
+    let narrow = token::narrow(client, places, data, &wide).await.map_err(vend_reason)?;
+    let expires_at = order.now.floor_to_second().plus_seconds(narrow.seconds);
+    let data = GcsShort { access_token: narrow.text, bucket: data.bucket.clone(), key_prefix: data.key_prefix.clone() };
+    Ok(ShortLived { data: ShortData::Gcs(data), expires_at })
+}

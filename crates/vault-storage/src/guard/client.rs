@@ -1,0 +1,182 @@
+//! One request, one connection.
+
+use super::{Answer, Resolve, Trouble, TrustError, trust};
+use crate::{EgressPolicy, StorageSettings};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{HOST, HeaderValue};
+use hyper::http::uri::{PathAndQuery, Scheme};
+use hyper::{Request, Uri};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use zeroize::Zeroizing;
+
+/// How many of a host's addresses are tried.
+const MAX_ADDRESSES: usize = 4;
+/// The largest head of an answer, in bytes.
+const MAX_HEAD: usize = 64 * 1024;
+/// The most that is read of a body, in bytes.
+const MAX_BODY: usize = 256 * 1024;
+
+/// The client. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct GuardedClient(Arc<Inner>);
+
+struct Inner {
+    policy: EgressPolicy,
+    resolver: Arc<dyn Resolve>,
+    tls: Arc<ClientConfig>,
+    connect: Duration,
+    exchange: Duration,
+}
+
+impl fmt::Debug for GuardedClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GuardedClient(..)")
+    }
+}
+
+impl GuardedClient {
+    pub(crate) fn new(settings: &StorageSettings, resolver: Arc<dyn Resolve>) -> Result<Self, TrustError> {
+        Ok(Self(Arc::new(Inner {
+            policy: settings.egress.clone(),
+            resolver,
+            tls: trust::tls(settings.ca_file.as_deref().map(Path::new))?,
+            connect: settings.deadlines.connect,
+            exchange: settings.deadlines.exchange,
+        })))
+    }
+
+    /// Sends `request`, whose address is absolute, and reads the answer, whatever its status is.
+    pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Answer, Trouble> {
+        timeout(self.0.exchange, self.exchange(request)).await.unwrap_or(Err(Trouble::Unreachable))
+    }
+
+    async fn exchange(&self, mut request: Request<Bytes>) -> Result<Answer, Trouble> {
+        let target = Target::of(request.uri())?;
+        let host = HeaderValue::from_str(&target.authority).map_err(|_| Trouble::Address)?;
+        request.headers_mut().insert(HOST, host);
+        let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+        *request.uri_mut() = Uri::from(path);
+        let request = request.map(Full::new);
+        let stream = self.connect(&target).await?;
+        match target.name {
+            None => speak(stream, request).await,
+            Some(name) => {
+                let connector = TlsConnector::from(Arc::clone(&self.0.tls));
+                let stream = connector.connect(name, stream).await.map_err(|error| {
+                    let of_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+                    // A peer that hangs up in the middle of it does not want to speak with us.
+                    let cut = error.kind() == std::io::ErrorKind::UnexpectedEof;
+                    if of_tls || cut { Trouble::Tls } else { Trouble::Unreachable }
+                })?;
+                speak(stream, request).await
+            }
+        }
+    }
+
+    /// A connection to an address of the host that passed.
+    async fn connect(&self, target: &Target) -> Result<TcpStream, Trouble> {
+        let found = match target.host.parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            Err(_) => self.0.resolver.resolve(&target.host).await.map_err(|_| Trouble::Dns)?,
+        };
+        if found.is_empty() {
+            return Err(Trouble::Dns);
+        }
+        let mut last = Trouble::Blocked;
+        let permitted = found.into_iter().filter(|address| self.0.policy.permits(*address));
+        for address in permitted.take(MAX_ADDRESSES) {
+            match timeout(self.0.connect, TcpStream::connect(SocketAddr::new(address, target.port))).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(_)) | Err(_) => last = Trouble::Unreachable,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Where a request goes.
+struct Target {
+    /// A name, or an address without brackets.
+    host: String,
+    port: u16,
+    /// As the header field says it: with brackets, and the port where that is not the scheme's own.
+    authority: String,
+    /// By which name its certificate must know it; `None` where nothing is encrypted.
+    name: Option<ServerName<'static>>,
+}
+
+impl Target {
+    fn of(uri: &Uri) -> Result<Self, Trouble> {
+        let is_encrypted = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            _ => return Err(Trouble::Address),
+        };
+        let usual = if is_encrypted { 443 } else { 80 };
+        let given = uri.host().filter(|host| !host.is_empty()).ok_or(Trouble::Address)?;
+        let port = uri.port_u16().unwrap_or(usual);
+        let host = given.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name =
+            is_encrypted.then(|| ServerName::try_from(host.clone()).map_err(|_| Trouble::Address)).transpose()?;
+        let authority = if port == usual { given.to_owned() } else { format!("{given}:{port}") };
+        Ok(Self { host, port, authority, name })
+    }
+}
+
+async fn speak<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, Trouble>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = http1::Builder::new()
+        .max_buf_size(MAX_HEAD)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|_| Trouble::Unreachable)?;
+    let mut answering = pin!(async {
+        let answer = sender.send_request(request).await.map_err(|error| fault(&error))?;
+        let (head, body) = answer.into_parts();
+        let (body, is_whole) = read(body).await?;
+        Ok(Answer { status: head.status, headers: head.headers, body, is_whole })
+    });
+    let mut connection = pin!(connection);
+    tokio::select! {
+        biased;
+        answer = &mut answering => answer,
+        // It has ended; what came before that is still to be read.
+        _ = &mut connection => answering.await,
+    }
+}
+
+/// The body, or as much of it as is looked at.
+async fn read(mut body: Incoming) -> Result<(Zeroizing<Vec<u8>>, bool), Trouble> {
+    let mut read = Zeroizing::new(Vec::with_capacity(4096));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| fault(&error))?;
+        let Some(data) = frame.data_ref() else { continue };
+        let room = MAX_BODY - read.len();
+        read.extend_from_slice(data.get(..room).unwrap_or(data));
+        if data.len() > room {
+            return Ok((read, false));
+        }
+    }
+    Ok((read, true))
+}
+
+fn fault(error: &hyper::Error) -> Trouble {
+    if error.is_parse() { Trouble::Protocol } else { Trouble::Unreachable }
+}

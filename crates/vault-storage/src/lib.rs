@@ -1,0 +1,49 @@
+//! The stores that credentials open: whether a credential works there
+//! ([`StorageProbe`](vault_core::port::StorageProbe)), and short-lived credentials in the place of lasting ones
+//! ([`CredentialVendor`](vault_core::port::CredentialVendor)). [`Storage`] is both.
+//!
+//! Everything goes out through one client of our own, which judges every address by the [`EgressPolicy`]: endpoints,
+//! key files, connection strings and links come from whoever may save a credential. Nothing of the process's
+//! environment is consulted: no variables, no profile files, no metadata service, no proxy.
+//!
+//! # What is done by which crate
+//!
+//! | Exchange | By |
+//! |---|---|
+//! | `s3`: keys of a role's session | `aws-sdk-sts`, our client under it |
+//! | `s3`: list, read, write | signed by `object_store`'s `AwsAuthorizer` |
+//! | `azure_identity`: token of the application, delegation key, container signature | documented exchanges here; the published crates bring an HTTP client of their own, and none of them signs for a container without an account key |
+//! | `azure_identity`: list, read, write | authorized by `object_store`'s `AzureAuthorizer` |
+//! | `gcs`: access token, down-scoped token | documented exchanges here, RS256 by `ring`; Google's crates bring an HTTP client of their own |
+//! | `gcs`: list, read, write | the JSON interface, which takes the token as it is and tells rights without using them |
+//! | `direct-link` | one ranged `GET` |
+//!
+//! `object_store`'s own operations are not used: they rewrite names of objects and hide the store's error code.
+//!
+//! # What each path was tried against
+//!
+//! | Path | Server |
+//! |---|---|
+//! | `s3` checks, `AssumeRole`, the keys it gave | moto, with its judgement of signatures and rights on |
+//! | `s3`: clock skew, wrong region, expired tokens, lifetimes | a server with the documented answers |
+//! | `azure_identity` checks; delegation key, container signature and what they open | Azurite over TLS |
+//! | `azure_identity`: the directory's answers | a server with the documented answers |
+//! | `gcs` list, read, write | gcp-storage-emulator |
+//! | `gcs`: tokens, down-scoping, refusals | a server with the documented answers |
+//! | `direct-link` | an HTTPS server of the test |
+
+mod azure;
+mod egress;
+mod gcs;
+mod guard;
+mod link;
+mod probe;
+mod s3;
+mod settings;
+mod storage;
+mod text;
+
+pub use egress::EgressPolicy;
+pub use guard::{Resolve, SystemResolver, TrustError};
+pub use settings::{Deadlines, Places, StorageSettings};
+pub use storage::Storage;

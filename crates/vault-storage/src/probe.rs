@@ -1,0 +1,147 @@
+//! How a credential is tried out, whatever its store is.
+
+use async_trait::async_trait;
+use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
+use vault_core::time::Timestamp;
+
+/// What is to be tried.
+pub(crate) struct Trial {
+    /// The operations.
+    pub(crate) operations: Vec<StorageOperation>,
+    /// The name of an object that nobody else has, to be put behind the prefix.
+    pub(crate) name: String,
+    /// Now.
+    pub(crate) now: Timestamp,
+}
+
+/// What a write check writes.
+pub(crate) const CONTENT: &[u8] = b"Written and removed again by a check of a credential.\n";
+
+/// An object that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its whole name.
+    pub(crate) name: String,
+    /// Its size in bytes.
+    pub(crate) size: u64,
+}
+
+impl Found {
+    /// The one of `objects` that is best to be read: one with content, so that its first byte can be asked for.
+    pub(crate) fn best(objects: impl Iterator<Item = Self>) -> Option<Self> {
+        let mut first = None;
+        for object in objects {
+            if object.size > 0 {
+                return Some(object);
+            }
+            first.get_or_insert(object);
+        }
+        first
+    }
+}
+
+/// A store, as one credential opens it.
+#[async_trait]
+pub(crate) trait Objects: Send + Sync {
+    /// An object under the prefix, if there is one.
+    async fn list(&self) -> Result<Option<Found>, CheckReason>;
+    /// Reads the beginning of an object.
+    async fn read(&self, object: &Found) -> Result<(), CheckReason>;
+    /// Writes a new object.
+    async fn write(&self, name: &str) -> Result<(), CheckReason>;
+    /// Removes an object.
+    async fn remove(&self, name: &str) -> Result<(), CheckReason>;
+    /// Whether it opens more than it should, where that can be told without using it.
+    async fn opens_more(&self, operations: &[StorageOperation]) -> Option<bool>;
+    /// The beginning of the names of all objects concerned.
+    fn prefix(&self) -> &str;
+}
+
+/// Tries a credential out whose store answered a first listing with `listing`.
+pub(crate) async fn examine(
+    objects: &dyn Objects,
+    listing: Result<Option<Found>, CheckReason>,
+    trial: &Trial,
+) -> Vec<Check> {
+    match listing {
+        // Who is refused one thing is known.
+        Ok(_) | Err(CheckReason::Denied) => {}
+        Err(reason) => return refused(reason, &trial.operations),
+    }
+    let mut checks = vec![Check::passed(CheckKind::Authenticate)];
+    let wants = |operation| trial.operations.contains(&operation);
+    if wants(StorageOperation::List) {
+        checks.push(judged(StorageOperation::List, listing.as_ref().map(|_| ()).map_err(|reason| *reason)));
+    }
+    let found = listing.ok().flatten();
+    let read = match &found {
+        Some(found) if wants(StorageOperation::Read) => Some(objects.read(found).await),
+        _ => None,
+    };
+    let wrote = if wants(StorageOperation::Write) {
+        let own_to_read = wants(StorageOperation::Read) && read.is_none();
+        Some(write(objects, &trial.name, own_to_read).await)
+    } else {
+        None
+    };
+    if wants(StorageOperation::Read) {
+        let kind = CheckKind::Operation(StorageOperation::Read);
+        let result = read.or(wrote.as_ref().and_then(|wrote| wrote.read));
+        checks.push(
+            result.map_or(Check::skipped(kind, CheckReason::NothingToTry), |result| {
+                judged(StorageOperation::Read, result)
+            }),
+        );
+    }
+    checks.extend(wrote.map(|wrote| wrote.check));
+    if !trial.operations.is_empty() {
+        let kind = CheckKind::LeastPrivilege;
+        checks.extend(
+            objects
+                .opens_more(&trial.operations)
+                .await
+                .map(|more| if more { Check::warning(kind, CheckReason::ExcessRights) } else { Check::passed(kind) }),
+        );
+    }
+    checks
+}
+
+struct Wrote {
+    check: Check,
+    read: Option<Result<(), CheckReason>>,
+}
+
+/// Writes an object, reads it if there was nothing else to read, and removes it.
+async fn write(objects: &dyn Objects, name: &str, read_it: bool) -> Wrote {
+    let kind = CheckKind::Operation(StorageOperation::Write);
+    let object = Found { name: [objects.prefix(), name].concat(), size: CONTENT.len() as u64 };
+    if let Err(reason) = objects.write(&object.name).await {
+        return Wrote { check: judged(StorageOperation::Write, Err(reason)), read: None };
+    }
+    let read = if read_it { Some(objects.read(&object).await) } else { None };
+    let check = match objects.remove(&object.name).await {
+        Ok(()) => Check::passed(kind),
+        // It was written, as was asked; that it is still there somebody should know.
+        Err(reason) => Check::warning(kind, reason),
+    };
+    Wrote { check, read }
+}
+
+fn judged(operation: StorageOperation, result: Result<(), CheckReason>) -> Check {
+    let kind = CheckKind::Operation(operation);
+    match result {
+        Ok(()) => Check::passed(kind),
+        Err(reason @ CheckReason::NothingToTry) => Check::skipped(kind, reason),
+        Err(reason) => Check::failed(kind, reason),
+    }
+}
+
+/// The store does not know the credential, or is not there; nothing further was tried.
+pub(crate) fn refused(reason: CheckReason, operations: &[StorageOperation]) -> Vec<Check> {
+    std::iter::once(Check::failed(CheckKind::Authenticate, reason)).chain(skipped(operations)).collect()
+}
+
+/// Operations that were not tried.
+pub(crate) fn skipped(operations: &[StorageOperation]) -> impl Iterator<Item = Check> {
+    operations.iter().map(|operation| Check::skipped(CheckKind::Operation(*operation), CheckReason::EarlierFailed))
+}

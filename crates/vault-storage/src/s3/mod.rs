@@ -1,0 +1,89 @@
+//! S3-style stores.
+
+mod objects;
+mod place;
+mod policy;
+mod reason;
+mod session;
+
+use self::objects::Bucket;
+use self::place::{Style, address_of};
+use crate::guard::GuardedClient;
+use crate::probe::{Objects, Trial, examine, refused};
+use object_store::aws::AwsCredential;
+use vault_core::activation::{S3Short, ShortData, VendReason};
+use vault_core::check::{Check, CheckReason};
+use vault_core::credential::S3;
+use vault_core::port::{ShortLived, VendOrder};
+
+/// The keys that are saved.
+fn saved_keys(data: &S3) -> AwsCredential {
+    // To sign with. The signer's type keeps plain text; it goes when the check does, wiped by the allocator.
+    AwsCredential {
+        key_id: data.access_key_id.expose().to_owned(),
+        secret_key: data.secret_access_key.expose().to_owned(),
+        token: data.session_token.as_ref().map(|token| token.expose().to_owned()),
+    }
+}
+
+/// Tries the credential out, by the role's keys where it names a role.
+pub(crate) async fn check(client: &GuardedClient, data: &S3, trial: &Trial) -> Vec<Check> {
+    let keys = match &data.role_arn {
+        None => saved_keys(data),
+        Some(role) => {
+            let wanted = session::Wanted { role, name: &trial.name, seconds: session::SHORTEST, policy: None };
+            match session::take_on(client, data, wanted).await {
+                Ok(session) => session.into_keys(),
+                Err(refusal) => return refused(refusal.reason, &trial.operations),
+            }
+        }
+    };
+    let style = Style::of(data);
+    let Some(address) = address_of(data, style) else {
+        return refused(CheckReason::UnexpectedAnswer, &trial.operations);
+    };
+    let bucket = Bucket { client, keys, address, data, now: trial.now };
+    let listing = bucket.list().await;
+    if style == Style::Host && data.endpoint.is_some() && is_of_the_host(&listing) {
+        let by_path = address_of(data, Style::Path).map(|address| bucket.at(address));
+        if let Some(by_path) = by_path
+            && matches!(by_path.list().await, Ok(_) | Err(CheckReason::Denied))
+        {
+            return refused(CheckReason::PathStyleNeeded, &trial.operations);
+        }
+    }
+    examine(&bucket, listing, trial).await
+}
+
+/// Whether a store that does not have the bucket as a host would fail like this.
+const fn is_of_the_host<T>(listing: &Result<T, CheckReason>) -> bool {
+    matches!(
+        listing,
+        Err(CheckReason::Dns
+            | CheckReason::Tls
+            | CheckReason::BucketMissing
+            | CheckReason::Unreachable
+            | CheckReason::UnexpectedAnswer)
+    )
+}
+
+/// Keys of the role's session, narrowed to bucket and prefix.
+pub(crate) async fn vend(client: &GuardedClient, data: &S3, order: &VendOrder) -> Result<ShortLived, VendReason> {
+    let role = data.role_arn.as_deref().ok_or(VendReason::NoRole)?;
+    let name = format!("orgvault-{}", order.activation);
+    let policy = policy::narrowed_to(data, role);
+    let seconds = session::seconds_until(order);
+    let wanted = session::Wanted { role, name: &name, seconds, policy: Some(policy) };
+    let session = session::take_on(client, data, wanted).await.map_err(session::Refusal::for_vendor)?;
+    let data = S3Short {
+        access_key_id: session.access_key_id,
+        secret_access_key: session.secret_access_key,
+        session_token: session.session_token,
+        bucket: data.bucket.clone(),
+        region: data.region.clone(),
+        endpoint: data.endpoint.clone(),
+        key_prefix: data.key_prefix.clone(),
+        path_style_access: data.path_style_access,
+    };
+    Ok(ShortLived { data: ShortData::S3(data), expires_at: session.expires_at })
+}

@@ -1,0 +1,126 @@
+//! A bucket, as keys open it.
+
+use super::place::region_of;
+use super::reason;
+use crate::guard::{Answer, GuardedClient};
+use crate::probe::{CONTENT, Found, Objects};
+use crate::text::{element, elements, encode_name, encode_pairs};
+use async_trait::async_trait;
+use bytes::Bytes;
+use hyper::{Method, Request, StatusCode, header};
+use object_store::aws::{AwsAuthorizer, AwsCredential};
+use object_store::client::HttpRequestBody;
+use vault_core::check::{CheckReason, StorageOperation};
+use vault_core::credential::S3;
+use vault_core::time::Timestamp;
+
+/// How many objects are looked at for one to read.
+const GLANCE: &str = "20";
+/// How far clocks may differ before Amazon refuses, in seconds.
+const MAX_SKEW: u64 = 15 * 60;
+
+/// A bucket.
+pub(super) struct Bucket<'a> {
+    pub(super) client: &'a GuardedClient,
+    pub(super) keys: AwsCredential,
+    /// With a last slash.
+    pub(super) address: String,
+    pub(super) data: &'a S3,
+    pub(super) now: Timestamp,
+}
+
+impl<'a> Bucket<'a> {
+    /// The same bucket at another address.
+    pub(super) fn at(&self, address: String) -> Bucket<'a> {
+        let AwsCredential { key_id, secret_key, token } = &self.keys;
+        let keys = AwsCredential { key_id: key_id.clone(), secret_key: secret_key.clone(), token: token.clone() };
+        Bucket { client: self.client, keys, address, data: self.data, now: self.now }
+    }
+
+    async fn ask(&self, method: Method, rest: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
+        let is_reading = method == Method::GET && !rest.starts_with('?');
+        let mut request = Request::builder().method(method).uri([&self.address, rest].concat());
+        if is_reading {
+            request = request.header(header::RANGE, "bytes=0-0");
+        }
+        let body = HttpRequestBody::from(Bytes::from_static(body));
+        let mut request = request.body(body).map_err(|_| CheckReason::UnexpectedAnswer)?;
+        // The signer takes for granted that these can stand in a header field.
+        let sendable = |text: &str| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        if !sendable(&self.keys.key_id) || !self.keys.token.as_deref().is_none_or(sendable) {
+            return Err(CheckReason::UnknownKey);
+        }
+        AwsAuthorizer::new(&self.keys, "s3", region_of(self.data))
+            .try_authorize(&mut request, None)
+            .map_err(|_| CheckReason::UnexpectedAnswer)?;
+        let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
+        Ok(self.client.send(request).await?)
+    }
+
+    async fn list_under(&self, prefix: &str) -> Result<Option<Found>, CheckReason> {
+        let query = encode_pairs(&[("list-type", "2"), ("max-keys", GLANCE), ("prefix", prefix)]);
+        let answer = self.ask(Method::GET, &format!("?{query}"), b"").await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.why(&answer));
+        }
+        let listing = answer.text().filter(|text| text.contains("<ListBucketResult"));
+        let listing = listing.ok_or(CheckReason::UnexpectedAnswer)?;
+        Ok(Found::best(elements(listing, "Contents").filter_map(|entry| {
+            let size = element(entry, "Size")?.parse().ok()?;
+            Some(Found { name: element(entry, "Key")?, size })
+        })))
+    }
+
+    fn why(&self, answer: &Answer) -> CheckReason {
+        match reason::of(answer) {
+            // Some stores say no more than this of a clock that is wrong.
+            CheckReason::Denied if answer.skew(self.now.as_seconds()).is_some_and(|skew| skew > MAX_SKEW) => {
+                CheckReason::ClockSkew
+            }
+            reason => reason,
+        }
+    }
+
+    async fn on_object(&self, method: Method, name: &str, body: &'static [u8]) -> Result<(), CheckReason> {
+        let path = encode_name(name).ok_or(CheckReason::NothingToTry)?;
+        let answer = self.ask(method, &path, body).await?;
+        // There is no first byte in an empty object.
+        let was_done = answer.status.is_success() || answer.status == StatusCode::RANGE_NOT_SATISFIABLE;
+        if was_done { Ok(()) } else { Err(self.why(&answer)) }
+    }
+}
+
+#[async_trait]
+impl Objects for Bucket<'_> {
+    async fn list(&self) -> Result<Option<Found>, CheckReason> {
+        self.list_under(self.prefix()).await
+    }
+
+    async fn read(&self, object: &Found) -> Result<(), CheckReason> {
+        self.on_object(Method::GET, &object.name, b"").await
+    }
+
+    async fn write(&self, name: &str) -> Result<(), CheckReason> {
+        self.on_object(Method::PUT, name, CONTENT).await
+    }
+
+    async fn remove(&self, name: &str) -> Result<(), CheckReason> {
+        self.on_object(Method::DELETE, name, b"").await
+    }
+
+    /// Whether it lists what does not begin with the prefix.
+    async fn opens_more(&self, _: &[StorageOperation]) -> Option<bool> {
+        if self.prefix().is_empty() {
+            return None;
+        }
+        match self.list_under("").await {
+            Ok(_) => Some(true),
+            Err(CheckReason::Denied) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    fn prefix(&self) -> &str {
+        self.data.key_prefix.as_deref().unwrap_or_default()
+    }
+}

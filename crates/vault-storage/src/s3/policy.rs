@@ -1,0 +1,78 @@
+//! The policy of a session: no more than the bucket and its prefix, whatever the role may do.
+//!
+//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_session>
+
+use super::place::is_amazon;
+use serde_json::{Value, json};
+use vault_core::credential::S3;
+
+/// The policy for a session of `role`.
+pub(super) fn narrowed_to(data: &S3, role: &str) -> String {
+    let partition = role.split(':').nth(1).filter(|partition| partition.starts_with("aws")).unwrap_or("aws");
+    let bucket = format!("arn:{partition}:s3:::{}", literal(&data.bucket));
+    let prefix = literal(data.key_prefix.as_deref().unwrap_or_default());
+    let mut statements = vec![
+        allow(&["s3:ListBucket"], &bucket, Some(json!({"StringLike": {"s3:prefix": format!("{prefix}*")}}))),
+        allow(&["s3:GetBucketLocation"], &bucket, None),
+        allow(
+            &[
+                "s3:GetObject",
+                "s3:PutObject",
+                "s3:DeleteObject",
+                "s3:AbortMultipartUpload",
+                "s3:ListMultipartUploadParts",
+            ],
+            &format!("{bucket}/{prefix}*"),
+            None,
+        ),
+    ];
+    if is_amazon(data) {
+        // Objects may be encrypted under a key of the owner's, which S3 uses in the caller's name.
+        let through_s3 = json!({"StringLike": {"kms:ViaService": "s3.*.amazonaws.com*"}});
+        statements.push(allow(&["kms:Decrypt", "kms:GenerateDataKey"], "*", Some(through_s3)));
+    }
+    json!({"Version": "2012-10-17", "Statement": statements}).to_string()
+}
+
+fn allow(actions: &[&str], resource: &str, condition: Option<Value>) -> Value {
+    let mut statement = json!({"Effect": "Allow", "Action": actions, "Resource": resource});
+    if let (Some(condition), Some(members)) = (condition, statement.as_object_mut()) {
+        members.insert("Condition".to_owned(), condition);
+    }
+    statement
+}
+
+/// `text` as a policy matches it to the letter: `*`, `?` and `$` are otherwise its wildcards and variables.
+fn literal(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '*' | '?' | '$' => plain.extend(['$', '{', character, '}']),
+            character => plain.push(character),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn wildcards_stand_for_themselves() {
+        assert_eq!(literal("a*b?c${d}/"), "a${*}b${?}c${$}{d}/");
+    }
+
+    proptest! {
+        /// However a prefix is written, it opens nothing outside of itself.
+        #[test]
+        fn no_prefix_widens_itself(text in "\\PC{0,40}") {
+            let mut rest = literal(&text);
+            for pattern in ["${*}", "${?}", "${$}"] {
+                rest = rest.replace(pattern, "");
+            }
+            prop_assert!(!rest.contains(['*', '?', '$']));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The two ports.
+
+use crate::guard::GuardedClient;
+use crate::probe::{Trial, skipped};
+use crate::{Places, Resolve, StorageSettings, SystemResolver, TrustError, azure, gcs, link, s3};
+use async_trait::async_trait;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use vault_core::activation::VendReason;
+use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
+use vault_core::credential::CredentialData;
+use vault_core::id::ActivationId;
+use vault_core::port::{CredentialVendor, IdGenerator, ProbeRequest, ShortLived, StorageProbe, VendOrder};
+
+/// Reaches stores. Cheap to clone.
+#[derive(Clone)]
+pub struct Storage {
+    client: GuardedClient,
+    ids: Arc<dyn IdGenerator>,
+    places: Arc<Places>,
+    whole: Duration,
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Storage(..)")
+    }
+}
+
+impl Storage {
+    /// Reaches stores as `settings` say; `ids` name the objects that a check writes.
+    ///
+    /// # Errors
+    /// The certificates to trust cannot be read.
+    pub fn new(settings: StorageSettings, ids: Arc<dyn IdGenerator>) -> Result<Self, TrustError> {
+        Self::with_resolver(settings, ids, Arc::new(SystemResolver))
+    }
+
+    /// As [`Storage::new`], with a resolver of one's own. What it finds is judged all the same.
+    ///
+    /// # Errors
+    /// The certificates to trust cannot be read.
+    pub fn with_resolver(
+        settings: StorageSettings,
+        ids: Arc<dyn IdGenerator>,
+        resolver: Arc<dyn Resolve>,
+    ) -> Result<Self, TrustError> {
+        let client = GuardedClient::new(&settings, resolver)?;
+        let StorageSettings { deadlines, places, .. } = settings;
+        Ok(Self { client, ids, places: Arc::new(places), whole: deadlines.whole })
+    }
+}
+
+#[async_trait]
+impl CredentialVendor for Storage {
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason> {
+        let (client, places) = (&self.client, &*self.places);
+        let vending = async {
+            match data {
+                CredentialData::S3(data) => s3::vend(client, data, &order).await,
+                CredentialData::AzureIdentity(data) => azure::vend(client, places, data, &order).await,
+                CredentialData::Gcs(data) => gcs::vend(client, places, data, &order).await,
+                CredentialData::DirectLink(_) => Err(VendReason::TypeHasNone),
+            }
+        };
+        timeout(self.whole, vending).await.unwrap_or(Err(VendReason::Unreachable))
+    }
+
+    /// Nothing: none of the stores takes back a single one of these before its end. Amazon ends all sessions of a
+    /// role or none, Azure all delegation keys of an account or none, Google none that was exchanged for another.
+    async fn revoke(&self, _activation: ActivationId) {}
+}
+
+#[async_trait]
+impl StorageProbe for Storage {
+    async fn check(&self, data: &CredentialData, request: ProbeRequest) -> CheckReport {
+        let trial = Trial {
+            name: format!("orgvault-check-{}", self.ids.random()),
+            now: request.now,
+            operations: request.operations,
+        };
+        let (client, places) = (&self.client, &*self.places);
+        let checking = async {
+            match data {
+                CredentialData::S3(data) => s3::check(client, data, &trial).await,
+                CredentialData::AzureIdentity(data) => azure::check(client, places, data, &trial).await,
+                CredentialData::Gcs(data) => gcs::check(client, places, data, &trial).await,
+                CredentialData::DirectLink(data) => link::check(client, data, &trial).await,
+            }
+        };
+        let checks = timeout(self.whole, checking).await.unwrap_or_else(|_| {
+            let failed = Check::failed(CheckKind::Authenticate, CheckReason::Unreachable);
+            std::iter::once(failed).chain(skipped(&trial.operations)).collect()
+        });
+        CheckReport { checks }
+    }
+}

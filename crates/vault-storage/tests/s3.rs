@@ -1,0 +1,225 @@
+//! S3-style stores: against moto with its judgement of signatures and rights on, and against documented answers.
+
+mod support;
+
+use self::support::{ALL, check, data, order, storage};
+use serde_json::{Value, json};
+use vault_core::activation::{ShortData, VendReason};
+use vault_core::check::StorageOperation;
+use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::port::CredentialVendor;
+use vault_storage::Places;
+use vault_testkit::stores::{AccessKey, Moto, Scripted};
+
+const BUCKET: &str = "nightly-exports";
+
+fn allow(actions: &[&str]) -> String {
+    let statement = json!({"Effect": "Allow", "Action": actions, "Resource": "*"});
+    json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
+}
+
+fn s3(json: &Value) -> CredentialData {
+    data(CredentialType::S3, json)
+}
+
+fn saved(moto: &Moto, key: &AccessKey) -> Value {
+    json!({
+        "access_key_id": key.id, "secret_access_key": key.secret, "bucket": BUCKET, "region": "us-east-1",
+        "endpoint": moto.endpoint(), "path_style_access": true,
+    })
+}
+
+fn with(mut json: Value, name: &str, value: &str) -> Value {
+    json[name] = value.into();
+    json
+}
+
+#[tokio::test]
+async fn moto_judges_keys_rights_and_buckets() {
+    let moto = Moto::start();
+    moto.create_bucket(BUCKET);
+    moto.put(BUCKET, "in/a b+c.csv", b"1,2,3\n");
+    let owner = moto.create_user("owner", &allow(&["s3:*"]));
+    let reader = moto.create_user("reader", &allow(&["s3:ListBucket", "s3:GetObject"]));
+    let lister = moto.create_user("lister", &allow(&["s3:ListBucket"]));
+    moto.judge();
+    let storage = storage(Places::default(), None);
+    let of = |key: &AccessKey| saved(&moto, key);
+
+    let whole = check(&storage, &s3(&of(&owner)), &ALL).await;
+    assert_eq!(whole, ["authenticate passed", "list passed", "read passed", "write passed"]);
+    // With a prefix, what lists everything opens more than it should.
+    let prefixed = check(&storage, &s3(&with(of(&owner), "key_prefix", "in/")), &ALL).await;
+    assert_eq!(prefixed[..4], ["authenticate passed", "list passed", "read passed", "write passed"]);
+    assert_eq!(prefixed[4..], ["least-privilege warning excess-rights"]);
+    // Nothing to read: what is written is read.
+    let empty = check(&storage, &s3(&with(of(&owner), "key_prefix", "out/")), &ALL).await;
+    assert_eq!(empty[..4], ["authenticate passed", "list passed", "read passed", "write passed"]);
+    let read = [StorageOperation::Read];
+    let nothing = check(&storage, &s3(&with(of(&owner), "key_prefix", "out/")), &read).await;
+    assert_eq!(nothing[..2], ["authenticate passed", "read skipped nothing-to-try"]);
+    let bare = check(&storage, &s3(&of(&reader)), &[]).await;
+    assert_eq!(bare, ["authenticate passed"]);
+
+    let cannot_write = check(&storage, &s3(&of(&reader)), &ALL).await;
+    assert_eq!(cannot_write, ["authenticate passed", "list passed", "read passed", "write failed denied"]);
+    let cannot_read = check(&storage, &s3(&of(&lister)), &ALL[..2]).await;
+    assert_eq!(cannot_read, ["authenticate passed", "list passed", "read failed denied"]);
+    for (broken, reason) in [
+        (with(of(&owner), "access_key_id", "AKIAUNKNOWNUNKNOWN12"), "unknown-key"),
+        (with(of(&owner), "secret_access_key", "not the one that was issued"), "signature-mismatch"),
+        (with(of(&owner), "bucket", "nobody-made-this"), "bucket-missing"),
+        (with(of(&owner), "endpoint", "http://127.0.0.1:1"), "unreachable"),
+        (with(of(&owner), "endpoint", &moto.endpoint().replace("http:", "https:")), "tls"),
+    ] {
+        let report = check(&storage, &s3(&broken), &[StorageOperation::List]).await;
+        assert_eq!(report, [format!("authenticate failed {reason}"), "list skipped earlier-failed".into()]);
+    }
+    moto.believe();
+    assert!(!moto.list(BUCKET).contains("orgvault-check"), "something was left behind");
+}
+
+#[tokio::test]
+async fn a_role_gives_keys_that_work_and_end() {
+    let moto = Moto::start();
+    moto.create_bucket(BUCKET);
+    moto.put(BUCKET, "in/a.csv", b"1\n");
+    let role = moto.create_role("exporter", &allow(&["s3:*"]));
+    let owner = moto.create_user("owner", &allow(&["sts:AssumeRole"]));
+    let other = moto.create_user("other", &allow(&["s3:ListBucket"]));
+    moto.judge();
+    let storage = storage(Places::default(), None);
+    let saved = |key: &AccessKey| with(with(saved(&moto, key), "role_arn", &role), "key_prefix", "in/");
+
+    let report = check(&storage, &s3(&saved(&owner)), &ALL).await;
+    assert_eq!(report[..4], ["authenticate passed", "list passed", "read passed", "write passed"]);
+    let report = check(&storage, &s3(&saved(&other)), &ALL[..1]).await;
+    assert_eq!(report, ["authenticate failed denied", "list skipped earlier-failed"]);
+    let report = check(&storage, &s3(&with(saved(&owner), "secret_access_key", "wrong")), &[]).await;
+    assert_eq!(report, ["authenticate failed signature-mismatch"]);
+
+    let order = order(3_600);
+    let vended = storage.vend(&s3(&saved(&owner)), order).await.unwrap();
+    assert!(vended.expires_at.millis_since(order.now).abs_diff(3_600_000) < 60_000, "{:?}", vended.expires_at);
+    let ShortData::S3(short) = vended.data else { panic!("of another type") };
+    assert_ne!(short.access_key_id.expose(), owner.id);
+    assert_eq!((&*short.bucket, short.key_prefix.as_deref()), (BUCKET, Some("in/")));
+    let session = json!({
+        "access_key_id": short.access_key_id.expose(), "secret_access_key": short.secret_access_key.expose(),
+        "session_token": short.session_token.expose(), "bucket": BUCKET, "region": "us-east-1",
+        "endpoint": moto.endpoint(), "path_style_access": true,
+    });
+    let report = check(&storage, &s3(&session), &ALL).await;
+    assert_eq!(report, ["authenticate passed", "list passed", "read passed", "write passed"]);
+    assert_eq!(storage.vend(&s3(&saved(&other)), order).await.unwrap_err(), VendReason::Denied);
+    let unknown = with(saved(&owner), "access_key_id", "AKIAUNKNOWNUNKNOWN12");
+    assert_eq!(storage.vend(&s3(&unknown), order).await.unwrap_err(), VendReason::Denied);
+}
+
+/// The document of an error: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
+fn error(code: &str) -> String {
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>m</Message></Error>")
+}
+
+#[tokio::test]
+async fn what_moto_does_not_answer_is_told_apart_too() {
+    let script = Scripted::start(|asked| {
+        let bucket = asked.path.split(['/', '?']).nth(1).unwrap_or_default();
+        match bucket {
+            // <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html#ErrorCodeList>
+            "skewed" => (403, vec![], error("RequestTimeTooSkewed")),
+            "expired" => (400, vec![], error("ExpiredToken")),
+            "malformed" => (400, vec![], error("AuthorizationHeaderMalformed")),
+            "elsewhere" => (301, vec![("x-amz-bucket-region", "eu-west-1".into())], error("PermanentRedirect")),
+            "headonly" => (301, vec![("x-amz-bucket-region", "eu-west-1".into())], String::new()),
+            "moved" => (302, vec![("Location", "http://169.254.169.254/".into())], String::new()),
+            "busy" => (503, vec![], error("SlowDown")),
+            "website" => (200, vec![], "<html>Welcome</html>".into()),
+            "huge" => (200, vec![], "x".repeat(1 << 20)),
+            "bare" => (403, vec![], String::new()),
+            _ => (404, vec![], error("NoSuchBucket")),
+        }
+    });
+    let storage = storage(Places::default(), None);
+    for (bucket, expected) in [
+        ("skewed", "authenticate failed clock-skew"),
+        ("expired", "authenticate failed token-expired"),
+        ("malformed", "authenticate failed wrong-region"),
+        ("elsewhere", "authenticate failed wrong-region"),
+        ("headonly", "authenticate failed wrong-region"),
+        ("moved", "authenticate failed redirected"),
+        ("busy", "authenticate failed store-trouble"),
+        ("website", "authenticate failed unexpected-answer"),
+        ("huge", "authenticate failed unexpected-answer"),
+        ("bare", "authenticate passed"),
+    ] {
+        let saved = json!({
+            "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": bucket,
+            "region": "us-east-1", "endpoint": script.endpoint(), "path_style_access": true, "session_token": "token",
+        });
+        assert_eq!(check(&storage, &s3(&saved), &[]).await, [expected], "{bucket}");
+    }
+    assert!(script.asked().iter().all(|asked| asked.method == "GET"), "no redirect was followed, nothing written");
+}
+
+/// An answer of AssumeRole: <https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>.
+fn assumed(expiration: &str) -> String {
+    format!(
+        "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult><Credentials>\
+         <AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>\
+         <Expiration>{expiration}</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"
+    )
+}
+
+#[tokio::test]
+async fn a_session_is_asked_for_within_its_bounds_and_narrowed() {
+    let script = Scripted::start(|asked| {
+        let refused = |status, code: &str, message: &str| {
+            let error = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
+            (status, vec![], format!("<ErrorResponse>{error}</ErrorResponse>"))
+        };
+        match () {
+            // <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_roles.html>
+            () if asked.body.contains("too-long") => refused(
+                400,
+                "ValidationError",
+                "The requested DurationSeconds exceeds the MaxSessionDuration set for this role.",
+            ),
+            () if asked.body.contains("off") => refused(403, "RegionDisabledException", "STS is not activated"),
+            () if asked.body.contains("broken") => (200, vec![], "<html>".into()),
+            () => (200, vec![], assumed("2030-01-01T00:00:00Z")),
+        }
+    });
+    let storage = storage(Places::default(), None);
+    let saved = |role: &str| {
+        s3(&json!({
+            "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": "b*",
+            "region": "eu-west-1", "endpoint": script.endpoint(), "key_prefix": "in/",
+            "role_arn": format!("arn:aws:iam::123456789012:role/{role}"), "external_id": "ours",
+        }))
+    };
+    for (seconds, expected) in [(60, 900), (3_600, 3_600), (86_400, 43_200)] {
+        let vended = storage.vend(&saved("r"), order(seconds)).await.unwrap();
+        assert_eq!(vended.expires_at.as_seconds(), 1_893_456_000);
+        let body = script.asked().last().unwrap().body.clone();
+        for part in [
+            &*format!("DurationSeconds={expected}"),
+            "ExternalId=ours",
+            "RoleSessionName=orgvault-",
+            "in%2F%2A",
+            "b%24%7B%2A%7D",
+            "Policy=",
+        ] {
+            assert!(body.contains(part), "{part} in {body}");
+        }
+        assert!(!body.contains("kms"), "no condition that another store does not know");
+    }
+    for (role, reason) in
+        [("too-long", VendReason::Lifetime), ("off", VendReason::Denied), ("broken", VendReason::Unexpected)]
+    {
+        assert_eq!(storage.vend(&saved(role), order(3_600)).await.unwrap_err(), reason, "{role}");
+    }
+    let asked = script.asked();
+    let authorization = asked.iter().map(|asked| &asked.fields["authorization"]);
+    assert!(authorization.into_iter().all(|field| field.contains("/eu-west-1/sts/aws4_request")));
+}

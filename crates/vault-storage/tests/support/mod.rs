@@ -1,0 +1,62 @@
+//! What the tests of all stores share.
+
+#![allow(dead_code, unreachable_pub, reason = "each test takes what it needs of it")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+use uuid::Uuid;
+use vault_core::check::{CheckReport, StorageOperation};
+use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::id::{ActivationId, CredentialId};
+use vault_core::port::{ProbeRequest, StorageProbe, VendOrder};
+use vault_core::time::Timestamp;
+use vault_storage::{Deadlines, EgressPolicy, Places, Storage, StorageSettings};
+use vault_testkit::clock::SequentialIds;
+
+pub const ALL: [StorageOperation; 3] = StorageOperation::ALL;
+
+/// Reaches servers of this machine.
+pub fn storage(places: Places, ca_file: Option<PathBuf>) -> Storage {
+    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let settings = StorageSettings { egress, ca_file, deadlines: Deadlines::default(), places };
+    Storage::new(settings, Arc::new(SequentialIds::default())).unwrap()
+}
+
+/// Now, by the clock that the stores' own signatures are made by.
+#[expect(clippy::disallowed_methods, reason = "the servers judge by the time of day")]
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    Timestamp::from_millis(since.as_millis().try_into().unwrap())
+}
+
+/// Data of type `kind`, from JSON.
+pub fn data(kind: CredentialType, json: &serde_json::Value) -> CredentialData {
+    CredentialData::from_canonical_json(kind, json.to_string().as_bytes()).unwrap()
+}
+
+/// An order for something that lasts `seconds`.
+pub fn order(seconds: i64) -> VendOrder {
+    let now = now();
+    VendOrder {
+        activation: ActivationId::from_uuid(Uuid::from_u128(7)),
+        credential: CredentialId::from_uuid(Uuid::from_u128(8)),
+        now,
+        expires_at: now.plus_seconds(seconds),
+    }
+}
+
+/// A report as lines: `check result reason`.
+pub fn lines(report: &CheckReport) -> Vec<String> {
+    let line = |check: &vault_core::check::Check| {
+        let reason = check.result.reason().map(|reason| format!(" {}", reason.as_str())).unwrap_or_default();
+        format!("{} {}{reason}", check.kind.as_str(), check.result.as_str())
+    };
+    report.checks.iter().map(line).collect()
+}
+
+/// The lines of a check.
+pub async fn check(storage: &Storage, data: &CredentialData, operations: &[StorageOperation]) -> Vec<String> {
+    let request = ProbeRequest { operations: operations.to_vec(), until: None, now: now() };
+    lines(&storage.check(data, request).await)
+}

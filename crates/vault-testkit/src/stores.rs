@@ -1,0 +1,24 @@
+//! Servers of outside stores that live as long as a test and leave nothing behind.
+//!
+//! Each listens on a free port of the loopback address. `tests/run` installs them under `target/tools`; those found in
+//! `PATH` do too.
+//!
+//! - [`Moto`]: S3, STS and IAM, which judges signatures and rights once it is told to.
+//! - [`Azurite`]: Azure Blob.
+//! - [`GoogleEmulator`]: Google Cloud Storage, which judges nothing.
+//! - [`Scripted`]: whatever a test says, for what none of them can be made to answer.
+
+mod azurite;
+mod google;
+mod http;
+mod moto;
+mod process;
+mod scripted;
+mod tools;
+
+pub use azurite::{Azurite, TlsFiles};
+pub use google::GoogleEmulator;
+pub use http::Reply;
+pub use moto::{AccessKey, Moto};
+pub use scripted::{Asked, Scripted};
+pub use tools::find_tool;

@@ -1,0 +1,108 @@
+//! A server that answers what a test says.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Header fields, their names in lower case.
+    pub fields: HashMap<String, String>,
+    /// The body.
+    pub body: String,
+}
+
+type Script = dyn Fn(&Asked) -> (u16, Vec<(&'static str, String)>, String) + Send + Sync;
+
+/// The server. Ends when it is dropped.
+pub struct Scripted {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Scripted {
+    /// Starts one that answers with the status, header fields and body that `script` makes of a request.
+    ///
+    /// # Panics
+    /// There is no port to be had.
+    pub fn start(
+        script: impl Fn(&Asked) -> (u16, Vec<(&'static str, String)>, String) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (script, told, over): (Arc<Script>, _, _) = (Arc::new(script), Arc::clone(&asked), Arc::clone(&is_over));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let (script, told) = (Arc::clone(&script), Arc::clone(&told));
+                thread::spawn(move || serve(stream, &*script, &told));
+            }
+        });
+        Self { address, asked, is_over }
+    }
+
+    /// Its address: `http://127.0.0.1:port`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// All that it was asked so far.
+    ///
+    /// # Panics
+    /// A script panicked.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        // Wakes it, so that it sees.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+/// One request, one answer. Whoever sends something else is hung up on.
+fn serve(stream: TcpStream, script: &Script, told: &Mutex<Vec<Asked>>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
+    let mut fields = HashMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        fields.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let length = fields.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let asked = Asked { method, path, fields, body: String::from_utf8_lossy(&body).into_owned() };
+    told.lock().ok()?.push(asked.clone());
+    let (status, fields, body) = script(&asked);
+    let mut answer = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {}\r\nConnection: close\r\n", body.len());
+    for (name, value) in fields {
+        answer.push_str(&format!("{name}: {value}\r\n"));
+    }
+    answer.push_str("\r\n");
+    if asked.method != "HEAD" {
+        answer.push_str(&body);
+    }
+    reader.get_mut().write_all(answer.as_bytes()).ok()
+}
