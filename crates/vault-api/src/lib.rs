@@ -2,6 +2,7 @@
 //! them. No behaviour, no I/O.
 
 mod account;
+mod activation;
 mod credential;
 mod enrolment;
 mod login;
@@ -10,6 +11,10 @@ mod problem;
 mod secret;
 
 pub use account::{AccountItem, ChangeAccountRequest, InviteRequest, InvitedAccount};
+pub use activation::{
+    ActivateRequest, ActivatedCredential, Activation, ActivationItem, CheckItem, CheckRequest, CheckedCredential,
+    CheckedNamespace,
+};
 pub use credential::{CredentialItem, SaveRequest, SavedCredential};
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
