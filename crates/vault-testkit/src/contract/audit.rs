@@ -2,17 +2,20 @@
 //! something stands with the commands' own cases.
 
 use super::ContractStore;
+use super::tools::namespace;
 use super::world::World;
-use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::id::{AccountId, AuditId, CredentialId, SessionId};
+use vault_core::activation::Purpose;
+use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
+use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, SessionId};
 use vault_core::port::IdGenerator;
 
-/// Entries of every kind of actor and subject are appended.
+/// Entries of every kind of actor and subject are appended, with a note and without.
 pub async fn entries_are_appended(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let account = AccountId::from_uuid(world.ids.random());
     let session = SessionId::from_uuid(world.ids.random());
-    let known = [Actor::Account(account, session), Actor::Embedder(account)];
+    let integration = IntegrationId::from_uuid(world.ids.random());
+    let known = [Actor::Account(account, session), Actor::Embedder(account), Actor::Integration(integration)];
     let actors = known.into_iter().chain([Actor::Operator, Actor::System, Actor::Unknown]);
     let subjects = [
         Subject::Instance,
@@ -22,6 +25,8 @@ pub async fn entries_are_appended(suite: &dyn ContractStore) {
         Subject::Credential(CredentialId::from_uuid(world.ids.random())),
         Subject::Vault,
         Subject::AddressBucket(4_095),
+        Subject::Integration(integration),
+        Subject::Activation(ActivationId::from_uuid(world.ids.random())),
     ];
     let mut entries = Vec::new();
     for actor in actors {
@@ -31,8 +36,14 @@ pub async fn entries_are_appended(suite: &dyn ContractStore) {
             entries.push(entry);
         }
     }
+    for purpose in [None, Some("Größe “Ωmega” % _ \\ ' nightly")] {
+        let mut entry = world.audit(AuditAction::CredentialsListed);
+        let purpose = purpose.map(|purpose| Purpose::parse(purpose, "").unwrap());
+        entry.record.note = Some(AuditNote { namespace: namespace("Team/nightly"), purpose });
+        entries.push(entry);
+    }
     world.store.append(entries).await.unwrap();
-    assert_eq!(world.audited(AuditAction::CredentialsListed).await, 35);
+    assert_eq!(world.audited(AuditAction::CredentialsListed).await, 6 * 9 + 2);
 }
 
 /// Entries outside every organization, and none at all, are no failure.

@@ -186,7 +186,7 @@ pub async fn an_admins_session_reaches_its_own_integrations(suite: &dyn Contract
     let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.unwrap();
     assert_eq!(outcome, CreateIntegrationOutcome::Created);
     let stored = world.find_integration(&authority, IntegrationKey::Id(made.id)).await.unwrap();
-    assert_eq!(world.integrations(IntegrationScope::Session(session.clone())).await, [stored.clone()]);
+    assert_eq!(world.integrations(IntegrationScope::Session(session.clone())).await, std::slice::from_ref(&stored));
 
     let strange = other.integration().await;
     let outcome = other.store.create_integration(other.create_integration(&authority, &other.new_integration("mine")));
