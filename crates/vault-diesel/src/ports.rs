@@ -5,8 +5,9 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, AuditLog, CredentialRepository, Housekeeping, InvitationRepository, KeyRepository, LoginGuard,
-    OrganizationRepository, OwnAccountRepository, SessionRepository, StoreError,
+    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, FreezeRepository, Housekeeping,
+    IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OrganizationRepository,
+    OwnAccountRepository, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -27,6 +28,12 @@ pub struct StorePorts {
     pub sessions: Arc<dyn SessionRepository>,
     /// Credentials.
     pub credentials: Arc<dyn CredentialRepository>,
+    /// Integrations.
+    pub integrations: Arc<dyn IntegrationRepository>,
+    /// Frozen namespaces.
+    pub freezes: Arc<dyn FreezeRepository>,
+    /// Activations.
+    pub activations: Arc<dyn ActivationRepository>,
     /// Wrapped keys.
     pub keys: Arc<dyn KeyRepository>,
     /// The audit trail.
@@ -107,6 +114,9 @@ impl StorePorts {
             + LoginGuard
             + SessionRepository
             + CredentialRepository
+            + IntegrationRepository
+            + FreezeRepository
+            + ActivationRepository
             + KeyRepository
             + AuditLog
             + Housekeeping
@@ -120,6 +130,9 @@ impl StorePorts {
             logins: store.clone(),
             sessions: store.clone(),
             credentials: store.clone(),
+            integrations: store.clone(),
+            freezes: store.clone(),
+            activations: store.clone(),
             keys: store.clone(),
             audit: store.clone(),
             housekeeping: store.clone(),

@@ -217,6 +217,53 @@ diesel::table! {
 }
 
 diesel::table! {
+    integrations (organization_id, id) {
+        organization_id -> Text,
+        id -> Text,
+        name -> Text,
+        name_key -> Text,
+        patterns -> Text,
+        expires_at -> Nullable<BigInt>,
+        state -> Text,
+        token -> Binary,
+        earlier_token -> Nullable<Binary>,
+        earlier_until -> Nullable<BigInt>,
+        digest -> Binary,
+        version -> BigInt,
+        created_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    integration_tokens (token) {
+        token -> Binary,
+        organization_id -> Text,
+        integration_id -> Text,
+    }
+}
+
+diesel::table! {
+    frozen_namespaces (organization_id, namespace) {
+        organization_id -> Text,
+        namespace -> Text,
+        frozen_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    activations (organization_id, id) {
+        organization_id -> Text,
+        id -> Text,
+        integration_id -> Text,
+        namespace -> Text,
+        vend -> Text,
+        credentials -> BigInt,
+        begun_at -> BigInt,
+        expires_at -> BigInt,
+    }
+}
+
+diesel::table! {
     erasures (organization_id) {
         organization_id -> Text,
     }
@@ -235,6 +282,9 @@ diesel::table! {
         count -> BigInt,
         key_id -> Text,
         code -> Binary,
+        integration_id -> Nullable<Text>,
+        namespace -> Nullable<Text>,
+        purpose -> Nullable<Text>,
     }
 }
 
@@ -255,3 +305,5 @@ diesel::allow_tables_to_appear_in_same_query!(
     invitations,
     enrolment_codes
 );
+diesel::allow_tables_to_appear_in_same_query!(organizations, integrations, integration_tokens);
+diesel::allow_tables_to_appear_in_same_query!(credentials, credential_secrets);

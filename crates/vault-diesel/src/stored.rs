@@ -9,10 +9,12 @@ use diesel::sql_types::{Binary, Text};
 use diesel::sqlite::{Sqlite, SqliteValue};
 use std::io::Write as _;
 use vault_core::account::AccountState;
+use vault_core::activation::VendMode;
 use vault_core::credential::CredentialType;
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId, SeedId};
+use vault_core::id::{AccountId, ActivationId, CredentialId, InstanceId, IntegrationId, KeyId, OrganizationId, SeedId};
+use vault_core::integration::{IntegrationName, IntegrationState, NamespacePatterns};
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
@@ -50,8 +52,10 @@ macro_rules! id_texts {
 
 id_texts!(
     AccountId,
+    ActivationId,
     CredentialId,
     InstanceId,
+    IntegrationId,
     KeyId,
     OrganizationId,
     SeedId,
@@ -131,8 +135,10 @@ macro_rules! text_forms {
 
 text_forms! {
     AccountId => |text: &str| text.parse().ok();
+    ActivationId => |text: &str| text.parse().ok();
     CredentialId => |text: &str| text.parse().ok();
     InstanceId => |text: &str| text.parse().ok();
+    IntegrationId => |text: &str| text.parse().ok();
     KeyId => |text: &str| text.parse().ok();
     OrganizationId => |text: &str| text.parse().ok();
     SeedId => |text: &str| text.parse().ok();
@@ -140,13 +146,17 @@ text_forms! {
     AccountState => Self::parse;
     CredentialType => Self::parse;
     InstanceKeyPurpose => Self::parse;
+    IntegrationName => |text: &str| Self::parse(text, "").ok();
+    IntegrationState => Self::parse;
     KeyState => Self::parse;
     NoticeCode => Self::parse_stored;
     OrganizationState => Self::parse;
     Role => Self::parse;
     EmailAddress => |text: &str| Self::parse(text).ok().filter(|email| email.as_str() == text);
     Namespace => |text: &str| Self::parse(text, "").ok();
+    NamespacePatterns => Self::from_stored;
     OrganizationName => |text: &str| Self::parse(text).ok();
+    VendMode => Self::parse;
 }
 
 impl BytesForm for Digest {

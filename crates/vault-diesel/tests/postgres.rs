@@ -7,7 +7,7 @@ mod support;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::postgres::{database, query, store};
+use support::postgres::{client, database, query, store, wait_for_waiting};
 use support::world::World;
 use tokio::task::JoinSet;
 use vault_core::audit::{Actor, AuditAction, Subject};
@@ -66,22 +66,6 @@ async fn an_acknowledged_logout_is_followed_by_no_save() {
         }
         let afterwards: i64 = query(database(), &sql).parse().unwrap();
         assert_eq!((at_logout, acknowledged), (afterwards, afterwards));
-    }
-}
-
-/// A connection that goes round the store.
-async fn client(address: &str) -> tokio_postgres::Client {
-    let (client, connection) = tokio_postgres::connect(address, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
-
-/// Waits until so many connections of the observer's database wait for a lock.
-async fn wait_for_waiting(observer: &tokio_postgres::Client, count: i64, over: impl Fn() -> bool) {
-    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while observer.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) != count {
-        assert!(!over(), "it did not wait");
-        tokio::task::yield_now().await;
     }
 }
 

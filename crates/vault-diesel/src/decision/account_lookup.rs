@@ -3,7 +3,7 @@
 use super::backend::{Connection, RunQuery};
 use super::directory;
 use super::invitation_row::{self, InvitationRow, columns};
-use super::standing::{Judgement, judge_holder};
+use super::standing::{judge_authority, judge_holder};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, invitations};
 use crate::stored::{Read, ToIdText as _};
@@ -16,7 +16,7 @@ use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::invitation::StoredInvitation;
 use vault_core::port::{AccountKey, AccountScope, FindAccount, FoundAccount, ListAccounts};
-use vault_core::principal::{Authority, PrincipalRefusal};
+use vault_core::principal::PrincipalRefusal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
@@ -78,7 +78,7 @@ pub(super) async fn find(
     connection: &mut Connection,
     query: &FindAccount,
 ) -> Result<Result<Option<FoundAccount>, PrincipalRefusal>, Failure> {
-    if let Err(refusal) = judge(connection, &query.authority, query.now).await? {
+    if let Err(refusal) = judge_authority(connection, &query.authority, query.now).await? {
         return Ok(Err(refusal));
     }
     let (place, listed) = match query.key {
@@ -93,13 +93,6 @@ pub(super) async fn find(
         return Err(Failure::damaged("directory", account.to_string(), "leads nowhere"));
     }
     Ok(Ok(found))
-}
-
-async fn judge(connection: &mut Connection, authority: &Authority, now: Timestamp) -> Result<Judgement, Failure> {
-    match authority {
-        Authority::Operator => Ok(Ok(())),
-        Authority::Session(session) => judge_holder(connection, session, now).await,
-    }
 }
 
 /// What there is under these ids.

@@ -40,6 +40,9 @@ macro_rules! entry {
             columns::count.eq(record.count),
             columns::key_id.eq(key.text()),
             columns::code.eq(code.as_bytes().as_slice()),
+            columns::integration_id.eq(record.actor.integration().map(|id| id.text())),
+            columns::namespace.eq(record.note.as_ref().map(|note| note.namespace.as_str())),
+            columns::purpose.eq(record.note.as_ref().and_then(|note| note.purpose.as_ref()).map(|said| said.as_str())),
         ))
     }};
 }

@@ -1,10 +1,10 @@
-//! Removing the credentials of a deleted organization: unreadable since its keys went, and too many for one
-//! transaction.
+//! Removing the credentials and activations of a deleted organization: unreadable since its keys went, worth nothing
+//! since its integrations went, and too many for one transaction.
 
 use super::backend::{Connection, RunQuery};
 use super::{Decided, Verdict};
 use crate::failure::Failure;
-use crate::schema::{credential_secrets, credentials, erasures, idempotency_keys};
+use crate::schema::{activations, credential_secrets, credentials, erasures, idempotency_keys};
 use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::OrganizationId;
@@ -30,6 +30,7 @@ pub(super) async fn erase(connection: &mut Connection, organization: Organizatio
     let organization = organization.text();
     if erase_credentials(connection, organization.as_str()).await?
         || erase_idempotency_keys(connection, organization.as_str()).await?
+        || erase_activations(connection, organization.as_str()).await?
     {
         return Ok(Verdict::Keep(true));
     }
@@ -85,6 +86,23 @@ async fn erase_idempotency_keys(connection: &mut Connection, organization: &str)
             .filter(idempotency_keys::organization_id.eq(organization))
             .filter(idempotency_keys::account_id.eq(&account))
             .filter(idempotency_keys::key.le(last)),
+    )
+    .execute(connection)
+    .await?;
+    Ok(true)
+}
+
+async fn erase_activations(connection: &mut Connection, organization: &str) -> Result<bool, Failure> {
+    let slice: Vec<String> = activations::table
+        .filter(activations::organization_id.eq(organization))
+        .order(activations::id)
+        .limit(SWEEP_SLICE)
+        .select(activations::id)
+        .load(connection)
+        .await?;
+    let Some(last) = slice.last() else { return Ok(false) };
+    diesel::delete(
+        activations::table.filter(activations::organization_id.eq(organization)).filter(activations::id.le(last)),
     )
     .execute(connection)
     .await?;

@@ -55,6 +55,12 @@ impl Housekeeping for Store {
             swept.pending_seeds =
                 self.write(found, |connection, found| Box::pin(sweep::delete_seeds(connection, found))).await?;
         }
+        let activations = self.read(now, |connection, now| Box::pin(sweep::activations_over(connection, *now))).await?;
+        if !activations.is_empty() {
+            let found = (now, activations);
+            swept.activations =
+                self.write(found, |connection, found| Box::pin(sweep::delete_activations(connection, found))).await?;
+        }
         for organization in self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await? {
             if let Some(id) = OrganizationId::from_text(&organization) {
                 self.write(id, |connection, id| Box::pin(erasure::erase(connection, *id))).await?;

@@ -5,11 +5,14 @@
 //! transaction that its store opens and ends; run again on the same facts it comes to the same verdict.
 //!
 //! Locks are taken in one order everywhere: credential count, organization, accounts (by id, where several),
-//! sessions (likewise), organization key, invitation; then what hangs on the account or the invitation.
+//! sessions (likewise), organization key, invitation, integrations (by id); then what hangs on the account, the
+//! invitation or the integration.
 
 mod account_change;
 mod account_lookup;
 mod accounts;
+mod activations;
+mod activator;
 mod admins;
 mod attempts;
 mod audit;
@@ -18,7 +21,11 @@ mod credentials;
 mod directory;
 mod enrolment;
 mod erasure;
+mod freezes;
 mod housekeeping;
+mod integration_lookup;
+mod integration_row;
+mod integrations;
 mod invitation_row;
 mod invitations;
 mod keys;
@@ -32,6 +39,7 @@ mod schema_version;
 mod sessions;
 mod standing;
 mod sweep;
+mod take;
 
 use super::backend;
 use crate::failure::Failure;

@@ -1,11 +1,12 @@
 //! Organizations.
 
 use super::backend::{Connection, RunQuery, Store, for_update};
-use super::{Decided, Verdict, audit, erasure, keys};
+use super::{Decided, Verdict, audit, erasure, integration_row, keys};
 use crate::failure::Failure;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, credential_counts, directory, enrolment_codes,
-    enrolment_drafts, invitations, organization_keys, organizations, pending_seeds, recovery_codes, sessions,
+    enrolment_drafts, frozen_namespaces, integration_tokens, integrations, invitations, organization_keys,
+    organizations, pending_seeds, recovery_codes, sessions,
 };
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
@@ -42,8 +43,8 @@ impl OrganizationRepository for Store {
     async fn delete_organization(&self, command: DeleteOrganization) -> Result<bool, StoreError> {
         let organization = command.organization;
         let deleted = self.write(command, |connection, command| Box::pin(delete(connection, command))).await?;
-        // Its credentials cannot be opened any more; their rows go in short transactions. Should this be cut
-        // off, housekeeping goes on with it.
+        // Its credentials cannot be opened any more; their rows, and those of activations, go in short transactions.
+        // Should this be cut off, housekeeping goes on with it.
         while deleted && self.write(organization, |connection, id| Box::pin(erasure::erase(connection, *id))).await? {}
         Ok(deleted)
     }
@@ -130,6 +131,7 @@ async fn set_state(connection: &mut Connection, command: &SetOrganizationState) 
     }
     if command.state == OrganizationState::Disabled {
         diesel::delete(sessions::table.filter(sessions::organization_id.eq(organization))).execute(connection).await?;
+        integration_row::take_all(connection, command.organization).await?;
     }
     audit::record(connection, &command.audit).await?;
     Ok(Verdict::Keep(true))
@@ -163,6 +165,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     )
     .load(connection)
     .await?;
+    integration_row::take_all(connection, command.organization).await?;
     let codes = invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::code);
     diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq_any(codes))).execute(connection).await?;
     let addresses =
@@ -178,6 +181,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
         )*};
     }
     clear!(enrolment_drafts, invitations);
+    clear!(integration_tokens, integrations, frozen_namespaces);
     clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);
     clear!(organization_keys, credential_counts);
     diesel::delete(organizations::table.filter(organizations::id.eq(organization))).execute(connection).await?;

@@ -144,7 +144,19 @@ pub(super) async fn judge_and_hold_with_key(
     Ok((judgement, state.map_or(Ok(false), |state| is_active(key, state))?))
 }
 
-/// Judges by whose order accounts are administered, for a decision that writes.
+/// Judges by whose order something is administered, for a decision that only reads, in one snapshot.
+pub(super) async fn judge_authority(
+    connection: &mut Connection,
+    authority: &Authority,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    match authority {
+        Authority::Operator => Ok(Ok(())),
+        Authority::Session(session) => judge_holder(connection, session, now).await,
+    }
+}
+
+/// Judges by whose order something is administered, for a decision that writes.
 pub(super) async fn judge_and_hold_authority(
     connection: &mut Connection,
     authority: &Authority,
@@ -304,7 +316,10 @@ pub(super) async fn hold_organization(
     judge_organization(organization, state)
 }
 
-fn judge_organization(id: OrganizationId, state: Option<Read<OrganizationState>>) -> Result<Judgement, Failure> {
+pub(super) fn judge_organization(
+    id: OrganizationId,
+    state: Option<Read<OrganizationState>>,
+) -> Result<Judgement, Failure> {
     let state = state.map(|state| state.sound("organizations", &id, "state")).transpose()?;
     Ok(if state == Some(OrganizationState::Active) { Ok(()) } else { Err(PrincipalRefusal::OrganizationClosed) })
 }

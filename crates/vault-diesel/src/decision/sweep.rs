@@ -1,9 +1,12 @@
-//! Upkeep of accounts: what nobody took up or confirmed in time, and what was told long ago.
+//! Upkeep of accounts and activations: what nobody took up or confirmed in time, what was told long ago, and what is
+//! over.
 
 use super::backend::{Connection, RunQuery, for_update};
 use super::{Decided, Verdict};
 use crate::failure::Failure;
-use crate::schema::{account_notices, directory, enrolment_codes, enrolment_drafts, invitations, pending_seeds};
+use crate::schema::{
+    account_notices, activations, directory, enrolment_codes, enrolment_drafts, invitations, pending_seeds,
+};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use std::collections::BTreeMap;
 use vault_core::notice::NOTICE_SECONDS;
@@ -125,6 +128,38 @@ pub(super) async fn delete_seeds(
                 .filter(pending_seeds::organization_id.eq(organization))
                 .filter(pending_seeds::account_id.eq_any(accounts))
                 .filter(pending_seeds::expires_at.le(now.as_millis())),
+        )
+        .execute(connection)
+        .await?;
+    }
+    Ok(Verdict::Keep(deleted))
+}
+
+pub(super) async fn activations_over(connection: &mut Connection, now: Timestamp) -> Result<ByOrganization, Failure> {
+    let rows: Vec<(String, String)> = activations::table
+        .filter(activations::expires_at.le(now.as_millis()))
+        .limit(SWEEP_SLICE)
+        .select((activations::organization_id, activations::id))
+        .load(connection)
+        .await?;
+    let mut found = ByOrganization::new();
+    for (organization, id) in rows {
+        found.entry(organization).or_default().push(id);
+    }
+    Ok(found)
+}
+
+pub(super) async fn delete_activations(
+    connection: &mut Connection,
+    (now, found): &(Timestamp, ByOrganization),
+) -> Decided<usize> {
+    let mut deleted = 0;
+    for (organization, ids) in found {
+        deleted += diesel::delete(
+            activations::table
+                .filter(activations::organization_id.eq(organization))
+                .filter(activations::id.eq_any(ids))
+                .filter(activations::expires_at.le(now.as_millis())),
         )
         .execute(connection)
         .await?;

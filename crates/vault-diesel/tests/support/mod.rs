@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod activators;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
 pub(crate) mod world;

@@ -34,3 +34,19 @@ pub(crate) async fn store(address: &str) -> Arc<PostgresStore> {
 pub(crate) fn query(address: &str, sql: &str) -> String {
     Cluster::shared().execute(address, sql)
 }
+
+/// A connection that goes round the store.
+pub(crate) async fn client(address: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(address, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Waits until so many connections of the observer's database wait for a lock.
+pub(crate) async fn wait_for_waiting(observer: &tokio_postgres::Client, count: i64, over: impl Fn() -> bool) {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while observer.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) != count {
+        assert!(!over(), "it did not wait");
+        tokio::task::yield_now().await;
+    }
+}

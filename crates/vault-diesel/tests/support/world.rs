@@ -195,6 +195,7 @@ impl World {
             action,
             subject,
             count: 1,
+            note: None,
         };
         SealedAuditRecord { record, key: self.key, code: Digest::from_bytes([4; 32]) }
     }

@@ -1,0 +1,181 @@
+//! What both stores promise of activations beyond the contract of the ports: what stands in their tables.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::sync::Arc;
+use support::postgres::{database, query, store};
+use support::sqlite::Scratch;
+use support::world::World;
+use vault_core::activation::Purpose;
+use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
+use vault_core::id::IntegrationId;
+use vault_core::namespace::Namespace;
+use vault_core::port::{AccountRepository, AuditLog, CredentialRepository, LoginGuard};
+use vault_core::port::{
+    ActivationRepository, DeleteOrganization, FreezeOutcome, FreezeRepository, IntegrationRepository,
+    OrganizationRepository, StoreError, TakeOutcome,
+};
+use vault_core::principal::Authority;
+use vault_diesel::SqliteStore;
+
+/// A number for a world that no other test has.
+const NUMBERS: u64 = 0x7000;
+
+async fn on_sqlite() -> (Scratch, Arc<SqliteStore>) {
+    let scratch = Scratch::new();
+    let store = scratch.migrated().await;
+    (scratch, store)
+}
+
+/// The rows of one column of text.
+fn column(scratch: &Scratch, sql: &str) -> Vec<String> {
+    let connection = scratch.bare();
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+const COLUMNS: &str =
+    "coalesce(integration_id, '-') || ' ' || coalesce(namespace, '-') || ' ' || coalesce(purpose, '-')";
+
+/// Appends entries with and without a note; the query that reads their later columns, and what it comes to.
+async fn append_notes<S>(store: &S, world: &World) -> (String, Vec<String>)
+where
+    S: AuditLog,
+{
+    let id = IntegrationId::from_bytes(support::world::bytes(world.next()));
+    let namespace = Namespace::parse("Team/production", "").unwrap();
+    let purpose = Purpose::parse("Größe “Ωmega” % ' nightly", "").unwrap();
+    let notes = [
+        (Actor::Integration(id), Some(AuditNote { namespace: namespace.clone(), purpose: Some(purpose) })),
+        (Actor::Integration(id), Some(AuditNote { namespace, purpose: None })),
+        (Actor::Operator, None),
+    ];
+    let entries = notes.map(|(actor, note)| {
+        let mut entry = world.audit(actor, AuditAction::NamespaceChecked, Subject::Integration(id));
+        entry.record.note = note;
+        entry
+    });
+    store.append(entries.into()).await.unwrap();
+    let sql = format!(
+        "SELECT {COLUMNS} FROM audit WHERE organization_id = '{}' AND action = 'namespace.checked' ORDER BY id",
+        world.organization
+    );
+    let expected = [
+        format!("{id} Team/production Größe “Ωmega” % ' nightly"),
+        format!("{id} Team/production -"),
+        "- - -".to_owned(),
+    ];
+    (sql, expected.into())
+}
+
+#[tokio::test]
+async fn the_audit_names_integration_namespace_and_purpose_on_sqlite() {
+    let (scratch, store) = on_sqlite().await;
+    let world = World::make(&*store, NUMBERS).await;
+    let (sql, expected) = append_notes(&*store, &world).await;
+    assert_eq!(column(&scratch, &sql), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_names_integration_namespace_and_purpose_on_postgres() {
+    let store = store(database()).await;
+    let world = World::make(&*store, NUMBERS).await;
+    let (sql, expected) = append_notes(&*store, &world).await;
+    assert_eq!(query(database(), &sql).lines().collect::<Vec<_>>(), expected);
+}
+
+/// A world with some of everything that integrations bring, deleted again.
+async fn delete_all<S>(store: &S) -> World
+where
+    S: OrganizationRepository
+        + AccountRepository
+        + LoginGuard
+        + CredentialRepository
+        + IntegrationRepository
+        + FreezeRepository
+        + ActivationRepository,
+{
+    let world = World::make(store, NUMBERS + 1).await;
+    let stored = world.integration(store).await;
+    assert_eq!(
+        store.change_integration(world.rotate(&Authority::Operator, &stored)).await.unwrap(),
+        vault_core::port::ChangeIntegrationOutcome::Changed
+    );
+    world.save_activated(store).await;
+    let principal = world.activator(&world.integration(store).await);
+    for _ in 0..3 {
+        assert!(matches!(store.take_credentials(world.take(&principal)).await.unwrap(), TakeOutcome::Taken(_)));
+    }
+    let freeze = world.freeze(&Authority::Operator, true);
+    assert_eq!(store.freeze_namespace(freeze).await.unwrap(), FreezeOutcome::Changed);
+    let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
+    let deletion = DeleteOrganization { organization: world.organization, audit };
+    assert!(store.delete_organization(deletion).await.unwrap());
+    world
+}
+
+fn rows_of(world: &World, table: &str) -> String {
+    format!("SELECT count(*) || '' FROM {table} WHERE organization_id = '{}'", world.organization)
+}
+
+#[tokio::test]
+async fn a_deleted_organization_leaves_rows_in_the_audit_alone_on_sqlite() {
+    let (scratch, store) = on_sqlite().await;
+    let world = delete_all(&*store).await;
+    let tables = column(
+        &scratch,
+        "SELECT t.name FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c \
+         WHERE t.type = 'table' AND c.name = 'organization_id'",
+    );
+    assert!(tables.len() > 18, "{tables:?}");
+    for table in tables {
+        let rows = column(&scratch, &rows_of(&world, &table));
+        assert_eq!(rows == ["0"], table != "audit", "{rows:?} in {table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_organization_leaves_rows_in_the_audit_alone_on_postgres() {
+    let store = store(database()).await;
+    let world = delete_all(&*store).await;
+    let tables = query(
+        database(),
+        "SELECT table_name FROM information_schema.columns \
+         WHERE table_schema = 'public' AND column_name = 'organization_id'",
+    );
+    assert!(tables.lines().count() > 18, "{tables}");
+    for table in tables.lines() {
+        let rows = query(database(), &rows_of(&world, table));
+        assert_eq!(rows == "0", table != "audit", "{rows} in {table}");
+    }
+}
+
+#[tokio::test]
+async fn damage_is_named_and_nothing_is_left_out() {
+    let (scratch, store) = on_sqlite().await;
+    let world = World::make(&*store, NUMBERS).await;
+    let stored = world.integration(&*store).await;
+    let principal = world.activator(&stored);
+    let lost = world.save_activated(&*store).await.id;
+    world.save_activated(&*store).await;
+    let named = |failure: StoreError| match failure {
+        StoreError::Integrity { table, id, reason } => (table, id, reason),
+        other => panic!("{other:?}"),
+    };
+    scratch.bare().execute("DELETE FROM credential_secrets WHERE id = ?1", [lost.to_string()]).unwrap();
+    let failure = store.take_credentials(world.take(&principal)).await.unwrap_err();
+    assert_eq!(named(failure), ("credential_secrets", lost.to_string(), "missing"));
+
+    let id = stored.integration.id.to_string();
+    for (change, column) in
+        [("earlier_until = 1", "earlier_until"), ("patterns = 'a' || char(10)", "patterns"), ("state = 'x'", "state")]
+    {
+        scratch.bare().execute(&format!("UPDATE integrations SET {change}"), []).unwrap();
+        let failure = store.find_integration_by_token(stored.integration.token).await.unwrap_err();
+        assert_eq!(named(failure), ("integrations", id.clone(), column));
+        scratch.bare().execute("UPDATE integrations SET earlier_until = NULL, patterns = 'a'", []).unwrap();
+    }
+}

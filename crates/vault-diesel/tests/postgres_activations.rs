@@ -1,0 +1,240 @@
+//! Activations on PostgreSQL, where decisions of several servers meet row by row. None of them may end in a deadlock:
+//! the database of these tests does not look for any, so that each would be a refusal.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use futures_util::future::{BoxFuture, FutureExt as _, join_all};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use support::NOW;
+use support::activators::activated;
+use support::postgres::{client, query, store, wait_for_waiting};
+use support::world::World;
+use tokio::task::JoinSet;
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::integration::{PrincipalStale, StoredIntegration};
+use vault_core::organization::OrganizationState;
+use vault_core::port::{
+    ActivationRepository as _, ChangeIntegrationOutcome, CreateIntegrationOutcome, DeleteOrganization, FreezeOutcome,
+    FreezeRepository as _, Housekeeping as _, IntegrationChange, IntegrationRepository as _,
+    OrganizationRepository as _, SetOrganizationState, TakeCredentials, TakeOutcome,
+};
+use vault_core::principal::Authority;
+use vault_core::role::Role;
+use vault_diesel::PostgresStore;
+use vault_testkit::postgres::Cluster;
+
+const ROUNDS: u64 = 24;
+
+/// Two servers on a database in which a deadlock lasts.
+async fn servers() -> (String, Arc<PostgresStore>, Arc<PostgresStore>) {
+    let address = Cluster::shared().create_database();
+    let name = address.rsplit('/').next().unwrap();
+    query(&address, &format!("ALTER DATABASE {name} SET deadlock_timeout = '10min'"));
+    let (here, there) = (store(&address).await, store(&address).await);
+    here.migrate(NOW, &mut |_| {}).await.unwrap();
+    (address, here, there)
+}
+
+/// Everything that takes rows of an integration at once; one of each two rotations is stale.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
+    let (_, here, there) = servers().await;
+    for round in 0..ROUNDS {
+        let world = &World::make(&*here, round + 1).await;
+        let admin = &Authority::Session(world.member(&*here, Role::Admin).await);
+        world.save_activated(&*here).await;
+        let stored = world.integration(&*here).await;
+        let principal = &world.activator(&stored);
+        let live = world.take(principal);
+        let live_id = live.activation.as_ref().unwrap().id;
+        assert!(matches!(here.take_credentials(live).await.unwrap(), TakeOutcome::Taken(_)));
+
+        let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
+        for server in [&here, &there] {
+            for _ in 0..3 {
+                let (begin, dry) =
+                    (world.take(principal), TakeCredentials { activation: None, ..world.take(principal) });
+                deeds.push(async move { server.take_credentials(begin).await.map(|_| false).unwrap() }.boxed());
+                deeds.push(async move { server.take_credentials(dry).await.map(|_| false).unwrap() }.boxed());
+            }
+            for authority in [&Authority::Operator, admin] {
+                let command = world.new_integration(authority);
+                deeds.push(async move { server.create_integration(command).await.map(|_| false).unwrap() }.boxed());
+            }
+            for (authority, frozen) in [(&Authority::Operator, true), (admin, false), (admin, true)] {
+                let command = world.freeze(authority, frozen);
+                deeds.push(async move { server.freeze_namespace(command).await.map(|_| false).unwrap() }.boxed());
+            }
+            let end = world.end(principal, live_id);
+            deeds.push(async move { server.end_activation(end).await.map(|_| false).unwrap() }.boxed());
+            let rotation = world.rotate(if round % 2 == 0 { admin } else { &Authority::Operator }, &stored);
+            deeds.push(
+                async move { server.change_integration(rotation).await.unwrap() == ChangeIntegrationOutcome::Changed }
+                    .boxed(),
+            );
+            deeds.push(async move { server.sweep(NOW).await.map(|_| false).unwrap() }.boxed());
+        }
+        let rotated = join_all(deeds).await.into_iter().filter(|rotated| *rotated).count();
+        assert_eq!(rotated, 1);
+    }
+}
+
+/// What is to stop activations.
+#[derive(Clone, Copy, Debug)]
+enum Revocation {
+    Freeze,
+    Rotation,
+    Deletion,
+    OrganizationDisabled,
+    OrganizationDeleted,
+}
+
+impl Revocation {
+    async fn carry_out(self, store: &PostgresStore, world: &World, stored: &StoredIntegration) {
+        let (operator, organization) = (Authority::Operator, world.organization);
+        let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
+        match self {
+            Self::Freeze => {
+                let outcome = store.freeze_namespace(world.freeze(&operator, true)).await.unwrap();
+                assert_eq!(outcome, FreezeOutcome::Changed);
+            }
+            Self::Rotation | Self::Deletion => {
+                let command = match self {
+                    Self::Rotation => world.rotate(&operator, stored),
+                    _ => world.change(&operator, stored, IntegrationChange::Delete),
+                };
+                assert_eq!(store.change_integration(command).await.unwrap(), ChangeIntegrationOutcome::Changed);
+            }
+            Self::OrganizationDisabled => {
+                let command = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
+                assert!(store.set_organization_state(command).await.unwrap());
+            }
+            Self::OrganizationDeleted => {
+                assert!(store.delete_organization(DeleteOrganization { organization, audit }).await.unwrap());
+            }
+        }
+    }
+
+    const fn refusal(self) -> TakeOutcome {
+        match self {
+            Self::Freeze => TakeOutcome::Frozen,
+            Self::Rotation => TakeOutcome::Refused(PrincipalStale::Changed),
+            Self::Deletion => TakeOutcome::Refused(PrincipalStale::Gone),
+            Self::OrganizationDisabled | Self::OrganizationDeleted => {
+                TakeOutcome::Refused(PrincipalStale::OrganizationClosed)
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
+    use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
+    let (address, here, there) = servers().await;
+    let (blocker, observer) = (client(&address).await, client(&address).await);
+    for (revocation, dry) in [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted]
+        .into_iter()
+        .flat_map(|one| [(one, false), (one, true)])
+    {
+        let world = Arc::new(World::make(&*here, ROUNDS + 1 + revocation as u64 * 2 + u64::from(dry)).await);
+        world.save_activated(&*here).await;
+        let stored = world.integration(&*here).await;
+        let principal = world.activator(&stored);
+        let command = || {
+            let command = world.take(&principal);
+            TakeCredentials { activation: command.activation.clone().filter(|_| !dry), ..command }
+        };
+        // Holds the activation up after it has been allowed and before it stands.
+        blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
+        let take = tokio::spawn({
+            let (here, command) = (Arc::clone(&here), command());
+            async move { here.take_credentials(command).await.unwrap() }
+        });
+        wait_for_waiting(&observer, 1, || take.is_finished()).await;
+        let revoked = tokio::spawn({
+            let (there, world, address, stored) =
+                (Arc::clone(&there), Arc::clone(&world), address.clone(), stored.clone());
+            async move {
+                revocation.carry_out(&there, &world, &stored).await;
+                let taken = format!(
+                    "SELECT count(*) FROM audit WHERE organization_id = '{}' AND action = 'namespace.activated'",
+                    world.organization
+                );
+                query(&address, &taken)
+            }
+        });
+        wait_for_waiting(&observer, 2, || revoked.is_finished()).await;
+        blocker.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(revoked.await.unwrap(), "1", "{revocation:?} was acknowledged before an activation that then stood");
+        assert!(matches!(take.await.unwrap(), TakeOutcome::Taken(taken) if taken.len() == 1));
+        assert_eq!(here.take_credentials(command()).await.unwrap(), revocation.refusal(), "of {}", activated());
+    }
+}
+
+/// Whatever is to stop activations has its turn, however many there are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_revocation_has_its_turn_beside_activations() {
+    use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
+    let (address, here, there) = servers().await;
+    let beside = store(&address).await;
+    for revocation in [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted] {
+        let world = Arc::new(World::make(&*here, revocation as u64 + 1).await);
+        world.save_activated(&*here).await;
+        let stored = world.integration(&*here).await;
+        let (own, other) = (world.activator(&stored), world.activator(&world.integration(&*here).await));
+        let (taken, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let mut load = JoinSet::new();
+        for number in 0..16 {
+            let store = Arc::clone(if number % 2 == 0 { &here } else { &there });
+            let principal = if number % 4 < 2 { own.clone() } else { other.clone() };
+            let (world, taken, stop) = (Arc::clone(&world), Arc::clone(&taken), Arc::clone(&stop));
+            load.spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    let mut command = world.take(&principal);
+                    command.activation = command.activation.filter(|_| number < 8);
+                    store.take_credentials(command).await.unwrap();
+                    taken.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        while taken.load(Ordering::Relaxed) < 100 {
+            tokio::task::yield_now().await;
+        }
+        revocation.carry_out(&beside, &world, &stored).await;
+        assert_eq!(beside.take_credentials(world.take(&own)).await.unwrap(), revocation.refusal());
+        stop.store(true, Ordering::Relaxed);
+        while let Some(ended) = load.join_next().await {
+            ended.unwrap();
+        }
+    }
+}
+
+/// An integration that is made beside a freeze is there before it, and stopped, or after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_integration_is_made_in_the_middle_of_a_freeze() {
+    let (address, here, there) = servers().await;
+    let (blocker, observer) = (client(&address).await, client(&address).await);
+    let world = World::make(&*here, 1).await;
+    let admin = Authority::Session(world.member(&*here, Role::Admin).await);
+    for (number, (freezes, makes)) in
+        [(&Authority::Operator, &admin), (&admin, &Authority::Operator), (&admin, &admin)].into_iter().enumerate()
+    {
+        blocker.batch_execute("BEGIN; LOCK TABLE frozen_namespaces IN SHARE MODE").await.unwrap();
+        let freeze = tokio::spawn({
+            let (here, command) = (Arc::clone(&here), world.freeze(freezes, number % 2 == 0));
+            async move { here.freeze_namespace(command).await.unwrap() }
+        });
+        wait_for_waiting(&observer, 1, || freeze.is_finished()).await;
+        let make = tokio::spawn({
+            let (there, command) = (Arc::clone(&there), world.new_integration(makes));
+            async move { there.create_integration(command).await.unwrap() }
+        });
+        wait_for_waiting(&observer, 2, || make.is_finished()).await;
+        blocker.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(freeze.await.unwrap(), FreezeOutcome::Changed);
+        assert_eq!(make.await.unwrap(), CreateIntegrationOutcome::Created);
+    }
+}
