@@ -38,6 +38,7 @@ pub(crate) fn of(settings: &Settings, vault: &Vault, tally: &Arc<AuditTally>, re
             sealer: vault.sealer.clone(),
             digester: vault.digester.clone(),
             credentials: store.credentials.clone(),
+            probe: None,
         }),
         list: Arc::new(ListCredentialsUseCase {
             ambient: ambient.clone(),

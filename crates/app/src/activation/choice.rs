@@ -205,7 +205,7 @@ mod tests {
                     prop_assert!(fitting == 1 || all && !name);
                 }
                 Err(Unclear::Nothing(listed)) => prop_assert!(fitting == 0 && *listed == there),
-                Err(Unclear::Several(listed)) => prop_assert!(fitting > 1 && listed.len() == fitting && !(all && !name)),
+                Err(Unclear::Several(listed)) => prop_assert!((name || !all) && listed.len() == fitting && fitting > 1),
                 Err(other) => prop_assert!(false, "{other}"),
             }
         }

@@ -183,8 +183,6 @@ mod tests {
             assert!(path(name).exists(), "{name}");
         }
         let left = held.path.clone();
-        std::mem::forget(held.write("key.json", b"secret").expect("a file"));
-        let PrivateDirectory { .. } = &held;
         drop(held);
         assert!(!left.exists());
     }

@@ -10,7 +10,7 @@ use crate::output::{Output, warn};
 use crate::text::rfc3339;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use vault_client::ActivationClient;
+use vault_client::{ActivationClient, ProblemCode};
 use vault_core::activation::{Form, FormError};
 use vault_core::credential::SecretText;
 
@@ -77,9 +77,9 @@ fn print(form: Form, opened: &Opened, pieces: &[SecretText]) -> Result<(), Failu
             pieces.iter().try_for_each(|piece| stdout.write_all(piece.expose().as_bytes()))?;
             return stdout.flush();
         }
-        let text = serde_json::Value::from;
-        let (id, namespace) = (text(&*opened.activation), text(&*opened.namespace));
-        let end = text(rfc3339(opened.expires_at));
+        let text = |text: &str| serde_json::Value::from(text);
+        let (id, namespace) = (text(&opened.activation), text(&opened.namespace));
+        let end = text(&rfc3339(opened.expires_at));
         write!(stdout, "{{\"id\":{id},\"namespace\":{namespace},\"expires_at\":{end},\"credentials\":[")?;
         for (index, piece) in pieces.iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
@@ -95,9 +95,13 @@ fn print(form: Form, opened: &Opened, pieces: &[SecretText]) -> Result<(), Failu
     }
 }
 
-/// Ends an activation; if it cannot be, it ends by itself.
+/// Ends an activation, unless it is over; if it cannot be, it ends by itself.
 pub(super) fn end(client: &ActivationClient, activation: &str) {
-    if let Err(error) = client.end(activation) {
-        warn(&format!("activation {activation} was not ended and ends by itself: {}", Failure::from(error)));
+    match client.end(activation) {
+        Ok(()) => {}
+        Err(error) if error.code() == Some(ProblemCode::NotFound) => {}
+        Err(error) => {
+            warn(&format!("activation {activation} was not ended and ends by itself: {}", Failure::from(error)));
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::output::warn;
 use rustix::process::Signal;
 use std::env;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::process::Command;
@@ -47,7 +48,7 @@ async fn activate_and_run(args: &ExecArgs, client: Arc<ActivationClient>) -> Res
             )),
             None => {
                 let run = Run::prepare(&args.command, &args.choice, opened, &places)?;
-                run.to_its_end(&mut signals).await
+                run.wait(&mut signals).await
             }
         }
     };
@@ -67,12 +68,7 @@ struct Run {
 }
 
 impl Run {
-    fn prepare(
-        words: &[OsString],
-        choice: &ChoiceArgs,
-        opened: Opened,
-        places: &[std::path::PathBuf],
-    ) -> Result<Self, Failure> {
+    fn prepare(words: &[OsString], choice: &ChoiceArgs, opened: Opened, places: &[PathBuf]) -> Result<Self, Failure> {
         let chosen = choice.of(&opened.kinds(), false)?;
         let environments =
             chosen.iter().map(|(index, name)| Environment::for_command(&opened.subject(*index, name.as_ref())));
@@ -93,17 +89,18 @@ impl Run {
             for set in &environment.variables {
                 command.env(&set.name, set.value.expose()); // for the command that it was activated for
             }
-            for (file, directory) in environment.files.iter().zip(iter::repeat(&files)) {
-                let Some(directory) = directory else { continue };
+            for file in &environment.files {
                 let name = format!("{number}-{}", file.file_name);
-                command.env(&file.variable, directory.write(&name, file.content.expose())?); // for the same
+                if let Some(directory) = &files {
+                    command.env(&file.variable, directory.write(&name, file.content.expose())?); // for the same
+                }
             }
         }
         Ok(Self { command, files })
     }
 
     /// Starts it, waits for its end, and removes its files.
-    async fn to_its_end(self, signals: &mut Signals) -> Result<u8, Failure> {
+    async fn wait(self, signals: &mut Signals) -> Result<u8, Failure> {
         if let Some(files) = &self.files {
             files.share_lock()?;
         }
