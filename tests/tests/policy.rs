@@ -158,7 +158,7 @@ impl Stage {
     /// The address, its id that of something new.
     fn path(&self, rule: &Rule, caller: Caller) -> String {
         let path = rule.template.replace("{base}", "/v1");
-        let Some(collection) = path.strip_suffix("{id}") else { return path };
+        let Some((collection, _)) = path.split_once("{id}") else { return path };
         let admin = &self.sessions[2];
         let id = match collection {
             "/v1/organization-vault/" => admin.save(&small("policy", self.number() as usize)),
@@ -166,6 +166,10 @@ impl Stage {
                 let email = format!("target.{}@example.com", self.number());
                 let invited = admin.invite(&email, "viewer").expect(201).json();
                 invited["id"].as_str().unwrap().to_owned()
+            }
+            "/v1/integrations/" => {
+                let made = admin.call("POST", "/v1/integrations").json(&self.integration()).send().expect(201).json();
+                made["integration_id"].as_str().unwrap().to_owned()
             }
             "/v1/account/sessions/" => {
                 let own = matches!(caller, Caller::Viewer | Caller::Editor | Caller::Admin);
@@ -178,6 +182,11 @@ impl Stage {
             other => panic!("what does an id below {other} name?"),
         };
         path.replace("{id}", &id)
+    }
+
+    /// An integration to make.
+    fn integration(&self) -> Value {
+        json!({"name": format!("policy {}", self.number()), "namespaces": ["policy"]})
     }
 
     /// A body of the form that the route takes, if it takes one.
@@ -193,6 +202,8 @@ impl Stage {
             ("POST", "{base}/accounts") => {
                 json!({"email": format!("new.{}@example.com", self.number()), "role": "viewer"})
             }
+            ("POST", "{base}/integrations") => self.integration(),
+            ("POST", "{base}/integrations/{id}/rotate") => json!({"overlap": 60}),
             ("PATCH", "{base}/accounts/{id}") => json!({"role": "editor"}),
             ("POST", "{base}/account/password") => {
                 json!({"password": password, "passcode": passcode, "new_password": "a horse of another colour"})

@@ -5,11 +5,12 @@ use crate::settings::Settings;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::usecase::{
-    AuditTally, Authenticate, ChangeAccountUseCase, ChangePassword, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase,
-    DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase, ListCredentialsUseCase, LogIn, LogOut, OwnSessions,
-    ProveOwner, ReplacePasscode, ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
+    AuditTally, Authenticate, ChangeAccountUseCase, ChangeIntegrationUseCase, ChangePassword, ConfirmEnrolmentUseCase,
+    ConfirmPasscodeUseCase, CreateIntegrationUseCase, DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase,
+    ListCredentialsUseCase, ListIntegrationsUseCase, LogIn, LogOut, OwnSessions, ProveOwner, ReplacePasscode,
+    ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
 };
-use vault_http::{AccountParts, OwnAccountParts, Readiness, ServerParts};
+use vault_http::{AccountParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
 
 /// What the public listener is made of.
 pub(crate) fn of(settings: &Settings, vault: &Vault, tally: &Arc<AuditTally>, readiness: &Readiness) -> ServerParts {
@@ -56,6 +57,7 @@ pub(crate) fn of(settings: &Settings, vault: &Vault, tally: &Arc<AuditTally>, re
         delete: Arc::new(DeleteCredentialUseCase::new(ambient.clone(), store.credentials.clone())),
         accounts: accounts(vault),
         own_account: own_account(vault, owner),
+        integrations: integrations(vault),
         ids: ambient.ids.clone(),
         readiness: readiness.clone(),
     }
@@ -96,6 +98,27 @@ fn own_account(vault: &Vault, owner: ProveOwner) -> OwnAccountParts {
             accounts: accounts.clone(),
         }),
         replace_recovery_codes: Arc::new(ReplaceRecoveryCodes { owner, accounts: accounts.clone() }),
+    }
+}
+
+fn integrations(vault: &Vault) -> IntegrationParts {
+    let (ambient, store) = (&vault.ambient, &vault.store);
+    IntegrationParts {
+        create: Arc::new(CreateIntegrationUseCase {
+            ambient: ambient.clone(),
+            entropy: vault.entropy.clone(),
+            digester: vault.digester.clone(),
+            organizations: store.organizations.clone(),
+            integrations: store.integrations.clone(),
+        }),
+        change: Arc::new(ChangeIntegrationUseCase {
+            ambient: ambient.clone(),
+            entropy: vault.entropy.clone(),
+            digester: vault.digester.clone(),
+            organizations: store.organizations.clone(),
+            integrations: store.integrations.clone(),
+        }),
+        list: Arc::new(ListIntegrationsUseCase::new(ambient.clone(), store.integrations.clone())),
     }
 }
 

@@ -1,28 +1,28 @@
-//! `…/activations`, on the listener of the integrations.
+//! `…/activations`: what an integration asks the activation listener for.
 
-use crate::WireJson;
+use crate::{CheckItem, WireJson};
 use serde::{Deserialize, Serialize};
 
-/// A namespace to activate.
+/// An activation to begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActivateRequest {
-    /// The namespace.
+    /// The namespace, given again.
     pub namespace: String,
-    /// What for, to 200 characters: stands in the audit.
+    /// What it is for; stands in the audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The wished lifetime of the activation, in seconds.
+    /// The wished lifetime, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<i64>,
-    /// The form that credentials come in: `short`, `raw` or `prefer-short`.
+    /// The wished form: `raw`, `short` or `prefer-short`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vend: Option<String>,
 }
 
-/// An activation that has just begun.
+/// An activation that has begun.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Activation {
+pub struct BegunActivation {
     /// Its id.
     pub id: String,
     /// What was activated.
@@ -30,12 +30,12 @@ pub struct Activation {
     /// When it is over, RFC 3339 in UTC.
     pub expires_at: String,
     /// The namespace's credentials, oldest first.
-    pub credentials: Vec<ActivatedCredential>,
+    pub credentials: Vec<VendedCredential>,
 }
 
-/// A credential as its integration gets it.
+/// A credential as an integration is handed it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct ActivatedCredential {
+pub struct VendedCredential {
     /// Its id.
     pub id: String,
     /// Its type.
@@ -43,16 +43,16 @@ pub struct ActivatedCredential {
     pub kind: String,
     /// Its version.
     pub version: i64,
-    /// The form it comes in: `raw` or `short`.
+    /// The form it came in: `raw` or `short`.
     pub form: String,
-    /// Its data, in the shape of type and form.
+    /// Its data, in the shape of its type and form.
     pub data: WireJson,
-    /// When it ends by itself, RFC 3339 in UTC, if it does.
+    /// When it ends by itself, RFC 3339 in UTC, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
-/// A live activation as lists show it: never what it opened.
+/// A live activation as lists show it: never data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivationItem {
     /// Its id.
@@ -62,22 +62,22 @@ pub struct ActivationItem {
     /// The form that was asked for.
     pub vend: String,
     /// How many credentials it opened.
-    pub credentials: u32,
+    pub credential_count: u32,
     /// When it began, RFC 3339 in UTC.
     pub begun_at: String,
     /// When it is over, RFC 3339 in UTC.
     pub expires_at: String,
 }
 
-/// A dry run to make.
+/// A dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
-    /// The namespace.
+    /// The namespace, given again.
     pub namespace: String,
-    /// What the job will do: any of `list`, `read` and `write`.
+    /// What the job needs: `list`, `read`, `write`. None at all: only whether each store knows its credential.
     pub operations: Vec<String>,
-    /// Until when it will, RFC 3339.
+    /// When the job will be done, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
@@ -87,7 +87,7 @@ pub struct CheckRequest {
 pub struct CheckedNamespace {
     /// The namespace.
     pub namespace: String,
-    /// Whether each of its credentials can be used.
+    /// Whether every credential can be used.
     pub usable: bool,
     /// Its credentials, oldest first.
     pub credentials: Vec<CheckedCredential>,
@@ -96,65 +96,41 @@ pub struct CheckedNamespace {
 /// What a dry run found of one credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedCredential {
-    /// Its id.
+    /// The credential.
     pub id: String,
     /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it can be used: nothing failed.
+    /// Whether it can be used: no check failed.
     pub usable: bool,
     /// The checks, in the order in which they were tried.
     pub checks: Vec<CheckItem>,
 }
 
-/// One check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckItem {
-    /// What was tried.
-    pub check: String,
-    /// What it came to: `passed`, `failed`, `warning` or `skipped`.
-    pub result: String,
-    /// Why it did not pass, from a closed set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// What to do about it, in one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use secrecy::SecretString;
 
     #[test]
-    fn members_stand_in_the_documented_order_and_debug_shows_no_data() {
-        let credential = ActivatedCredential {
-            id: "c".into(),
-            kind: "s3".into(),
-            version: 1,
-            form: "raw".into(),
-            data: SecretString::from(r#"{"bucket":"b"}"#).into(),
-            expires_at: None,
-        };
-        let activation = Activation {
-            id: "a".into(),
-            namespace: "n".into(),
-            expires_at: "2026-11-20T12:00:00Z".into(),
-            credentials: vec![credential],
-        };
-        assert!(!format!("{activation:?}").contains("bucket"), "{activation:?}");
-        let text = r#"{"id":"a","namespace":"n","expires_at":"2026-11-20T12:00:00Z","credentials":[{"id":"c","type":"s3","version":1,"form":"raw","data":{"bucket":"b"}}]}"#;
-        assert_eq!(serde_json::to_string(&activation).unwrap_or_default(), text);
-        let read: Option<Activation> = serde_json::from_str(text).ok();
-        assert_eq!(read.and_then(|read| serde_json::to_string(&read).ok()).as_deref(), Some(text));
+    fn data_crosses_the_wire_as_it_stands_and_is_not_printed() {
+        let text = concat!(
+            r#"{"id":"a","namespace":"n","expires_at":"t","credentials":[{"id":"c","type":"s3","version":1,"#,
+            r#""form":"raw","data":{"secret_access_key":"hidden \" \u00e4"}}]}"#
+        );
+        let begun: Option<BegunActivation> = serde_json::from_str(text).ok();
+        assert!(!format!("{begun:?}").contains("hidden"));
+        assert_eq!(begun.and_then(|begun| serde_json::to_string(&begun).ok()).as_deref(), Some(text));
     }
 
     #[test]
-    fn what_is_not_asked_for_is_left_out() {
-        let request = ActivateRequest { namespace: "n".into(), purpose: None, ttl: None, vend: None };
-        assert_eq!(serde_json::to_string(&request).unwrap_or_default(), r#"{"namespace":"n"}"#);
-        let check = CheckRequest { namespace: "n".into(), operations: vec!["read".into()], until: None };
-        assert_eq!(serde_json::to_string(&check).unwrap_or_default(), r#"{"namespace":"n","operations":["read"]}"#);
+    fn what_may_be_left_out_is_left_out() {
+        for text in [r#"{"namespace":"a"}"#, r#"{"namespace":"a","purpose":"p","ttl":60,"vend":"raw"}"#] {
+            let request: Option<ActivateRequest> = serde_json::from_str(text).ok();
+            assert_eq!(request.and_then(|request| serde_json::to_string(&request).ok()).as_deref(), Some(text));
+        }
+        for text in [r#"{"namespace":"a","operations":[]}"#, r#"{"namespace":"a","operations":["list"],"until":"t"}"#] {
+            let request: Option<CheckRequest> = serde_json::from_str(text).ok();
+            assert_eq!(request.and_then(|request| serde_json::to_string(&request).ok()).as_deref(), Some(text));
+        }
     }
 }

@@ -3,8 +3,10 @@
 
 mod account;
 mod activation;
+mod check;
 mod credential;
 mod enrolment;
+mod integration;
 mod login;
 mod own_account;
 mod problem;
@@ -12,11 +14,13 @@ mod secret;
 
 pub use account::{AccountItem, ChangeAccountRequest, InviteRequest, InvitedAccount};
 pub use activation::{
-    ActivateRequest, ActivatedCredential, Activation, ActivationItem, CheckItem, CheckRequest, CheckedCredential,
-    CheckedNamespace,
+    ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedCredential, CheckedNamespace,
+    VendedCredential,
 };
+pub use check::CheckItem;
 pub use credential::{CredentialItem, SaveRequest, SavedCredential};
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
+pub use integration::{CreateIntegrationRequest, IntegrationItem, IssuedIntegration, RotateIntegrationRequest};
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{
     AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, NewPasscode, NewRecoveryCodes, OwnAccount,

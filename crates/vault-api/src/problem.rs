@@ -1,5 +1,6 @@
 //! Problem documents (RFC 9457).
 
+use crate::CheckItem;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -45,10 +46,14 @@ problem_codes! {
     InvalidLogin = 401 "invalid-login" "The login is not valid";
     /// Enrolment code or passcode; which of them is never told.
     InvalidEnrolment = 401 "invalid-enrolment" "The enrolment is not valid";
-    /// No access token, or one that does not work (any more).
+    /// No access or integration token, or one that does not work (any more).
     InvalidToken = 401 "invalid-token" "A valid access token is needed";
     /// The account's role does not permit it.
     InsufficientRole = 403 "insufficient-role" "The role does not permit this";
+    /// The integration's token does not allow to activate this namespace, whether it exists or not.
+    NamespaceNotAllowed = 403 "namespace-not-allowed" "The namespace is not allowed";
+    /// The namespace is frozen, until an operator or admin thaws it.
+    Frozen = 403 "frozen" "The namespace is frozen";
     /// No such address, or no such credential, account or session that this account may reach.
     NotFound = 404 "not-found" "Not found";
     /// The address does not have this method.
@@ -57,6 +62,8 @@ problem_codes! {
     RequestTimeout = 408 "request-timeout" "The request took too long";
     /// Something that is there stands in the way.
     Conflict = 409 "conflict" "The request conflicts with what is there";
+    /// The namespace holds more credentials than are activated at once.
+    NamespaceTooLarge = 409 "namespace-too-large" "The namespace is too large";
     /// A precondition of the request does not hold.
     PreconditionFailed = 412 "precondition-failed" "A precondition does not hold";
     /// The body is too large.
@@ -71,7 +78,9 @@ problem_codes! {
     IdempotencyMismatch = 422 "idempotency-mismatch" "The idempotency key was used for another request";
     /// The organization has as many credentials as it may.
     LimitReached = 422 "limit-reached" "A limit is reached";
-    /// Too many requests from one network.
+    /// The credential was tried out on its store before it was to be saved, and cannot be used.
+    NotUsable = 422 "not-usable" "The credential cannot be used";
+    /// Too many requests from one network or integration, or too many live activations.
     TooManyRequests = 429 "too-many-requests" "Too many requests";
     /// The headers are too large.
     HeadersTooLarge = 431 "headers-too-large" "The headers are too large";
@@ -113,6 +122,9 @@ pub struct Problem {
     /// All refused fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldProblem>,
+    /// What was tried, where a credential was found not usable.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckItem>,
 }
 
 impl Problem {
@@ -126,6 +138,7 @@ impl Problem {
             code: code.as_str().into(),
             request_id: request_id.into(),
             errors: Vec::new(),
+            checks: Vec::new(),
         }
     }
 

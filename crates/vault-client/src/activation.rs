@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Method;
-use vault_api::{ActivateRequest, Activation, ActivationItem, CheckRequest, CheckedNamespace};
+use vault_api::{ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedNamespace};
 
 const ACTIVATIONS: &str = "/activations";
 const CHECK: &str = "/activations/check";
@@ -126,7 +126,7 @@ impl ActivationClient {
     /// # Errors
     /// [`ClientError::Problem`] if the integration may not, the namespace is frozen, empty or too large, or the form
     /// that was asked for is not to be had.
-    pub fn activate(&self, request: &ActivateRequest) -> Result<Activation, ClientError> {
+    pub fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, ClientError> {
         self.send_json(ACTIVATIONS, request)?.json()
     }
 

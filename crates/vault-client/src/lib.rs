@@ -39,8 +39,9 @@ pub use list::{Credentials, ListFilter, Page};
 pub use session::Session;
 pub use trust::ClientIdentity;
 pub use vault_api::{
-    AccountItem, AccountNotice, ActivateRequest, ActivatedCredential, Activation, ActivationItem, ChangeAccountRequest,
+    AccountItem, AccountNotice, ActivateRequest, ActivationItem, BegunActivation, ChangeAccountRequest,
     ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest,
     CredentialItem, EnrolRequest, EnrolResponse, FieldProblem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount,
-    Problem, ProblemCode, ProofRequest, SaveRequest, SavedCredential, SessionItem, Totp, WireJson, WireSecret,
+    Problem, ProblemCode, ProofRequest, SaveRequest, SavedCredential, SessionItem, Totp, VendedCredential, WireJson,
+    WireSecret,
 };

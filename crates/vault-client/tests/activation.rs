@@ -69,7 +69,7 @@ fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
         r#"{{"id":"c","type":"s3","version":2,"form":"short","data":{data},"expires_at":"2026-11-20T12:00:00Z"}}"#
     );
     let activation = format!(r#"{{"id":"a","namespace":"n","expires_at":"t","credentials":[{credential}],"new":1}}"#);
-    let item = r#"[{"id":"a","namespace":"n","vend":"raw","credentials":1,"begun_at":"b","expires_at":"t"}]"#;
+    let item = r#"[{"id":"a","namespace":"n","vend":"raw","credential_count":1,"begun_at":"b","expires_at":"t"}]"#;
     let report = r#"{"namespace":"n","usable":false,"credentials":[{"id":"c","type":"s3","usable":false,"checks":[
         {"check":"settings","result":"passed"},{"check":"read","result":"failed","reason":"denied","remedy":"Ask."}]}]}"#;
     let server = serve(
@@ -88,7 +88,7 @@ fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
     let credential = activated.credentials.remove(0);
     assert_eq!(credential.data.into_secret().expose_secret(), data);
     assert_eq!((&*credential.form, credential.expires_at.as_deref()), ("short", Some("2026-11-20T12:00:00Z")));
-    assert_eq!(client.list().unwrap()[0].credentials, 1);
+    assert_eq!(client.list().unwrap()[0].credential_count, 1);
     let check = CheckRequest { namespace: "n".into(), operations: vec!["read".into()], until: Some("u".into()) };
     let checked = client.check(&check).unwrap();
     assert_eq!(checked.credentials[0].checks[1].remedy.as_deref(), Some("Ask."));

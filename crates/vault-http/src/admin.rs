@@ -41,7 +41,7 @@ pub struct AdminParts {
 pub fn admin_server(settings: &AdminSettings, parts: AdminParts) -> io::Result<BoundServer> {
     let runtime = parts.runtime.clone();
     let ids = Arc::clone(&parts.ids);
-    serve(&settings.listener, &runtime, ids, parts)
+    serve(&settings.listener, None, &runtime, ids, parts)
 }
 
 impl Api for AdminParts {

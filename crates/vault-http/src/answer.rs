@@ -5,8 +5,11 @@ use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
+use bytes::Bytes;
 use serde::Serialize;
+use std::io;
 use vault_core::time::Timestamp;
+use zeroize::Zeroizing;
 
 /// An answer whose body is the JSON text `body`.
 pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> HttpResponse {
@@ -19,6 +22,33 @@ pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> HttpResponse {
 pub(crate) fn object(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, Fault> {
     let body = serde_json::to_vec(object).map_err(|error| Fault::internal().caused_by(error))?;
     Ok(json(status, body))
+}
+
+/// The same for an object that holds secrets: in memory that is wiped once it is sent.
+pub(crate) fn secret(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, Fault> {
+    let failed = |error: serde_json::Error| Fault::internal().caused_by(error);
+    // Measured first: a buffer that grows leaves its content behind unwiped.
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, object).map_err(failed)?;
+    let mut body = Zeroizing::new(Vec::with_capacity(length.0));
+    serde_json::to_writer(&mut *body, object).map_err(failed)?;
+    let mut response = HttpResponse::with_body(status, BoxBody::new(Bytes::from_owner(body)));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// 204
@@ -57,6 +87,23 @@ pub(crate) fn time_text(time: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use actix_web::body::MessageBody as _;
+
+    #[test]
+    fn secrets_are_written_as_everything_else() {
+        let object = serde_json::json!({"data": {"secret": "a\u{e4}\"b"}, "list": [1, 2, 3]});
+        let bodies: Vec<_> = [object_of(&object), secret(StatusCode::OK, &object).ok()]
+            .into_iter()
+            .flatten()
+            .filter_map(|response| response.into_body().try_into_bytes().ok())
+            .collect();
+        assert_eq!(bodies.len(), 2);
+        assert_eq!(bodies[0], bodies[1]);
+    }
+
+    fn object_of(value: &serde_json::Value) -> Option<HttpResponse> {
+        object(StatusCode::OK, value).ok()
+    }
 
     #[test]
     fn times_are_written_to_the_second() {

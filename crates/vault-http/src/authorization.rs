@@ -1,30 +1,44 @@
-//! The access token of a request: `Authorization: Bearer <token>` and nothing else. A token in the query, in a
+//! The token of a request: `Authorization: Bearer <token>` and nothing else. A token in the query, in a
 //! form or in a cookie is not looked for.
 
 use crate::fault::Fault;
 use actix_web::http::header::{self, HeaderMap};
+use secrecy::SecretString;
 
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN: usize = 4 * 1024;
 
-/// The token that the request carries.
+/// The access token that the request carries.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, Fault> {
-    let mut values = headers.get_all(header::AUTHORIZATION);
-    let Some(value) = values.next() else { return Err(Fault::no_token()) };
-    if values.next().is_some() {
-        return Err(Fault::invalid_token());
-    }
-    match parse(value.as_bytes()) {
+    match carried(headers) {
         Parsed::Token(token) => Ok(token),
         Parsed::OtherScheme => Err(Fault::no_token()),
         Parsed::Malformed => Err(Fault::invalid_token()),
     }
 }
 
+/// The integration token that the request carries, to be handed to another thread.
+pub(crate) fn integration_token(headers: &HeaderMap) -> Result<SecretString, Fault> {
+    match carried(headers) {
+        Parsed::Token(token) => Ok(SecretString::from(token)),
+        Parsed::OtherScheme => Err(Fault::no_integration_token()),
+        Parsed::Malformed => Err(Fault::invalid_integration_token()),
+    }
+}
+
+fn carried(headers: &HeaderMap) -> Parsed<'_> {
+    let mut values = headers.get_all(header::AUTHORIZATION);
+    match (values.next(), values.next()) {
+        (None, _) => Parsed::OtherScheme,
+        (Some(value), None) => parse(value.as_bytes()),
+        (Some(_), Some(_)) => Parsed::Malformed,
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum Parsed<'a> {
     Token(&'a str),
-    /// A scheme that is not ours: as if nothing had been sent (RFC 6750 section 3.1).
+    /// None, or of a scheme that is not ours: as if nothing had been sent (RFC 6750 section 3.1).
     OtherScheme,
     Malformed,
 }

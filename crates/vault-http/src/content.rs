@@ -6,15 +6,25 @@ use vault_api::ProblemCode;
 
 /// Refuses every body that is not `application/json`, in whatever encoding.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), Fault> {
-    let refused = |detail: &'static str| Err(Fault::new(ProblemCode::UnsupportedMediaType, detail));
     if headers.contains_key(header::CONTENT_ENCODING) {
-        return refused("Send the body without `Content-Encoding`.");
+        let detail = "Send the body without `Content-Encoding`.";
+        return Err(Fault::new(ProblemCode::UnsupportedMediaType, detail));
     }
     let mut types = headers.get_all(header::CONTENT_TYPE);
     match (types.next(), types.next()) {
         (Some(value), None) if is_json(value.as_bytes()) => Ok(()),
-        _ => refused("Send `Content-Type: application/json`."),
+        _ => Err(not_json()),
     }
+}
+
+/// Whether anything is said of a body; there may be none.
+pub(crate) fn is_announced(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::CONTENT_TYPE) || headers.contains_key(header::CONTENT_ENCODING)
+}
+
+/// 415 for a body that does not say that it is JSON.
+pub(crate) fn not_json() -> Fault {
+    Fault::new(ProblemCode::UnsupportedMediaType, "Send `Content-Type: application/json`.")
 }
 
 /// `application/json` in any case, with `charset=utf-8` or no parameter.

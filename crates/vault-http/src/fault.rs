@@ -1,12 +1,15 @@
 //! Everything that can go wrong with a request, on its way to a problem document.
 
+use crate::checks;
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::http::{ConnectionType, StatusCode};
 use std::borrow::Cow;
 use std::fmt;
-use vault_api::{FieldProblem, Problem, ProblemCode};
+use vault_api::{CheckItem, FieldProblem, Problem, ProblemCode};
+use vault_core::activation::ActivationTtl;
+use vault_core::check::CheckReport;
 use vault_core::field::{FieldError, FlawKind};
 
 /// What `WWW-Authenticate` says (RFC 6750 section 3).
@@ -39,6 +42,7 @@ struct Parts {
     code: ProblemCode,
     detail: Cow<'static, str>,
     errors: Vec<FieldError>,
+    checks: Vec<CheckItem>,
     challenge: Option<Challenge>,
     allow: Option<&'static str>,
     retry_after: Option<u32>,
@@ -52,6 +56,7 @@ impl Fault {
             code,
             detail: detail.into(),
             errors: Vec::new(),
+            checks: Vec::new(),
             challenge: None,
             allow: None,
             retry_after: None,
@@ -88,6 +93,18 @@ impl Fault {
         Self::unauthorized(ProblemCode::InvalidToken, Challenge::InvalidToken, detail)
     }
 
+    /// 401 where no integration token was sent.
+    pub(crate) fn no_integration_token() -> Self {
+        let detail = "Send `Authorization: Bearer <integration token>`.";
+        Self::unauthorized(ProblemCode::InvalidToken, Challenge::Plain, detail)
+    }
+
+    /// 401 for an integration token that does not work.
+    pub(crate) fn invalid_integration_token() -> Self {
+        let detail = "The integration token is malformed, replaced, expired or disabled. Ask an admin for another one.";
+        Self::unauthorized(ProblemCode::InvalidToken, Challenge::InvalidToken, detail)
+    }
+
     /// 401 for a login.
     pub(crate) fn invalid_login() -> Self {
         let detail = "E-mail, password or passcode is not right, or the account must wait or is closed.";
@@ -113,6 +130,14 @@ impl Fault {
         fault
     }
 
+    /// 403 for a namespace outside of what an integration may activate, whether it exists or not.
+    pub(crate) fn namespace_not_allowed() -> Self {
+        let detail = "The integration was not made for this namespace.";
+        let mut fault = Self::new(ProblemCode::NamespaceNotAllowed, detail);
+        fault.0.challenge = Some(Challenge::InsufficientScope);
+        fault
+    }
+
     /// 404, the same for addresses and for whatever an id may name.
     pub(crate) fn not_found() -> Self {
         Self::new(ProblemCode::NotFound, "There is nothing at this address.")
@@ -125,11 +150,37 @@ impl Fault {
         fault
     }
 
-    /// 429
+    /// 429 for a network.
     pub(crate) fn too_many_requests(retry_after: u32) -> Self {
-        let detail = "Too many requests come from your network. Try again after the time in `Retry-After`.";
+        Self::waiting(
+            "Too many requests come from your network. Try again after the time in `Retry-After`.",
+            retry_after,
+        )
+    }
+
+    /// 429 for an integration.
+    pub(crate) fn too_many_openings(retry_after: u32) -> Self {
+        let detail = "The integration asks too often. Try again after the time in `Retry-After`.";
+        Self::waiting(detail, retry_after)
+    }
+
+    /// 429 for an integration with as many live activations as it may have.
+    pub(crate) fn too_many_live() -> Self {
+        let detail = "The integration has as many live activations as it may. End some, or wait until some are over.";
+        Self::waiting(detail, ActivationTtl::MIN)
+    }
+
+    fn waiting(detail: &'static str, retry_after: u32) -> Self {
         let mut fault = Self::new(ProblemCode::TooManyRequests, detail);
         fault.0.retry_after = Some(retry_after);
+        fault
+    }
+
+    /// 422 for a credential that was tried out before it was to be saved.
+    pub(crate) fn not_usable(report: &CheckReport) -> Self {
+        let detail = "It was tried out and not saved; see `checks`.";
+        let mut fault = Self::new(ProblemCode::NotUsable, detail);
+        fault.0.checks = checks::items(report);
         fault
     }
 
@@ -173,11 +224,6 @@ impl Fault {
     }
 
     #[cfg(test)]
-    pub(crate) fn retry_after(&self) -> Option<u32> {
-        self.0.retry_after
-    }
-
-    #[cfg(test)]
     pub(crate) fn errors(&self) -> &[FieldError] {
         &self.0.errors
     }
@@ -189,6 +235,7 @@ impl Fault {
             tracing::error!(request_id, code = parts.code.as_str(), cause = ?cause, "request failed");
         }
         let mut problem = Problem::new(parts.code, parts.detail, request_id);
+        problem.checks = parts.checks;
         problem.errors = parts.errors.into_iter().map(field_problem).collect();
         // A problem holds nothing that cannot be JSON.
         let body = serde_json::to_vec(&problem).unwrap_or_default();

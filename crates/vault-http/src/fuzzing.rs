@@ -3,8 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a property fails by panicking")]
 
+use crate::answer::time_text;
 use crate::fault::Fault;
-use crate::operation::{parse_change, parse_invite, parse_login, parse_save, secrets};
+use crate::operation::{
+    parse_activation, parse_change, parse_check, parse_integration, parse_invite, parse_login, parse_rotation,
+    parse_save, secrets,
+};
 use crate::{listing, query};
 use actix_web::body::MessageBody as _;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -54,6 +58,39 @@ pub fn account(body: &[u8]) {
     assert_read_or_refused(body, &|body| Ok(texts(proof, secrets(body, proof)?)));
     let draft = ["enrolment_code", "password"];
     assert_read_or_refused(body, &|body| Ok(texts(draft, secrets(body, draft)?)));
+}
+
+/// The same for what is asked about integrations, and by them.
+pub fn integration(body: &[u8]) {
+    assert_read_or_refused(body, &|body| {
+        let request = parse_integration(body)?;
+        let mut written = json!({ "name": request.name, "namespaces": request.namespaces });
+        if let Some(end) = request.expires_at {
+            written["expires_at"] = time_text(end).into();
+        }
+        Ok(written)
+    });
+    if !body.is_empty() {
+        assert_read_or_refused(body, &|body| Ok(json!({ "overlap": parse_rotation(body)?.as_seconds() })));
+    }
+    assert_read_or_refused(body, &|body| {
+        let request = parse_activation(body)?;
+        let (namespace, ttl) = (request.namespace.as_str(), request.ttl.as_seconds());
+        let mut written = json!({ "namespace": namespace, "ttl": ttl, "vend": request.vend.as_str() });
+        if let Some(purpose) = request.purpose {
+            written["purpose"] = purpose.as_str().into();
+        }
+        Ok(written)
+    });
+    assert_read_or_refused(body, &|body| {
+        let request = parse_check(body)?;
+        let operations: Vec<_> = request.operations.iter().map(|operation| operation.as_str()).collect();
+        let mut written = json!({ "namespace": request.namespace.as_str(), "operations": operations });
+        if let Some(until) = request.until {
+            written["until"] = time_text(until).into();
+        }
+        Ok(written)
+    });
 }
 
 fn texts<const N: usize>(names: [&str; N], values: [SecretString; N]) -> Value {
@@ -226,6 +263,9 @@ mod tests {
         assert!(accepted(&login, "login") > 0);
         let account = |body: &[u8]| parse_invite(body).is_ok() || parse_change(body).is_ok();
         assert!(accepted(&account, "account") > 1);
+        let about = |body: &[u8]| parse_integration(body).is_ok() || parse_rotation(body).is_ok();
+        let by = |body: &[u8]| parse_activation(body).is_ok() || parse_check(body).is_ok();
+        assert_eq!((accepted(&about, "integration"), accepted(&by, "integration")), (2, 2));
         let list = |query: &[u8]| query::list(std::str::from_utf8(query).ok()).is_ok();
         assert!(accepted(&list, "cursor") > 0);
         for kind in CredentialType::ALL {
@@ -243,6 +283,11 @@ mod tests {
         #[test]
         fn every_request_about_an_account_is_read_or_refused_by_name(body in edited_seeds("account")) {
             account(&body);
+        }
+
+        #[test]
+        fn every_request_of_or_about_an_integration_is_read_or_refused_by_name(body in edited_seeds("integration")) {
+            integration(&body);
         }
 
         #[test]

@@ -1,18 +1,20 @@
 //! The HTTP interface: actix-web around the use cases of `vault-core`.
 //!
-//! [`server`] gives the public listener, [`admin_server`] the operators' one. A request goes through
-//! `exchange` (limits of the head, request id, headers of every answer, log, metrics), `route`, and one file of
-//! `operation`, which parses, runs one use case and maps the result.
+//! [`server`] gives the public listener, [`activation_server`] the one for integrations, [`admin_server`] the
+//! operators'. A request goes through `exchange` (limits of the head, request id, headers of every answer, log,
+//! metrics), `route`, and one file of `operation`, which parses, runs one use case and maps the result.
 //!
-//! Deliberately absent: anything that could open a credential. [`ServerParts`] has no place for an `Opener`,
-//! nor has any use case in it.
+//! Deliberately absent: anything by which the public listener could open a credential. [`ServerParts`] has no place
+//! for an `Opener`, nor has any use case in it; only [`ActivationParts`] has.
 
+mod activation;
 mod admin;
 mod answer;
 mod authorization;
 mod body;
 mod brake;
 mod call;
+mod checks;
 mod connection;
 mod content;
 mod exchange;
@@ -35,11 +37,15 @@ mod settings;
 mod telemetry;
 mod tls;
 mod transport;
+mod unix;
 mod watch;
 
+pub use activation::{ActivationParts, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
-pub use parts::{AccountParts, OwnAccountParts, Readiness, ServerParts};
-pub use route::{Route, routes};
-pub use server::{BoundServer, server};
-pub use settings::{AdminSettings, BasePath, InvalidBasePath, ListenerSettings, Rate, ServerSettings};
+pub use parts::{AccountParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
+pub use route::{Route, activation_routes, routes};
+pub use server::{BoundServer, ListeningServer, server};
+pub use settings::{
+    ActivationSettings, AdminSettings, BasePath, InvalidBasePath, ListenerSettings, Rate, ServerSettings, UnixSocket,
+};
 pub use tls::{Tls, TlsError};

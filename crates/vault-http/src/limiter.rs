@@ -1,53 +1,52 @@
-//! How often a network may ask for what needs no token and costs work.
+//! How often one network or integration may ask for what costs work.
 
-use crate::fault::Fault;
 use crate::settings::Rate;
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use vault_core::network::Network;
 
-/// After how many requests those networks are forgotten that have their whole burst again.
+/// After how many requests those are forgotten that have their whole burst again.
 const SWEEP_EVERY: u32 = 1_024;
 
-/// Counts requests per network, over all workers.
-pub(crate) struct Limiter<C: Clock + Clone = DefaultClock> {
+/// Counts requests per `K`, over all workers.
+pub(crate) struct Limiter<K: Clone + Eq + Hash, C: Clock + Clone = DefaultClock> {
     clock: C,
-    networks: RateLimiter<Network, HashMapStateStore<Network>, C, NoOpMiddleware<C::Instant>>,
+    counts: RateLimiter<K, HashMapStateStore<K>, C, NoOpMiddleware<C::Instant>>,
     since_sweep: AtomicU32,
 }
 
-impl Limiter {
+impl<K: Clone + Eq + Hash> Limiter<K> {
     pub(crate) fn new(rate: Rate) -> Self {
         Self::with_clock(rate, DefaultClock::default())
     }
 }
 
-impl<C: Clock + Clone> Limiter<C> {
+impl<K: Clone + Eq + Hash, C: Clock + Clone> Limiter<K, C> {
     fn with_clock(rate: Rate, clock: C) -> Self {
         let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
-        let networks = RateLimiter::hashmap_with_clock(quota, clock.clone());
-        Self { clock, networks, since_sweep: AtomicU32::new(0) }
+        let counts = RateLimiter::hashmap_with_clock(quota, clock.clone());
+        Self { clock, counts, since_sweep: AtomicU32::new(0) }
     }
 
-    /// Counts a request of `network`, unless it has had too many.
-    pub(crate) fn check(&self, network: Network) -> Result<(), Fault> {
+    /// Counts a request of `key`, unless it has had too many.
+    ///
+    /// # Errors
+    /// After how many seconds the next one will be let in.
+    pub(crate) fn check(&self, key: K) -> Result<(), u32> {
         self.sweep();
-        self.networks.check_key(&network).map_err(|early| {
-            let wait = early.wait_time_from(self.clock.now());
-            Fault::too_many_requests(whole_seconds(wait))
-        })
+        self.counts.check_key(&key).map_err(|early| whole_seconds(early.wait_time_from(self.clock.now())))
     }
 
-    /// Keeps no more networks in memory than are being limited, and as many again as asked meanwhile.
+    /// Keeps no more of them in memory than are being limited, and as many again as asked meanwhile.
     fn sweep(&self) {
         if self.since_sweep.fetch_add(1, Ordering::Relaxed) >= SWEEP_EVERY {
             self.since_sweep.store(0, Ordering::Relaxed);
-            self.networks.retain_recent();
-            self.networks.shrink_to_fit();
+            self.counts.retain_recent();
+            self.counts.shrink_to_fit();
         }
     }
 }
@@ -63,9 +62,9 @@ mod tests {
     use super::*;
     use governor::clock::FakeRelativeClock;
     use std::num::NonZeroU32;
-    use vault_api::ProblemCode;
+    use vault_core::network::Network;
 
-    fn limiter(per_second: u32, burst: u32) -> (Limiter<FakeRelativeClock>, FakeRelativeClock) {
+    fn limiter(per_second: u32, burst: u32) -> (Limiter<Network, FakeRelativeClock>, FakeRelativeClock) {
         let clock = FakeRelativeClock::default();
         let (Some(per_second), Some(burst)) = (NonZeroU32::new(per_second), NonZeroU32::new(burst)) else {
             panic!("a rate is not nothing")
@@ -80,8 +79,8 @@ mod tests {
     #[test]
     fn a_network_has_its_burst_and_then_its_rate() {
         let (limiter, clock) = limiter(2, 3);
-        let ask = |address: &str| limiter.check(network(address)).map_err(|fault| fault.code());
-        let refused = Err(ProblemCode::TooManyRequests);
+        let ask = |address: &str| limiter.check(network(address)).map_err(|_| "too many");
+        let refused = Err("too many");
         for last in 1..=3 {
             assert_eq!(ask(&format!("192.0.2.{last}")), Ok(()));
         }
@@ -108,7 +107,7 @@ mod tests {
         let (limiter, clock) = limiter(1, 1);
         assert!(limiter.check(network("192.0.2.1")).is_ok());
         clock.advance(Duration::from_millis(1));
-        assert_eq!(limiter.check(network("192.0.2.1")).err().and_then(|fault| fault.retry_after()), Some(1));
+        assert_eq!(limiter.check(network("192.0.2.1")), Err(1));
     }
 
     #[test]
@@ -118,7 +117,7 @@ mod tests {
             let [_, a, b, c] = number.to_be_bytes();
             assert!(limiter.check(Network::V4([a, b, c])).is_ok());
             clock.advance(Duration::from_millis(1));
-            assert!(limiter.networks.len() <= 2 * SWEEP_EVERY as usize + 1_100);
+            assert!(limiter.counts.len() <= 2 * SWEEP_EVERY as usize + 1_100);
         }
     }
 }

@@ -6,15 +6,68 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 use vault_core::usecase::{
-    Authenticate, ChangeAccountUseCase, ChangePassword, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase,
-    DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase, ListCredentialsUseCase, LogIn, LogOut, OwnSessions,
-    ReplacePasscode, ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
+    Authenticate, ChangeAccountUseCase, ChangeIntegrationUseCase, ChangePassword, ConfirmEnrolmentUseCase,
+    ConfirmPasscodeUseCase, CreateIntegrationUseCase, DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase,
+    ListCredentialsUseCase, ListIntegrationsUseCase, LogIn, LogOut, OwnSessions, ReplacePasscode, ReplaceRecoveryCodes,
+    SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
 };
 
 /// Tells whether everything that requests need is there.
 pub type Readiness = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
 /// The use cases behind the public listener. None of them can open a credential.
+///
+/// A part can be exchanged:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use vault_core::{port::IdGenerator, usecase::SaveCredentialUseCase};
+/// # use vault_http::ServerParts;
+/// fn with(parts: ServerParts, ids: Arc<dyn IdGenerator>) -> ServerParts {
+///     ServerParts { ids, ..parts }
+/// }
+/// fn save(parts: ServerParts, save: Arc<SaveCredentialUseCase>) -> ServerParts {
+///     ServerParts { save, ..parts }
+/// }
+/// ```
+///
+/// But there is no place for what opens a credential,
+///
+/// ```compile_fail,E0560
+/// # use std::sync::Arc;
+/// # use vault_core::port::Opener;
+/// # use vault_http::ServerParts;
+/// fn with(parts: ServerParts, opener: Arc<dyn Opener>) -> ServerParts {
+///     ServerParts { opener, ..parts }
+/// }
+/// ```
+///
+/// ```compile_fail,E0560
+/// # use vault_core::usecase::OpenNamespace;
+/// # use vault_http::ServerParts;
+/// fn with(parts: ServerParts, open: OpenNamespace) -> ServerParts {
+///     ServerParts { open, ..parts }
+/// }
+/// ```
+///
+/// nor in what saves, nor does anything that can stand in another part's place:
+///
+/// ```compile_fail,E0560
+/// # use std::sync::Arc;
+/// # use vault_core::{port::Opener, usecase::SaveCredentialUseCase};
+/// fn with(save: SaveCredentialUseCase, opener: Arc<dyn Opener>) -> SaveCredentialUseCase {
+///     SaveCredentialUseCase { opener, ..save }
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// # use std::sync::Arc;
+/// # use vault_core::usecase::Activate;
+/// # use vault_http::ServerParts;
+/// fn save(parts: ServerParts, save: Arc<Activate>) -> ServerParts {
+///     ServerParts { save, ..parts }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ServerParts {
     /// The runtime on which use cases run: one that goes on when a client goes away.
@@ -37,6 +90,8 @@ pub struct ServerParts {
     pub accounts: AccountParts,
     /// What everybody does with one's own account.
     pub own_account: OwnAccountParts,
+    /// What admins do with integrations.
+    pub integrations: IntegrationParts,
     /// Request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// For `/readyz`.
@@ -58,6 +113,18 @@ pub struct AccountParts {
     pub confirm_enrolment: Arc<ConfirmEnrolmentUseCase>,
 }
 
+/// The use cases behind `{base_url}/integrations`. What integrations themselves ask for is not among them: that has a
+/// listener of its own.
+#[derive(Clone)]
+pub struct IntegrationParts {
+    /// Makes integrations.
+    pub create: Arc<CreateIntegrationUseCase>,
+    /// Rotates their tokens and deletes them.
+    pub change: Arc<ChangeIntegrationUseCase>,
+    /// Lists them.
+    pub list: Arc<ListIntegrationsUseCase>,
+}
+
 /// The use cases behind `{base_url}/account`.
 #[derive(Clone)]
 pub struct OwnAccountParts {
@@ -73,4 +140,70 @@ pub struct OwnAccountParts {
     pub confirm_passcode: Arc<ConfirmPasscodeUseCase>,
     /// Replaces its recovery codes.
     pub replace_recovery_codes: Arc<ReplaceRecoveryCodes>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was reviewed: it holds no `Opener`, nor anything that does. `tests/http/shut.rs` reads the use cases.
+    trait CannotOpen {}
+
+    impl CannotOpen for Handle {}
+    impl CannotOpen for Readiness {}
+    impl CannotOpen for Arc<dyn IdGenerator> {}
+
+    macro_rules! cannot_open {
+        ($($part:ty),* $(,)?) => { $(impl CannotOpen for Arc<$part> {})* };
+    }
+
+    cannot_open! {
+        Authenticate, LogIn, LogOut, SaveCredentialUseCase, ListCredentialsUseCase, ShowCredentialUseCase,
+        DeleteCredentialUseCase, ListAccountsUseCase, Invite, ChangeAccountUseCase, Enrol, ConfirmEnrolmentUseCase,
+        ShowOwnAccount, OwnSessions, ChangePassword, ReplacePasscode, ConfirmPasscodeUseCase, ReplaceRecoveryCodes,
+        CreateIntegrationUseCase, ChangeIntegrationUseCase, ListIntegrationsUseCase,
+    }
+
+    fn all(parts: &[&dyn CannotOpen]) -> usize {
+        parts.len()
+    }
+
+    /// Names every part: it does not compile with one more, nor with one that was not reviewed.
+    fn reviewed(parts: &ServerParts) -> usize {
+        let ServerParts {
+            runtime,
+            authenticate,
+            log_in,
+            log_out,
+            save,
+            list,
+            show,
+            delete,
+            accounts,
+            own_account,
+            integrations,
+            ids,
+            readiness,
+        } = parts;
+        let AccountParts { list: accounts, invite, change, enrol, confirm_enrolment } = accounts;
+        let OwnAccountParts {
+            show: own,
+            sessions,
+            change_password,
+            replace_passcode,
+            confirm_passcode,
+            replace_recovery_codes,
+        } = own_account;
+        let IntegrationParts { create, change: rotate, list: integrations } = integrations;
+        all(&[runtime, authenticate, log_in, log_out, save, list, show, delete, ids, readiness])
+            + all(&[accounts, invite, change, enrol, confirm_enrolment])
+            + all(&[own, sessions, change_password, replace_passcode, confirm_passcode, replace_recovery_codes])
+            + all(&[create, rotate, integrations])
+    }
+
+    #[test]
+    fn every_part_of_the_public_listener_was_reviewed() {
+        // That it compiles is the test.
+        let _: fn(&ServerParts) -> usize = reviewed;
+    }
 }

@@ -15,11 +15,13 @@ pub(crate) struct Peers {
     counts: Mutex<HashMap<Peer, usize>>,
 }
 
-/// Who is counted as one: an IPv4 address, or the IPv6 /64 that one host can choose its addresses from.
+/// Who is counted as one: an IPv4 address, the IPv6 /64 that one host can choose its addresses from, or a user of this
+/// machine whose programs come by a socket in the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Peer {
     V4([u8; 4]),
     V6([u16; 4]),
+    User(u32),
 }
 
 impl Peer {
@@ -75,7 +77,15 @@ impl Peers {
         if self.proxies_only && !address.to_canonical().is_loopback() {
             return Err(Refusal::NotAProxy);
         }
-        let peer = Peer::of(address);
+        self.count(Peer::of(address))
+    }
+
+    /// Counts a connection of a program of this machine's `user`, unless that has too many.
+    pub(crate) fn admit_user(self: &Arc<Self>, user: u32) -> Result<Admission, Refusal> {
+        self.count(Peer::User(user))
+    }
+
+    fn count(self: &Arc<Self>, peer: Peer) -> Result<Admission, Refusal> {
         let mut counts = self.counts();
         let count = counts.entry(peer).or_default();
         if *count >= self.limit {
@@ -135,6 +145,17 @@ mod tests {
             assert_eq!(admitted, Ok(refusal), "{address}");
         }
         assert!(peers.counts().is_empty(), "whoever is refused is not counted");
+    }
+
+    #[test]
+    fn users_of_this_machine_have_their_own_counts() {
+        let peers = peers(2, true);
+        let first: Vec<_> = (0..2).map(|_| peers.admit_user(0)).collect();
+        assert!(first.iter().all(Result::is_ok));
+        assert_eq!(peers.admit_user(0).err(), Some(Refusal::TooMany));
+        assert!(peers.admit_user(1).is_ok());
+        drop(first);
+        assert!(peers.counts().is_empty());
     }
 
     #[test]

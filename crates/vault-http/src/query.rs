@@ -1,4 +1,4 @@
-//! Query parameters: those of a list, and none for everything else.
+//! Query parameters: those of a list and of a save, and none for everything else.
 
 use crate::fault::Fault;
 use std::borrow::Cow;
@@ -14,12 +14,32 @@ pub(crate) const MAX_LIMIT: usize = 1_000;
 
 /// Refuses every parameter.
 pub(crate) fn none(query: Option<&str>) -> Result<(), Fault> {
+    Parameters::read(query)?.finish()
+}
+
+/// Whether a save is to be tried out first; `available`: whether that is done here.
+pub(crate) fn save(query: Option<&str>, available: bool) -> Result<bool, Fault> {
     let mut parameters = Parameters::read(query)?;
-    if parameters.take("verify").is_some() {
-        let detail = "checking before saving is not configured here";
-        parameters.errors.push(FieldError::new("/verify", FieldCode::Unknown, detail));
+    let verify = parameters.take("verify");
+    let verify = parameters.keep(verify.map(|text| parse_verify(&text)).transpose()).unwrap_or(false);
+    if verify && !available {
+        parameters.errors.push(verify_unavailable());
     }
-    parameters.finish()
+    parameters.finish()?;
+    Ok(verify)
+}
+
+/// The flaw of a save that is to be tried out first where that is not done.
+pub(crate) fn verify_unavailable() -> FieldError {
+    FieldError::new("/verify", FieldCode::Unknown, "checking before saving is not configured here")
+}
+
+fn parse_verify(text: &str) -> Result<bool, FieldError> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(FieldError::new("/verify", FieldCode::WrongType, "must be true or false")),
+    }
 }
 
 /// The page that a list asks for.
@@ -207,6 +227,32 @@ mod tests {
     }
 
     #[test]
+    fn a_save_may_ask_to_be_tried_out() {
+        let ask = |query: &str, available| {
+            let fault = match save(Some(query), available) {
+                Ok(verify) => return Ok(verify),
+                Err(fault) => fault,
+            };
+            assert_eq!(fault.code(), ProblemCode::MalformedRequest, "{query}");
+            Err(fault.errors().iter().map(|error| (error.pointer.clone(), error.code.as_str())).collect::<Vec<_>>())
+        };
+        for available in [true, false] {
+            assert_eq!(ask("", available), Ok(false));
+            assert_eq!(ask("verify=false", available), Ok(false));
+            let flaw = |pointer: &str, code| Err(vec![(pointer.to_owned(), code)]);
+            for query in ["verify", "verify=", "verify=1", "verify=True", "verify=TRUE", "verify=yes", "verify=true%20"]
+            {
+                assert_eq!(ask(query, available), flaw("/verify", "wrong-type"), "{query}");
+            }
+            assert_eq!(ask("verify=false&verify=false", available), flaw("/verify", "duplicate"));
+            assert_eq!(ask("limit=1", available), flaw("/limit", "unknown"));
+            assert_eq!(ask("Verify=true", available), flaw("/Verify", "unknown"));
+        }
+        assert_eq!(ask("verify=true", true), Ok(true));
+        assert_eq!(ask("verify=true", false), Err(vec![("/verify".to_owned(), "unknown")]));
+    }
+
+    #[test]
     fn other_operations_have_no_parameters() {
         assert!(none(None).is_ok());
         assert!(none(Some("")).is_ok());
@@ -223,6 +269,7 @@ mod tests {
         #[test]
         fn any_query_is_answered(query in "[ -~]{0,80}") {
             let _ = list(Some(&query));
+            let _ = save(Some(&query), query.len().is_multiple_of(2));
             let _ = none(Some(&query));
         }
 

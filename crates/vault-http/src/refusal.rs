@@ -1,10 +1,13 @@
 //! From the errors of use cases to faults: which status each has.
 
 mod account;
+mod activation;
+mod integration;
 
 pub(crate) use account::email_flaw;
 
 use crate::fault::Fault;
+use crate::query::verify_unavailable;
 use std::error::Error;
 use std::fmt;
 use vault_api::ProblemCode;
@@ -44,6 +47,8 @@ impl From<SaveCredentialError> for Fault {
         match error {
             SaveCredentialError::InsufficientRole => Self::insufficient_role(),
             SaveCredentialError::Principal(_) => Self::invalid_token(),
+            SaveCredentialError::VerifyUnavailable => Self::fields(vec![verify_unavailable()]),
+            SaveCredentialError::NotUsable(report) => Self::not_usable(&report),
             SaveCredentialError::IdempotencyMismatch => {
                 Self::new(ProblemCode::IdempotencyMismatch, "Use a new key for a new request.")
             }

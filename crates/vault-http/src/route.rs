@@ -2,81 +2,19 @@
 //! Paths are compared as they were sent: nothing is decoded, joined or normalised, so no address has a second
 //! spelling.
 
+mod operation;
+mod table;
+
+pub(crate) use operation::Operation;
+
 use crate::settings::BasePath;
 use actix_web::http::Method;
-
-/// An operation, as metrics and log name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Operation {
-    LogIn,
-    LogOut,
-    Save,
-    List,
-    Show,
-    Delete,
-    ListAccounts,
-    Invite,
-    ChangeAccount,
-    DeleteAccount,
-    Enrol,
-    ConfirmEnrolment,
-    ShowAccount,
-    ListSessions,
-    EndSession,
-    ChangePassword,
-    ReplacePasscode,
-    ConfirmPasscode,
-    ReplaceRecoveryCodes,
-    Live,
-    Ready,
-    Metrics,
-    /// A method or an address that leads nowhere.
-    None,
-}
-
-impl Operation {
-    /// How many there are.
-    pub(crate) const COUNT: usize = Self::None as usize + 1;
-
-    /// Whether it asks for no token and costs work: what anybody may ask for.
-    pub(crate) const fn is_open(self) -> bool {
-        matches!(self, Self::LogIn | Self::Enrol | Self::ConfirmEnrolment)
-    }
-
-    /// The operation's name.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::LogIn => "log-in",
-            Self::LogOut => "log-out",
-            Self::Save => "save",
-            Self::List => "list",
-            Self::Show => "show",
-            Self::Delete => "delete",
-            Self::ListAccounts => "list-accounts",
-            Self::Invite => "invite",
-            Self::ChangeAccount => "change-account",
-            Self::DeleteAccount => "delete-account",
-            Self::Enrol => "enrol",
-            Self::ConfirmEnrolment => "confirm-enrolment",
-            Self::ShowAccount => "show-account",
-            Self::ListSessions => "list-sessions",
-            Self::EndSession => "end-session",
-            Self::ChangePassword => "change-password",
-            Self::ReplacePasscode => "replace-passcode",
-            Self::ConfirmPasscode => "confirm-passcode",
-            Self::ReplaceRecoveryCodes => "replace-recovery-codes",
-            Self::Live => "live",
-            Self::Ready => "ready",
-            Self::Metrics => "metrics",
-            Self::None => "none",
-        }
-    }
-}
+use table::{ACTIVATION, ADMIN, PUBLIC};
 
 /// An address, and what each method does there.
 #[derive(Debug)]
 struct Address {
-    /// The path with names in place of values. An `{id}` can only be its last segment.
+    /// The path with names in place of values. There is at most one `{id}`, and it is a whole segment.
     template: &'static str,
     /// The methods but `HEAD`, which is `GET` without the body.
     methods: &'static [(&'static str, Operation)],
@@ -88,63 +26,7 @@ struct Address {
 const BASE: &str = "{base}";
 const ID: &str = "{id}";
 
-/// The public listener.
-static PUBLIC: [Address; 17] = [
-    Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
-    Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
-    Address {
-        template: "{base}/organization-vault",
-        methods: &[("GET", Operation::List), ("PATCH", Operation::Save)],
-        allow: "GET, HEAD, PATCH",
-    },
-    Address {
-        template: "{base}/organization-vault/{id}",
-        methods: &[("GET", Operation::Show), ("DELETE", Operation::Delete)],
-        allow: "GET, HEAD, DELETE",
-    },
-    Address {
-        template: "{base}/accounts",
-        methods: &[("GET", Operation::ListAccounts), ("POST", Operation::Invite)],
-        allow: "GET, HEAD, POST",
-    },
-    Address {
-        template: "{base}/accounts/{id}",
-        methods: &[("PATCH", Operation::ChangeAccount), ("DELETE", Operation::DeleteAccount)],
-        allow: "PATCH, DELETE",
-    },
-    Address { template: "{base}/enrol", methods: &[("POST", Operation::Enrol)], allow: "POST" },
-    Address { template: "{base}/enrol/confirm", methods: &[("POST", Operation::ConfirmEnrolment)], allow: "POST" },
-    Address { template: "{base}/account", methods: &[("GET", Operation::ShowAccount)], allow: "GET, HEAD" },
-    Address { template: "{base}/account/sessions", methods: &[("GET", Operation::ListSessions)], allow: "GET, HEAD" },
-    Address {
-        template: "{base}/account/sessions/{id}",
-        methods: &[("DELETE", Operation::EndSession)],
-        allow: "DELETE",
-    },
-    Address { template: "{base}/account/password", methods: &[("POST", Operation::ChangePassword)], allow: "POST" },
-    Address { template: "{base}/account/passcode", methods: &[("POST", Operation::ReplacePasscode)], allow: "POST" },
-    Address {
-        template: "{base}/account/passcode/confirm",
-        methods: &[("POST", Operation::ConfirmPasscode)],
-        allow: "POST",
-    },
-    Address {
-        template: "{base}/account/recovery-codes",
-        methods: &[("POST", Operation::ReplaceRecoveryCodes)],
-        allow: "POST",
-    },
-    LIVE,
-    READY,
-];
-
-/// The operators' listener.
-static ADMIN: [Address; 3] =
-    [LIVE, READY, Address { template: "/metrics", methods: &[("GET", Operation::Metrics)], allow: "GET, HEAD" }];
-
-const LIVE: Address = Address { template: "/livez", methods: &[("GET", Operation::Live)], allow: "GET, HEAD" };
-const READY: Address = Address { template: "/readyz", methods: &[("GET", Operation::Ready)], allow: "GET, HEAD" };
-
-/// What one method does at one address of the public listener.
+/// What one method does at one address of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The address with names in place of values: `{base}/organization-vault/{id}`.
@@ -160,7 +42,16 @@ pub struct Route {
 /// Every route of the public listener, taken from the table that requests are answered by. For tests of who may do
 /// what: a route that is added shows here.
 pub fn routes() -> impl Iterator<Item = Route> {
-    PUBLIC.iter().flat_map(|address| {
+    all(&PUBLIC)
+}
+
+/// The same of the activation listener.
+pub fn activation_routes() -> impl Iterator<Item = Route> {
+    all(&ACTIVATION)
+}
+
+fn all(table: &'static [Address]) -> impl Iterator<Item = Route> {
+    table.iter().flat_map(|address| {
         address.methods.iter().map(|&(method, operation)| Route {
             template: address.template,
             method,
@@ -180,8 +71,17 @@ pub(crate) struct Place<'a> {
 impl<'a> Place<'a> {
     /// The place of `path` on the public listener.
     pub(crate) fn find(base: &BasePath, path: &'a str) -> Option<Self> {
+        Self::find_in(&PUBLIC, base, path)
+    }
+
+    /// The place of `path` on the activation listener.
+    pub(crate) fn find_activation(base: &BasePath, path: &'a str) -> Option<Self> {
+        Self::find_in(&ACTIVATION, base, path)
+    }
+
+    fn find_in(table: &'static [Address], base: &BasePath, path: &'a str) -> Option<Self> {
         let below = path.strip_prefix(base.as_str());
-        PUBLIC.iter().find_map(|address| match (address.template.strip_prefix(BASE), below) {
+        table.iter().find_map(|address| match (address.template.strip_prefix(BASE), below) {
             (Some(template), Some(below)) => address.matching(template, below),
             (Some(_), None) => None,
             (None, _) => address.matching(address.template, path),
@@ -218,8 +118,11 @@ impl<'a> Place<'a> {
 impl Address {
     /// This address as `path` names it, if `path` has the form of `template`.
     fn matching<'a>(&'static self, template: &str, path: &'a str) -> Option<Place<'a>> {
-        let id = match template.strip_suffix(ID) {
-            Some(before) => path.strip_prefix(before).filter(|id| !id.is_empty() && !id.contains('/'))?,
+        let id = match template.split_once(ID) {
+            Some((before, after)) => {
+                let id = path.strip_prefix(before)?.strip_suffix(after)?;
+                Some(id).filter(|id| !id.is_empty() && !id.contains('/'))?
+            }
             None if path == template => "",
             None => return None,
         };
@@ -232,14 +135,24 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Template and id of what is found.
+    /// Template and id of what is found on the public listener.
     fn find(path: &str) -> Option<(&'static str, &str)> {
         Place::find(&BasePath::default(), path).map(|place| (place.template(), place.id()))
     }
 
+    /// The same on the activation listener.
+    fn find_activation(path: &str) -> Option<(&'static str, &str)> {
+        Place::find_activation(&BasePath::default(), path).map(|place| (place.template(), place.id()))
+    }
+
     #[test]
     fn every_address_is_found_in_its_one_spelling() {
-        for address in &PUBLIC {
+        each_in_its_one_spelling(&PUBLIC, find);
+        each_in_its_one_spelling(&ACTIVATION, find_activation);
+    }
+
+    fn each_in_its_one_spelling(table: &'static [Address], find: fn(&str) -> Option<(&'static str, &str)>) {
+        for address in table {
             let path = address.template.replace(BASE, "/v1").replace(ID, "x%2e");
             let id = if address.template.contains(ID) { "x%2e" } else { "" };
             assert_eq!(find(&path), Some((address.template, id)), "{path}");
@@ -259,6 +172,10 @@ mod tests {
                 assert!(other == path || found != Some(address.template), "{other}");
             }
         }
+    }
+
+    #[test]
+    fn nothing_else_is_found() {
         let others = [
             "",
             "*",
@@ -274,6 +191,15 @@ mod tests {
             "/v1/accounts/a/b",
             "/v1/account/sessions/",
             "/v1/enrol/",
+            "/v1/integrations/",
+            "/v1/integrations//rotate",
+            "/v1/integrations/rotate/",
+            "/v1/integrations/a/rotat",
+            "/v1/integrations/a/b/rotate",
+            "/v1/integrations/a/rotate/rotate",
+            "/v1/integrations/arotate/",
+            "/v1/activations",
+            "/v1/activations/check",
             "/livez/",
             "/metrics",
             "{base}/login",
@@ -281,11 +207,22 @@ mod tests {
         for path in others {
             assert_eq!(find(path), None, "{path}");
         }
+        assert_eq!(find("/v1/integrations/rotate"), Some(("{base}/integrations/{id}", "rotate")));
+        assert_eq!(find_activation("/v1/activations/check").map(|(_, id)| id), Some(""), "no id");
+        for path in
+            ["/v1/activations/", "/v1/activations/a/b", "/v1/activations/check/", "/v1/integrations", "/metrics"]
+        {
+            assert_eq!(find_activation(path), None, "{path}");
+        }
+        for route in routes().filter(|route| !matches!(route.operation, "live" | "ready")) {
+            let path = route.template.replace(BASE, "/v1").replace(ID, "x");
+            assert_eq!(find_activation(&path), None, "the activation listener has nothing of the public one: {path}");
+        }
     }
 
     #[test]
     fn a_method_is_allowed_exactly_if_it_does_something() {
-        for address in PUBLIC.iter().chain(&ADMIN) {
+        for address in PUBLIC.iter().chain(&ACTIVATION).chain(&ADMIN) {
             let place = Place { address, id: "" };
             for name in
                 ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get"]
@@ -299,9 +236,12 @@ mod tests {
 
     #[test]
     fn no_operation_stands_twice() {
-        let routes: Vec<_> = routes().collect();
-        let names: HashSet<_> = routes.iter().map(|route| route.operation).collect();
-        assert_eq!(names.len(), routes.len());
-        assert_eq!(routes.len(), Operation::COUNT - 2, "all but metrics and none");
+        let mut all = HashSet::new();
+        for routes in [routes().collect::<Vec<_>>(), activation_routes().collect()] {
+            let names: HashSet<_> = routes.iter().map(|route| route.operation).collect();
+            assert_eq!(names.len(), routes.len());
+            all.extend(names);
+        }
+        assert_eq!(all.len(), Operation::COUNT - 2, "all but metrics and none");
     }
 }

@@ -4,23 +4,27 @@ use crate::connection::{Connection, HEAD_DEADLINE, KEEP_ALIVE, Phase};
 use crate::exchange::{Api, Exchange};
 use crate::operation::PublicApi;
 use crate::parts::ServerParts;
-use crate::peers::Peers;
-use crate::settings::{ListenerSettings, ServerSettings};
+use crate::peers::{Peers, Refusal};
+use crate::settings::{ListenerSettings, ServerSettings, UnixSocket};
 use crate::telemetry;
 use crate::tls::Tls;
 use crate::transport::Transport;
+use crate::unix::{self, SocketFile};
 use actix_http::error::DispatchError;
 use actix_http::{HttpService, KeepAlive};
-use actix_server::ServerBuilder;
-use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
-use actix_web::dev::{AppConfig, Server};
+use actix_server::{GracefulShutdownSignal, ServerBuilder};
+use actix_service::{IntoServiceFactory as _, ServiceFactory, ServiceFactoryExt as _, fn_service, map_config};
+use actix_web::dev::{AppConfig, Server, ServerHandle};
 use actix_web::{App, HttpRequest, web};
+use std::future::{Future, ready as at_once};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 
@@ -34,9 +38,32 @@ const MAX_WORKERS: usize = 512;
 /// A server that listens, and answers as soon as it is awaited.
 pub struct BoundServer {
     /// The server: a future, and a handle to stop it by.
-    pub server: Server,
+    pub server: ListeningServer,
     /// The addresses it listens on, ports chosen.
     pub addresses: Vec<SocketAddr>,
+}
+
+/// A server, and its socket in the file system, if it has one; that is removed when the server has stopped.
+pub struct ListeningServer {
+    server: Server,
+    socket: Option<SocketFile>,
+}
+
+impl ListeningServer {
+    /// What to stop it by.
+    pub fn handle(&self) -> ServerHandle {
+        self.server.handle()
+    }
+}
+
+impl Future for ListeningServer {
+    type Output = io::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ended = ready!(Pin::new(&mut self.server).poll(context));
+        self.socket = None;
+        Poll::Ready(ended)
+    }
 }
 
 /// The public listener.
@@ -47,12 +74,13 @@ pub fn server(settings: &ServerSettings, parts: ServerParts) -> io::Result<Bound
     let runtime = parts.runtime.clone();
     let ids = Arc::clone(&parts.ids);
     let api = PublicApi::new(settings, parts);
-    serve(&settings.listener, &runtime, ids, api)
+    serve(&settings.listener, None, &runtime, ids, api)
 }
 
-/// A server of `api` on the listeners of `settings`.
+/// A server of `api` on the listeners of `settings` and on `socket`.
 pub(crate) fn serve<A: Api>(
     settings: &ListenerSettings,
+    socket: Option<&UnixSocket>,
     runtime: &Handle,
     ids: Arc<dyn IdGenerator>,
     api: A,
@@ -66,43 +94,74 @@ pub(crate) fn serve<A: Api>(
     if let Some(workers) = settings.workers {
         builder = builder.workers(workers.get().min(MAX_WORKERS));
     }
-    let stopping = builder.graceful_shutdown_signal();
+    if settings.listen.is_empty() && socket.is_none() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no address to listen on"));
+    }
+    let worker = Worker { api, ids, over_tls: false, stopping: builder.graceful_shutdown_signal() };
 
     let mut addresses = Vec::with_capacity(settings.listen.len());
     for &address in &settings.listen {
         let listener = listen(address, runtime)?;
         addresses.push(listener.local_addr()?);
-        let (peers, ids, api, stopping) = (Arc::clone(&peers), Arc::clone(&ids), api.clone(), stopping.clone());
-        let tls = settings.tls.clone();
+        let (peers, tls) = (Arc::clone(&peers), settings.tls.clone());
+        let worker = Worker { over_tls: tls.is_some(), ..worker.clone() };
         builder = builder.listen("orgvault", listener, move || {
-            // Once per worker.
-            let exchange = Rc::new(Exchange::new(api.clone(), Arc::clone(&ids), tls.is_some()));
-            let app = App::new().default_service(web::to(move |request: HttpRequest, payload: web::Payload| {
-                let exchange = Rc::clone(&exchange);
-                async move { exchange.answer(request, payload.into_inner()).await }
-            }));
-            let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
-            let stopping = stopping.clone();
-            let http = HttpService::build()
-                .client_request_timeout(HEAD_DEADLINE)
-                .client_disconnect_timeout(LINGER)
-                .keep_alive(KeepAlive::Timeout(KEEP_ALIVE))
-                .graceful_shutdown_signal(move || {
-                    let stopping = stopping.clone();
-                    async move { stopping.notified().await }
-                })
-                .on_connect_ext(|connection: &Connection, data| {
-                    data.insert::<Rc<Phase>>(connection.phase());
-                })
-                .h1(map_config(app, |_| AppConfig::default()));
             let (peers, tls) = (Arc::clone(&peers), tls.clone());
-            fn_service(move |stream: TcpStream| accept(stream, Arc::clone(&peers), tls.clone())).and_then(http)
+            fn_service(move |stream: TcpStream| accept(stream, Arc::clone(&peers), tls.clone())).and_then(worker.http())
         })?;
     }
-    if addresses.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no address to listen on"));
+    let mut file = None;
+    if let Some(socket) = socket {
+        let (listener, made) = unix::bind(socket, BACKLOG, runtime)?;
+        file = Some(made);
+        builder = builder.listen_uds("orgvault", listener, move || {
+            let peers = Arc::clone(&peers);
+            fn_service(move |stream: UnixStream| at_once(accept_local(stream, &peers))).and_then(worker.http())
+        })?;
     }
-    Ok(BoundServer { server: builder.run(), addresses })
+    Ok(BoundServer { server: ListeningServer { server: builder.run(), socket: file }, addresses })
+}
+
+/// What each worker of a listener is made from.
+#[derive(Clone)]
+struct Worker<A> {
+    api: A,
+    ids: Arc<dyn IdGenerator>,
+    over_tls: bool,
+    stopping: GracefulShutdownSignal,
+}
+
+impl<A: Api> Worker<A> {
+    /// One worker's side of every connection.
+    fn http(
+        &self,
+    ) -> impl ServiceFactory<
+        (Connection, Option<SocketAddr>),
+        Config = (),
+        Response = (),
+        Error = DispatchError,
+        InitError = (),
+    > + use<A> {
+        let exchange = Rc::new(Exchange::new(self.api.clone(), Arc::clone(&self.ids), self.over_tls));
+        let app = App::new().default_service(web::to(move |request: HttpRequest, payload: web::Payload| {
+            let exchange = Rc::clone(&exchange);
+            async move { exchange.answer(request, payload.into_inner()).await }
+        }));
+        let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
+        let stopping = self.stopping.clone();
+        HttpService::build()
+            .client_request_timeout(HEAD_DEADLINE)
+            .client_disconnect_timeout(LINGER)
+            .keep_alive(KeepAlive::Timeout(KEEP_ALIVE))
+            .graceful_shutdown_signal(move || {
+                let stopping = stopping.clone();
+                async move { stopping.notified().await }
+            })
+            .on_connect_ext(|connection: &Connection, data| {
+                data.insert::<Rc<Phase>>(connection.phase());
+            })
+            .h1(map_config(app, |_| AppConfig::default()))
+    }
 }
 
 async fn accept(
@@ -112,10 +171,7 @@ async fn accept(
 ) -> Result<(Connection, Option<SocketAddr>), DispatchError> {
     let peer = stream.peer_addr().ok();
     let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
-    let admission = peers.admit(address).map_err(|refusal| {
-        telemetry::connection_refused(refusal);
-        DispatchError::Io(io::ErrorKind::ConnectionRefused.into())
-    })?;
+    let admission = peers.admit(address).map_err(turned_away)?;
     stream.set_nodelay(true).map_err(DispatchError::Io)?;
     let transport = match tls {
         None => Transport::Plain(stream),
@@ -126,6 +182,18 @@ async fn accept(
         })?)),
     };
     Ok((Connection::new(transport, admission), peer))
+}
+
+/// The same for a program of this machine, which has no address.
+fn accept_local(stream: UnixStream, peers: &Arc<Peers>) -> Result<(Connection, Option<SocketAddr>), DispatchError> {
+    let user = stream.peer_cred().map_err(DispatchError::Io)?.uid();
+    let admission = peers.admit_user(user).map_err(turned_away)?;
+    Ok((Connection::new(Transport::Local(stream), admission), None))
+}
+
+fn turned_away(refusal: Refusal) -> DispatchError {
+    telemetry::connection_refused(refusal);
+    DispatchError::Io(io::ErrorKind::ConnectionRefused.into())
 }
 
 fn listen(address: SocketAddr, runtime: &Handle) -> io::Result<std::net::TcpListener> {

@@ -5,6 +5,7 @@ use ipnet::IpNet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use vault_core::credential::DataPolicy;
@@ -30,6 +31,33 @@ pub struct Rate {
     pub per_second: NonZeroU32,
     /// Requests at once after a rest.
     pub burst: NonZeroU32,
+}
+
+/// The activation listener.
+#[derive(Clone, Debug)]
+pub struct ActivationSettings {
+    /// What it has in common with every listener. It may have no address where there is a socket.
+    pub listener: ListenerSettings,
+    /// A socket in the file system, beside the addresses or in their place. Nothing on it is TLS.
+    pub unix: Option<UnixSocket>,
+    /// What every operation's path begins with.
+    pub base_path: BasePath,
+    /// How often one integration may ask for what opens credentials; without bound if `None`.
+    pub rate: Option<Rate>,
+}
+
+/// A socket in the file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixSocket {
+    /// Where. The directory must be there.
+    pub path: PathBuf,
+    /// Who may connect: the permission bits of its file, exactly, whatever the process's mask.
+    pub mode: u32,
+}
+
+impl UnixSocket {
+    /// For the owner and the group.
+    pub const DEFAULT_MODE: u32 = 0o660;
 }
 
 /// The operators' listener.

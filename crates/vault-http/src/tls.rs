@@ -3,8 +3,10 @@
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::version::{TLS12, TLS13};
-use rustls::{Error as RustlsError, ServerConfig};
+use rustls::{Error as RustlsError, RootCertStore, ServerConfig};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,7 +21,13 @@ pub(crate) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// TLS 1.2 and 1.3 with a certificate and its key, which can be exchanged while listeners use them. Clones are one.
 #[derive(Clone)]
-pub struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
+pub struct Tls(Arc<Shared>);
+
+struct Shared {
+    current: RwLock<Arc<ServerConfig>>,
+    /// Judges the certificates of clients, which then must have one.
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+}
 
 /// A certificate and a key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +42,9 @@ pub enum TlsError {
     /// They do not belong together.
     #[error("the key is not that of the first certificate in the certificate file")]
     Mismatch,
+    /// No certificate in PEM to judge those of clients by.
+    #[error("the file of the authority for clients holds no certificate in PEM, or a damaged one")]
+    NoAuthority,
     /// A kind of certificate or key that TLS here does not know.
     #[error("certificate and key cannot be used: {0}")]
     Unusable(String),
@@ -54,37 +65,73 @@ impl Tls {
     /// # Errors
     /// The two cannot be used, or not together.
     pub fn new(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
-        Ok(Self(Arc::new(RwLock::new(Arc::new(configured(certificates, key)?)))))
+        Self::for_clients(None, certificates, key)
     }
 
-    /// Takes another chain and key for all handshakes from now on. Sessions of the former cannot be resumed.
+    /// The same, for clients alone that show a certificate issued by one of those in `authority`, PEM too.
+    ///
+    /// # Errors
+    /// One of them cannot be used, or not with the others.
+    pub fn with_client_authority(certificates: &[u8], key: &[u8], authority: &[u8]) -> Result<Self, TlsError> {
+        Self::for_clients(Some(client_verifier(authority)?), certificates, key)
+    }
+
+    fn for_clients(
+        clients: Option<Arc<dyn ClientCertVerifier>>,
+        certificates: &[u8],
+        key: &[u8],
+    ) -> Result<Self, TlsError> {
+        let current = RwLock::new(Arc::new(configured(clients.clone(), certificates, key)?));
+        Ok(Self(Arc::new(Shared { current, clients })))
+    }
+
+    /// Takes another chain and key for all handshakes from now on. Sessions of the former cannot be resumed. Which
+    /// clients are served stays as it was.
     ///
     /// # Errors
     /// The two cannot be used, or not together. Those before stay in use.
     pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
-        let configured = Arc::new(configured(certificates, key)?);
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = configured;
+        let configured = Arc::new(configured(self.0.clients.clone(), certificates, key)?);
+        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = configured;
         Ok(())
     }
 
     /// The server's side of a handshake, within its time.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let current = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
+        let current = Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner));
         let handshake = TlsAcceptor::from(current).accept(stream);
         timeout(HANDSHAKE_DEADLINE, handshake).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-fn configured(certificates: &[u8], key: &[u8]) -> Result<ServerConfig, TlsError> {
+fn client_verifier(authority: &[u8]) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authority) {
+        roots.add(certificate.map_err(|_| TlsError::NoAuthority)?)?;
+    }
+    if roots.is_empty() {
+        return Err(TlsError::NoAuthority);
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()));
+    verifier.build().map_err(|error| TlsError::Unusable(error.to_string()))
+}
+
+fn configured(
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+    certificates: &[u8],
+    key: &[u8],
+) -> Result<ServerConfig, TlsError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or(TlsError::NoCertificate)?;
     // What the parser has to say of a key may hold parts of it.
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey)?;
     let provider = Arc::new(ring::default_provider());
-    let mut configured = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13, &TLS12])?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+    let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
+    let builder = match clients {
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+        None => builder.with_no_client_auth(),
+    };
+    let mut configured = builder.with_single_cert(chain, key)?;
     configured.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(configured)
 }
@@ -133,5 +180,20 @@ mod tests {
         assert!(flaw(&certificate, &key).is_none());
         assert!(KeyPair::from_pem(&key).is_ok());
         assert_eq!(format!("{tls:?}"), "Tls");
+    }
+
+    #[test]
+    fn an_authority_for_clients_is_certificates() {
+        let Some((certificate, key)) = pair() else { panic!("ring makes keys") };
+        let tls = |authority: &str| {
+            let tls = Tls::with_client_authority(certificate.as_bytes(), key.as_bytes(), authority.as_bytes());
+            tls.err().map(|error| error.to_string())
+        };
+        assert_eq!(tls(&certificate), None);
+        assert_eq!(tls(&format!("{certificate}{certificate}")), None);
+        let half = format!("{certificate}{}", &certificate[..certificate.len() / 2]);
+        for flawed in ["", "nonsense", &key, &half] {
+            assert_eq!(tls(flawed), Some(TlsError::NoAuthority.to_string()), "{flawed}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
 /// A stream of bytes to and from a peer.
@@ -13,6 +13,8 @@ pub(crate) enum Transport {
     Plain(TcpStream),
     /// After a handshake.
     Tls(Box<TlsStream<TcpStream>>),
+    /// As they are, from a program on this machine.
+    Local(UnixStream),
 }
 
 impl AsyncRead for Transport {
@@ -20,6 +22,7 @@ impl AsyncRead for Transport {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Local(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -29,6 +32,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Local(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -36,6 +40,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(context),
             Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+            Self::Local(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
@@ -43,6 +48,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Local(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use secrecy::ExposeSecret;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use vault_client::{ActivatedCredential, Activation};
+use vault_client::{BegunActivation, VendedCredential};
 use vault_core::activation::{FormName, FormSubject, Vended, VendedForm};
 use vault_core::credential::CredentialType;
 use vault_core::id::CredentialId;
@@ -33,7 +33,7 @@ pub(crate) struct OpenedCredential {
 
 impl Opened {
     /// What the answer says.
-    pub(crate) fn read(answer: Activation) -> Result<Self, Failure> {
+    pub(crate) fn read(answer: BegunActivation) -> Result<Self, Failure> {
         let expires_at = moment(&answer.expires_at)?;
         let credentials = answer.credentials.into_iter().map(OpenedCredential::read).collect::<Result<_, _>>()?;
         Ok(Self { activation: answer.id, namespace: answer.namespace, expires_at, credentials })
@@ -52,7 +52,7 @@ impl Opened {
 }
 
 impl OpenedCredential {
-    fn read(answer: ActivatedCredential) -> Result<Self, Failure> {
+    fn read(answer: VendedCredential) -> Result<Self, Failure> {
         let younger = || {
             Failure::new(format!(
                 "credential {} is of a type or form that this program does not know: it is older than the server",

@@ -25,10 +25,10 @@ fn text(checked: &CheckedNamespace) -> String {
             let once = |text: &str| if index == 0 { text.to_owned() } else { String::new() };
             let result = match &check.reason {
                 Some(reason) => format!("{}: {reason}", check.result),
-                None => check.result.clone(),
+                None => check.result.to_string(),
             };
-            let remedy = check.remedy.clone().unwrap_or_default();
-            rows.push(vec![once(&credential.id), once(&credential.kind), check.check.clone(), result, remedy]);
+            let remedy = check.remedy.as_deref().unwrap_or_default().to_owned();
+            rows.push(vec![once(&credential.id), once(&credential.kind), check.check.to_string(), result, remedy]);
         }
     }
     let of_no_use = checked.credentials.iter().filter(|credential| !credential.usable).count();

@@ -33,7 +33,8 @@ impl ListIntegrationsUseCase {
         Self { ambient, integrations }
     }
 
-    /// The integrations of `scope`, by organization and name.
+    /// The integrations of `scope`, by organization and name, for showing: an earlier token that no longer works is
+    /// not told of.
     ///
     /// # Errors
     /// See [`ListIntegrationsError`].
@@ -41,9 +42,14 @@ impl ListIntegrationsUseCase {
         if !permits(&scope) {
             return Err(ListIntegrationsError::InsufficientRole);
         }
-        let query = ListIntegrations { scope, now: self.ambient.now() };
+        let now = self.ambient.now();
+        let query = ListIntegrations { scope, now };
         let listed = self.integrations.list_integrations(query).await.map_err(|error| self.ambient.witness(error))?;
-        listed.map_err(ListIntegrationsError::Principal)
+        let mut listed = listed.map_err(ListIntegrationsError::Principal)?;
+        for stored in &mut listed {
+            stored.integration.earlier = stored.integration.earlier.filter(|earlier| now < earlier.until);
+        }
+        Ok(listed)
     }
 }
 

@@ -1,10 +1,12 @@
-//! The operations of the public listener. Each parses, runs one use case and maps the result, in this order:
+//! The operations of the public listener and, in `activation`, of the one for integrations. Each parses, runs one use case and maps the result, in this order:
 //! token, role, query, headers, body. Whoever may not do something is not told what else is wrong.
 
 mod accounts;
+mod activation;
 mod delete;
 mod document;
 mod enrolment;
+mod integrations;
 mod list;
 mod log_in;
 mod log_out;
@@ -17,9 +19,13 @@ mod shown;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use {
-    accounts::change::parse as parse_change, accounts::invite::parse as parse_invite, document::secrets,
+    accounts::change::parse as parse_change, accounts::invite::parse as parse_invite,
+    activation::begin::parse as parse_activation, activation::check::parse as parse_check, document::secrets,
+    integrations::create::parse as parse_integration, integrations::rotate::parse as parse_rotation,
     log_in::parse as parse_login, save::parse as parse_save,
 };
+
+pub(crate) use activation::ActivationApi;
 
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
@@ -38,6 +44,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::credential::DataPolicy;
 use vault_core::id::CredentialId;
+use vault_core::network::Network;
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Action;
 
@@ -49,7 +56,7 @@ struct Inner {
     base: BasePath,
     policy: DataPolicy,
     trusted_proxies: Vec<IpNet>,
-    limiter: Option<Limiter>,
+    limiter: Option<Limiter<Network>>,
     brake: Brake,
     parts: ServerParts,
 }
@@ -107,6 +114,10 @@ impl Inner {
             Operation::ReplacePasscode => own::replace_passcode::run(self, call, body).await,
             Operation::ConfirmPasscode => own::confirm_passcode::run(self, call, body).await,
             Operation::ReplaceRecoveryCodes => own::replace_recovery_codes::run(self, call, body).await,
+            Operation::ListIntegrations => integrations::list::run(self, call, body).await,
+            Operation::CreateIntegration => integrations::create::run(self, call, body).await,
+            Operation::RotateIntegration => integrations::rotate::run(self, call, body).await,
+            Operation::DeleteIntegration => integrations::delete::run(self, call, body).await,
             Operation::Live => {
                 body.ignore().await?;
                 Ok(probe::live())
@@ -115,14 +126,21 @@ impl Inner {
                 body.ignore().await?;
                 probe::ready(&self.parts.runtime, &self.parts.readiness).await
             }
-            Operation::Metrics | Operation::None => Err(Fault::not_found()),
+            Operation::Activate
+            | Operation::ListActivations
+            | Operation::EndActivation
+            | Operation::CheckNamespace
+            | Operation::Metrics
+            | Operation::None => Err(Fault::not_found()),
         }
     }
 
     /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often.
     fn limit(&self, call: &Call<'_>) -> Result<(), Fault> {
         match &self.limiter {
-            Some(limiter) if call.operation.is_open() => limiter.check(call.network(&self.trusted_proxies)),
+            Some(limiter) if call.operation.is_open() => {
+                limiter.check(call.network(&self.trusted_proxies)).map_err(Fault::too_many_requests)
+            }
             _ => Ok(()),
         }
     }

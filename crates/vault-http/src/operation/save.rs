@@ -20,7 +20,7 @@ use vault_core::usecase::{IdempotencyKey, SaveCredentialRequest};
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.principal(call, Action::Save)?;
-    query::none(call.query())?;
+    let verify = query::save(call.query(), api.parts.save.probe.is_some())?;
     content::check(call.headers())?;
     if call.headers().contains_key(header::IF_MATCH) {
         let detail = "This only creates, so there is nothing that `If-Match` could match.";
@@ -28,7 +28,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     }
     let idempotency = idempotency_key(call.headers())?;
     let (namespace, data) = parse(&body.read().await?, api.policy)?;
-    let request = SaveCredentialRequest { namespace, data, idempotency };
+    let request = SaveCredentialRequest { namespace, data, idempotency, verify };
     let save = Arc::clone(&api.parts.save);
 
     let id = api.complete(async move { save.run(&principal, request).await }).await?;

@@ -10,6 +10,8 @@ fn sound_body(line: &str) -> String {
     let body = match line {
         "PATCH /v1/organization-vault" => return s3("a", "b"),
         "POST /v1/accounts" => json!({"email": "a@x.io", "role": "viewer"}),
+        "POST /v1/integrations" => json!({"name": "a", "namespaces": ["a"]}),
+        "POST /v1/integrations/x/rotate" => json!({}),
         "PATCH /v1/accounts/x" => json!({"role": "viewer"}),
         "POST /v1/account/password" => json!({"password": "a", "passcode": "b", "new_password": "c"}),
         "POST /v1/account/passcode/confirm" => json!({"passcode": "b"}),
@@ -22,7 +24,7 @@ fn sound_body(line: &str) -> String {
 fn protected() -> Vec<String> {
     let routes = routes().filter(|route| !route.is_open && !matches!(route.operation, "live" | "ready"));
     let lines: Vec<_> = routes.map(|route| format!("{} {}", route.method, route.template)).collect();
-    assert_eq!(lines.len(), 16, "{lines:?}");
+    assert_eq!(lines.len(), 20, "{lines:?}");
     lines.iter().map(|line| line.replace("{base}", "/v1").replace("{id}", "x")).collect()
 }
 
@@ -117,6 +119,10 @@ fn a_role_is_judged_before_anything_else_of_the_request() {
         ("POST /v1/accounts", &[&*token], "{"),
         ("PATCH /v1/accounts/x", &[&*token, "If-Match: \"a\""], "{}"),
         ("DELETE /v1/accounts/x?a=b", &[&*token], ""),
+        ("GET /v1/integrations?a=b", &[&*token], ""),
+        ("POST /v1/integrations", &[&*token], "{"),
+        ("POST /v1/integrations/x/rotate", &[&*token, "If-Match: \"a\""], "{"),
+        ("DELETE /v1/integrations/x?a=b", &[&*token], ""),
     ] {
         let response = world.send(line, headers, body);
         assert_problem(&response, 403, "insufficient-role", line);

@@ -3,17 +3,23 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 mod accounts;
+mod activation;
+mod activation_edge;
 mod admin;
 mod authorization;
 mod bodies;
 mod enrolment;
 mod failures;
 mod headers;
+mod integrations;
 mod limits;
 mod login;
 mod methods;
 mod own_account;
+mod shut;
 mod slowness;
 mod support;
 mod tls;
+mod unix;
 mod vault;
+mod verify;

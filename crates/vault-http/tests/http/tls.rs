@@ -1,9 +1,11 @@
 //! The listener over TLS.
 
 use crate::support::{Wire, World, WorldBuilder, assert_problem, assert_standard_headers, request};
-use rcgen::CertifiedKey;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, CertifiedKey, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -265,4 +267,73 @@ fn problems_are_problems_over_tls_too() {
     let (world, _) = world(&identity);
     let response = wire(&world, &identity).exchange(request("PUT /v1/login", &[], ""));
     assert_problem(&response, 405, "method-not-allowed", "a method");
+}
+
+/// An authority for clients, and what it issues.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// A certificate with its key for a client.
+    fn issue(&self, usage: ExtendedKeyUsagePurpose) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["batch".to_owned()]).unwrap();
+        params.extended_key_usages = vec![usage];
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        (certificate.der().clone(), PrivateKeyDer::try_from(key.serialize_der()).unwrap())
+    }
+}
+
+/// Whether a client with this certificate is answered.
+fn is_served(
+    address: SocketAddr,
+    server: &Identity,
+    version: &'static SupportedProtocolVersion,
+    client: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+) -> bool {
+    let mut roots = RootCertStore::empty();
+    roots.add(server.der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
+    let builder = builder.with_root_certificates(roots);
+    let config = match client {
+        Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key).unwrap(),
+        None => builder.with_no_client_auth(),
+    };
+    // In TLS 1.3 a client is done before the server has judged its certificate.
+    let Ok(mut stream) = handshake(address, config) else { return false };
+    let mut answer = [0; 12];
+    let _ = stream.write_all(&request("GET /livez", &[], ""));
+    stream.read_exact(&mut answer).is_ok() && answer == *b"HTTP/1.1 200"
+}
+
+#[test]
+fn where_clients_need_a_certificate_none_is_served_without() {
+    let (first, second) = (Identity::new(), Identity::new());
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let pem = authority.0.pem();
+    let (certificate, key) = (first.certificate.as_bytes(), first.key.as_bytes());
+    let tls = Tls::with_client_authority(certificate, key, pem.as_bytes()).unwrap();
+    let world = World::start();
+    let shared = tls.clone();
+    let door = world.door_with(|settings, _| settings.listener.tls = Some(shared));
+    let address = door.address.unwrap();
+    let client = ExtendedKeyUsagePurpose::ClientAuth;
+    let judge = |server: &Identity| {
+        for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+            let served = |client| is_served(address, server, version, client);
+            assert!(served(Some(authority.issue(client.clone()))), "{version:?}");
+            assert!(!served(None), "{version:?} without one");
+            assert!(!served(Some(stranger.issue(client.clone()))), "{version:?} of another authority");
+            assert!(!served(Some(authority.issue(ExtendedKeyUsagePurpose::ServerAuth))), "{version:?} of a server");
+        }
+    };
+    judge(&first);
+    tls.replace(second.certificate.as_bytes(), second.key.as_bytes()).unwrap();
+    judge(&second);
 }

@@ -175,7 +175,7 @@ fn the_headers_of_a_save_are_judged() {
         assert_problem(&save(&[header], &line), 400, "malformed-request", header);
     }
     assert_problem(&save(&["Idempotency-Key: a", "Idempotency-Key: a"], &line), 400, "malformed-request", "two keys");
-    for query in ["verify=true", "verify=false", "org=x", "a"] {
+    for query in ["verify=true", "verify", "verify=1", "org=x", "a"] {
         assert_problem(&save(&[], &format!("PATCH {VAULT}?{query}")), 400, "malformed-request", query);
     }
     assert_eq!(world.send(&format!("GET {VAULT}"), &[&token], "").text(), "[]");

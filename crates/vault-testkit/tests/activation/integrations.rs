@@ -144,6 +144,22 @@ async fn nobody_but_admins_with_a_live_session_administers() {
 }
 
 #[tokio::test]
+async fn a_list_tells_of_an_earlier_token_while_it_works() {
+    let setting = Setting::new().await;
+    setting.integration("nightly", &["imports"]).await;
+    let rotation = IntegrationCommand::Rotate(Overlap::parse(Some(60), "").unwrap());
+    setting.change().run(operator(), named("nightly"), rotation).await.unwrap();
+    let until = setting.now().plus_seconds(60);
+    let earlier = async || {
+        let listed = setting.list().run(IntegrationScope::Everywhere).await.unwrap();
+        listed[0].integration.earlier.map(|earlier| earlier.until)
+    };
+    assert_eq!(earlier().await, Some(until));
+    setting.clock.set(until);
+    assert_eq!(earlier().await, None);
+}
+
+#[tokio::test]
 async fn a_row_planted_or_altered_by_sql_grants_nothing_and_is_not_signed_anew() {
     let setting = Setting::new().await;
     type Alteration = fn(&mut vault_core::integration::Integration);

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use vault_core::activation::DEFAULT_LIVE_LIMIT;
 use vault_core::id::InstanceId;
-use vault_core::port::CredentialRepository;
+use vault_core::port::{CredentialRepository, CredentialVendor, StorageProbe};
 use vault_core::usecase::{
-    Ambient, AuditTally, Authenticate, ChangeAccountUseCase, ChangePassword, ConfirmEnrolmentUseCase,
-    ConfirmPasscodeUseCase, DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase, ListCredentialsUseCase, LogIn,
-    LogOut, OwnSessions, ProveOwner, ReplacePasscode, ReplaceRecoveryCodes, SaveCredentialUseCase,
-    ShowCredentialUseCase, ShowOwnAccount,
+    Activate, Ambient, AuditTally, Authenticate, AuthenticateIntegration, ChangeAccountUseCase,
+    ChangeIntegrationUseCase, ChangePassword, CheckNamespace, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase,
+    CreateIntegrationUseCase, DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase, ListCredentialsUseCase,
+    ListIntegrationsUseCase, LogIn, LogOut, OpenNamespace, OwnActivations, OwnSessions, ProveOwner, ReplacePasscode,
+    ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
 };
-use vault_http::{AccountParts, OwnAccountParts, ServerParts};
+use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, ServerParts};
 use vault_testkit::clock::SeededEntropy;
 use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
 use vault_testkit::memory::MemoryStore;
+use vault_testkit::storage::FakeStorage;
 
 /// What the use cases are made of.
 pub(super) struct Fakes {
@@ -29,6 +32,10 @@ pub(super) struct Fakes {
     pub(super) digester: Arc<FakeDigester>,
     pub(super) sealer: Arc<PlainSealer>,
     pub(super) tokens: Arc<FakeTokens>,
+    pub(super) entropy: Arc<SeededEntropy>,
+    pub(super) storage: Arc<FakeStorage>,
+    /// Whether a save may be tried out first.
+    pub(super) verifies: bool,
 }
 
 impl Fakes {
@@ -50,6 +57,7 @@ impl Fakes {
                 sealer: self.sealer.clone(),
                 digester: self.digester.clone(),
                 credentials: self.credentials.clone(),
+                probe: self.verifies.then(|| self.storage.clone() as Arc<dyn StorageProbe>),
             }),
             list: Arc::new(ListCredentialsUseCase {
                 ambient: ambient.clone(),
@@ -67,7 +75,55 @@ impl Fakes {
             delete: Arc::new(DeleteCredentialUseCase::new(ambient.clone(), self.credentials.clone())),
             accounts: self.accounts(),
             own_account: self.own_account(),
+            integrations: self.integrations(),
             ids: ambient.ids.clone(),
+            readiness: Arc::new(|| Box::pin(std::future::ready(true))),
+        }
+    }
+
+    fn integrations(&self) -> IntegrationParts {
+        IntegrationParts {
+            create: Arc::new(CreateIntegrationUseCase {
+                ambient: self.ambient.clone(),
+                entropy: self.entropy.clone(),
+                digester: self.digester.clone(),
+                organizations: self.store.clone(),
+                integrations: self.store.clone(),
+            }),
+            change: Arc::new(ChangeIntegrationUseCase {
+                ambient: self.ambient.clone(),
+                entropy: self.entropy.clone(),
+                digester: self.digester.clone(),
+                organizations: self.store.clone(),
+                integrations: self.store.clone(),
+            }),
+            list: Arc::new(ListIntegrationsUseCase::new(self.ambient.clone(), self.store.clone())),
+        }
+    }
+
+    pub(super) fn activation(&self) -> ActivationParts {
+        let authenticate =
+            AuthenticateIntegration::new(self.ambient.clone(), self.digester.clone(), self.store.clone());
+        let open = OpenNamespace {
+            ambient: self.ambient.clone(),
+            authenticate: authenticate.clone(),
+            activations: self.store.clone(),
+            opener: self.sealer.clone(),
+            log: self.store.clone(),
+        };
+        let vendor: Option<Arc<dyn CredentialVendor>> = Some(self.storage.clone());
+        ActivationParts {
+            runtime: self.runtime.clone(),
+            authenticate: authenticate.clone(),
+            activate: Arc::new(Activate { live_limit: DEFAULT_LIVE_LIMIT, open: open.clone(), vendor: vendor.clone() }),
+            own: Arc::new(OwnActivations {
+                ambient: self.ambient.clone(),
+                authenticate,
+                activations: self.store.clone(),
+                vendor,
+            }),
+            check: Arc::new(CheckNamespace { open, probe: Some(self.storage.clone()) }),
+            ids: self.ambient.ids.clone(),
             readiness: Arc::new(|| Box::pin(std::future::ready(true))),
         }
     }

@@ -15,6 +15,7 @@ use vault_http::{ListenerSettings, ServerParts, ServerSettings, server};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
 use vault_testkit::memory::MemoryStore;
+use vault_testkit::storage::FakeStorage;
 
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
@@ -23,6 +24,8 @@ pub(crate) struct World {
     pub(crate) address: SocketAddr,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) storage: Arc<FakeStorage>,
+    pub(super) fakes: Fakes,
     runtime: Option<Runtime>,
     create_account: CreateAccountUseCase,
     codes: std::sync::Mutex<std::collections::HashMap<String, Vec<SecretString>>>,
@@ -38,9 +41,16 @@ pub(crate) struct WorldBuilder {
     credentials: Option<Arc<dyn CredentialRepository>>,
     hash_permits: Option<usize>,
     limit: Option<i64>,
+    verifies: bool,
 }
 
 impl WorldBuilder {
+    /// Credentials may be tried out before they are saved.
+    pub(crate) fn verifying(mut self) -> Self {
+        self.verifies = true;
+        self
+    }
+
     pub(crate) fn settings(mut self, change: impl FnOnce(&mut ServerSettings) + 'static) -> Self {
         self.settings = Some(Box::new(change));
         self
@@ -98,6 +108,9 @@ impl WorldBuilder {
             digester: digester.clone(),
             sealer: sealer.clone(),
             tokens,
+            entropy: Arc::new(SeededEntropy::default()),
+            storage: Arc::new(FakeStorage::default()),
+            verifies: self.verifies,
         };
         let mut parts = fakes.parts();
         let mut settings = ServerSettings {
@@ -129,7 +142,9 @@ impl WorldBuilder {
             organizations: store.clone(),
             accounts: store.clone(),
         };
-        World { address, store, clock, runtime: Some(runtime), create_account, codes: Default::default() }
+        let storage = fakes.storage.clone();
+        let (runtime, codes) = (Some(runtime), Default::default());
+        World { address, store, clock, storage, fakes, runtime, create_account, codes }
     }
 }
 

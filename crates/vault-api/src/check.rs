@@ -1,0 +1,35 @@
+//! What a dry run found, wherever it is told.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// One check of one credential.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckItem {
+    /// What was tried: `settings`, `authenticate`, `list`, `read`, `write`, `lifetime` or `least-privilege`.
+    pub check: Cow<'static, str>,
+    /// What it came to: `passed`, `failed`, `warning` or `skipped`.
+    pub result: Cow<'static, str>,
+    /// Why it did not pass, for scripts; absent where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Cow<'static, str>>,
+    /// What to do about it, for people, in one line; absent where it passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Cow<'static, str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_passed_has_no_reason() {
+        for text in [
+            r#"{"check":"authenticate","result":"passed"}"#,
+            r#"{"check":"list","result":"failed","reason":"denied","remedy":"Ask."}"#,
+        ] {
+            let item: Option<CheckItem> = serde_json::from_str(text).ok();
+            assert_eq!(item.and_then(|item| serde_json::to_string(&item).ok()).as_deref(), Some(text));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! `…/integrations`: the programs that may activate namespaces, as an organization's admins administer them.
+
+use crate::WireSecret;
+use serde::{Deserialize, Serialize};
+
+/// An integration to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateIntegrationRequest {
+    /// Its name, unique within the organization.
+    pub name: String,
+    /// What it may activate: names of namespaces, or a prefix and `/*` for all below it.
+    pub namespaces: Vec<String>,
+    /// When it is to expire, RFC 3339, if it is to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+/// A rotation of an integration's token. The whole body may be left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RotateIntegrationRequest {
+    /// For how many seconds the token so far works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<i64>,
+}
+
+/// An integration and its new token.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct IssuedIntegration {
+    /// Its id.
+    pub integration_id: String,
+    /// Its name.
+    pub name: String,
+    /// What it may activate.
+    pub namespaces: Vec<String>,
+    /// Its token. Shown this once.
+    pub token: WireSecret,
+    /// When it expires, RFC 3339 in UTC, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+/// An integration as lists show it: never a token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntegrationItem {
+    /// Its id.
+    pub integration_id: String,
+    /// Its name.
+    pub name: String,
+    /// What it may activate.
+    pub namespaces: Vec<String>,
+    /// Its state: `active` or `disabled`.
+    pub state: String,
+    /// When it was made, RFC 3339 in UTC.
+    pub created_at: String,
+    /// When it expires, RFC 3339 in UTC, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// Until when the token before the current one still works, RFC 3339 in UTC, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_token_until: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_left_out_is_left_out() {
+        let request: Option<RotateIntegrationRequest> = serde_json::from_str("{}").ok();
+        assert_eq!(request, Some(RotateIntegrationRequest::default()));
+        assert_eq!(serde_json::to_string(&RotateIntegrationRequest::default()).unwrap_or_default(), "{}");
+        let text = r#"{"name":"nightly","namespaces":["imports/*"]}"#;
+        let request: Option<CreateIntegrationRequest> = serde_json::from_str(text).ok();
+        assert_eq!(request.and_then(|request| serde_json::to_string(&request).ok()).as_deref(), Some(text));
+        assert!(serde_json::from_str::<CreateIntegrationRequest>(r#"{"name":"a","namespaces":[],"x":1}"#).is_err());
+    }
+
+    #[test]
+    fn a_token_crosses_the_wire_and_is_not_printed() {
+        let text = r#"{"integration_id":"i","name":"n","namespaces":["a"],"token":"ovi_secret"}"#;
+        let issued: Option<IssuedIntegration> = serde_json::from_str(text).ok();
+        assert!(!format!("{issued:?}").contains("secret"));
+        assert_eq!(issued.and_then(|issued| serde_json::to_string(&issued).ok()).as_deref(), Some(text));
+    }
+}

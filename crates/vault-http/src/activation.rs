@@ -1,0 +1,42 @@
+//! The activation listener: what integrations ask for. The one place of this crate from which a credential can be
+//! opened; never on the public listener.
+
+use crate::operation::ActivationApi;
+use crate::parts::Readiness;
+use crate::server::{BoundServer, serve};
+use crate::settings::ActivationSettings;
+use std::io;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use vault_core::port::IdGenerator;
+use vault_core::usecase::{Activate, AuthenticateIntegration, CheckNamespace, OwnActivations};
+
+/// What the activation listener is made of.
+#[derive(Clone)]
+pub struct ActivationParts {
+    /// The runtime on which use cases run: one that goes on when a client goes away.
+    pub runtime: Handle,
+    /// Tells whose token a request carries.
+    pub authenticate: AuthenticateIntegration,
+    /// Activates namespaces.
+    pub activate: Arc<Activate>,
+    /// Lists and ends an integration's own activations.
+    pub own: Arc<OwnActivations>,
+    /// Tries credentials out.
+    pub check: Arc<CheckNamespace>,
+    /// Request ids.
+    pub ids: Arc<dyn IdGenerator>,
+    /// For `/readyz`.
+    pub readiness: Readiness,
+}
+
+/// The activation listener.
+///
+/// # Errors
+/// An address or the socket cannot be listened on, or there is none.
+pub fn activation_server(settings: &ActivationSettings, parts: ActivationParts) -> io::Result<BoundServer> {
+    let runtime = parts.runtime.clone();
+    let ids = Arc::clone(&parts.ids);
+    let api = ActivationApi::new(settings, parts);
+    serve(&settings.listener, settings.unix.as_ref(), &runtime, ids, api)
+}

@@ -1,0 +1,78 @@
+//! `POST {base_url}/activations`
+
+use super::Inner;
+use crate::answer::time_text;
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::operation::document::{self, keep};
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use secrecy::SecretString;
+use std::str;
+use std::sync::Arc;
+use vault_api::{BegunActivation, VendedCredential, WireJson};
+use vault_core::activation::{Activated, ActivatedCredential, ActivationTtl, Purpose, VendMode};
+use vault_core::field::{FieldCode, FieldError};
+use vault_core::namespace::Namespace;
+use vault_core::usecase::ActivationRequest;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.integration(call).await?;
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    let request = parse(&body.read().await?)?;
+    let activate = Arc::clone(&api.parts.activate);
+
+    let activated = api.complete(async move { activate.run(&principal, request).await }).await?;
+
+    answer::secret(StatusCode::CREATED, &begun(&activated)?)
+}
+
+pub(crate) fn parse(body: &[u8]) -> Result<ActivationRequest, Fault> {
+    let mut members = document::object(body)?;
+    // Nothing in it is secret.
+    let namespace = members.string("namespace");
+    let namespace = namespace.and_then(|text| keep(&mut members, Namespace::parse(text.expose(), "/namespace")));
+    let purpose = members.optional_string("purpose");
+    let purpose = purpose.and_then(|text| keep(&mut members, Purpose::parse(text.expose(), "/purpose")));
+    let ttl = members.optional_integer("ttl");
+    let ttl = keep(&mut members, ActivationTtl::parse(ttl));
+    let vend = members.optional_string("vend");
+    let vend = vend.map_or(Some(VendMode::default()), |text| keep(&mut members, parse_vend(text.expose())));
+    match (namespace, ttl, vend, members.finish()) {
+        (Some(namespace), Some(ttl), Some(vend), errors) if errors.is_empty() => {
+            Ok(ActivationRequest { namespace, purpose, ttl, vend })
+        }
+        (_, _, _, errors) => Err(Fault::fields(errors)),
+    }
+}
+
+fn parse_vend(text: &str) -> Result<VendMode, FieldError> {
+    VendMode::parse(text)
+        .ok_or_else(|| FieldError::new("/vend", FieldCode::OutOfRange, "must be raw, short or prefer-short"))
+}
+
+fn begun(activated: &Activated) -> Result<BegunActivation, Fault> {
+    Ok(BegunActivation {
+        id: activated.id.to_string(),
+        namespace: activated.namespace.to_string(),
+        expires_at: time_text(activated.expires_at),
+        credentials: activated.credentials.iter().map(vended).collect::<Result<_, _>>()?,
+    })
+}
+
+fn vended(credential: &ActivatedCredential) -> Result<VendedCredential, Fault> {
+    let data = credential.data();
+    // What was activated is what this answer is for.
+    let data = str::from_utf8(data.expose()).map_err(|_| Fault::internal().caused_by("data that is not UTF-8"))?;
+    Ok(VendedCredential {
+        id: credential.id.to_string(),
+        kind: credential.kind.as_str().to_owned(),
+        version: credential.version,
+        form: credential.vended.form().as_str().to_owned(),
+        data: WireJson::from(SecretString::from(data)),
+        expires_at: credential.vended.expires_at().map(time_text),
+    })
+}

@@ -1,0 +1,65 @@
+//! `POST {base_url}/activations/check`
+
+use super::Inner;
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::operation::document::{self, keep};
+use crate::{answer, checks, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use std::sync::Arc;
+use vault_core::check::StorageOperation;
+use vault_core::namespace::Namespace;
+use vault_core::usecase::{CheckNamespaceRequest, CheckedCredential, CheckedNamespace};
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.integration(call).await?;
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    let request = parse(&body.read().await?)?;
+    let check = Arc::clone(&api.parts.check);
+
+    let checked = api.complete(async move { check.run(&principal, request).await }).await?;
+
+    answer::object(StatusCode::OK, &shown(&checked))
+}
+
+pub(crate) fn parse(body: &[u8]) -> Result<CheckNamespaceRequest, Fault> {
+    let mut members = document::object(body)?;
+    // Nothing in it is secret.
+    let namespace = members.string("namespace");
+    let namespace = namespace.and_then(|text| keep(&mut members, Namespace::parse(text.expose(), "/namespace")));
+    let operations = document::texts(&mut members, "operations");
+    let operations = operations.and_then(|texts| match StorageOperation::parse_all(&texts, "/operations") {
+        Ok(operations) => Some(operations),
+        Err(errors) => {
+            members.report_all(errors);
+            None
+        }
+    });
+    let until = document::optional_time(&mut members, "until");
+    match (namespace, operations, members.finish()) {
+        (Some(namespace), Some(operations), errors) if errors.is_empty() => {
+            Ok(CheckNamespaceRequest { namespace, operations, until })
+        }
+        (_, _, errors) => Err(Fault::fields(errors)),
+    }
+}
+
+fn shown(checked: &CheckedNamespace) -> vault_api::CheckedNamespace {
+    vault_api::CheckedNamespace {
+        namespace: checked.namespace.to_string(),
+        usable: checked.is_usable(),
+        credentials: checked.credentials.iter().map(shown_credential).collect(),
+    }
+}
+
+fn shown_credential(checked: &CheckedCredential) -> vault_api::CheckedCredential {
+    vault_api::CheckedCredential {
+        id: checked.id.to_string(),
+        kind: checked.kind.as_str().to_owned(),
+        usable: checked.report.is_usable(),
+        checks: checks::items(&checked.report),
+    }
+}

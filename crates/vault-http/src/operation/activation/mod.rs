@@ -1,0 +1,91 @@
+//! The operations of the activation listener. Each parses, runs one use case and maps the result, in this order:
+//! token, rate, query, headers, body.
+
+pub(super) mod begin;
+pub(super) mod check;
+mod end;
+mod list;
+
+use super::{complete, probe};
+use crate::activation::ActivationParts;
+use crate::authorization::integration_token;
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::exchange::Api;
+use crate::fault::Fault;
+use crate::limiter::Limiter;
+use crate::route::{Operation, Place};
+use crate::settings::{ActivationSettings, BasePath};
+use actix_web::HttpResponse;
+use std::future::Future;
+use std::sync::Arc;
+use vault_core::id::IntegrationId;
+use vault_core::integration::IntegrationPrincipal;
+
+/// The activation listener's operations.
+#[derive(Clone)]
+pub(crate) struct ActivationApi(Arc<Inner>);
+
+struct Inner {
+    base: BasePath,
+    limiter: Option<Limiter<IntegrationId>>,
+    parts: ActivationParts,
+}
+
+impl ActivationApi {
+    pub(crate) fn new(settings: &ActivationSettings, parts: ActivationParts) -> Self {
+        let limiter = settings.rate.map(Limiter::new);
+        Self(Arc::new(Inner { base: settings.base_path.clone(), limiter, parts }))
+    }
+}
+
+impl Api for ActivationApi {
+    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>> {
+        Place::find_activation(&self.0.base, path)
+    }
+
+    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+        let api = &*self.0;
+        match call.operation {
+            Operation::Activate => begin::run(api, &call, body).await,
+            Operation::ListActivations => list::run(api, &call, body).await,
+            Operation::EndActivation => end::run(api, &call, body).await,
+            Operation::CheckNamespace => check::run(api, &call, body).await,
+            Operation::Live => {
+                body.ignore().await?;
+                Ok(probe::live())
+            }
+            Operation::Ready => {
+                body.ignore().await?;
+                probe::ready(&api.parts.runtime, &api.parts.readiness).await
+            }
+            _ => Err(Fault::not_found()),
+        }
+    }
+}
+
+impl Inner {
+    /// The integration whose token the request carries, if it may ask for this now.
+    async fn integration(&self, call: &Call<'_>) -> Result<IntegrationPrincipal, Fault> {
+        let token = integration_token(call.headers())?;
+        let authenticate = self.parts.authenticate.clone();
+        let principal = self.complete(async move { authenticate.run(&token).await }).await?;
+        match &self.limiter {
+            Some(limiter) if call.operation.opens() => {
+                limiter.check(principal.integration).map_err(Fault::too_many_openings)?;
+            }
+            _ => {}
+        }
+        Ok(principal)
+    }
+
+    /// What `use_case` comes to, on the main runtime.
+    async fn complete<T, E>(&self, use_case: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+        Fault: From<E>,
+    {
+        Ok(complete(&self.parts.runtime, use_case).await??)
+    }
+}

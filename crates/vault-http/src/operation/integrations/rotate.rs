@@ -1,0 +1,60 @@
+//! `POST {base_url}/integrations/<id>/rotate`
+
+use super::{issued, named};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::operation::document::{self, keep};
+use crate::operation::{Inner, precondition};
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use std::sync::Arc;
+use vault_core::integration::Overlap;
+use vault_core::role::Action;
+use vault_core::usecase::{Administrator, IntegrationCommand};
+
+pub(in crate::operation) async fn run(
+    api: &Inner,
+    call: &Call<'_>,
+    body: &mut Incoming,
+) -> Result<HttpResponse, Fault> {
+    let principal = api.session_for(call, Action::ManageIntegrations)?;
+    query::none(call.query())?;
+    precondition::none_but_existence(call.headers())?;
+    let overlap = if content::is_announced(call.headers()) {
+        content::check(call.headers())?;
+        parse(&body.read().await?)?
+    } else {
+        // Nothing says what a body would be, so it must be none.
+        match body.read().await? {
+            nothing if nothing.is_empty() => Overlap::DEFAULT,
+            _ => return Err(content::not_json()),
+        }
+    };
+    let integration = named(call.place);
+    let change = Arc::clone(&api.parts.integrations.change);
+
+    let rotate = async move {
+        let administrator = Administrator::Session(principal);
+        change.run(administrator, integration, IntegrationCommand::Rotate(overlap)).await
+    };
+    let rotated = api.complete(rotate).await?;
+
+    let token = rotated.token.ok_or_else(|| Fault::internal().caused_by("a rotation without a token"))?;
+    answer::secret(StatusCode::OK, &issued(&rotated.integration, &token))
+}
+
+/// For how long the token so far works on; as usual where nothing is said.
+pub(crate) fn parse(body: &[u8]) -> Result<Overlap, Fault> {
+    if body.is_empty() {
+        return Ok(Overlap::DEFAULT);
+    }
+    let mut members = document::object(body)?;
+    let overlap = members.optional_integer("overlap");
+    let overlap = keep(&mut members, Overlap::parse(overlap, "/overlap"));
+    match (overlap, members.finish()) {
+        (Some(overlap), errors) if errors.is_empty() => Ok(overlap),
+        (_, errors) => Err(Fault::fields(errors)),
+    }
+}

@@ -1,0 +1,88 @@
+//! The addresses of every listener.
+
+use super::{Address, Operation};
+
+/// The public listener.
+pub(super) static PUBLIC: [Address; 20] = [
+    Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
+    Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
+    Address {
+        template: "{base}/organization-vault",
+        methods: &[("GET", Operation::List), ("PATCH", Operation::Save)],
+        allow: "GET, HEAD, PATCH",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}",
+        methods: &[("GET", Operation::Show), ("DELETE", Operation::Delete)],
+        allow: "GET, HEAD, DELETE",
+    },
+    Address {
+        template: "{base}/accounts",
+        methods: &[("GET", Operation::ListAccounts), ("POST", Operation::Invite)],
+        allow: "GET, HEAD, POST",
+    },
+    Address {
+        template: "{base}/accounts/{id}",
+        methods: &[("PATCH", Operation::ChangeAccount), ("DELETE", Operation::DeleteAccount)],
+        allow: "PATCH, DELETE",
+    },
+    Address { template: "{base}/enrol", methods: &[("POST", Operation::Enrol)], allow: "POST" },
+    Address { template: "{base}/enrol/confirm", methods: &[("POST", Operation::ConfirmEnrolment)], allow: "POST" },
+    Address { template: "{base}/account", methods: &[("GET", Operation::ShowAccount)], allow: "GET, HEAD" },
+    Address { template: "{base}/account/sessions", methods: &[("GET", Operation::ListSessions)], allow: "GET, HEAD" },
+    Address {
+        template: "{base}/account/sessions/{id}",
+        methods: &[("DELETE", Operation::EndSession)],
+        allow: "DELETE",
+    },
+    Address { template: "{base}/account/password", methods: &[("POST", Operation::ChangePassword)], allow: "POST" },
+    Address { template: "{base}/account/passcode", methods: &[("POST", Operation::ReplacePasscode)], allow: "POST" },
+    Address {
+        template: "{base}/account/passcode/confirm",
+        methods: &[("POST", Operation::ConfirmPasscode)],
+        allow: "POST",
+    },
+    Address {
+        template: "{base}/account/recovery-codes",
+        methods: &[("POST", Operation::ReplaceRecoveryCodes)],
+        allow: "POST",
+    },
+    Address {
+        template: "{base}/integrations",
+        methods: &[("GET", Operation::ListIntegrations), ("POST", Operation::CreateIntegration)],
+        allow: "GET, HEAD, POST",
+    },
+    Address {
+        template: "{base}/integrations/{id}",
+        methods: &[("DELETE", Operation::DeleteIntegration)],
+        allow: "DELETE",
+    },
+    Address {
+        template: "{base}/integrations/{id}/rotate",
+        methods: &[("POST", Operation::RotateIntegration)],
+        allow: "POST",
+    },
+    LIVE,
+    READY,
+];
+
+/// The activation listener.
+pub(super) static ACTIVATION: [Address; 5] = [
+    Address {
+        template: "{base}/activations",
+        methods: &[("GET", Operation::ListActivations), ("POST", Operation::Activate)],
+        allow: "GET, HEAD, POST",
+    },
+    // Before the next one, which has its form.
+    Address { template: "{base}/activations/check", methods: &[("POST", Operation::CheckNamespace)], allow: "POST" },
+    Address { template: "{base}/activations/{id}", methods: &[("DELETE", Operation::EndActivation)], allow: "DELETE" },
+    LIVE,
+    READY,
+];
+
+/// The operators' listener.
+pub(super) static ADMIN: [Address; 3] =
+    [LIVE, READY, Address { template: "/metrics", methods: &[("GET", Operation::Metrics)], allow: "GET, HEAD" }];
+
+const LIVE: Address = Address { template: "/livez", methods: &[("GET", Operation::Live)], allow: "GET, HEAD" };
+const READY: Address = Address { template: "/readyz", methods: &[("GET", Operation::Ready)], allow: "GET, HEAD" };

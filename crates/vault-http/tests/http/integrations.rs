@@ -1,0 +1,224 @@
+//! `{base_url}/integrations`
+
+use crate::support::{Response, World, assert_problem, assert_standard_headers};
+use serde_json::{Value, json};
+use vault_core::role::Role;
+
+const INTEGRATIONS: &str = "/v1/integrations";
+
+fn create(world: &World, token: &str, body: &Value) -> Response {
+    world.send_json("POST /v1/integrations", token, body)
+}
+
+fn list(world: &World, token: &str) -> Vec<Value> {
+    let response = world.send("GET /v1/integrations", &[token], "");
+    assert_standard_headers(&response, "list");
+    assert_eq!((response.status, response.header("content-type")), (200, Some("application/json")));
+    assert!(!response.text().contains("ovi_"), "a list shows no token");
+    response.json().as_array().expect("an array").clone()
+}
+
+fn rotate(world: &World, token: &str, id: &str, body: &Value) -> Response {
+    world.send_json(&format!("POST {INTEGRATIONS}/{id}/rotate"), token, body)
+}
+
+fn delete(world: &World, token: &str, id: &str) -> Response {
+    world.send(&format!("DELETE {INTEGRATIONS}/{id}"), &[token], "")
+}
+
+fn members(value: &Value) -> Vec<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a string")
+}
+
+#[test]
+fn an_integration_is_made_listed_rotated_and_deleted() {
+    let world = World::start();
+    let token = world.token(Role::Admin);
+    let body =
+        json!({"name": "Nightly", "namespaces": ["imports/*", "exports"], "expires_at": "2030-02-01T01:00:00+01:00"});
+    let response = create(&world, &token, &body);
+    assert_standard_headers(&response, "an integration");
+    assert_eq!((response.status, response.header("content-type")), (201, Some("application/json")));
+    let made = response.json();
+    assert_eq!(members(&made), ["expires_at", "integration_id", "name", "namespaces", "token"]);
+    assert_eq!((text(&made["name"]), text(&made["expires_at"])), ("Nightly", "2030-02-01T00:00:00Z"));
+    assert_eq!(made["namespaces"], json!(["exports", "imports/*"]));
+    let (id, first) = (text(&made["integration_id"]), text(&made["token"]));
+    assert!(first.starts_with("ovi_") && first.len() == 53, "{first}");
+    let mut expected = json!({
+        "integration_id": id, "name": "Nightly", "namespaces": ["exports", "imports/*"], "state": "active",
+        "created_at": "2030-01-01T00:00:00Z", "expires_at": "2030-02-01T00:00:00Z",
+    });
+    assert_eq!(list(&world, &token), [expected.clone()]);
+
+    let response = rotate(&world, &token, id, &json!({"overlap": 3_600}));
+    assert_standard_headers(&response, "a rotation");
+    assert_eq!(response.status, 200, "{}", response.text());
+    let rotated = response.json();
+    assert_eq!(members(&rotated), members(&made));
+    assert_eq!(rotated["integration_id"], made["integration_id"]);
+    assert_ne!(rotated["token"], made["token"]);
+    expected["earlier_token_until"] = json!("2030-01-01T01:00:00Z");
+    assert_eq!(list(&world, &token), [expected.clone()]);
+    world.clock.advance_seconds(3_599);
+    assert_eq!(list(&world, &token), [expected.clone()]);
+    world.clock.advance_seconds(1);
+    let token = world.token(Role::Admin);
+    expected.as_object_mut().unwrap().remove("earlier_token_until");
+    assert_eq!(list(&world, &token), [expected]);
+
+    let deleted = delete(&world, &token, id);
+    assert_eq!((deleted.status, deleted.body.len(), deleted.header("content-type")), (204, 0, None));
+    assert!(list(&world, &token).is_empty());
+    assert_problem(&delete(&world, &token, id), 404, "not-found", "again");
+}
+
+#[test]
+fn a_rotation_needs_no_body() {
+    let world = World::start();
+    let token = world.token(Role::Admin);
+    let (id, _) = world.integration(&token, "nightly", &["a"]);
+    let line = format!("POST {INTEGRATIONS}/{id}/rotate");
+    let json = "Content-Type: application/json";
+    let until = || list(&world, &token)[0]["earlier_token_until"].clone();
+    for (headers, body, end) in [
+        (&[&*token][..], "", json!("2030-01-02T00:00:00Z")),
+        (&[&token, json], "{}", json!("2030-01-02T00:00:00Z")),
+        (&[&token, json], "{\"overlap\": 60}", json!("2030-01-01T00:01:00Z")),
+        (&[&token, json], "", json!("2030-01-02T00:00:00Z")),
+        (&[&token, json], "{\"overlap\": 604800}", json!("2030-01-08T00:00:00Z")),
+        (&[&token, json], "{\"overlap\": 0}", Value::Null),
+    ] {
+        let response = world.send(&line, headers, body);
+        assert_eq!(response.status, 200, "{body}: {}", response.text());
+        assert_eq!(members(&response.json()), ["integration_id", "name", "namespaces", "token"]);
+        assert_eq!(until(), end, "{body}");
+    }
+    for (body, status, pointer) in [
+        (json!({"overlap": -1}), 422, "/overlap"),
+        (json!({"overlap": 604_801}), 422, "/overlap"),
+        (json!({"overlap": 1.5}), 400, "/overlap"),
+        (json!({"overlap": "60"}), 400, "/overlap"),
+        (json!({"overlap": null}), 400, "/overlap"),
+        (json!({"ttl": 60}), 400, "/ttl"),
+        (json!([]), 400, ""),
+    ] {
+        let code = if status == 400 { "malformed-request" } else { "refused-value" };
+        let problem = assert_problem(&rotate(&world, &token, &id, &body), status, code, &body.to_string());
+        assert_eq!((problem.errors.len(), &*problem.errors[0].pointer), (1, pointer), "{body}");
+    }
+    for (line, headers, body, status, code) in [
+        (&*line, &[&*token][..], "{}", 415, "unsupported-media-type"),
+        (&line, &[&token, "Content-Type: text/plain"], "", 415, "unsupported-media-type"),
+        (&line, &[&token, "Content-Encoding: gzip"], "", 415, "unsupported-media-type"),
+        (&line, &[&token, "If-Match: \"a\""], "", 412, "precondition-failed"),
+        (&format!("{line}?overlap=1"), &[&token], "", 400, "malformed-request"),
+    ] {
+        assert_problem(&world.send(line, headers, body), status, code, &format!("{headers:?}"));
+    }
+    assert_eq!(until(), Value::Null, "nothing was rotated");
+}
+
+#[test]
+fn every_flaw_of_an_integration_is_named() {
+    let world = World::start();
+    let token = world.token(Role::Admin);
+    let long = "n".repeat(65);
+    let many: Vec<_> = (0..65).map(|number| format!("n{number}")).collect();
+    for (body, status, pointers) in [
+        (json!([]), 400, &[""][..]),
+        (json!({}), 400, &["/name", "/namespaces"]),
+        (json!({"name": "a", "namespaces": "a"}), 400, &["/namespaces"]),
+        (json!({"name": "a", "namespaces": null}), 400, &["/namespaces"]),
+        (json!({"name": "a", "namespaces": ["a", 1, null]}), 400, &["/namespaces/1", "/namespaces/2"]),
+        (json!({"name": 1, "namespaces": [".."], "token": "x"}), 400, &["/name", "/namespaces/0", "/token"]),
+        (json!({"name": "a", "namespaces": ["a"], "expires_at": 1}), 400, &["/expires_at"]),
+        (json!({"name": "a", "namespaces": []}), 422, &["/namespaces"]),
+        (json!({"name": "a", "namespaces": many}), 422, &["/namespaces"]),
+        (json!({"name": "a", "namespaces": ["*"]}), 422, &["/namespaces/0"]),
+        (
+            json!({"name": "a", "namespaces": ["a", "a*", "a/*/b", "/a"]}),
+            422,
+            &["/namespaces/1", "/namespaces/2", "/namespaces/3"],
+        ),
+        (json!({"name": "", "namespaces": ["a"]}), 422, &["/name"]),
+        (json!({"name": long, "namespaces": ["a"]}), 422, &["/name"]),
+        (json!({"name": " a", "namespaces": ["a"]}), 422, &["/name"]),
+        (json!({"name": "a\u{202e}b", "namespaces": ["a"]}), 422, &["/name"]),
+        (
+            json!({"name": "", "namespaces": [".."], "expires_at": "soon"}),
+            422,
+            &["/expires_at", "/name", "/namespaces/0"],
+        ),
+        (json!({"name": "a", "namespaces": ["a"], "expires_at": "2029-12-31T23:59:59Z"}), 422, &["/expires_at"]),
+        (json!({"name": "a", "namespaces": ["a"], "expires_at": "2030-01-01T00:00:00Z"}), 422, &["/expires_at"]),
+        (json!({"name": "a", "namespaces": ["a"], "expires_at": "2031-02-29"}), 422, &["/expires_at"]),
+    ] {
+        let response = create(&world, &token, &body);
+        let code = if status == 400 { "malformed-request" } else { "refused-value" };
+        let problem = assert_problem(&response, status, code, &body.to_string());
+        let mut found: Vec<_> = problem.errors.iter().map(|error| &*error.pointer).collect();
+        found.sort_unstable();
+        assert_eq!(found, pointers, "{body}");
+    }
+    let sound = json!({"name": "a", "namespaces": ["a"]});
+    for (line, headers, status, code) in [
+        ("POST /v1/integrations?name=a", &[&*token, "Content-Type: application/json"][..], 400, "malformed-request"),
+        ("POST /v1/integrations", &[&*token], 415, "unsupported-media-type"),
+        ("GET /v1/integrations?limit=1", &[&*token], 400, "malformed-request"),
+    ] {
+        assert_problem(&world.send(line, headers, sound.to_string()), status, code, line);
+    }
+    assert!(list(&world, &token).is_empty(), "none was made");
+}
+
+#[test]
+fn a_name_is_taken_within_its_organization() {
+    let world = World::start();
+    let token = world.token(Role::Admin);
+    let other = world.token_in("Other", Role::Admin);
+    let named = |name: &str| json!({"name": name, "namespaces": ["a"]});
+    assert_eq!(create(&world, &token, &named("Nightly")).status, 201);
+    for name in ["Nightly", "NIGHTLY"] {
+        assert_problem(&create(&world, &token, &named(name)), 409, "conflict", name);
+    }
+    assert_eq!(create(&world, &other, &named("nightly")).status, 201, "another organization's");
+    assert_eq!(list(&world, &token).len(), 1);
+    assert_eq!(list(&world, &other).len(), 1);
+}
+
+#[test]
+fn every_integration_that_is_not_there_is_the_same_not_found() {
+    let world = World::start();
+    let token = world.token(Role::Admin);
+    let other = world.token_in("Other", Role::Admin);
+    let (theirs, _) = world.integration(&other, "theirs", &["a"]);
+    let (own, _) = world.integration(&token, "own", &["a"]);
+    let before = (list(&world, &token), list(&world, &other));
+    let mut answers = Vec::new();
+    for id in [
+        "0193aaaa-0000-7000-8000-000000000000",
+        "00000000-0000-0000-0000-000000000000",
+        &theirs,
+        "own",
+        "x",
+        "%",
+        "..",
+        "%2e%2e%2f",
+        "{}",
+        &own.to_uppercase(),
+        &own.replace('-', ""),
+        &"9".repeat(5 * 1024),
+    ] {
+        for response in [rotate(&world, &token, id, &json!({})), delete(&world, &token, id)] {
+            assert_problem(&response, 404, "not-found", id);
+            answers.push((response.stable_headers(), response.text_without_id()));
+        }
+    }
+    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
+    assert_eq!((list(&world, &token), list(&world, &other)), before);
+}

@@ -1,0 +1,129 @@
+//! The activation listener over the same store as a world's public one.
+
+use super::{Response, Wire, World, request};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use tokio::task::JoinHandle;
+use vault_core::namespace::Namespace;
+use vault_core::usecase::{Administrator, FreezeNamespaceUseCase};
+use vault_http::{ActivationParts, ActivationSettings, ListenerSettings, UnixSocket, activation_server};
+
+/// A running activation listener.
+pub(crate) struct Door {
+    /// The address it listens on, if it does.
+    pub(crate) address: Option<SocketAddr>,
+    handle: actix_web::dev::ServerHandle,
+    running: JoinHandle<std::io::Result<()>>,
+}
+
+impl World {
+    pub(crate) fn door(&self) -> Door {
+        self.door_with(|_, _| {})
+    }
+
+    /// An activation listener that differs from the usual one, on a free port of this machine.
+    pub(crate) fn door_with(&self, change: impl FnOnce(&mut ActivationSettings, &mut ActivationParts)) -> Door {
+        let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+        self.try_door(listen, None, change).expect("a free port")
+    }
+
+    /// One on a socket in the file system.
+    pub(crate) fn socket_door(&self, path: impl Into<PathBuf>, mode: u32) -> std::io::Result<Door> {
+        self.try_door(Vec::new(), Some(UnixSocket { path: path.into(), mode }), |_, _| {})
+    }
+
+    /// The same, for its owner, with other settings.
+    pub(crate) fn socket_door_with(
+        &self,
+        path: impl Into<PathBuf>,
+        change: impl FnOnce(&mut ActivationSettings),
+    ) -> Door {
+        let unix = Some(UnixSocket { path: path.into(), mode: 0o600 });
+        self.try_door(Vec::new(), unix, |settings, _| change(settings)).expect("a socket")
+    }
+
+    fn try_door(
+        &self,
+        listen: Vec<SocketAddr>,
+        unix: Option<UnixSocket>,
+        change: impl FnOnce(&mut ActivationSettings, &mut ActivationParts),
+    ) -> std::io::Result<Door> {
+        let listener = ListenerSettings::new(listen);
+        let mut settings = ActivationSettings { listener, unix, base_path: Default::default(), rate: None };
+        settings.listener.workers = NonZeroUsize::new(1);
+        let mut parts = self.fakes.activation();
+        change(&mut settings, &mut parts);
+        let bound = self.runtime().block_on(async { activation_server(&settings, parts) })?;
+        let address = bound.addresses.first().copied();
+        let handle = bound.server.handle();
+        Ok(Door { address, handle, running: self.runtime().spawn(bound.server) })
+    }
+
+    /// Makes an integration of Acme; its id, and `Authorization: Bearer …` with its token.
+    pub(crate) fn integration(&self, admin: &str, name: &str, namespaces: &[&str]) -> (String, String) {
+        let body = json!({ "name": name, "namespaces": namespaces });
+        let response = self.send_json("POST /v1/integrations", admin, body);
+        assert_eq!(response.status, 201, "{}", response.text());
+        let made = response.json();
+        let text = |member: &str| made[member].as_str().expect("a string").to_owned();
+        (text("integration_id"), format!("Authorization: Bearer {}", text("token")))
+    }
+
+    /// Saves a credential with a role to take on; its id.
+    pub(crate) fn save_role(&self, token: &str, namespace: &str, bucket: &str) -> String {
+        let mut body: Value = serde_json::from_str(&super::s3(namespace, bucket)).expect("an object");
+        body["data"]["role_arn"] = json!("arn:aws:iam::123456789012:role/batch");
+        let response = self.send_json("PATCH /v1/organization-vault", token, body);
+        assert_eq!(response.status, 201, "{}", response.text());
+        response.json()["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Freezes a namespace of Acme.
+    pub(crate) fn freeze(&self, namespace: &str) {
+        let store = &self.store;
+        let freeze = FreezeNamespaceUseCase::new(self.fakes.ambient.clone(), store.clone(), store.clone());
+        let namespace = Namespace::parse(namespace, "").expect("a namespace");
+        let frozen = freeze.freeze(Administrator::Operator("Acme".to_owned()), namespace);
+        assert!(self.runtime().block_on(frozen).expect("frozen"));
+    }
+}
+
+impl Door {
+    pub(crate) fn wire(&self) -> Wire {
+        Wire::connect(self.address.expect("a port"))
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) fn send(&self, line: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Response {
+        let mut wire = self.wire();
+        wire.try_send(request(line, headers, body));
+        wire.receive_for(line.split(' ').next().unwrap_or_default())
+    }
+
+    /// One request with a JSON body and the header `token`.
+    pub(crate) fn send_json(&self, line: &str, token: &str, body: impl ToString) -> Response {
+        self.send(line, &["Content-Type: application/json", token], body.to_string())
+    }
+
+    /// Activates a namespace.
+    pub(crate) fn activate(&self, token: &str, namespace: &str) -> Response {
+        self.send_json("POST /v1/activations", token, json!({ "namespace": namespace }))
+    }
+
+    /// The live activations.
+    pub(crate) fn live(&self, token: &str) -> Vec<Value> {
+        let response = self.send("GET /v1/activations", &[token], "");
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.json().as_array().expect("an array").clone()
+    }
+
+    /// Stops, and waits until it has.
+    pub(crate) fn stop(self, world: &World) {
+        world.runtime().block_on(async {
+            self.handle.stop(true).await;
+            self.running.await.expect("ends").expect("ends well");
+        });
+    }
+}

@@ -1,0 +1,138 @@
+//! The activation listener on a socket in the file system.
+
+use crate::support::{Wire, World, assert_problem, assert_standard_headers, request};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+use vault_core::role::Role;
+
+fn wire(path: &Path) -> Wire {
+    let stream = UnixStream::connect(path).expect("connects");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+    Wire::over(stream)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).expect("a socket").permissions().mode() & 0o7777
+}
+
+#[test]
+fn it_answers_as_everywhere_and_is_gone_afterwards() {
+    let world = World::start();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("activation.sock");
+    let admin = world.token(Role::Admin);
+    let id = world.save(&admin, "imports", "b");
+    let (_, token) = world.integration(&admin, "nightly", &["imports"]);
+    let door = world.socket_door(&path, 0o660).unwrap();
+    assert_eq!(door.address, None);
+    let mut wire = wire(&path);
+    let headers = [&*token, "Content-Type: application/json", "X-Forwarded-For: 203.0.113.7"];
+    let response = wire.exchange(request("POST /v1/activations", &headers, "{\"namespace\":\"imports\"}"));
+    assert_standard_headers(&response, "an activation");
+    assert_eq!(response.header("strict-transport-security"), None);
+    assert_eq!((response.status, &response.json()["credentials"][0]["id"]), (201, &serde_json::json!(id)));
+    assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200, "the connection goes on");
+    assert_problem(&wire.exchange(request("GET /v1/activations", &[], "")), 401, "invalid-token", "nobody");
+    drop(wire);
+    door.stop(&world);
+    assert!(!path.exists(), "removed when the listener stopped");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing else is left");
+}
+
+#[test]
+fn its_mode_is_exactly_the_one_asked_for() {
+    let world = World::start();
+    let directory = tempfile::tempdir().unwrap();
+    for wanted in [0o600, 0o660, 0o666, 0o777, 0o000] {
+        let path = directory.path().join(format!("{wanted:o}"));
+        let door = world.socket_door(&path, wanted).unwrap();
+        assert_eq!(mode(&path), wanted, "{wanted:o}");
+        door.stop(&world);
+    }
+}
+
+#[test]
+fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
+    let world = World::start();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists(), "a stale socket");
+    let door = world.socket_door(&path, 0o600).unwrap();
+    assert_eq!(wire(&path).exchange(request("GET /livez", &[], "")).status, 200);
+    assert_eq!(mode(&path), 0o600);
+
+    let refused = world.socket_door(&path, 0o666).err().expect("a refusal");
+    assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+    let told = refused.to_string();
+    assert!(told.contains("another process serves it") && told.contains(path.to_str().unwrap()), "{told}");
+    assert_eq!(mode(&path), 0o600, "the one that is served is left alone");
+    assert_eq!(wire(&path).exchange(request("GET /livez", &[], "")).status, 200);
+
+    // Somebody replaced it: that one is not ours to remove.
+    fs::remove_file(&path).unwrap();
+    let other = UnixListener::bind(&path).unwrap();
+    door.stop(&world);
+    assert!(path.exists());
+    drop(other);
+}
+
+#[test]
+fn nothing_but_a_socket_is_replaced() {
+    let world = World::start();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "kept").unwrap();
+    let link = directory.path().join("link");
+    let stale = directory.path().join("stale");
+    drop(UnixListener::bind(&stale).unwrap());
+    std::os::unix::fs::symlink(&stale, &link).unwrap();
+    for path in [&file, &link, &directory.path().to_owned()] {
+        let refused = world.socket_door(path, 0o600).err().expect("a refusal");
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{refused}");
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+    assert!(link.is_symlink());
+    let missing = world.socket_door(directory.path().join("no/where"), 0o600).err().expect("a refusal");
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    let long = world.socket_door(directory.path().join("l".repeat(120)), 0o600).err().expect("a refusal");
+    assert_eq!(long.kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn of_two_that_start_at_once_one_serves() {
+    let world = World::start();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    drop(UnixListener::bind(&path).unwrap());
+    let doors: Vec<_> = std::thread::scope(|scope| {
+        let starting: Vec<_> = (0..4).map(|_| scope.spawn(|| world.socket_door(&path, 0o600))).collect();
+        starting.into_iter().map(|door| door.join().unwrap()).collect()
+    });
+    assert_eq!(doors.iter().filter(|door| door.is_ok()).count(), 1);
+    for refused in doors.iter().filter_map(|door| door.as_ref().err()) {
+        assert_eq!(refused.kind(), ErrorKind::AddrInUse, "{refused}");
+    }
+}
+
+#[test]
+fn a_user_has_so_many_connections() {
+    let world = World::start();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    let door = world.socket_door_with(&path, |settings| settings.listener.connections_per_peer = 2);
+    let mut open = [wire(&path), wire(&path)];
+    for wire in &mut open {
+        assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200);
+    }
+    assert!(wire(&path).is_closed(), "one too many");
+    for wire in &mut open {
+        assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200);
+    }
+    drop(open);
+    door.stop(&world);
+}
