@@ -245,9 +245,8 @@ fn live_activations_are_limited_listed_and_ended(database: Database) {
 
     // Sixteen at once: exactly three.
     let statuses: Vec<u16> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..16)
-            .map(|_| scope.spawn(|| integration.activate(&door.client(), "imports").status))
-            .collect();
+        let threads: Vec<_> =
+            (0..16).map(|_| scope.spawn(|| integration.activate(&door.client(), "imports").status)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 3, "{statuses:?}");
@@ -300,9 +299,8 @@ fn an_integration_planted_or_changed_by_sql_grants_nothing() {
     let narrow = Integration::make(&vault, "narrow", &["imports"]);
     let disabled = Integration::make(&vault, "disabled", &["secret"]);
     disabled.administer(&vault, "disable", &[]).done();
-    let column = |name: &str, of: &Integration| {
-        sql.value(&format!("SELECT {name} FROM integrations WHERE id = '{}'", of.id))
-    };
+    let column =
+        |name: &str, of: &Integration| sql.value(&format!("SELECT {name} FROM integrations WHERE id = '{}'", of.id));
     let columns = sql.run("SELECT column_name FROM information_schema.columns WHERE table_name = 'integrations'");
     let columns: Vec<&str> = columns.iter().map(|row| &*row[0]).collect();
     assert!(columns.contains(&"patterns") && columns.contains(&"state"), "{columns:?}");

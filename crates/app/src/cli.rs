@@ -1,5 +1,6 @@
 //! The command line: every command, flag and help text.
 
+use crate::activation::args::{ActivateArgs, ExecArgs};
 use crate::settings::Flags;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -17,6 +18,8 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "Settings come from flags, then the environment, then a TOML file whose keys are the flags' \
 names without the dashes. Exit status: 0 done, 1 refused or failed, 2 wrong usage.";
+
+const EXEC_EXAMPLE: &str = "Example: orgvault exec --namespace imports/nightly -- rclone copy orgvault:bucket/in ./in";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -49,6 +52,19 @@ pub(crate) enum Command {
     /// The embedded database file
     #[command(subcommand)]
     Database(DatabaseCommand),
+    /// Print a namespace's credentials in the form that a tool reads, as its integration
+    ///
+    /// Needs no vault on this machine: it asks the listener of activations, with an integration token. Every activation
+    /// stands in the vault's audit. With --check nothing is activated: the credentials are tried on their stores, and
+    /// the exit status is 1 if one of them will not do.
+    Activate(ActivateArgs),
+    /// Run a command with a namespace's credentials in its environment, as its integration
+    ///
+    /// Sets the variables that the tools of the credential's type read, and files that only it can read where they need
+    /// some; passes signals and the exit status through; and in the end removes the files and ends the activation. 127:
+    /// there is no such command; 126: it cannot be started; 128 and more: a signal ended it.
+    #[command(after_help = EXEC_EXAMPLE)]
+    Exec(ExecArgs),
     /// Print a shell's completion script
     Completions {
         /// The shell

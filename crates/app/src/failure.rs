@@ -21,6 +21,11 @@ impl Failure {
         Self { message: message.into(), status: 2 }
     }
 
+    /// Failed, with an exit status that says more.
+    pub(crate) fn with_status(message: impl Into<String>, status: u8) -> Self {
+        Self { message: message.into(), status }
+    }
+
     /// The exit status.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.status)

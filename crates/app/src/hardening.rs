@@ -15,6 +15,11 @@ pub(crate) fn apply() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Memory does not reach a core file or another user's debugger. All else stays as it is, since a command inherits it.
+pub(crate) fn apply_beside_a_command() -> Result<(), Failure> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
 /// As many connections as the operating system lets this process have.
 pub(crate) fn raise_file_limit() -> Result<(), Failure> {
     let limit = getrlimit(Resource::Nofile);

@@ -3,6 +3,7 @@
 //! This crate is the composition root: it reads settings, picks the adapters they name, hands them to the use
 //! cases as ports, and runs one command.
 
+mod activation;
 mod ambient;
 mod cli;
 mod command;
@@ -35,7 +36,7 @@ static ALLOCATOR: zeroizing_alloc::ZeroAlloc<std::alloc::System> = zeroizing_all
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(failure) => {
             // Standard error may be gone; there is nobody left to tell then.
             let _ = writeln!(std::io::stderr(), "orgvault: {failure}");
@@ -44,16 +45,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let output = Output::new(cli.flags.json);
-    if let Command::Completions { shell } = cli.command {
-        return completions(shell, output);
+    match &cli.command {
+        Command::Completions { shell } => return completions(*shell, output).map(|()| ExitCode::SUCCESS),
+        // The integration's side has no vault of its own, and so none of its settings.
+        Command::Activate(args) => {
+            hardening::apply()?;
+            return command::activate::run(args, cli.flags.base_path(), output);
+        }
+        Command::Exec(args) => {
+            hardening::apply_beside_a_command()?;
+            return command::exec::run(args, cli.flags.base_path());
+        }
+        _ => hardening::apply()?,
     }
-    hardening::apply()?;
     let settings = Settings::read(&cli.flags)?;
     logging::start(settings.log_format, settings.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(dispatch(settings, cli.command, output))
+    runtime.block_on(dispatch(settings, cli.command, output)).map(|()| ExitCode::SUCCESS)
 }
 
 fn completions(shell: Shell, output: Output) -> Result<(), Failure> {
@@ -80,6 +90,7 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Database(command) => {
             command::database::run(&settings, &compose::open(&settings).await?, command, output).await
         }
-        Command::Completions { .. } => Ok(()),
+        // Done without a vault.
+        Command::Activate(_) | Command::Exec(_) | Command::Completions { .. } => Ok(()),
     }
 }

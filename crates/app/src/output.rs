@@ -16,6 +16,11 @@ impl Output {
         Self { json }
     }
 
+    /// Whether it is for scripts.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Prints `document` for scripts or `text` for people.
     pub(crate) fn print(self, document: &impl Serialize, text: &str) -> Result<(), Failure> {
         let mut bytes = if self.json { serde_json::to_vec(document)? } else { text.as_bytes().to_vec() };
@@ -46,6 +51,11 @@ impl Output {
             Err(Failure::new("not confirmed; nothing was changed"))
         }
     }
+}
+
+/// Says on standard error what somebody should know, though it stops nothing.
+pub(crate) fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "orgvault: {text}"); // it may be gone; there is nobody left to tell then
 }
 
 /// Rows as aligned columns under a heading.

@@ -45,6 +45,13 @@ impl<'de> Deserialize<'de> for WireSecret {
 /// JSON text that holds secrets, sent as it stands. No `Display` or `Clone`; `Debug` shows nothing of it.
 pub struct WireJson(SecretString);
 
+impl WireJson {
+    /// The JSON text, to be kept.
+    pub fn into_secret(self) -> SecretString {
+        self.0
+    }
+}
+
 impl From<SecretString> for WireJson {
     /// The JSON in `text`. That it is JSON shows only when it is serialised.
     fn from(text: SecretString) -> Self {

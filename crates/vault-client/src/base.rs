@@ -2,6 +2,7 @@
 
 use crate::ClientError;
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// Scheme, host, port and base path of the interface, without a last slash: `http://127.0.0.1:8080/v1`.
@@ -26,6 +27,18 @@ impl BaseUrl {
     /// Whether what travels there is encrypted.
     pub(crate) fn is_https(&self) -> bool {
         self.0.starts_with("https://")
+    }
+
+    /// Whether what travels there stays on this machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let authority = self.0.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
+        // Within brackets there are colons too.
+        let host = match authority.strip_prefix('[') {
+            Some(rest) => rest.split(']').next(),
+            None => authority.split(':').next(),
+        };
+        let host = host.unwrap_or_default();
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
     /// The address of `path`, which begins with a slash.

@@ -51,7 +51,7 @@ impl Client {
         let base: BaseUrl = base_url.parse()?;
         let mut config = Agent::config_builder();
         if base.is_https() {
-            config = config.tls_config(trust::tls(settings.ca_file.as_deref())?);
+            config = config.tls_config(trust::tls(settings.ca_file.as_deref(), None)?);
         }
         let agent = config
             .http_status_as_error(false)
@@ -62,6 +62,11 @@ impl Client {
             .build()
             .new_agent();
         Ok(Self { agent, base })
+    }
+
+    /// A client that talks through `agent`.
+    pub(crate) fn of(agent: Agent, base: BaseUrl) -> Self {
+        Self { agent, base }
     }
 
     /// Logs in.

@@ -32,6 +32,15 @@ pub enum ClientError {
         #[source]
         source: Option<std::io::Error>,
     },
+    /// The client's own certificate and key cannot be read.
+    #[error("the client's certificate and key: {0}")]
+    Identity(&'static str),
+    /// Not an address of a listener of activations.
+    #[error(
+        "not an address of activations: give unix:/path/to/socket, or https://host:port/v1; http only to an address of \
+         this machine, such as http://127.0.0.1:8081/v1"
+    )]
+    ActivationAddress,
     /// Not an address of an interface.
     #[error("not the address of an interface: give scheme, host and base path, such as http://127.0.0.1:8080/v1")]
     BaseUrl,

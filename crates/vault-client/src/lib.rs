@@ -1,4 +1,5 @@
-//! A small blocking client of the HTTP interface, for command lines and tests.
+//! A small blocking client of the HTTP interface, for command lines and tests; and of the listener of integrations
+//! ([`ActivationClient`]).
 //!
 //! ```no_run
 //! use secrecy::SecretString;
@@ -21,20 +22,26 @@
 //! ```
 
 mod account;
+mod activation;
 mod base;
 mod client;
 mod error;
 mod list;
 mod session;
 mod trust;
+mod unix;
 
+pub use activation::{ActivationAddress, ActivationClient, ActivationSettings};
 pub use base::BaseUrl;
 pub use client::{Client, ClientSettings};
 pub use error::ClientError;
 pub use list::{Credentials, ListFilter, Page};
 pub use session::Session;
+pub use trust::ClientIdentity;
 pub use vault_api::{
-    AccountItem, AccountNotice, ChangeAccountRequest, ChangePasswordRequest, ConfirmEnrolmentRequest, CredentialItem,
-    EnrolRequest, EnrolResponse, FieldProblem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem,
-    ProblemCode, ProofRequest, SaveRequest, SavedCredential, SessionItem, Totp, WireJson, WireSecret,
+    AccountItem, AccountNotice, ActivateRequest, ActivationItem, BegunActivation, ChangeAccountRequest,
+    ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest,
+    CredentialItem, EnrolRequest, EnrolResponse, FieldProblem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount,
+    Problem, ProblemCode, ProofRequest, SaveRequest, SavedCredential, SessionItem, Totp, VendedCredential, WireJson,
+    WireSecret,
 };

@@ -1,12 +1,37 @@
-//! Whose certificates are believed.
+//! Whose certificates are believed, and which one is shown.
 
 use crate::ClientError;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+
+/// A certificate and its key, to be shown to a server that asks for one. No `Debug` content.
+#[derive(Clone)]
+pub struct ClientIdentity(ClientCert);
+
+impl ClientIdentity {
+    /// The certificate in `chain`, with those that vouch for it behind it, and the key in `key`: both PEM, the key
+    /// without a passphrase.
+    ///
+    /// # Errors
+    /// [`ClientError::Identity`]
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, ClientError> {
+        let chain = certificates(chain).filter(|chain| !chain.is_empty());
+        let chain = chain.ok_or(ClientError::Identity("there is no certificate in PEM that can be read"))?;
+        let no_key = ClientError::Identity("there is no key in PEM, without a passphrase, that can be read");
+        Ok(Self(ClientCert::new_with_certs(&chain, PrivateKey::from_pem(key).map_err(|_| no_key)?)))
+    }
+}
+
+impl fmt::Debug for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientIdentity(..)")
+    }
+}
 
 /// TLS that trusts the operating system's authorities, and those in `ca_file`.
-pub(crate) fn tls(ca_file: Option<&Path>) -> Result<TlsConfig, ClientError> {
+pub(crate) fn tls(ca_file: Option<&Path>, identity: Option<&ClientIdentity>) -> Result<TlsConfig, ClientError> {
     // One that cannot be read is one the less to trust; the rest will do.
     let system = rustls_native_certs::load_native_certs().certs;
     let mut trusted: Vec<_> = system.iter().map(|found| Certificate::from_der(found).to_owned()).collect();
@@ -15,6 +40,7 @@ pub(crate) fn tls(ca_file: Option<&Path>) -> Result<TlsConfig, ClientError> {
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     Ok(TlsConfig::builder()
+        .client_cert(identity.map(|identity| identity.0.clone()))
         .root_certs(RootCerts::new_with_certs(&trusted))
         .unversioned_rustls_crypto_provider(provider)
         .build())
@@ -23,13 +49,18 @@ pub(crate) fn tls(ca_file: Option<&Path>) -> Result<TlsConfig, ClientError> {
 fn read(path: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
     let flawed = |source| ClientError::CaFile { path: path.to_owned(), source };
     let pem = std::fs::read(path).map_err(|error| flawed(Some(error)))?;
+    certificates(&pem).filter(|found| !found.is_empty()).ok_or_else(|| flawed(None))
+}
+
+/// The certificates in `pem`; `None` if it is not what it should be.
+fn certificates(pem: &[u8]) -> Option<Vec<Certificate<'static>>> {
     let mut certificates = Vec::new();
-    for item in parse_pem(&pem) {
-        if let PemItem::Certificate(certificate) = item.map_err(|_| flawed(None))? {
+    for item in parse_pem(pem) {
+        if let PemItem::Certificate(certificate) = item.ok()? {
             certificates.push(certificate);
         }
     }
-    if certificates.is_empty() { Err(flawed(None)) } else { Ok(certificates) }
+    Some(certificates)
 }
 
 #[cfg(test)]
@@ -39,9 +70,21 @@ mod tests {
     #[test]
     fn a_file_without_certificates_is_refused() {
         for path in ["/nowhere/ca.pem", "/dev/null", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")] {
-            let flaw = tls(Some(Path::new(path))).err();
+            let flaw = tls(Some(Path::new(path)), None).err();
             assert!(matches!(&flaw, Some(ClientError::CaFile { path: named, .. }) if *named == *path), "{flaw:?}");
         }
-        assert!(tls(None).is_ok());
+        assert!(tls(None, None).is_ok());
+    }
+
+    #[test]
+    fn an_identity_is_a_certificate_and_its_key() {
+        let made = rcgen::generate_simple_self_signed(["client".to_owned()]).expect("a certificate");
+        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let identity = ClientIdentity::from_pem(chain.as_bytes(), key.as_bytes()).expect("an identity");
+        assert_eq!(format!("{identity:?}"), "ClientIdentity(..)");
+        for (chain, key) in [(&*chain, ""), ("", &*key), (&*chain, &*chain), (&*key, &*key), ("-----BEGIN", "x")] {
+            let flaw = ClientIdentity::from_pem(chain.as_bytes(), key.as_bytes()).err();
+            assert!(matches!(flaw, Some(ClientError::Identity(_))), "{flaw:?}");
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! What each command does.
 
 pub(crate) mod account;
+pub(crate) mod activate;
+mod check;
 pub(crate) mod database;
+pub(crate) mod exec;
 pub(crate) mod init;
 pub(crate) mod integration;
 pub(crate) mod invitation;

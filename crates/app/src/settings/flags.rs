@@ -235,6 +235,13 @@ pub(crate) struct Flags {
     log_level: Option<LogLevel>,
 }
 
+impl Flags {
+    /// The path under which the interface lies, if it was given.
+    pub(crate) fn base_path(&self) -> Option<&str> {
+        self.base_path.as_deref()
+    }
+}
+
 /// The settings file with the flags and the environment laid over it.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -130,7 +130,7 @@ impl FormName {
     }
 
     /// What the names of variables begin with.
-    fn variable_prefix(&self) -> String {
+    pub fn variable_prefix(&self) -> String {
         self.0.to_ascii_uppercase().replace('-', "_") + "_"
     }
 }

@@ -227,6 +227,34 @@ fn a_command_gets_all_that_tools_read() {
     assert!(files(of(&plain_s3())).is_empty());
 }
 
+/// What a command would inherit does not mix with what it gets.
+#[test]
+fn a_command_does_not_inherit_half_of_another_credential() {
+    const KEPT: [&str; 3] = ["AWS_REGION", "AWS_DEFAULT_REGION", "GOOGLE_CLOUD_PROJECT"];
+    for vended in all() {
+        let environment = Environment::for_command(&subject(&vended, None)).unwrap();
+        let files = environment.files.iter().map(|file| &file.variable).filter(|name| *name != "AWS_CONFIG_FILE");
+        for name in environment.variables.iter().map(|set| &set.name).chain(files) {
+            assert_eq!(environment.displaces(name), !KEPT.contains(&name.as_str()), "{name}");
+        }
+        for (name, displaced) in [
+            ("AWS_SESSION_TOKEN", true),
+            ("AWS_PROFILE", true),
+            ("RCLONE_CONFIG_ORGVAULT_SESSION_TOKEN", true),
+            ("RCLONE_CONFIG_OTHER_TYPE", false),
+            ("PATH", false),
+            ("AWS_REGION", false),
+        ] {
+            assert_eq!(environment.displaces(name), displaced, "{name}");
+        }
+        // Under names of its own it stands beside what is there.
+        let name = FormName::parse("Source").unwrap();
+        let beside = Environment::for_command(&subject(&vended, Some(&name))).unwrap();
+        assert!(!beside.displaces("AWS_SESSION_TOKEN"));
+        assert!(beside.displaces("RCLONE_CONFIG_SOURCE_TYPE"));
+    }
+}
+
 #[test]
 fn names_of_sections_are_plain() {
     for name in ["a", "Night-job_2", &"n".repeat(64)] {

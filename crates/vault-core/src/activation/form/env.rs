@@ -32,7 +32,53 @@ pub struct Environment {
     pub variables: Vec<Assignment>,
     /// Files.
     pub files: Vec<PrivateFile>,
+    remote_prefix: String,
+    /// Whether the variables are those that tools read without being told.
+    plain: bool,
 }
+
+/// Variables by which tools take somebody to be somebody else, or to look elsewhere for who they are; and our own.
+const IDENTITY: [&str; 39] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+    "AWS_CREDENTIAL_EXPIRATION",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AZURE_TENANT_ID",
+    "AZURE_CLIENT_ID",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_CLIENT_CERTIFICATE_PATH",
+    "AZURE_CLIENT_CERTIFICATE_PASSWORD",
+    "AZURE_FEDERATED_TOKEN_FILE",
+    "AZURE_USERNAME",
+    "AZURE_PASSWORD",
+    "AZURE_STORAGE_ACCOUNT",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_TOKEN",
+    "AZURE_STORAGE_SERVICE_ENDPOINT",
+    "AZURE_STORAGE_AUTH_MODE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+    "GOOGLE_OAUTH_ACCESS_TOKEN",
+    "CLOUDSDK_AUTH_ACCESS_TOKEN",
+    "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE",
+    "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
+    "ORGVAULT_BUCKET",
+    "ORGVAULT_KEY_PREFIX",
+    "ORGVAULT_PATH_STYLE_ACCESS",
+    "ORGVAULT_ROLE_ARN",
+    "ORGVAULT_EXTERNAL_ID",
+    "ORGVAULT_URL",
+    "ORGVAULT_HEADERS",
+    "ORGVAULT_HEADERS_FILE",
+];
 
 impl Environment {
     /// What a command gets for `subject`: the variables of [`Form::Env`], the files that tools need in their place,
@@ -57,7 +103,14 @@ impl Environment {
                 content,
             })
             .collect();
-        Ok(Self { variables, files })
+        let remote_prefix = format!("RCLONE_CONFIG_{remote}_");
+        Ok(Self { variables, files, remote_prefix, plain: subject.name.is_none() })
+    }
+
+    /// Whether a variable that the command would inherit must not reach it: beside these, it would have tools mix two
+    /// credentials, such as the session token of one with the keys of another.
+    pub fn displaces(&self, inherited: &str) -> bool {
+        inherited.starts_with(&self.remote_prefix) || self.plain && IDENTITY.contains(&inherited)
     }
 }
 

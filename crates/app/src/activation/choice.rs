@@ -1,0 +1,213 @@
+//! Which of a namespace's credentials is meant. What is not clear is refused: nothing is guessed.
+
+use super::args::ChoiceArgs;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+use vault_core::activation::FormName;
+use vault_core::credential::CredentialType;
+use vault_core::id::CredentialId;
+
+/// `NAME`, or `NAME=ID` or `NAME=TYPE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Naming {
+    name: FormName,
+    of: Option<Pick>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pick {
+    Id(CredentialId),
+    Type(CredentialType),
+}
+
+impl Pick {
+    fn fits(self, (id, kind): (CredentialId, CredentialType)) -> bool {
+        match self {
+            Self::Id(wanted) => wanted == id,
+            Self::Type(wanted) => wanted == kind,
+        }
+    }
+}
+
+impl FromStr for Naming {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, of) = match text.split_once('=') {
+            None => (text, None),
+            Some((name, of)) => {
+                let kind = CredentialType::parse(of).map(Pick::Type);
+                let pick = kind.or_else(|| of.parse().ok().map(Pick::Id));
+                (name, Some(pick.ok_or("behind = stands the id of a credential, or a type")?))
+            }
+        };
+        Ok(Self { name: FormName::parse(name).map_err(|flaw| flaw.to_string())?, of })
+    }
+}
+
+/// A credential's place in the list, and its name.
+pub(crate) type Chosen = (usize, Option<FormName>);
+
+/// Why it is not clear which credential is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unclear {
+    /// None fits.
+    Nothing(Vec<(CredentialId, CredentialType)>),
+    /// Several fit.
+    Several(Vec<(CredentialId, CredentialType)>),
+    /// Several names, and one does not say what it names.
+    NameAlone,
+    /// Two names begin the same variables.
+    SameName,
+}
+
+impl fmt::Display for Unclear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing(there) => {
+                write!(f, "no credential of the namespace is what was asked for; there is{}", list(there))
+            }
+            Self::Several(fitting) => write!(
+                f,
+                "several credentials are what was asked for: choose with --id or --type, or take several as --name NAME=ID{}",
+                list(fitting)
+            ),
+            Self::NameAlone => f.write_str("--name: of several, each says what it names, as NAME=ID or NAME=TYPE"),
+            Self::SameName => {
+                f.write_str("--name: two names would begin the same variables; case, - and _ do not tell them apart")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unclear {}
+
+fn list(credentials: &[(CredentialId, CredentialType)]) -> String {
+    let mut text = String::new();
+    for (id, kind) in credentials {
+        let _ = write!(text, "\n  {id}  {kind}"); // a String takes everything
+    }
+    text
+}
+
+impl ChoiceArgs {
+    /// The one of `there` that is meant, or each that has a name; `all` of those that fit where no name is given and
+    /// the form has room for them.
+    pub(crate) fn of(&self, there: &[(CredentialId, CredentialType)], all: bool) -> Result<Vec<Chosen>, Unclear> {
+        let fits =
+            |(id, kind)| self.id.is_none_or(|wanted| wanted == id) && self.kind.is_none_or(|wanted| wanted == kind);
+        let fitting: Vec<usize> = (0..there.len()).filter(|index| fits(there[*index])).collect();
+        if self.names.is_empty() && all && !fitting.is_empty() {
+            return Ok(fitting.into_iter().map(|index| (index, None)).collect());
+        }
+        let only = |indices: Vec<usize>| match indices.as_slice() {
+            [] => Err(Unclear::Nothing(there.to_vec())),
+            [index] => Ok(*index),
+            _ => Err(Unclear::Several(indices.into_iter().map(|index| there[index]).collect())),
+        };
+        match self.names.as_slice() {
+            [] => Ok(vec![(only(fitting)?, None)]),
+            [Naming { name, of: None }] => Ok(vec![(only(fitting)?, Some(name.clone()))]),
+            names => {
+                let mut taken: Vec<String> = Vec::new();
+                let mut chosen = Vec::new();
+                for Naming { name, of } in names {
+                    let of = of.ok_or(Unclear::NameAlone)?;
+                    let variables = name.variable_prefix();
+                    if taken.contains(&variables) {
+                        return Err(Unclear::SameName);
+                    }
+                    taken.push(variables);
+                    let named = fitting.iter().copied().filter(|index| of.fits(there[*index])).collect();
+                    chosen.push((only(named)?, Some(name.clone())));
+                }
+                Ok(chosen)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    fn id(number: u128) -> CredentialId {
+        CredentialId::from_uuid(Uuid::from_u128(number))
+    }
+
+    fn args(id: Option<CredentialId>, kind: Option<CredentialType>, names: &[&str]) -> ChoiceArgs {
+        ChoiceArgs { id, kind, names: names.iter().map(|name| name.parse().expect("a name")).collect() }
+    }
+
+    const S3: CredentialType = CredentialType::S3;
+    const GCS: CredentialType = CredentialType::Gcs;
+
+    #[test]
+    fn one_is_taken_and_several_are_listed() {
+        let there = [(id(1), S3), (id(2), GCS), (id(3), GCS)];
+        let places = |args: ChoiceArgs| {
+            let chosen = args.of(&there, false)?;
+            Ok(chosen.into_iter().map(|(index, name)| (index, name.map(|name| name.as_str().to_owned()))).collect())
+        };
+        let one = |index, name: Option<&str>| Ok::<_, Unclear>(vec![(index, name.map(str::to_owned))]);
+        assert_eq!(places(args(None, Some(S3), &[])), one(0, None));
+        assert_eq!(places(args(Some(id(3)), None, &["x"])), one(2, Some("x")));
+        assert_eq!(places(args(None, None, &["x=s3"])), one(0, Some("x")));
+        let by_id = format!("To={}", id(3));
+        let both = places(args(None, None, &["from=s3", &by_id]));
+        assert_eq!(both, Ok(vec![(0, Some("from".to_owned())), (2, Some("To".to_owned()))]));
+        assert_eq!(places(args(None, None, &["from=s3", "to"])), Err(Unclear::NameAlone));
+        assert_eq!(places(args(None, None, &["a-b=s3", &format!("A_b={}", id(2))])), Err(Unclear::SameName));
+        assert_eq!(places(args(Some(id(4)), None, &[])), Err(Unclear::Nothing(there.to_vec())));
+        assert_eq!(places(args(Some(id(1)), Some(GCS), &[])), Err(Unclear::Nothing(there.to_vec())));
+        let unclear = places(args(None, Some(GCS), &[])).expect_err("there are two");
+        assert_eq!(
+            unclear.to_string(),
+            "several credentials are what was asked for: choose with --id or --type, or take several as --name NAME=ID\n  \
+             00000000-0000-0000-0000-000000000002  gcs\n  00000000-0000-0000-0000-000000000003  gcs"
+        );
+    }
+
+    #[test]
+    fn names_are_read_strictly() {
+        for flawed in ["", "=s3", "a=", "a=S3", "a=b", "1a", "a b", "a=s3=s3", "a={0}"] {
+            assert!(flawed.parse::<Naming>().is_err(), "{flawed}");
+        }
+    }
+
+    fn kinds() -> impl Strategy<Value = CredentialType> {
+        proptest::sample::select(CredentialType::ALL.to_vec())
+    }
+
+    proptest! {
+        /// Whatever is chosen is what was asked for; and it is chosen exactly if there is one answer to the question.
+        #[test]
+        fn nothing_is_guessed(
+            kinds_there in proptest::collection::vec(kinds(), 0..6),
+            wanted_id in proptest::option::of(0..8_usize),
+            wanted_kind in proptest::option::of(kinds()),
+            name in any::<bool>(),
+            all in any::<bool>(),
+        ) {
+            let there: Vec<_> = kinds_there.iter().enumerate().map(|(index, kind)| (id(index as u128), *kind)).collect();
+            let wanted_id = wanted_id.map(|index| id(index as u128));
+            let fits = |(id, kind): &(CredentialId, CredentialType)| {
+                wanted_id.is_none_or(|wanted| wanted == *id) && wanted_kind.is_none_or(|wanted| wanted == *kind)
+            };
+            let fitting = there.iter().filter(|one| fits(one)).count();
+            let chosen = args(wanted_id, wanted_kind, if name { &["n"] } else { &[] }).of(&there, all);
+            match &chosen {
+                Ok(chosen) => {
+                    prop_assert!(chosen.iter().all(|(index, named)| fits(&there[*index]) && named.is_some() == name));
+                    prop_assert_eq!(chosen.len(), fitting);
+                    prop_assert!(fitting == 1 || all && !name);
+                }
+                Err(Unclear::Nothing(listed)) => prop_assert!(fitting == 0 && *listed == there),
+                Err(Unclear::Several(listed)) => prop_assert!((name || !all) && listed.len() == fitting && fitting > 1),
+                Err(other) => prop_assert!(false, "{other}"),
+            }
+        }
+    }
+}

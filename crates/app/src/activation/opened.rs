@@ -1,0 +1,77 @@
+//! An answer of the listener, read.
+
+use crate::failure::Failure;
+use secrecy::ExposeSecret;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use vault_client::{BegunActivation, VendedCredential};
+use vault_core::activation::{FormName, FormSubject, Vended, VendedForm};
+use vault_core::credential::CredentialType;
+use vault_core::id::CredentialId;
+use vault_core::time::Timestamp;
+
+/// A namespace's credentials, opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// The activation.
+    pub(crate) activation: String,
+    /// The namespace.
+    pub(crate) namespace: String,
+    /// When it is over.
+    pub(crate) expires_at: Timestamp,
+    /// The credentials, oldest first.
+    pub(crate) credentials: Vec<OpenedCredential>,
+}
+
+/// One of them. No `Debug` content but the form.
+#[derive(Debug)]
+pub(crate) struct OpenedCredential {
+    pub(crate) id: CredentialId,
+    version: i64,
+    pub(crate) vended: Vended,
+}
+
+impl Opened {
+    /// What the answer says.
+    pub(crate) fn read(answer: BegunActivation) -> Result<Self, Failure> {
+        let expires_at = moment(&answer.expires_at)?;
+        let credentials = answer.credentials.into_iter().map(OpenedCredential::read).collect::<Result<_, _>>()?;
+        Ok(Self { activation: answer.id, namespace: answer.namespace, expires_at, credentials })
+    }
+
+    /// Ids and types, by which credentials are told apart.
+    pub(crate) fn kinds(&self) -> Vec<(CredentialId, CredentialType)> {
+        self.credentials.iter().map(|credential| (credential.id, credential.vended.kind())).collect()
+    }
+
+    /// The credential at `index`, to be rendered under `name`.
+    pub(crate) fn subject<'a>(&'a self, index: usize, name: Option<&'a FormName>) -> FormSubject<'a> {
+        let OpenedCredential { id, version, vended } = &self.credentials[index];
+        FormSubject { id: *id, version: *version, vended, expires_at: self.expires_at, name }
+    }
+}
+
+impl OpenedCredential {
+    fn read(answer: VendedCredential) -> Result<Self, Failure> {
+        let younger = || {
+            Failure::new(format!(
+                "credential {} is of a type or form that this program does not know: it is older than the server",
+                answer.id
+            ))
+        };
+        let kind = CredentialType::parse(&answer.kind).ok_or_else(younger)?;
+        let form = VendedForm::parse(&answer.form).ok_or_else(younger)?;
+        let id = answer.id.parse()?;
+        let expires_at = answer.expires_at.as_deref().map(moment).transpose()?;
+        let data = answer.data.into_secret();
+        // To be rendered for whoever activates.
+        let vended = Vended::from_json(kind, form, expires_at, data.expose_secret().as_bytes())?;
+        Ok(Self { id, version: answer.version, vended })
+    }
+}
+
+fn moment(text: &str) -> Result<Timestamp, Failure> {
+    let moment =
+        OffsetDateTime::parse(text, &Rfc3339).map_err(|_| Failure::new("the answer holds a time that is none"))?;
+    Ok(Timestamp::from_millis(moment.unix_timestamp() * 1_000 + i64::from(moment.millisecond())))
+}

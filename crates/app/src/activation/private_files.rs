@@ -1,0 +1,189 @@
+//! Files for a command: readable by its user alone, in memory where there is a place for that, and gone when it is done.
+//!
+//! Each run has a directory of its own and holds a lock on it. The command inherits the lock, so that a directory
+//! without a holder is what a run left behind that was killed: the next run removes it.
+
+use crate::failure::Failure;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, stat, statfs};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::geteuid;
+use std::env;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+const PREFIX: &str = "orgvault-exec-";
+/// What `statfs` calls a file system in memory.
+const TMPFS: u64 = 0x0102_1994;
+
+/// Where such directories may lie, the best place first: the user's own directory of the session, a file system in
+/// memory, the directory for temporary files.
+pub(crate) fn places() -> Vec<PathBuf> {
+    let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute() && is_ours(path));
+    let memory = Path::new("/dev/shm");
+    let in_memory = statfs(memory).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS));
+    session.into_iter().chain(in_memory.then(|| memory.to_owned())).chain([env::temp_dir()]).collect()
+}
+
+fn is_ours(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0)
+}
+
+/// A directory, closed to others. Removed with all that is in it when it is dropped.
+pub(crate) struct PrivateDirectory {
+    path: PathBuf,
+    lock: OwnedFd,
+}
+
+impl PrivateDirectory {
+    /// A new one, in the first of `places` that takes it.
+    pub(crate) fn create(places: &[PathBuf], mut name: impl FnMut() -> Uuid) -> Result<Self, Failure> {
+        let mut flaw = Failure::new("there is no place for temporary files");
+        for place in places {
+            match Self::create_in(place, &mut name) {
+                Ok(directory) => return Ok(directory),
+                Err(error) => {
+                    flaw = Failure::new(format!("no temporary file can be made in {}: {error}", place.display()))
+                }
+            }
+        }
+        Err(flaw)
+    }
+
+    fn create_in(place: &Path, name: &mut impl FnMut() -> Uuid) -> io::Result<Self> {
+        loop {
+            let path = place.join(format!("{PREFIX}{}", name().simple()));
+            DirBuilder::new().mode(0o700).create(&path)?;
+            // Between the two, another run may have taken it for one that was left behind.
+            if let Some(lock) = lock(&path, FlockOperation::LockExclusive)? {
+                return Ok(Self { path, lock });
+            }
+        }
+    }
+
+    /// Writes a file of this name, and gives its path.
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf, Failure> {
+        let path = self.path.join(name);
+        let failed = |error: io::Error| Failure::new(format!("no temporary file can be made: {error}"));
+        let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+        file.write_all(content).map_err(failed)?;
+        Ok(path)
+    }
+
+    /// Has commands that are started from now on hold the lock too.
+    pub(crate) fn share_lock(&self) -> Result<(), Failure> {
+        Ok(fcntl_setfd(&self.lock, FdFlags::empty())?)
+    }
+
+    /// Removes it.
+    pub(crate) fn remove(self) -> Result<(), Failure> {
+        let (path, removed) = (self.path.clone(), std::fs::remove_dir_all(&self.path));
+        removed
+            .map_err(|error| Failure::new(format!("{} holds a secret and cannot be removed: {error}", path.display())))
+    }
+}
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path); // it may be gone
+    }
+}
+
+/// Removes what runs of this user left behind that were killed.
+pub(crate) fn sweep(places: &[PathBuf]) {
+    let entries = places.iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten().filter_map(Result::ok);
+    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())) {
+        let path = entry.path();
+        // What somebody holds, or is not ours, is none of ours.
+        if let Ok(Some(_lock)) = lock(&path, FlockOperation::NonBlockingLockExclusive) {
+            let _ = std::fs::remove_dir_all(&path); // the next run tries again
+        }
+    }
+}
+
+/// The lock on a directory of ours; `None` if the path no longer leads to what was locked.
+fn lock(path: &Path, operation: FlockOperation) -> io::Result<Option<OwnedFd>> {
+    let gone = |error: rustix::io::Errno| if error == rustix::io::Errno::NOENT { Ok(None) } else { Err(error.into()) };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = match open(path, flags, Mode::empty()) {
+        Ok(directory) => directory,
+        Err(error) => return gone(error),
+    };
+    let found = fstat(&directory)?;
+    if found.st_uid != geteuid().as_raw() || found.st_mode & 0o077 != 0 {
+        return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+    }
+    flock(&directory, operation)?;
+    match stat(path) {
+        Ok(now) if (now.st_dev, now.st_ino) == (found.st_dev, found.st_ino) => Ok(Some(directory)),
+        Ok(_) => Ok(None),
+        Err(error) => gone(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn names() -> impl FnMut() -> Uuid {
+        let mut next = 0;
+        move || {
+            next += 1;
+            Uuid::from_u128(next)
+        }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().expect("it is there").permissions().mode() & 0o7777
+    }
+
+    fn entries(place: &Path) -> usize {
+        std::fs::read_dir(place).expect("a directory").count()
+    }
+
+    #[test]
+    fn files_are_closed_to_others_and_gone_in_the_end() {
+        let place = tempfile::tempdir().expect("a directory");
+        let places = [place.path().join("not-there"), place.path().to_owned()];
+        let directory = PrivateDirectory::create(&places, names()).expect("a directory");
+        let file = directory.write("key.json", b"secret").expect("a file");
+        assert_eq!((mode(&directory.path), mode(&file)), (0o700, 0o600));
+        assert_eq!(std::fs::read(&file).expect("a file"), b"secret");
+        assert!(directory.write("key.json", b"other").is_err(), "what is there is not written over");
+        directory.remove().expect("removed");
+        assert_eq!(entries(place.path()), 0);
+        let dropped = PrivateDirectory::create(&places, names()).expect("a directory");
+        dropped.write("key.json", b"secret").expect("a file");
+        drop(dropped);
+        assert_eq!(entries(place.path()), 0);
+        assert!(PrivateDirectory::create(&places[..1], names()).is_err());
+    }
+
+    #[test]
+    fn only_what_nobody_holds_is_swept() {
+        let place = tempfile::tempdir().expect("a directory");
+        let places = [place.path().to_owned()];
+        let held = PrivateDirectory::create(&places, names()).expect("a directory");
+        // Left behind, open to others, and of somebody else's making.
+        let path = |name: &str| place.path().join(name);
+        for name in ["orgvault-exec-left", "orgvault-exec-open", "other"] {
+            DirBuilder::new().mode(0o700).create(path(name)).expect("a directory");
+            std::fs::write(path(name).join("key.json"), b"secret").expect("a file");
+        }
+        std::fs::set_permissions(path("orgvault-exec-open"), std::fs::Permissions::from_mode(0o755)).expect("a mode");
+        std::os::unix::fs::symlink(path("other"), path("orgvault-exec-link")).expect("a link");
+        std::fs::write(path("orgvault-exec-file"), b"").expect("a file");
+        sweep(&places);
+        assert!(held.path.is_dir() && !path("orgvault-exec-left").exists());
+        for name in ["orgvault-exec-open/key.json", "other/key.json", "orgvault-exec-link", "orgvault-exec-file"] {
+            assert!(path(name).exists(), "{name}");
+        }
+        let left = held.path.clone();
+        drop(held);
+        assert!(!left.exists());
+    }
+}

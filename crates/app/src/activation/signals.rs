@@ -1,0 +1,93 @@
+//! The signals that are passed on to a command.
+
+use crate::failure::Failure;
+use rustix::process::{Signal, getpgrp};
+use rustix::termios::tcgetpgrp;
+use std::fs::File;
+use std::future::poll_fn;
+use std::task::Poll;
+use tokio::signal::unix::{SignalKind, signal};
+
+const PASSED_ON: [Signal; 6] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+
+/// Signals to this process, which from now on do not end it.
+pub(crate) struct Signals {
+    streams: Vec<(Signal, tokio::signal::unix::Signal)>,
+}
+
+impl Signals {
+    /// Listens for all that are passed on, except those that whoever started this process had it ignore: a command
+    /// under `nohup` shall ignore them too.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
+        let mut streams = Vec::new();
+        for wanted in PASSED_ON.into_iter().filter(|signal| ignored & bit(*signal) == 0) {
+            streams.push((wanted, signal(SignalKind::from_raw(wanted.as_raw()))?));
+        }
+        Ok(Self { streams })
+    }
+
+    /// The next one.
+    pub(crate) async fn next(&mut self) -> Signal {
+        poll_fn(|context| {
+            for (signal, stream) in &mut self.streams {
+                if let Poll::Ready(Some(())) = stream.poll_recv(context) {
+                    return Poll::Ready(*signal);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// One that has arrived.
+    pub(crate) async fn arrived(&mut self) -> Option<Signal> {
+        tokio::select! {
+            biased;
+            signal = self.next() => Some(signal),
+            () = tokio::task::yield_now() => None,
+        }
+    }
+}
+
+/// Whether `signal` has reached the command by itself: a terminal's keys send these to everything in the foreground,
+/// and the command would take a second one for impatience.
+pub(crate) fn comes_from_terminal(signal: Signal) -> bool {
+    matches!(signal, Signal::INT | Signal::QUIT) && is_in_foreground()
+}
+
+fn is_in_foreground() -> bool {
+    let terminal = File::open("/dev/tty").ok();
+    terminal.and_then(|terminal| tcgetpgrp(&terminal).ok()).is_some_and(|foreground| foreground == getpgrp())
+}
+
+const fn bit(signal: Signal) -> u64 {
+    1 << (signal.as_raw() - 1)
+}
+
+/// The set of ignored signals in `/proc/<pid>/status` (proc_pid_status(5)); none where it cannot be read.
+fn ignored(status: &str) -> u64 {
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ignored_signals_are_read() {
+        let set =
+            ignored("Name:\tx\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n");
+        assert!(set & bit(Signal::HUP) != 0 && set & bit(Signal::INT) == 0 && set & bit(Signal::TERM) == 0);
+        assert_eq!((ignored(""), ignored("SigIgn:\tx\n")), (0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn every_set_is_read(set: u64) {
+            prop_assert_eq!(ignored(&format!("SigIgn:\t{set:016x}\n")), set);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `orgvault activate`
+
+use super::check;
+use crate::activation::args::ActivateArgs;
+use crate::activation::choice::Chosen;
+use crate::activation::door;
+use crate::activation::opened::Opened;
+use crate::failure::Failure;
+use crate::output::{Output, warn};
+use crate::text::rfc3339;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use vault_client::{ActivationClient, ProblemCode};
+use vault_core::activation::{Form, FormError};
+use vault_core::credential::SecretText;
+
+/// Carries the command out.
+pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) -> Result<ExitCode, Failure> {
+    if args.check {
+        return check::run(args, &door::open(&args.door, base_path)?, output);
+    }
+    let form = form(args.format, output)?;
+    let client = door::open(&args.door, base_path)?;
+    let opened = Opened::read(client.activate(&args.wanted.request())?)?;
+    let chosen = args.choice.of(&opened.kinds(), form == Form::Json);
+    // What nobody gets is not left open.
+    let pieces = chosen.map_err(Failure::from).and_then(|chosen| render(form, &opened, &chosen));
+    let pieces = pieces.inspect_err(|_| end(&client, &opened.activation))?;
+    print(form, &opened, &pieces)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The form to print. Secrets go to a terminal only if somebody says so, since they stay there to be scrolled back to.
+fn form(asked: Option<Form>, output: Output) -> Result<Form, Failure> {
+    let form = match (asked, output.is_json()) {
+        (None | Some(Form::Json), true) => return Ok(Form::Json),
+        (Some(_), true) => {
+            return Err(Failure::usage("--json and --format ask for different things: give one of them"));
+        }
+        (form, false) => form,
+    };
+    match form {
+        None if io::stdout().is_terminal() => Err(Failure::usage(
+            "standard output is a terminal, where secrets would stay to be read: say what to print with --format, or send \
+             it into a file or a program",
+        )),
+        Some(_) if io::stdout().is_terminal() => {
+            warn("what follows holds secrets and stays in the terminal's memory: clear it when you are done");
+            Ok(form.unwrap_or(Form::Json))
+        }
+        form => Ok(form.unwrap_or(Form::Json)),
+    }
+}
+
+/// Whether texts of this form may stand one behind another.
+const fn holds_several(form: Form) -> bool {
+    match form {
+        Form::Json | Form::Env | Form::AzureEnv | Form::AwsIni | Form::Rclone => true,
+        Form::AwsCredentialProcess | Form::ObjectStore | Form::GcpKeyFile => false,
+    }
+}
+
+fn render(form: Form, opened: &Opened, chosen: &[Chosen]) -> Result<Vec<SecretText>, Failure> {
+    if chosen.len() > 1 && !holds_several(form) {
+        return Err(Failure::usage(format!("--format {form} prints one credential: choose it with --id or --type")));
+    }
+    let rendered = chosen.iter().map(|(index, name)| form.render(&opened.subject(*index, name.as_ref())));
+    Ok(rendered.collect::<Result<_, FormError>>()?)
+}
+
+/// Prints what was rendered; as JSON the whole activation, as the interface answers it.
+fn print(form: Form, opened: &Opened, pieces: &[SecretText]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let mut write = || {
+        if form != Form::Json {
+            // Printed because it was asked for.
+            pieces.iter().try_for_each(|piece| stdout.write_all(piece.expose().as_bytes()))?;
+            return stdout.flush();
+        }
+        let text = |text: &str| serde_json::Value::from(text);
+        let (id, namespace) = (text(&opened.activation), text(&opened.namespace));
+        let end = text(&rfc3339(opened.expires_at));
+        write!(stdout, "{{\"id\":{id},\"namespace\":{namespace},\"expires_at\":{end},\"credentials\":[")?;
+        for (index, piece) in pieces.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(stdout, "{comma}{}", piece.expose().trim_end())?; // printed because it was asked for
+        }
+        stdout.write_all(b"]}\n")?;
+        stdout.flush()
+    };
+    match write() {
+        // Whoever reads has read enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+/// Ends an activation, unless it is over; if it cannot be, it ends by itself.
+pub(super) fn end(client: &ActivationClient, activation: &str) {
+    match client.end(activation) {
+        Ok(()) => {}
+        Err(error) if error.code() == Some(ProblemCode::NotFound) => {}
+        Err(error) => {
+            warn(&format!("activation {activation} was not ended and ends by itself: {}", Failure::from(error)));
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A listener of activations that says what a test wrote down, and the program as its integration.
+
+#![allow(dead_code, reason = "each test file takes its part")]
+
+use secrecy::ExposeSecret;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use vault_core::integration::IntegrationToken;
+use vault_core::port::{Entropy, NoEntropy};
+
+pub const S3_ID: &str = "0193a5c0-0000-7000-8000-000000000001";
+pub const GCS_ID: &str = "0193a5c0-0000-7000-8000-000000000002";
+pub const ACTIVATION: &str = "0193a5c0-0000-7000-8000-00000000000a";
+pub const SECRET: &str = "wJalr'XUt$n FEMI";
+
+/// An S3-style credential of the region `eu-west-1`.
+pub fn s3() -> String {
+    let data =
+        format!(r#"{{"access_key_id":"AKIA","bucket":"b","region":"eu-west-1","secret_access_key":"{SECRET}"}}"#);
+    format!(r#"{{"id":"{S3_ID}","type":"s3","version":1,"form":"raw","data":{data}}}"#)
+}
+
+/// A credential of Google Cloud Storage, which its tools read from a file. The key is short-lived or saved as it is.
+pub fn gcs() -> String {
+    let key = r#"{"client_email":"a@b.iam.gserviceaccount.com","private_key":"-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n","token_uri":"https://oauth2.googleapis.com/token","type":"service_account"}"#;
+    let data = format!(r#"{{"bucket":"b","service_account_key":{key}}}"#);
+    format!(r#"{{"id":"{GCS_ID}","type":"gcs","version":1,"form":"raw","data":{data}}}"#)
+}
+
+/// The answer to an activation.
+pub fn activation(credentials: &[String]) -> String {
+    format!(
+        r#"{{"id":"{ACTIVATION}","namespace":"a/b","expires_at":"2026-11-20T12:00:00Z","credentials":[{}]}}"#,
+        credentials.join(",")
+    )
+}
+
+/// What a problem document says.
+pub fn problem(status: u16, code: &str) -> String {
+    format!(r#"{{"type":"x","title":"T","status":{status},"detail":"D","code":"{code}","request_id":"r"}}"#)
+}
+
+/// A listener, a token, and a place for private files.
+pub struct Door {
+    directory: TempDir,
+    end: Arc<Mutex<(u16, String)>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+type Hook = Box<dyn FnMut() + Send>;
+
+impl Door {
+    /// A listener that answers activations and checks with this status and body.
+    pub fn new(status: u16, body: String) -> Self {
+        Self::with_hook(status, body, Box::new(|| ()))
+    }
+
+    /// The same; calls `hook` before it answers an activation.
+    pub fn with_hook(status: u16, body: String, mut hook: Hook) -> Self {
+        let directory = TempDir::new().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let end = Arc::new(Mutex::new((204, String::new())));
+        let door = Self { directory, end: Arc::clone(&end), asked: Arc::clone(&asked) };
+        let listener = UnixListener::bind(door.path("socket")).unwrap();
+        write_private(&door.path("token"), &token());
+        fs::DirBuilder::new().mode(0o700).create(door.runtime()).unwrap();
+        fs::create_dir(door.path("work")).unwrap();
+        // Ends with the test's process.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let request = read(&mut stream);
+                let (line, rest) = request.split_once(" HTTP/1.1\r\n").unwrap();
+                assert!(rest.to_lowercase().contains("authorization: bearer ovi_"), "{request}");
+                let (_, sent) = rest.split_once("\r\n\r\n").unwrap();
+                asked.lock().unwrap().push(format!("{line} {sent}").trim_end().to_owned());
+                let (status, body) = if line.starts_with("DELETE ") {
+                    end.lock().unwrap().clone()
+                } else {
+                    hook();
+                    (status, body.clone())
+                };
+                let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+                stream.write_all(format!("HTTP/1.1 {status} Whatever\r\n{length}\r\n{body}").as_bytes()).unwrap();
+            }
+        });
+        door
+    }
+
+    /// From now on the end of an activation is answered with this status and body.
+    pub fn end_with(&self, status: u16, body: String) {
+        *self.end.lock().unwrap() = (status, body);
+    }
+
+    /// A path of this test's own.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Where private files go.
+    pub fn runtime(&self) -> PathBuf {
+        self.path("runtime")
+    }
+
+    /// How much lies there.
+    pub fn left_behind(&self) -> usize {
+        fs::read_dir(self.runtime()).unwrap().count()
+    }
+
+    /// What was asked: method, path and body.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// `orgvault` with `words`, in a process group of its own: not in the foreground of a terminal, where keys send
+    /// signals to commands without its doing.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_orgvault"));
+        self.set_up(&mut command);
+        command.args(words);
+        command
+    }
+
+    /// Gives `command` the environment of the integration.
+    pub fn set_up(&self, command: &mut Command) {
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("ORGVAULT_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .env("ORGVAULT_ACTIVATION_URL", format!("unix:{}", self.path("socket").display()))
+            .env("ORGVAULT_INTEGRATION_TOKEN_FILE", self.path("token"))
+            .env("XDG_RUNTIME_DIR", self.runtime())
+            .current_dir(self.path("work"))
+            .stdin(Stdio::null())
+            .process_group(0);
+    }
+
+    /// What `orgvault` with `words` did.
+    pub fn run(&self, words: &[&str]) -> Ran {
+        Ran::of(self.command(words).output().unwrap())
+    }
+
+    /// What `orgvault exec` of a shell's `script` did.
+    pub fn exec(&self, flags: &[&str], script: &str) -> Ran {
+        self.run(&[&["exec", "--namespace", "a/b"], flags, &["--", "sh", "-c", script]].concat())
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub status: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// What it printed, if it did what it was asked.
+    #[track_caller]
+    pub fn done(self) -> String {
+        assert_eq!(self.status, Some(0), "{self:?}");
+        self.stdout
+    }
+
+    /// What it said, if it ended with `status` and printed nothing.
+    #[track_caller]
+    pub fn refused(self, status: i32) -> String {
+        assert_eq!((self.status, &*self.stdout), (Some(status), ""), "{self:?}");
+        assert!(self.stderr.starts_with("orgvault: ") || self.stderr.starts_with("error: "), "{self:?}");
+        self.stderr
+    }
+}
+
+/// Writes a file that its owner alone can read.
+pub fn write_private(path: &Path, content: &str) {
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+struct Same;
+
+impl Entropy for Same {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
+        bytes.fill(7);
+        Ok(())
+    }
+}
+
+/// An integration token.
+pub fn token() -> String {
+    IntegrationToken::generate(&Same).unwrap().text().expose_secret().to_owned()
+}
+
+fn read(stream: &mut impl Read) -> String {
+    let mut request = Vec::new();
+    loop {
+        let mut buffer = [0; 4096];
+        let read = stream.read(&mut buffer).unwrap();
+        request.extend_from_slice(&buffer[..read]);
+        let text = String::from_utf8_lossy(&request).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let head = head.to_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+            return text;
+        }
+    }
+}

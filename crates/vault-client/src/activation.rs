@@ -1,0 +1,214 @@
+//! The integration's side: activations.
+
+use crate::ClientError;
+use crate::base::{BaseUrl, encode};
+use crate::client::{Answer, Client, json};
+use crate::trust::{self, ClientIdentity};
+use crate::unix::{NoResolver, UnixConnector};
+use secrecy::SecretString;
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use ureq::Agent;
+use ureq::http::Method;
+use vault_api::{ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedNamespace};
+
+const ACTIVATIONS: &str = "/activations";
+const CHECK: &str = "/activations/check";
+/// How long one request may take where nothing else is said: a check waits for stores.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// How long a connection may take.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Where activations are: `unix:/path/to/socket`, or `https://host:port/v1`; `http` on this machine only, since the
+/// token and what is activated travel there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivationAddress(Place);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Socket(PathBuf),
+    Network(BaseUrl),
+}
+
+impl FromStr for ActivationAddress {
+    type Err = ClientError;
+
+    fn from_str(text: &str) -> Result<Self, ClientError> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            let sound = path.starts_with('/') && !path.ends_with('/') && !path.contains('\0');
+            return if sound { Ok(Self(Place::Socket(path.into()))) } else { Err(ClientError::ActivationAddress) };
+        }
+        let base: BaseUrl = text.parse().map_err(|_| ClientError::ActivationAddress)?;
+        let private = base.is_https() || base.is_loopback();
+        if private { Ok(Self(Place::Network(base))) } else { Err(ClientError::ActivationAddress) }
+    }
+}
+
+impl fmt::Display for ActivationAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Place::Socket(path) => write!(f, "unix:{}", path.display()),
+            Place::Network(base) => base.fmt(f),
+        }
+    }
+}
+
+/// How a client of activations is set up.
+#[derive(Clone, Debug)]
+pub struct ActivationSettings {
+    /// Under which path the interface lies behind a Unix socket. An address has its path in itself.
+    pub base_path: String,
+    /// A file of certificates (PEM) whose owners may vouch for the server, beside those the operating system trusts.
+    pub ca_file: Option<PathBuf>,
+    /// What the client shows the server if it asks for a certificate.
+    pub identity: Option<ClientIdentity>,
+    /// How long one request may take.
+    pub deadline: Duration,
+}
+
+impl Default for ActivationSettings {
+    fn default() -> Self {
+        Self { base_path: "/v1".to_owned(), ca_file: None, identity: None, deadline: DEADLINE }
+    }
+}
+
+/// An integration at the listener of activations. Follows no redirect and uses no proxy.
+pub struct ActivationClient {
+    client: Client,
+    token: SecretString,
+}
+
+impl ActivationClient {
+    /// An integration whose token is `token`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ClientError::BaseUrl`] for a base path that is none; [`ClientError::CaFile`]
+    pub fn new(
+        address: &ActivationAddress,
+        token: SecretString,
+        settings: &ActivationSettings,
+    ) -> Result<Self, ClientError> {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            // Hours may pass until the next request: each has a connection of its own.
+            .max_idle_connections(0)
+            .max_idle_connections_per_host(0)
+            .timeout_connect(Some(CONNECT_DEADLINE.min(settings.deadline)))
+            .timeout_global(Some(settings.deadline));
+        let client = match &address.0 {
+            Place::Socket(path) => {
+                if !settings.base_path.is_empty() && !settings.base_path.starts_with('/') {
+                    return Err(ClientError::BaseUrl);
+                }
+                let base = ["http://localhost", &settings.base_path].concat().parse()?;
+                Client::of(Agent::with_parts(config.build(), UnixConnector::new(path), NoResolver), base)
+            }
+            Place::Network(base) => {
+                let tls = base.is_https().then(|| trust::tls(settings.ca_file.as_deref(), settings.identity.as_ref()));
+                let config = match tls.transpose()? {
+                    Some(tls) => config.tls_config(tls),
+                    None => config,
+                };
+                Client::of(config.build().new_agent(), base.clone())
+            }
+        };
+        Ok(Self { client, token })
+    }
+
+    /// Activates a namespace: its credentials, opened.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if the integration may not, the namespace is frozen, empty or too large, or the form
+    /// that was asked for is not to be had.
+    pub fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, ClientError> {
+        self.send_json(ACTIVATIONS, request)?.json()
+    }
+
+    /// The integration's live activations, newest first.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if the token does not work.
+    pub fn list(&self) -> Result<Vec<ActivationItem>, ClientError> {
+        self.send(Method::GET, ACTIVATIONS)?.json()
+    }
+
+    /// Ends an activation before its time. What can be revoked outside is revoked.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if there is none of this id that lives.
+    pub fn end(&self, id: &str) -> Result<(), ClientError> {
+        self.send(Method::DELETE, &[ACTIVATIONS, "/", &encode(id)].concat()).map(|_| ())
+    }
+
+    /// A dry run: whether the namespace's credentials will do what a job needs.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if the integration may not, or the namespace is frozen, empty or too large.
+    pub fn check(&self, request: &CheckRequest) -> Result<CheckedNamespace, ClientError> {
+        self.send_json(CHECK, request)?.json()
+    }
+
+    fn send(&self, method: Method, path: &str) -> Result<Answer, ClientError> {
+        self.client.send(self.client.request(method, path).bearer(&self.token)?, None)
+    }
+
+    fn send_json(&self, path: &str, body: &impl Serialize) -> Result<Answer, ClientError> {
+        self.client.send(self.client.request(Method::POST, path).bearer(&self.token)?, Some(&json(body)?))
+    }
+}
+
+impl fmt::Debug for ActivationClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActivationClient").field("client", &self.client).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_travel_over_sockets_tls_and_this_machine_only() {
+        for (text, sound) in [
+            ("unix:/run/orgvault/activation.sock", true),
+            ("https://vault.example:8443/v1", true),
+            ("https://10.0.0.1/v1", true),
+            ("http://127.0.0.1:8081/v1", true),
+            ("http://127.9.9.9/v1", true),
+            ("http://[::1]:8081/v1", true),
+            ("http://localhost:8081", true),
+            ("http://vault.example/v1", false),
+            ("http://127.0.0.1.example/v1", false),
+            ("http://localhost.example/v1", false),
+            ("http://10.0.0.1/v1", false),
+            ("http://[::2]/v1", false),
+            ("http://0.0.0.0/v1", false),
+            ("http://127.0.0.1@vault.example/v1", false),
+            ("unix:relative.sock", false),
+            ("unix:", false),
+            ("unix:/run/", false),
+            ("/run/orgvault/activation.sock", false),
+            ("", false),
+        ] {
+            let read = text.parse::<ActivationAddress>().ok().map(|address| address.to_string());
+            assert_eq!(read.as_deref(), sound.then_some(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn base_paths_behind_a_socket_are_paths() {
+        let address: ActivationAddress = "unix:/run/a".parse().expect("an address");
+        for (base_path, sound) in [("/v1", true), ("", true), ("/a/b/", true), ("v1", false), ("/v1?a", false)] {
+            let settings = ActivationSettings { base_path: base_path.to_owned(), ..ActivationSettings::default() };
+            let client = ActivationClient::new(&address, SecretString::from("ovi_secret"), &settings);
+            assert_eq!(client.is_ok(), sound, "{base_path}");
+            assert!(!format!("{client:?}").contains("ovi_"), "{client:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! HTTP over a Unix socket, as the agent's way to connect.
+
+use rustix::net::sockopt::{Timeout as SocketTimeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use ureq::Error;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
+
+/// Connects to one socket, whatever the address of a request says.
+#[derive(Debug)]
+pub(crate) struct UnixConnector(PathBuf);
+
+impl UnixConnector {
+    /// To the socket at `path`.
+    pub(crate) fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
+
+impl Connector for UnixConnector {
+    type Out = UnixTransport;
+
+    fn connect(&self, details: &ConnectionDetails, _chained: Option<()>) -> Result<Option<Self::Out>, Error> {
+        let stream = open(&self.0, left(&details.timeout)).map_err(|error| timed_out(error, &details.timeout))?;
+        let buffers = LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());
+        Ok(Some(UnixTransport { stream, buffers }))
+    }
+}
+
+/// A connection to the socket at `path`. Only here does the limit on sending bound the wait for a place in the queue.
+fn open(path: &Path, limit: Option<Duration>) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, SocketTimeout::Send, limit)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct UnixTransport {
+    stream: UnixStream,
+    buffers: LazyBuffers,
+}
+
+impl Transport for UnixTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        let timeout = timeout.for_write();
+        self.stream.set_write_timeout(left(&timeout))?;
+        self.stream.write_all(&self.buffers.output()[..amount]).map_err(|error| timed_out(error, &timeout))
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        let timeout = timeout.for_read();
+        let end = left(&timeout).map(|left| Instant::now() + left);
+        let input = self.buffers.input_append_buf();
+        let amount = loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(Error::Timeout(timeout.reason));
+            }
+            self.stream.set_read_timeout(left)?;
+            match self.stream.read(input) {
+                // A signal: with a limit set, the read is not taken up again by itself.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read.map_err(|error| timed_out(error, &timeout))?,
+            }
+        };
+        self.buffers.input_appended(amount);
+        Ok(amount > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        // Each request has a connection of its own.
+        false
+    }
+}
+
+/// What is left of the time, if there is a limit; never zero, which would mean none.
+fn left(timeout: &NextTimeout) -> Option<Duration> {
+    timeout.not_zero().map(|left| *left)
+}
+
+fn timed_out(error: io::Error, timeout: &NextTimeout) -> Error {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => Error::Timeout(timeout.reason),
+        _ => Error::Io(error),
+    }
+}
+
+/// Looks nothing up: where the socket is, is known.
+#[derive(Debug)]
+pub(crate) struct NoResolver;
+
+impl Resolver for NoResolver {
+    fn resolve(&self, _: &Uri, _: &Config, _: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        // The agent expects an address; the connector does not look at it.
+        let mut addresses = self.empty();
+        addresses.push(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        Ok(addresses)
+    }
+}

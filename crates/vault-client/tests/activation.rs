@@ -1,0 +1,138 @@
+//! The client of activations, over a Unix socket, against a server that says what the test wrote down.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+
+use secrecy::{ExposeSecret, SecretString};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tempfile::TempDir;
+use vault_client::{ActivateRequest, ActivationClient, ActivationSettings, CheckRequest, ClientError};
+
+const TOKEN: &str = "ovi_token";
+
+/// A socket, and a client of it.
+fn door(deadline: Duration) -> (TempDir, UnixListener, ActivationClient) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("activation.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    (directory, listener, client(&path.display().to_string(), deadline))
+}
+
+fn client(path: &str, deadline: Duration) -> ActivationClient {
+    let address = format!("unix:{path}").parse().unwrap();
+    let settings = ActivationSettings { base_path: "/v9".into(), deadline, ..ActivationSettings::default() };
+    ActivationClient::new(&address, SecretString::from(TOKEN), &settings).unwrap()
+}
+
+/// Gives `answers` one after another, each on a connection of its own; what it was asked comes back when it is joined.
+fn serve(listener: UnixListener, answers: Vec<String>) -> JoinHandle<Vec<String>> {
+    std::thread::spawn(move || {
+        let asked = answers.into_iter().map(|answer| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !is_whole(&request) {
+                let mut buffer = [0; 4096];
+                let read = stream.read(&mut buffer).unwrap();
+                request.extend_from_slice(&buffer[..read]);
+            }
+            stream.write_all(answer.as_bytes()).unwrap();
+            String::from_utf8(request).unwrap()
+        });
+        asked.collect()
+    })
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length =
+        head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |length| length.parse().unwrap());
+    body.len() >= length
+}
+
+fn answer(status: &str, body: &str) -> String {
+    // Kept alive by the server, and yet not used again.
+    format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn of(namespace: &str) -> ActivateRequest {
+    ActivateRequest { namespace: namespace.into(), purpose: None, ttl: None, vend: None }
+}
+
+#[test]
+fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
+    let (_directory, listener, client) = door(Duration::from_secs(60));
+    let data = format!(r#"{{"bucket":"{}"}}"#, "b".repeat(300_000));
+    let credential = format!(
+        r#"{{"id":"c","type":"s3","version":2,"form":"short","data":{data},"expires_at":"2026-11-20T12:00:00Z"}}"#
+    );
+    let activation = format!(r#"{{"id":"a","namespace":"n","expires_at":"t","credentials":[{credential}],"new":1}}"#);
+    let item = r#"[{"id":"a","namespace":"n","vend":"raw","credential_count":1,"begun_at":"b","expires_at":"t"}]"#;
+    let report = r#"{"namespace":"n","usable":false,"credentials":[{"id":"c","type":"s3","usable":false,"checks":[
+        {"check":"settings","result":"passed"},{"check":"read","result":"failed","reason":"denied","remedy":"Ask."}]}]}"#;
+    let server = serve(
+        listener,
+        vec![
+            answer("201 Created", &activation),
+            answer("200 OK", item),
+            answer("200 OK", report),
+            answer("204 No Content", ""),
+        ],
+    );
+    let request =
+        ActivateRequest { purpose: Some("nightly".into()), ttl: Some(60), vend: Some("short".into()), ..of("n") };
+    let mut activated = client.activate(&request).unwrap();
+    assert!(!format!("{activated:?}").contains("bucket"), "{activated:?}");
+    let credential = activated.credentials.remove(0);
+    assert_eq!(credential.data.into_secret().expose_secret(), data);
+    assert_eq!((&*credential.form, credential.expires_at.as_deref()), ("short", Some("2026-11-20T12:00:00Z")));
+    assert_eq!(client.list().unwrap()[0].credential_count, 1);
+    let check = CheckRequest { namespace: "n".into(), operations: vec!["read".into()], until: Some("u".into()) };
+    let checked = client.check(&check).unwrap();
+    assert_eq!(checked.credentials[0].checks[1].remedy.as_deref(), Some("Ask."));
+    client.end("../a").unwrap();
+    let asked = server.join().unwrap();
+    for (asked, (line, body)) in asked.iter().zip([
+        ("POST /v9/activations ", r#"{"namespace":"n","purpose":"nightly","ttl":60,"vend":"short"}"#),
+        ("GET /v9/activations ", ""),
+        ("POST /v9/activations/check ", r#"{"namespace":"n","operations":["read"],"until":"u"}"#),
+        ("DELETE /v9/activations/%2E%2E%2Fa ", ""),
+    ]) {
+        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+        assert!(asked.to_lowercase().contains("authorization: bearer ovi_token\r\n"), "{asked}");
+    }
+}
+
+#[test]
+fn redirects_are_not_followed_and_problems_are_told() {
+    let (_directory, listener, client) = door(Duration::from_secs(60));
+    let problem = r#"{"type":"urn:orgvault:problem:frozen","title":"t","status":403,"detail":"It is frozen.","code":"frozen","request_id":"r"}"#;
+    let redirect =
+        "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere.example/\r\nContent-Length: 0\r\n\r\n";
+    let server = serve(listener, vec![answer("403 Forbidden", problem), redirect.to_owned()]);
+    let error = client.activate(&of("n")).unwrap_err();
+    assert!(matches!(&error, ClientError::Problem(problem) if problem.code == "frozen"), "{error:?}");
+    assert!(matches!(client.activate(&of("n")).unwrap_err(), ClientError::Unexpected { status: 307 }));
+    assert_eq!(server.join().unwrap().len(), 2);
+}
+
+#[test]
+fn no_answer_ends_with_the_deadline() {
+    let (directory, _listener, client) = door(Duration::from_millis(50));
+    // Connects, since the queue has a place, and is never answered.
+    assert!(matches!(client.list().unwrap_err(), ClientError::Transport(_)));
+    let nobody = self::client(&directory.path().join("nobody.sock").display().to_string(), Duration::from_secs(60));
+    assert!(matches!(nobody.list().unwrap_err(), ClientError::Transport(_)));
+    let too_long = self::client(&format!("/{}", "a".repeat(300)), Duration::from_secs(60));
+    assert!(matches!(too_long.list().unwrap_err(), ClientError::Transport(_)));
+}
+
+#[test]
+fn an_answer_that_is_cut_off_is_no_answer() {
+    let (_directory, listener, client) = door(Duration::from_secs(60));
+    let server = serve(listener, vec!["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[".to_owned()]);
+    assert!(matches!(client.list().unwrap_err(), ClientError::Transport(_)));
+    server.join().unwrap();
+}
