@@ -1,7 +1,7 @@
 //! The command line: every command, flag and help text.
 
 use crate::activation::args::{ActivateArgs, ExecArgs};
-use crate::settings::Flags;
+use crate::settings::{Flags, Role};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -84,6 +84,9 @@ pub(crate) struct QuickstartArgs {
 
 #[derive(Args)]
 pub(crate) struct ServeArgs {
+    /// What this process serves [default: all]
+    #[arg(long, env = "ORGVAULT_ROLE")]
+    pub(crate) role: Option<Role>,
     /// Apply pending migrations first
     #[arg(long)]
     pub(crate) migrate: bool,

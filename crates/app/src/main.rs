@@ -60,7 +60,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         }
         _ => hardening::apply()?,
     }
-    let settings = Settings::read(&cli.flags)?;
+    let role = if let Command::Serve(args) = &cli.command { args.role } else { None };
+    let settings = Settings::read(&cli.flags, role)?;
     logging::start(settings.log_format, settings.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(dispatch(settings, cli.command, output)).map(|()| ExitCode::SUCCESS)

@@ -94,8 +94,8 @@ impl Settings {
         flags
     }
 
-    /// Reads the settings file, if any, and lays the flags over it.
-    pub(crate) fn read(flags: &Flags) -> Result<Self, Failure> {
+    /// Reads the settings file, if any, and lays the flags over it; and `role`, which one command alone has.
+    pub(crate) fn read(flags: &Flags, role: Option<Role>) -> Result<Self, Failure> {
         let data_dir = flags.data_dir.clone().unwrap_or_else(|| PathBuf::from("./orgvault-data"));
         let implied = data_dir.join("orgvault.toml");
         let file = match &flags.config {
@@ -111,8 +111,11 @@ impl Settings {
         if let Some(file) = file {
             figment = figment.merge(Toml::file_exact(file));
         }
-        let layers: Layers =
-            figment.merge(Serialized::defaults(flags)).extract().map_err(|error| bad_file(file, &error))?;
+        figment = figment.merge(Serialized::defaults(flags));
+        if let Some(role) = role {
+            figment = figment.merge(Serialized::default("role", role));
+        }
+        let layers: Layers = figment.extract().map_err(|error| bad_file(file, &error))?;
         layers.check()
     }
 }

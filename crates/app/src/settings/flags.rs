@@ -140,11 +140,6 @@ pub(crate) struct Flags {
     #[serde(skip_serializing_if = "Option::is_none")]
     admin_listen: Option<String>,
 
-    /// What `serve` serves: the HTTP interface, activations, or both [default: all]
-    #[arg(long, global = true, env = "ORGVAULT_ROLE", help_heading = "Settings")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<Role>,
-
     /// Where integrations activate namespaces: unix:/PATH, or an address, beyond loopback only with TLS [default: off]
     #[arg(
         long,
