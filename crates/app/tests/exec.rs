@@ -140,7 +140,7 @@ fn signals_reach_the_command() {
         (Signal::USR2, "USR2"),
     ];
     for (signal, name) in signals {
-        let script = format!("trap 'kill $!; exit 40' {name}; sleep 600 >/dev/null & echo ready; wait $!");
+        let script = format!("trap 'kill $!; wait $!; exit 40' {name}; sleep 600 >/dev/null & echo ready; wait $!");
         let (mut child, _stdout, line) = start(&door, &script);
         assert_eq!((&*line, door.left_behind()), ("ready", 1));
         kill_process(pid(&child), signal).unwrap();
