@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use support::{ACTIVATION, Door, S3_ID, SECRET, activation, gcs, problem, s3};
@@ -60,6 +61,16 @@ fn files_are_private_while_it_runs_and_gone_when_it_has_ended() {
     assert_eq!(lines[..4], ["0027", "600", "700", door.runtime().to_str().unwrap()]);
     let key: serde_json::Value = serde_json::from_str(lines[4]).unwrap();
     assert_eq!(key["type"], "service_account");
+    nothing_is_left(&door);
+}
+
+#[test]
+fn a_directory_of_the_session_that_is_open_to_others_is_not_used() {
+    let door = Door::new(201, activation(&[gcs()]));
+    fs::set_permissions(door.runtime(), fs::Permissions::from_mode(0o755)).unwrap();
+    let printed = door.exec(&[], r#"dirname "$GOOGLE_APPLICATION_CREDENTIALS""#).done();
+    let used = Path::new(printed.trim_end());
+    assert!(used.is_absolute() && !used.starts_with(door.runtime()) && !used.exists(), "{used:?}");
     nothing_is_left(&door);
 }
 
@@ -140,7 +151,7 @@ fn signals_reach_the_command() {
         (Signal::USR2, "USR2"),
     ];
     for (signal, name) in signals {
-        let script = format!("trap 'kill $!; exit 40' {name}; sleep 600 >/dev/null & echo ready; wait $!");
+        let script = format!("trap 'kill $!; wait $!; exit 40' {name}; sleep 600 >/dev/null & echo ready; wait $!");
         let (mut child, _stdout, line) = start(&door, &script);
         assert_eq!((&*line, door.left_behind()), ("ready", 1));
         kill_process(pid(&child), signal).unwrap();

@@ -1,14 +1,22 @@
 //! S3-style stores: against moto with its judgement of signatures and rights on, and against documented answers.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 use self::support::{ALL, check, data, order, storage};
+use async_trait::async_trait;
 use serde_json::{Value, json};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::Command;
+use std::sync::Arc;
 use vault_core::activation::{ShortData, VendReason};
 use vault_core::check::StorageOperation;
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::port::CredentialVendor;
-use vault_storage::Places;
+use vault_storage::{EgressPolicy, Places, Resolve, Storage, StorageSettings};
+use vault_testkit::clock::SequentialIds;
 use vault_testkit::stores::{AccessKey, Moto, Scripted};
 
 const BUCKET: &str = "nightly-exports";
@@ -114,6 +122,61 @@ async fn a_role_gives_keys_that_work_and_end() {
     assert_eq!(storage.vend(&s3(&saved(&other)), order).await.unwrap_err(), VendReason::Denied);
     let unknown = with(saved(&owner), "access_key_id", "AKIAUNKNOWNUNKNOWN12");
     assert_eq!(storage.vend(&s3(&unknown), order).await.unwrap_err(), VendReason::Denied);
+}
+
+/// Knows the store's name, and none below it.
+struct NoHostNames;
+
+#[async_trait]
+impl Resolve for NoHostNames {
+    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        if host == "store.test" { Ok(vec![Ipv4Addr::LOCALHOST.into()]) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+}
+
+#[tokio::test]
+async fn a_store_without_names_for_buckets_wants_them_in_the_path() {
+    let store = Scripted::start(|asked| match asked.path.starts_with("/nightly-exports/?") {
+        true => (200, vec![], "<ListBucketResult></ListBucketResult>".into()),
+        false => (404, vec![], error("NoSuchBucket")),
+    });
+    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let settings = StorageSettings { egress, ..StorageSettings::default() };
+    let ids = Arc::new(SequentialIds::default());
+    let storage = Storage::with_resolver(settings, ids, Arc::new(NoHostNames)).unwrap();
+    let saved = json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": BUCKET,
+        "endpoint": store.endpoint().replace("127.0.0.1", "store.test"), "path_style_access": true,
+    });
+    assert_eq!(check(&storage, &s3(&saved), &[]).await, ["authenticate passed"]);
+    for style in [json!(false), Value::Null] {
+        let mut saved = saved.clone();
+        if style.is_null() {
+            saved.as_object_mut().unwrap().remove("path_style_access");
+        } else {
+            saved["path_style_access"] = style;
+        }
+        assert_eq!(check(&storage, &s3(&saved), &[]).await, ["authenticate failed path-style-needed"]);
+        // Where it does not help, what was found first is what is said.
+        let missing = with(saved, "bucket", "nobody-made-this");
+        assert_eq!(check(&storage, &s3(&missing), &[]).await, ["authenticate failed dns"]);
+    }
+}
+
+/// Runs another test of this program among variables that tools of the clouds obey.
+#[test]
+fn nothing_of_the_environment_is_consulted() {
+    let nowhere = "http://127.0.0.1:1";
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_session_is_asked_for_within_its_bounds_and_narrowed"])
+        .envs(["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"].map(|name| (name, nowhere)))
+        .envs(["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_S3"].map(|name| (name, nowhere)))
+        .envs([("AWS_ACCESS_KEY_ID", "AKIAOFTHESERVER"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_SESSION_TOKEN", "t")])
+        .envs([("AWS_REGION", "ap-south-1"), ("AWS_PROFILE", "server"), ("AWS_USE_FIPS_ENDPOINT", "true")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
 /// The document of an error: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.

@@ -22,3 +22,6 @@ pub use http::Reply;
 pub use moto::{AccessKey, Moto};
 pub use scripted::{Asked, Scripted};
 pub use tools::find_tool;
+
+/// The private key of a service account that exists nowhere, in PEM form: made for tests, and nobody trusts it.
+pub const SERVICE_ACCOUNT_KEY: &str = include_str!("stores/service-account.pem");

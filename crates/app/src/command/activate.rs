@@ -19,36 +19,32 @@ pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) 
     if args.check {
         return check::run(args, &door::open(&args.door, base_path)?, output);
     }
-    let form = form(args.format, output)?;
+    let to_terminal = io::stdout().is_terminal();
+    let form = form(args.format, output.is_json(), to_terminal)?;
     let client = door::open(&args.door, base_path)?;
     let opened = Opened::read(client.activate(&args.wanted.request())?)?;
     let chosen = args.choice.of(&opened.kinds(), form == Form::Json);
     // What nobody gets is not left open.
     let pieces = chosen.map_err(Failure::from).and_then(|chosen| render(form, &opened, &chosen));
     let pieces = pieces.inspect_err(|_| end(&client, &opened.activation))?;
+    if to_terminal {
+        warn("this holds secrets and stays in the terminal's memory: clear it when you are done");
+    }
     print(form, &opened, &pieces)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The form to print. Secrets go to a terminal only if somebody says so, since they stay there to be scrolled back to.
-fn form(asked: Option<Form>, output: Output) -> Result<Form, Failure> {
-    let form = match (asked, output.is_json()) {
-        (None | Some(Form::Json), true) => return Ok(Form::Json),
-        (Some(_), true) => {
-            return Err(Failure::usage("--json and --format ask for different things: give one of them"));
+fn form(asked: Option<Form>, json: bool, to_terminal: bool) -> Result<Form, Failure> {
+    match asked {
+        Some(form) if json && form != Form::Json => {
+            Err(Failure::usage("--json and --format ask for different things: give one of them"))
         }
-        (form, false) => form,
-    };
-    match form {
-        None if io::stdout().is_terminal() => Err(Failure::usage(
+        None if to_terminal && !json => Err(Failure::usage(
             "standard output is a terminal, where secrets would stay to be read: say what to print with --format, or send \
              it into a file or a program",
         )),
-        Some(_) if io::stdout().is_terminal() => {
-            warn("what follows holds secrets and stays in the terminal's memory: clear it when you are done");
-            Ok(form.unwrap_or(Form::Json))
-        }
-        form => Ok(form.unwrap_or(Form::Json)),
+        asked => Ok(asked.unwrap_or(Form::Json)),
     }
 }
 
@@ -102,6 +98,27 @@ pub(super) fn end(client: &ActivationClient, activation: &str) {
         Err(error) if error.code() == Some(ProblemCode::NotFound) => {}
         Err(error) => {
             warn(&format!("activation {activation} was not ended and ends by itself: {}", Failure::from(error)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_secrets_only_if_it_is_asked_for() {
+        for (asked, json, to_terminal, printed) in [
+            (None, false, false, Some(Form::Json)),
+            (None, false, true, None),
+            (None, true, true, Some(Form::Json)),
+            (Some(Form::Json), true, true, Some(Form::Json)),
+            (Some(Form::Json), false, true, Some(Form::Json)),
+            (Some(Form::Env), false, true, Some(Form::Env)),
+            (Some(Form::Env), false, false, Some(Form::Env)),
+            (Some(Form::Env), true, false, None),
+        ] {
+            assert_eq!(form(asked, json, to_terminal).ok(), printed, "{asked:?} {json} {to_terminal}");
         }
     }
 }

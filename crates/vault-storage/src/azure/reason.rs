@@ -17,7 +17,12 @@ pub(super) fn of(answer: &Answer, opener: &Opener, now: i64) -> CheckReason {
     let text = answer.text().unwrap_or_default();
     let code = answer.header("x-ms-error-code").map(str::to_owned).or_else(|| element(text, "Code"));
     let is_token = matches!(opener, Opener::Signed(AzureCredential::BearerToken(_)));
-    match code.as_deref().unwrap_or_default() {
+    let code = match code.as_deref().unwrap_or_default() {
+        // Azurite says of whom it does not know what Azure says of whom it does not let in.
+        "AuthorizationFailure" if text.contains("failed to authenticate") => "AuthenticationFailed",
+        code => code,
+    };
+    match code {
         "AuthenticationFailed" if text.contains("not valid in the specified time frame") => CheckReason::SecretExpired,
         "AuthenticationFailed" if answer.skew(now).is_some_and(|skew| skew > MAX_SKEW) => CheckReason::ClockSkew,
         // Of a token: its directory is not the account's.

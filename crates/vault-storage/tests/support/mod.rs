@@ -1,6 +1,9 @@
 //! What the tests of all stores share.
 
 #![allow(dead_code, unreachable_pub, reason = "each test takes what it needs of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+pub mod tls;
 
 use std::path::PathBuf;
 use std::sync::Arc;
