@@ -1,0 +1,218 @@
+//! A batch job, from end to end: credentials are saved over the public interface, and tools that know nothing of this
+//! vault copy files out of stores, and into them, with what `orgvault exec` gives them.
+//!
+//! The stores are emulators on this machine; the tools are those that people use: the AWS command line, rclone, curl.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use vault_testkit::stores::{Azurite, GoogleEmulator, Moto, Scripted, find_tool};
+use vault_tests::binary::Run;
+use vault_tests::{Client, Database, Door, Integration, Vault};
+
+const NAMESPACE: &str = "imports/nightly";
+const CONTENT: &str = "id,amount\n1,42\n";
+/// Whatever the bucket's owner may do.
+const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
+
+/// A job: a vault with one credential, and the integration that may use it.
+struct Job {
+    vault: Vault,
+    door: Door,
+    client: Client,
+    integration: Integration,
+}
+
+impl Job {
+    /// A vault whose server gets these flags, with this credential.
+    fn with(flags: &[&str], kind: &str, data: &Value) -> Self {
+        let (vault, door) = Door::open_with(Database::Sqlite, flags);
+        let session = vault.admin_session();
+        session.save(&json!({"type": kind, "namespace": NAMESPACE, "data": data}));
+        let integration = Integration::make(&vault, "nightly", &[NAMESPACE]);
+        fs::create_dir(vault.scratch("job")).unwrap();
+        fs::create_dir(vault.scratch("private")).unwrap();
+        Self { client: door.client(), vault, door, integration }
+    }
+
+    /// A file of the job.
+    fn file(&self, name: &str) -> PathBuf {
+        self.vault.scratch("job").join(name)
+    }
+
+    /// `orgvault exec` with these flags, for the shell's `script`, in a directory of its own.
+    fn command(&self, flags: &[&str], script: &str) -> Command {
+        let mut command = self.integration.command(self.door, &["exec", "--namespace", NAMESPACE]);
+        command.args(flags).args(["--", "sh", "-euc", script]);
+        command.current_dir(self.vault.scratch("job"));
+        // Nothing of whoever runs the test: no profile, no configuration, no metadata service.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if ["AWS_", "AZURE_", "GOOGLE_", "RCLONE_", "CLOUDSDK_", "HTTP", "http", "all_proxy"]
+                .iter()
+                .any(|start| name.starts_with(start))
+            {
+                command.env_remove(name);
+            }
+        }
+        command.env("HOME", self.vault.scratch("job")).env("AWS_EC2_METADATA_DISABLED", "true");
+        command.env("XDG_RUNTIME_DIR", self.vault.scratch("private"));
+        let tools: Vec<_> = ["aws", "rclone", "curl"].iter().map(|name| find_tool(name)).collect();
+        let directories = tools.iter().filter_map(|tool| tool.parent().map(ToOwned::to_owned));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command.env("PATH", std::env::join_paths(directories.chain(std::env::split_paths(&path))).unwrap());
+        command
+    }
+
+    /// Runs the job, which must succeed and leave nothing behind but its own files.
+    #[track_caller]
+    fn run(&self, flags: &[&str], script: &str) -> Run {
+        let run = Run::of(&mut self.command(flags, script)).done();
+        assert_eq!(self.integration.live(&self.client).len(), 0, "the activation is over");
+        let left: Vec<_> = fs::read_dir(self.vault.scratch("private")).unwrap().flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
+        run
+    }
+}
+
+/// A store with a file in a bucket, and the key of its owner.
+fn moto() -> (Moto, Value) {
+    let moto = Moto::start();
+    moto.create_bucket("nightly-exports");
+    moto.put("nightly-exports", "in/a.csv", CONTENT.as_bytes());
+    let owner = moto.create_user("owner", ALL);
+    let data = json!({
+        "access_key_id": owner.id, "secret_access_key": owner.secret, "bucket": "nightly-exports",
+        "region": "us-east-1", "endpoint": moto.endpoint(), "path_style_access": true,
+    });
+    (moto, data)
+}
+
+#[test]
+fn the_aws_command_line_copies_out_of_a_bucket() {
+    let (moto, data) = moto();
+    moto.judge();
+    let job = Job::with(&[], "s3", &data);
+    job.run(&[], r#"aws s3 cp "s3://$ORGVAULT_BUCKET/in/a.csv" here.csv"#);
+    assert_eq!(fs::read_to_string(job.file("here.csv")).unwrap(), CONTENT);
+    job.run(&[], r#"aws s3 cp here.csv "s3://$ORGVAULT_BUCKET/out/b.csv" && aws s3 ls "s3://$ORGVAULT_BUCKET/out/""#);
+
+    // The same by the file that the tools ask a program for.
+    let orgvault = vault_tests::binary::path();
+    let process = format!(
+        "[default]\nregion = us-east-1\nendpoint_url = {}\ncredential_process = {} activate --namespace {NAMESPACE} --format aws-credential-process\n",
+        moto.endpoint(),
+        orgvault.display()
+    );
+    fs::write(job.file("config"), process).unwrap();
+    let mut aws = job.integration.command(job.door, &[]);
+    aws = {
+        let mut plain = Command::new(find_tool("aws"));
+        plain.envs(aws.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        plain
+    };
+    aws.args(["s3", "cp", "s3://nightly-exports/in/a.csv", "there.csv"]).current_dir(job.vault.scratch("job"));
+    aws.env("AWS_CONFIG_FILE", job.file("config")).env("AWS_EC2_METADATA_DISABLED", "true");
+    Run::of(&mut aws).done();
+    assert_eq!(fs::read_to_string(job.file("there.csv")).unwrap(), CONTENT);
+    moto.believe();
+    assert!(moto.list("nightly-exports").contains("out/b.csv"));
+}
+
+#[test]
+fn rclone_copies_out_of_a_bucket() {
+    let (moto, data) = moto();
+    moto.judge();
+    let job = Job::with(&[], "s3", &data);
+    job.run(&[], r#"rclone copy "orgvault:$ORGVAULT_BUCKET/in" in"#);
+    assert_eq!(fs::read_to_string(job.file("in/a.csv")).unwrap(), CONTENT);
+}
+
+#[test]
+fn a_role_leaves_the_lasting_secret_in_the_vault() {
+    let (moto, mut data) = moto();
+    data["role_arn"] = moto.create_role("exporter", ALL).into();
+    moto.judge();
+    let job = Job::with(&["--allow-egress=127.0.0.0/8"], "s3", &data);
+    let script = r#"aws s3 cp "s3://$ORGVAULT_BUCKET/in/a.csv" here.csv >&2; env"#;
+    let run = job.run(&["--vend", "short"], script);
+    assert_eq!(fs::read_to_string(job.file("here.csv")).unwrap(), CONTENT);
+    assert!(run.stdout.contains("AWS_SESSION_TOKEN="), "the keys are those of a session");
+    for lasting in ["access_key_id", "secret_access_key"] {
+        assert!(!run.stdout.contains(data[lasting].as_str().unwrap()), "{lasting}");
+    }
+    let token = &job.integration.token;
+    assert!(!run.stdout.contains(token.as_str()) && !run.stdout.contains("ORGVAULT_INTEGRATION"), "{}", run.stdout);
+}
+
+#[test]
+fn rclone_copies_out_of_a_container() {
+    let azurite = Azurite::start(None);
+    azurite.create_container("nightly");
+    azurite.put("nightly", "in/a.csv", "aWQsYW1vdW50CjEsNDIK");
+    let data = json!({
+        "tenant_id": "72f988bf-86f1-41af-91ab-2d7cd011db47", "client_id": "8d6b8c1e-33a5-4a7e-9a0b-5d2b1c0f4f2a",
+        "client_secret": "Qx~8Q~vN3w.Yk2-rT0sLzUaHbJ5cD7eF9gM_oPqR",
+        "connection_string": azurite.connection_string(), "container": "nightly",
+    });
+    let job = Job::with(&[], "azure_identity", &data);
+    job.run(&[], r#"rclone copy "orgvault:$ORGVAULT_BUCKET/in" in"#);
+    assert_eq!(fs::read_to_string(job.file("in/a.csv")).unwrap(), CONTENT);
+}
+
+#[test]
+fn rclone_copies_out_of_googles_bucket() {
+    let (google, tokens) = (GoogleEmulator::start(), directory());
+    google.create_bucket("nightly-exports");
+    google.put("nightly-exports", "in/a.csv", CONTENT.as_bytes());
+    let key = json!({
+        "type": "service_account", "project_id": "acme", "private_key_id": "0123456789abcdef0123456789abcdef01234567",
+        "private_key": include_str!("../../crates/vault-testkit/src/stores/service-account.pem"),
+        "client_email": "importer@acme.iam.gserviceaccount.com", "client_id": "1",
+        "token_uri": format!("{}/token", tokens.endpoint()),
+    });
+    let data = json!({"service_account_key": key, "bucket": "nightly-exports"});
+    let job = Job::with(&[], "gcs", &data);
+    let endpoint = format!("{}/storage/v1/", google.endpoint());
+    let script = format!(r#"RCLONE_GCS_ENDPOINT={endpoint} rclone copy "orgvault:$ORGVAULT_BUCKET/in" in"#);
+    job.run(&[], &script);
+    assert_eq!(fs::read_to_string(job.file("in/a.csv")).unwrap(), CONTENT);
+    assert!(tokens.asked()[0].body.contains("jwt-bearer"), "rclone has shown the key");
+}
+
+/// Gives everybody a token.
+fn directory() -> Scripted {
+    Scripted::start(|_| {
+        let token = json!({"access_token": "ya29.test", "token_type": "Bearer", "expires_in": 3600});
+        (200, vec![("Content-Type", "application/json".to_owned())], token.to_string())
+    })
+}
+
+#[test]
+fn curl_fetches_what_a_link_leads_to() {
+    let store = Scripted::start(|asked| {
+        let known =
+            asked.path == "/in/a.csv?signature=4f2a" && asked.fields.get("x-key").is_some_and(|key| key == "k 1");
+        if known { (200, Vec::new(), CONTENT.to_owned()) } else { (403, Vec::new(), String::new()) }
+    });
+    let data = json!({"url": format!("{}/in/a.csv?signature=4f2a", store.endpoint()), "headers": {"X-Key": "k 1"}});
+    let job = Job::with(&["--allow-http-links"], "direct-link", &data);
+    job.run(&[], r#"curl -fsS -H "@$ORGVAULT_HEADERS_FILE" "$ORGVAULT_URL" -o here.csv"#);
+    assert_eq!(fs::read_to_string(job.file("here.csv")).unwrap(), CONTENT);
+}
+
+#[test]
+fn a_job_that_fails_leaves_nothing_behind_either() {
+    let (_moto, data) = moto();
+    let job = Job::with(&[], "s3", &data);
+    let run = Run::of(&mut job.command(&[], "exit 7"));
+    assert_eq!((run.status, &*run.stdout), (Some(7), ""));
+    assert_eq!(job.integration.live(&job.client).len(), 0);
+    job.vault.run(&["namespace", "freeze", NAMESPACE, "--org", "Acme"]).done();
+    let run = Run::of(&mut job.command(&[], "touch started"));
+    assert_eq!(run.status, Some(1));
+    assert!(run.stderr.contains("frozen") && !job.file("started").exists(), "{}", run.stderr);
+}
