@@ -37,6 +37,7 @@ pub mod lockout;
 pub mod login;
 mod members;
 pub mod model;
+mod model_activators;
 pub mod organization;
 pub mod own_account;
 pub mod session;

@@ -211,6 +211,33 @@ pub enum VaultCommand {
     ReplaceKey,
     /// Uses of the first key are taken, from a multiple of the block.
     TakeUses(i64),
+    /// A session or the operator does something about integrations.
+    Activator(usize, ActivatorCommand),
+}
+
+/// One step of a history that is about integrations, by numbers as those of [`VaultCommand`]. Each integration's
+/// tokens stand for it at the time that they were given out, or that it was changed otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ActivatorCommand {
+    /// An integration is made under a name.
+    Create(usize),
+    /// An integration gets another token; decided on its latest version or on one before.
+    Rotate(usize, bool),
+    /// An integration is in use, or not.
+    SetState(usize, bool),
+    /// An integration is deleted.
+    Delete(usize),
+    /// A namespace is frozen, or thawed.
+    Freeze(usize, bool),
+    /// The holder of a token takes a namespace's credentials, for an activation or a dry run.
+    Take(usize, usize, bool),
+    /// The holder of a token lists the live activations.
+    List(usize),
+    /// The holder of a token ends an activation.
+    End(usize, usize),
+    /// An activation is taken back.
+    Abort(usize),
 }
 
 /// Commands in the proportions that make histories long before they make them trivial.
@@ -241,6 +268,26 @@ pub fn vault_command() -> impl Strategy<Value = VaultCommand> {
         4 => (many(), many()).prop_map(|(who, credential)| Command::Delete(who, credential)),
         1 => Just(Command::ReplaceKey),
         1 => (0_i64..3).prop_map(Command::TakeUses),
+        24 => (many(), activator_command()).prop_map(|(who, command)| Command::Activator(who, command)),
+    ]
+}
+
+fn activator_command() -> impl Strategy<Value = ActivatorCommand> {
+    use ActivatorCommand as Command;
+    let few = || 0_usize..4;
+    let many = || 0_usize..64;
+    let mostly = || proptest::bool::weighted(0.8);
+    prop_oneof![
+        4 => few().prop_map(Command::Create),
+        2 => (many(), mostly()).prop_map(|(which, latest)| Command::Rotate(which, latest)),
+        1 => (many(), mostly()).prop_map(|(which, active)| Command::SetState(which, active)),
+        1 => many().prop_map(Command::Delete),
+        2 => (few(), proptest::bool::weighted(0.3)).prop_map(|(namespace, frozen)| Command::Freeze(namespace, frozen)),
+        12 => (many(), few(), proptest::bool::weighted(0.2))
+            .prop_map(|(token, namespace, dry)| Command::Take(token, namespace, dry)),
+        3 => many().prop_map(Command::List),
+        3 => (many(), many()).prop_map(|(token, activation)| Command::End(token, activation)),
+        1 => many().prop_map(Command::Abort),
     ]
 }
 

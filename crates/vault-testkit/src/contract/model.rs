@@ -2,6 +2,7 @@
 
 use super::account_change::regrant;
 use super::members::account_in;
+use super::model_activators::{Activators, Pair};
 use super::tools::{address, is_nobody, namespace, principal_of};
 use super::world::{Holder, World};
 use super::{ContractStore, Store};
@@ -26,7 +27,7 @@ use vault_core::port::{
     AccountChange, CompleteProof, CompleteProofOutcome, Idempotency, KeyedDigester, ListCredentials, Reservation,
     ReserveAttempt, SaveCredential, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
 };
-use vault_core::principal::{Principal, SessionPrincipal};
+use vault_core::principal::{Authority, Principal, SessionPrincipal};
 use vault_core::role::Role;
 
 const HISTORIES: u32 = 16;
@@ -47,7 +48,7 @@ pub async fn random_commands_come_to_what_they_come_to_in_memory(suite: &dyn Con
     });
 }
 
-type Difference = String;
+pub(super) type Difference = String;
 
 async fn play(suite: &dyn ContractStore, commands: &[VaultCommand]) -> Result<(), Difference> {
     let mut history = History::begin(suite).await?;
@@ -69,6 +70,7 @@ struct History<'a> {
     sessions: Vec<SessionPrincipal>,
     embedder: Principal,
     credentials: Vec<CredentialId>,
+    activators: Activators,
     active_key: KeyId,
 }
 
@@ -94,6 +96,7 @@ impl<'a> History<'a> {
             sessions: Vec::new(),
             embedder: world.embedder(),
             credentials: Vec::new(),
+            activators: Activators::default(),
             active_key: world.key,
             world,
         };
@@ -180,6 +183,14 @@ impl<'a> History<'a> {
                 let block = 65_536;
                 let (organization, key) = (self.world.organization, self.world.key);
                 both!(self, take_key_uses(TakeKeyUses { organization, key, from: blocks * block, block }))?;
+            }
+            VaultCommand::Activator(who, command) => {
+                let authority = match self.principal(who) {
+                    Principal::Session(session) => Authority::Session(session),
+                    Principal::Embedder(_) => Authority::Operator,
+                };
+                let pair = Pair { world: &self.world, model: &*self.model };
+                self.activators.step(pair, &authority, command).await?;
             }
         }
         Ok(())
@@ -300,7 +311,7 @@ impl<'a> History<'a> {
             (actual.version, expected.version) = (0, 0);
             same(Ok(actual), Ok(expected))?;
         }
-        Ok(())
+        self.activators.compare_rest(Pair { world: &self.world, model: &*self.model }).await
     }
 
     fn holder(&self, account: usize) -> &Holder {
@@ -321,15 +332,15 @@ impl<'a> History<'a> {
     }
 }
 
-fn pick<T>(from: &[T], index: usize) -> &T {
+pub(super) fn pick<T>(from: &[T], index: usize) -> &T {
     &from[index % from.len()]
 }
 
-fn numbered(index: usize) -> Namespace {
+pub(super) fn numbered(index: usize) -> Namespace {
     namespace(&format!("n{index}"))
 }
 
-fn same<T: Debug>(actual: Result<T, StoreError>, expected: Result<T, StoreError>) -> Result<T, Difference> {
+pub(super) fn same<T: Debug>(actual: Result<T, StoreError>, expected: Result<T, StoreError>) -> Result<T, Difference> {
     let (as_text, expected) = (format!("{actual:?}"), format!("{expected:?}"));
     match actual {
         Ok(actual) if as_text == expected => Ok(actual),
