@@ -111,7 +111,7 @@ impl Answer {
         assert!(problem["title"].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
         assert!(problem["detail"].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
         assert_eq!(problem["request_id"].as_str(), self.header("x-request-id"));
-        let members = ["code", "detail", "errors", "request_id", "status", "title", "type"];
+        let members = ["checks", "code", "detail", "errors", "request_id", "status", "title", "type"];
         assert!(problem.as_object().unwrap().keys().all(|name| members.contains(&name.as_str())), "{problem}");
     }
 }

@@ -52,11 +52,11 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         // The integration's side has no vault of its own, and so none of its settings.
         Command::Activate(args) => {
             hardening::apply()?;
-            return command::activate::run(args, cli.flags.base_path(), output);
+            return command::activate::run(args, cli.flags.base_path.as_deref(), output);
         }
         Command::Exec(args) => {
             hardening::apply_beside_a_command()?;
-            return command::exec::run(args, cli.flags.base_path());
+            return command::exec::run(args, cli.flags.base_path.as_deref());
         }
         _ => hardening::apply()?,
     }

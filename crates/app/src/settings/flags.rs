@@ -133,7 +133,7 @@ pub(crate) struct Flags {
     /// Path under which the interface lies [default: /v1]
     #[arg(long, global = true, env = "ORGVAULT_BASE_PATH", value_name = "PATH", help_heading = "Settings")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    base_path: Option<String>,
+    pub(crate) base_path: Option<String>,
 
     /// Address of /metrics, /livez and /readyz; empty: off [default: 127.0.0.1:9090]
     #[arg(long, global = true, env = "ORGVAULT_ADMIN_LISTEN", value_name = "HOST:PORT", help_heading = "Settings")]
@@ -228,13 +228,6 @@ pub(crate) struct Flags {
     #[arg(long, global = true, env = "ORGVAULT_LOG_LEVEL", help_heading = "Settings")]
     #[serde(skip_serializing_if = "Option::is_none")]
     log_level: Option<LogLevel>,
-}
-
-impl Flags {
-    /// The path under which the interface lies, if it was given.
-    pub(crate) fn base_path(&self) -> Option<&str> {
-        self.base_path.as_deref()
-    }
 }
 
 /// The settings file with the flags and the environment laid over it.
