@@ -72,7 +72,11 @@ async fn moto_judges_keys_rights_and_buckets() {
     let cannot_write = check(&storage, &s3(&of(&reader)), &ALL).await;
     assert_eq!(cannot_write, ["authenticate passed", "list passed", "read passed", "write failed denied"]);
     let cannot_read = check(&storage, &s3(&of(&lister)), &ALL[..2]).await;
-    assert_eq!(cannot_read, ["authenticate passed", "list passed", "read failed denied"]);
+    let narrow = "least-privilege passed";
+    assert_eq!(cannot_read, ["authenticate passed", "list passed", "read failed denied", narrow]);
+    // Who only reads should not be able to write; told without writing.
+    let reading = check(&storage, &s3(&of(&reader)), &ALL[..2]).await;
+    assert_eq!(reading, ["authenticate passed", "list passed", "read passed", narrow]);
     for (broken, reason) in [
         (with(of(&owner), "access_key_id", "AKIAUNKNOWNUNKNOWN12"), "unknown-key"),
         (with(of(&owner), "secret_access_key", "not the one that was issued"), "signature-mismatch"),
@@ -200,6 +204,9 @@ async fn what_moto_does_not_answer_is_told_apart_too() {
             "website" => (200, vec![], "<html>Welcome</html>".into()),
             "huge" => (200, vec![], "x".repeat(1 << 20)),
             "bare" => (403, vec![], String::new()),
+            // <https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPart.html#API_UploadPart_Errors>
+            "wide" if asked.path.contains("uploadId") => (404, vec![], error("NoSuchUpload")),
+            "wide" => (200, vec![], "<ListBucketResult></ListBucketResult>".into()),
             _ => (404, vec![], error("NoSuchBucket")),
         }
     });
@@ -222,7 +229,13 @@ async fn what_moto_does_not_answer_is_told_apart_too() {
         });
         assert_eq!(check(&storage, &s3(&saved), &[]).await, [expected], "{bucket}");
     }
-    assert!(script.asked().iter().all(|asked| asked.method == "GET"), "no redirect was followed, nothing written");
+    assert!(script.asked().iter().all(|asked| asked.method == "GET"), "something was written");
+    let saved = json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": "wide",
+        "region": "us-east-1", "endpoint": script.endpoint(), "path_style_access": true,
+    });
+    let report = check(&storage, &s3(&saved), &[StorageOperation::List]).await;
+    assert_eq!(report, ["authenticate passed", "list passed", "least-privilege warning excess-rights"]);
 }
 
 /// An answer of AssumeRole: <https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>.
