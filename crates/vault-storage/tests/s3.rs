@@ -4,13 +4,14 @@
 
 mod support;
 
+use self::support::tls::Authority;
 use self::support::{ALL, check, data, order, storage};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use vault_core::activation::{ShortData, VendReason};
 use vault_core::check::StorageOperation;
 use vault_core::credential::{CredentialData, CredentialType};
@@ -165,6 +166,39 @@ async fn a_store_without_names_for_buckets_wants_them_in_the_path() {
         let missing = with(saved, "bucket", "nobody-made-this");
         assert_eq!(check(&storage, &s3(&missing), &[]).await, ["authenticate failed dns"]);
     }
+}
+
+#[tokio::test]
+async fn what_may_have_been_written_is_removed() {
+    let authority = Authority::new();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&asked);
+    let server = authority.serve(move |head| {
+        let line: Vec<_> = head.split(' ').take(2).map(str::to_owned).collect();
+        let method = line[0].clone();
+        told.lock().unwrap().push(line);
+        match &*method {
+            "GET" => {
+                let body = "<ListBucketResult></ListBucketResult>";
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+            }
+            // Hangs up without a word.
+            "PUT" => String::new(),
+            _ => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n".to_owned(),
+        }
+    });
+    let storage = storage(Places::default(), Some(authority.certificate()));
+    let saved = json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": BUCKET,
+        "endpoint": format!("https://{server}"), "key_prefix": "out/",
+    });
+    let report = check(&storage, &s3(&saved), &ALL).await;
+    let read = "read skipped nothing-to-try";
+    assert_eq!(report[..4], ["authenticate passed", "list passed", read, "write failed unreachable"]);
+    let asked = asked.lock().unwrap();
+    let of = |method: &str| asked.iter().find(|line| line[0] == method).map(|line| line[1].clone()).unwrap();
+    assert!(of("PUT").starts_with("/nightly-exports/out/orgvault-check-"));
+    assert_eq!(of("PUT"), of("DELETE"));
 }
 
 /// Runs another test of this program among variables that tools of the clouds obey.
