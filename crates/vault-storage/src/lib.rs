@@ -24,11 +24,11 @@
 //!
 //! | Path | Server |
 //! |---|---|
-//! | `s3` checks, `AssumeRole`, the keys it gave | moto, with its judgement of signatures and rights on |
+//! | `s3` checks, `AssumeRole`, the keys it gave | moto, with its judgement of signatures and rights on; of a session's policy it judges nothing |
 //! | `s3`: clock skew, wrong region, expired tokens, lifetimes | a server with the documented answers |
 //! | `azure_identity` checks; delegation key, container signature and what they open | Azurite over TLS |
 //! | `azure_identity`: the directory's answers | a server with the documented answers |
-//! | `gcs` list, read, write | gcp-storage-emulator |
+//! | `gcs` list, read, write | gcp-storage-emulator, which asks nobody for a token |
 //! | `gcs`: tokens, down-scoping, refusals | a server with the documented answers |
 //! | `direct-link` | an HTTPS server of the test |
 

@@ -1,6 +1,8 @@
 //! How a credential is tried out, whatever its store is.
 
 use async_trait::async_trait;
+use std::future::Future;
+use tokio::time::{Instant, timeout_at};
 use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
 use vault_core::time::Timestamp;
 
@@ -12,6 +14,15 @@ pub(crate) struct Trial {
     pub(crate) name: String,
     /// Now.
     pub(crate) now: Timestamp,
+    /// When nothing further is to be begun, but that what was written is removed.
+    pub(crate) deadline: Instant,
+}
+
+impl Trial {
+    /// What `trying` comes to, if it does in time.
+    async fn in_time<T>(&self, trying: impl Future<Output = Result<T, CheckReason>>) -> Result<T, CheckReason> {
+        timeout_at(self.deadline, trying).await.unwrap_or(Err(CheckReason::Unreachable))
+    }
 }
 
 /// What a write check writes.
@@ -51,8 +62,8 @@ pub(crate) trait Objects: Send + Sync {
     async fn write(&self, name: &str) -> Result<(), CheckReason>;
     /// Removes an object.
     async fn remove(&self, name: &str) -> Result<(), CheckReason>;
-    /// Whether it opens more than it should, where that can be told without using it.
-    async fn opens_more(&self, operations: &[StorageOperation]) -> Option<bool>;
+    /// Whether it opens more than was asked for, where that can be told without using it.
+    async fn opens_more(&self, trial: &Trial) -> Option<bool>;
     /// The beginning of the names of all objects concerned.
     fn prefix(&self) -> &str;
 }
@@ -75,12 +86,12 @@ pub(crate) async fn examine(
     }
     let found = listing.ok().flatten();
     let read = match &found {
-        Some(found) if wants(StorageOperation::Read) => Some(objects.read(found).await),
+        Some(found) if wants(StorageOperation::Read) => Some(trial.in_time(objects.read(found)).await),
         _ => None,
     };
     let wrote = if wants(StorageOperation::Write) {
         let own_to_read = wants(StorageOperation::Read) && read.is_none();
-        Some(write(objects, &trial.name, own_to_read).await)
+        Some(write(objects, trial, own_to_read).await)
     } else {
         None
     };
@@ -96,11 +107,9 @@ pub(crate) async fn examine(
     checks.extend(wrote.map(|wrote| wrote.check));
     if !trial.operations.is_empty() {
         let kind = CheckKind::LeastPrivilege;
+        let more = timeout_at(trial.deadline, objects.opens_more(trial)).await.ok().flatten();
         checks.extend(
-            objects
-                .opens_more(&trial.operations)
-                .await
-                .map(|more| if more { Check::warning(kind, CheckReason::ExcessRights) } else { Check::passed(kind) }),
+            more.map(|more| if more { Check::warning(kind, CheckReason::ExcessRights) } else { Check::passed(kind) }),
         );
     }
     checks
@@ -112,13 +121,17 @@ struct Wrote {
 }
 
 /// Writes an object, reads it if there was nothing else to read, and removes it.
-async fn write(objects: &dyn Objects, name: &str, read_it: bool) -> Wrote {
+async fn write(objects: &dyn Objects, trial: &Trial, read_it: bool) -> Wrote {
     let kind = CheckKind::Operation(StorageOperation::Write);
-    let object = Found { name: [objects.prefix(), name].concat(), size: CONTENT.len() as u64 };
-    if let Err(reason) = objects.write(&object.name).await {
+    let object = Found { name: [objects.prefix(), &trial.name].concat(), size: CONTENT.len() as u64 };
+    if let Err(reason) = trial.in_time(objects.write(&object.name)).await {
+        if reason == CheckReason::Unreachable {
+            // It may have been written all the same; if not, there is nothing to remove.
+            let _ = objects.remove(&object.name).await;
+        }
         return Wrote { check: judged(StorageOperation::Write, Err(reason)), read: None };
     }
-    let read = if read_it { Some(objects.read(&object).await) } else { None };
+    let read = if read_it { Some(trial.in_time(objects.read(&object)).await) } else { None };
     let check = match objects.remove(&object.name).await {
         Ok(()) => Check::passed(kind),
         // It was written, as was asked; that it is still there somebody should know.

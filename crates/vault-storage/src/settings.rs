@@ -24,7 +24,7 @@ pub struct Deadlines {
     pub connect: Duration,
     /// One request and its answer.
     pub exchange: Duration,
-    /// All that is done with one credential.
+    /// All that is done with one credential, but for the removal of what a check wrote.
     pub whole: Duration,
 }
 

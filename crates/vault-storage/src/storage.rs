@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use vault_core::activation::VendReason;
 use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
 use vault_core::credential::CredentialData;
@@ -21,6 +21,8 @@ pub struct Storage {
     ids: Arc<dyn IdGenerator>,
     places: Arc<Places>,
     whole: Duration,
+    /// How much longer a check may take that has something to remove.
+    grace: Duration,
 }
 
 impl fmt::Debug for Storage {
@@ -49,7 +51,7 @@ impl Storage {
     ) -> Result<Self, TrustError> {
         let client = GuardedClient::new(&settings, resolver)?;
         let StorageSettings { deadlines, places, .. } = settings;
-        Ok(Self { client, ids, places: Arc::new(places), whole: deadlines.whole })
+        Ok(Self { client, ids, places: Arc::new(places), whole: deadlines.whole, grace: deadlines.exchange * 2 })
     }
 }
 
@@ -79,6 +81,7 @@ impl StorageProbe for Storage {
         let trial = Trial {
             name: format!("orgvault-check-{}", self.ids.random()),
             now: request.now,
+            deadline: Instant::now() + self.whole,
             operations: request.operations,
         };
         let (client, places) = (&self.client, &*self.places);
@@ -90,7 +93,7 @@ impl StorageProbe for Storage {
                 CredentialData::DirectLink(data) => link::check(client, data, &trial).await,
             }
         };
-        let checks = timeout(self.whole, checking).await.unwrap_or_else(|_| {
+        let checks = timeout(self.whole + self.grace, checking).await.unwrap_or_else(|_| {
             let failed = Check::failed(CheckKind::Authenticate, CheckReason::Unreachable);
             std::iter::once(failed).chain(skipped(&trial.operations)).collect()
         });

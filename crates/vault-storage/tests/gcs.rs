@@ -5,6 +5,10 @@
 mod support;
 
 use self::support::{ALL, check, data, order, storage};
+use ring::rsa::KeyPair;
+use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use vault_core::activation::{ShortData, VendReason};
 use vault_core::check::StorageOperation;
@@ -46,6 +50,17 @@ fn assertion(asked: &Asked) -> Option<(Value, Value)> {
     let assertion = asked.body.split('&').find_map(|pair| pair.strip_prefix("assertion="))?;
     let mut parts = assertion.split('.');
     Some((decode(parts.next()?), decode(parts.next()?)))
+}
+
+/// Whether the account's key signed it.
+fn is_signed(assertion: &str) -> bool {
+    use base64::Engine;
+    let (signed, signature) = assertion.rsplit_once('.').unwrap();
+    let signature = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(signature).unwrap();
+    let key = PrivatePkcs8KeyDer::from_pem_slice(SERVICE_ACCOUNT_KEY.as_bytes()).unwrap();
+    let key = KeyPair::from_pkcs8(key.secret_pkcs8_der()).unwrap();
+    let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.public());
+    public.verify(signed.as_bytes(), &signature).is_ok()
 }
 
 /// Google's tokens.
@@ -182,6 +197,9 @@ async fn a_token_is_asked_for_as_documented_and_narrowed() {
     let now = order.now.as_seconds();
     let scope = "https://www.googleapis.com/auth/cloud-platform";
     assert_eq!(claims, json!({"iss": ACCOUNT, "aud": token_uri, "scope": scope, "iat": now, "exp": now + 3_600}));
+    let signed = asked[0].body.split("assertion=").nth(1).unwrap();
+    assert!(is_signed(signed), "{signed}");
+    assert!(!is_signed(&signed.replacen('e', "f", 1)));
     let exchange = &asked[1].body;
     for part in ["token-exchange", "subject_token=wide", "roles%2Fstorage.objectUser", "objectListPrefix"] {
         assert!(exchange.contains(part), "{part} in {exchange}");

@@ -4,13 +4,14 @@
 
 mod support;
 
+use self::support::tls::Authority;
 use self::support::{ALL, check, data, order, storage};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use vault_core::activation::{ShortData, VendReason};
 use vault_core::check::StorageOperation;
 use vault_core::credential::{CredentialData, CredentialType};
@@ -72,7 +73,11 @@ async fn moto_judges_keys_rights_and_buckets() {
     let cannot_write = check(&storage, &s3(&of(&reader)), &ALL).await;
     assert_eq!(cannot_write, ["authenticate passed", "list passed", "read passed", "write failed denied"]);
     let cannot_read = check(&storage, &s3(&of(&lister)), &ALL[..2]).await;
-    assert_eq!(cannot_read, ["authenticate passed", "list passed", "read failed denied"]);
+    let narrow = "least-privilege passed";
+    assert_eq!(cannot_read, ["authenticate passed", "list passed", "read failed denied", narrow]);
+    // Who only reads should not be able to write; told without writing.
+    let reading = check(&storage, &s3(&of(&reader)), &ALL[..2]).await;
+    assert_eq!(reading, ["authenticate passed", "list passed", "read passed", narrow]);
     for (broken, reason) in [
         (with(of(&owner), "access_key_id", "AKIAUNKNOWNUNKNOWN12"), "unknown-key"),
         (with(of(&owner), "secret_access_key", "not the one that was issued"), "signature-mismatch"),
@@ -163,6 +168,39 @@ async fn a_store_without_names_for_buckets_wants_them_in_the_path() {
     }
 }
 
+#[tokio::test]
+async fn what_may_have_been_written_is_removed() {
+    let authority = Authority::new();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&asked);
+    let server = authority.serve(move |head| {
+        let line: Vec<_> = head.split(' ').take(2).map(str::to_owned).collect();
+        let method = line[0].clone();
+        told.lock().unwrap().push(line);
+        match &*method {
+            "GET" => {
+                let body = "<ListBucketResult></ListBucketResult>";
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+            }
+            // Hangs up without a word.
+            "PUT" => String::new(),
+            _ => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n".to_owned(),
+        }
+    });
+    let storage = storage(Places::default(), Some(authority.certificate()));
+    let saved = json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": BUCKET,
+        "endpoint": format!("https://{server}"), "key_prefix": "out/",
+    });
+    let report = check(&storage, &s3(&saved), &ALL).await;
+    let read = "read skipped nothing-to-try";
+    assert_eq!(report[..4], ["authenticate passed", "list passed", read, "write failed unreachable"]);
+    let asked = asked.lock().unwrap();
+    let of = |method: &str| asked.iter().find(|line| line[0] == method).map(|line| line[1].clone()).unwrap();
+    assert!(of("PUT").starts_with("/nightly-exports/out/orgvault-check-"));
+    assert_eq!(of("PUT"), of("DELETE"));
+}
+
 /// Runs another test of this program among variables that tools of the clouds obey.
 #[test]
 fn nothing_of_the_environment_is_consulted() {
@@ -200,6 +238,9 @@ async fn what_moto_does_not_answer_is_told_apart_too() {
             "website" => (200, vec![], "<html>Welcome</html>".into()),
             "huge" => (200, vec![], "x".repeat(1 << 20)),
             "bare" => (403, vec![], String::new()),
+            // <https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPart.html#API_UploadPart_Errors>
+            "wide" if asked.path.contains("uploadId") => (404, vec![], error("NoSuchUpload")),
+            "wide" => (200, vec![], "<ListBucketResult></ListBucketResult>".into()),
             _ => (404, vec![], error("NoSuchBucket")),
         }
     });
@@ -222,7 +263,13 @@ async fn what_moto_does_not_answer_is_told_apart_too() {
         });
         assert_eq!(check(&storage, &s3(&saved), &[]).await, [expected], "{bucket}");
     }
-    assert!(script.asked().iter().all(|asked| asked.method == "GET"), "no redirect was followed, nothing written");
+    assert!(script.asked().iter().all(|asked| asked.method == "GET"), "something was written");
+    let saved = json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": "wide",
+        "region": "us-east-1", "endpoint": script.endpoint(), "path_style_access": true,
+    });
+    let report = check(&storage, &s3(&saved), &[StorageOperation::List]).await;
+    assert_eq!(report, ["authenticate passed", "list passed", "least-privilege warning excess-rights"]);
 }
 
 /// An answer of AssumeRole: <https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>.

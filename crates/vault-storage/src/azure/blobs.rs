@@ -2,14 +2,14 @@
 
 use super::reason;
 use crate::guard::{Answer, GuardedClient};
-use crate::probe::{CONTENT, Found, Objects};
+use crate::probe::{CONTENT, Found, Objects, Trial};
 use crate::text::{element, elements, encode_name, encode_pairs};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use object_store::azure::{AzureAuthorizer, AzureCredential};
 use object_store::client::HttpRequestBody;
-use vault_core::check::{CheckReason, StorageOperation};
+use vault_core::check::CheckReason;
 use vault_core::credential::{AzureIdentity, SecretText};
 use vault_core::time::Timestamp;
 
@@ -128,7 +128,7 @@ impl Objects for Blobs<'_> {
     }
 
     /// Whether an account key is saved with it, or the account's other containers can be seen.
-    async fn opens_more(&self, _: &[StorageOperation]) -> Option<bool> {
+    async fn opens_more(&self, _: &Trial) -> Option<bool> {
         if self.data.connection_string.has_account_key() {
             return Some(true);
         }

@@ -3,7 +3,7 @@
 //! <https://cloud.google.com/storage/docs/json_api/v1>
 
 use crate::guard::{Answer, GuardedClient};
-use crate::probe::{CONTENT, Found, Objects};
+use crate::probe::{CONTENT, Found, Objects, Trial};
 use crate::text::{encode_pairs, encode_value};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -135,9 +135,9 @@ impl Objects for Bucket<'_> {
 
     /// Whether it has rights on the bucket itself, or to write where only reading was asked for. The service tells
     /// without their being used.
-    async fn opens_more(&self, operations: &[StorageOperation]) -> Option<bool> {
+    async fn opens_more(&self, trial: &Trial) -> Option<bool> {
         let mut rights = vec!["storage.buckets.delete", "storage.buckets.setIamPolicy", "storage.buckets.update"];
-        if !operations.contains(&StorageOperation::Write) {
+        if !trial.operations.contains(&StorageOperation::Write) {
             rights.extend(["storage.objects.create", "storage.objects.delete"]);
         }
         let pairs: Vec<_> = rights.iter().map(|right| ("permissions", *right)).collect();

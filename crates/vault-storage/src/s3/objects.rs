@@ -3,7 +3,7 @@
 use super::place::region_of;
 use super::reason;
 use crate::guard::{Answer, GuardedClient};
-use crate::probe::{CONTENT, Found, Objects};
+use crate::probe::{CONTENT, Found, Objects, Trial};
 use crate::text::{element, elements, encode_name, encode_pairs};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -81,12 +81,36 @@ impl<'a> Bucket<'a> {
         }
     }
 
+    /// Whether it may write an object, told by a part of an upload that was never begun: whoever may write hears that
+    /// there is no such upload, and nothing is written.
+    async fn may_write(&self, name: &str) -> Option<bool> {
+        let name = [self.prefix(), name].concat();
+        let path = format!("{}?partNumber=1&uploadId=orgvault-check", encode_name(&name)?);
+        let answer = self.ask(Method::PUT, &path, b"").await.ok()?;
+        if answer.status.is_success() {
+            // A store that knows no uploads in parts has written it.
+            let _ = self.remove(&name).await;
+            return Some(true);
+        }
+        let code = answer.text().and_then(|text| element(text, "Code"));
+        if code.as_deref() == Some("NoSuchUpload") { Some(true) } else { allowed(Err(self.why(&answer))) }
+    }
+
     async fn on_object(&self, method: Method, name: &str, body: &'static [u8]) -> Result<(), CheckReason> {
         let path = encode_name(name).ok_or(CheckReason::NothingToTry)?;
         let answer = self.ask(method, &path, body).await?;
         // There is no first byte in an empty object.
         let was_done = answer.status.is_success() || answer.status == StatusCode::RANGE_NOT_SATISFIABLE;
         if was_done { Ok(()) } else { Err(self.why(&answer)) }
+    }
+}
+
+/// What an answer says of a right; other failures say nothing of it.
+const fn allowed(result: Result<(), CheckReason>) -> Option<bool> {
+    match result {
+        Ok(()) => Some(true),
+        Err(CheckReason::Denied) => Some(false),
+        Err(_) => None,
     }
 }
 
@@ -108,16 +132,12 @@ impl Objects for Bucket<'_> {
         self.on_object(Method::DELETE, name, b"").await
     }
 
-    /// Whether it lists what does not begin with the prefix.
-    async fn opens_more(&self, _: &[StorageOperation]) -> Option<bool> {
-        if self.prefix().is_empty() {
-            return None;
-        }
-        match self.list_under("").await {
-            Ok(_) => Some(true),
-            Err(CheckReason::Denied) => Some(false),
-            Err(_) => None,
-        }
+    /// Whether it lists what does not begin with the prefix, or writes where that was not asked for.
+    async fn opens_more(&self, trial: &Trial) -> Option<bool> {
+        let listing = if self.prefix().is_empty() { None } else { allowed(self.list_under("").await.map(|_| ())) };
+        let writing =
+            if trial.operations.contains(&StorageOperation::Write) { None } else { self.may_write(&trial.name).await };
+        [listing, writing].into_iter().flatten().reduce(|one, other| one || other)
     }
 
     fn prefix(&self) -> &str {

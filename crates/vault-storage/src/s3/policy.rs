@@ -58,10 +58,37 @@ fn literal(text: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use vault_core::credential::{CredentialData, CredentialType};
 
     #[test]
     fn wildcards_stand_for_themselves() {
         assert_eq!(literal("a*b?c${d}/"), "a${*}b${?}c${$}{d}/");
+    }
+
+    #[test]
+    fn the_policy_names_bucket_and_prefix() {
+        let data = json!({
+            "access_key_id": "a", "secret_access_key": "s", "bucket": "b", "key_prefix": "in/", "region": "cn-north-1",
+        });
+        let data = CredentialData::from_canonical_json(CredentialType::S3, data.to_string().as_bytes()).unwrap();
+        let CredentialData::S3(data) = data else { panic!("of another type") };
+        let policy: Value =
+            serde_json::from_str(&narrowed_to(&data, "arn:aws-cn:iam::123456789012:role/exporter")).unwrap();
+        let objects = ["Get", "Put", "Delete"].map(|verb| format!("s3:{verb}Object")).to_vec();
+        let parts = ["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"].map(str::to_owned).to_vec();
+        let expected = json!({"Version": "2012-10-17", "Statement": [
+            {
+                "Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": "arn:aws-cn:s3:::b",
+                "Condition": {"StringLike": {"s3:prefix": "in/*"}},
+            },
+            {"Effect": "Allow", "Action": ["s3:GetBucketLocation"], "Resource": "arn:aws-cn:s3:::b"},
+            {"Effect": "Allow", "Action": [objects, parts].concat(), "Resource": "arn:aws-cn:s3:::b/in/*"},
+            {
+                "Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": "*",
+                "Condition": {"StringLike": {"kms:ViaService": "s3.*.amazonaws.com*"}},
+            },
+        ]});
+        assert_eq!(policy, expected);
     }
 
     proptest! {
