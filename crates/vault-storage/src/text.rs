@@ -2,6 +2,7 @@
 
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 use time::{OffsetDateTime, UtcDateTime};
+use url::Url;
 use vault_core::time::Timestamp;
 
 /// `text` percent-encoded for an address: all but letters, digits and `-._~`; slashes too, unless they are kept.
@@ -33,6 +34,17 @@ pub(crate) fn encode_name(name: &str) -> Option<String> {
 pub(crate) fn encode_pairs(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encode_value(value))).collect();
     pairs.join("&")
+}
+
+/// The address in `text` as every reader of addresses spells it. `None` where one of them would find none in it:
+/// those who sign take for granted that there is one.
+pub(crate) fn address(text: &str) -> Option<String> {
+    Url::parse(text).ok().filter(Url::has_host).map(String::from)
+}
+
+/// Whether `text` can stand in a header field: those who sign take that for granted too.
+pub(crate) fn is_sendable(text: &str) -> bool {
+    text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
 /// What stands in the first element `name` of an XML document, entities replaced. Only for the flat, well-known

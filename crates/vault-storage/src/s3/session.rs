@@ -1,9 +1,9 @@
 //! Keys of a role's session: `AssumeRole`.
 
 use super::place::{region_of, session_address};
-use super::reason;
+use super::{reason, signable};
 use crate::guard::{GuardedClient, Trouble, vend_reason};
-use crate::text::element;
+use crate::text::{address, element};
 use aws_sdk_sts::config::http::{HttpRequest, HttpResponse};
 use aws_sdk_sts::config::retry::RetryConfig;
 use aws_sdk_sts::config::{BehaviorVersion, Credentials, HttpClient, Region, RuntimeComponents};
@@ -87,11 +87,14 @@ impl From<CheckReason> for Refusal {
 
 /// Takes the role on with the saved keys.
 pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_>) -> Result<Session, Refusal> {
+    let token = data.session_token.as_ref().map(|token| token.expose());
+    signable(data.access_key_id.expose(), token, region_of(data))?;
+    let address = address(&session_address(data)).ok_or(CheckReason::UnexpectedAnswer)?;
     // To sign with; the SDK keeps what it is given in text that is wiped.
     let keys = Credentials::new(
         data.access_key_id.expose(),
         data.secret_access_key.expose(),
-        data.session_token.as_ref().map(|token| token.expose().to_owned()),
+        token.map(str::to_owned),
         None,
         "saved",
     );
@@ -99,7 +102,7 @@ pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_
         .behavior_version(BehaviorVersion::latest())
         .credentials_provider(keys)
         .region(Region::new(region_of(data).to_owned()))
-        .endpoint_url(session_address(data))
+        .endpoint_url(address)
         .retry_config(RetryConfig::disabled())
         .http_client(Adapter(client.clone()))
         .build();
