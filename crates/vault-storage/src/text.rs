@@ -97,6 +97,12 @@ pub(crate) fn http_date(text: &str) -> Option<i64> {
     OffsetDateTime::parse(text, &Rfc2822).ok().map(OffsetDateTime::unix_timestamp)
 }
 
+/// The moment that RFC 3339 text names.
+pub(crate) fn moment(text: &str) -> Option<Timestamp> {
+    let seconds = OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp();
+    Some(Timestamp::from_millis(seconds.saturating_mul(1000)))
+}
+
 /// RFC 3339 text of whole seconds, as `2026-11-21T16:30:00Z`.
 pub(crate) fn rfc3339(time: Timestamp) -> Option<String> {
     UtcDateTime::from_unix_timestamp(time.as_seconds()).ok()?.format(&Rfc3339).ok()
@@ -134,5 +140,7 @@ mod tests {
         assert_eq!(http_date("yesterday"), None);
         let time = Timestamp::from_millis(1_795_278_600_999);
         assert_eq!(rfc3339(time).as_deref(), Some("2026-11-21T16:30:00Z"));
+        assert_eq!(moment("2026-11-21T17:30:00.999+01:00"), Some(Timestamp::from_millis(1_795_278_600_000)));
+        assert_eq!(moment("2026-11-21"), None);
     }
 }
