@@ -7,9 +7,10 @@ use std::fs;
 use std::path::Path;
 use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::canary::{Canaries, forms};
+use vault_tests::process::free_address;
 use vault_tests::snapshot::files;
 use vault_tests::sql::Sql;
-use vault_tests::{Account, Answer, Database, Session, Vault, on_both_databases};
+use vault_tests::{Account, Answer, Client, Database, Door, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
     a72_no_secret_is_left_anywhere,
@@ -170,11 +171,38 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
     answers
 }
 
+/// Opens every credential, then everything that opens nothing. The answers that may hold no secret.
+fn use_door(integration: &Integration, door: &Client, public: &Client) -> Vec<Answer> {
+    let token = &integration.token;
+    let mut answers = vec![
+        integration.activate(door, "elsewhere"),
+        integration.activate(door, "canary/empty"),
+        integration.activate_with(door, &json!({"namespace": "canary/s3", "vend": token})),
+        integration.activate_with(door, &json!({"namespace": token})),
+        integration.activate_with(door, &json!({"namespace": "canary/s3", "purpose": [token]})),
+        integration.activate(public, "canary/s3"),
+        public.get("/v1/organization-vault").bearer(token).send(),
+        door.get(&format!("/v1/activations?token={token}")).send(),
+        door.get("/v1/activations").bearer(&token.to_uppercase()).send(),
+    ];
+    for namespace in ["canary/s3", "canary/azure", "canary/gcs", "canary/link"] {
+        let opened = integration.activate(door, namespace).expect(201).json();
+        assert!(!opened["credentials"].as_array().unwrap().is_empty());
+    }
+    // Neither asks anybody outside: one has no role, the other is not connected to.
+    answers.push(integration.activate_with(door, &json!({"namespace": "canary/s3", "vend": "short"})));
+    answers.push(integration.check(door, "canary/inside", &["list", "read", "write"]).expect(200));
+    answers.push(door.get("/v1/activations").bearer(token).send().expect(200));
+    answers
+}
+
 fn a72_no_secret_is_left_anywhere(database: Database) {
     // A server of its own, which logs every statement with its parameters.
     let options = Options { settings: vec!["log_statement=all".into()], ..Options::default() };
     let cluster = (database == Database::Postgres).then(|| Cluster::start(options));
-    let flags = ["--log-level", "debug"];
+    let door = Door { address: free_address() };
+    let listen = format!("--activation-listen={}", door.address);
+    let flags = ["--log-level", "debug", &listen];
     let mut vault = cluster
         .as_ref()
         .map_or_else(|| Vault::start_with(database, &flags), |cluster| Vault::start_on(cluster, &flags));
@@ -204,6 +232,15 @@ fn a72_no_secret_is_left_anywhere(database: Database) {
 
     for answer in use_all(&session, &account, &secrets) {
         assert!(answer.status != 500, "{}", answer.text());
+        check_answer(&canaries, &answer);
+    }
+    let mut inside = secrets.bodies()[0].clone();
+    inside["namespace"] = json!("canary/inside");
+    inside["data"]["endpoint"] = json!("http://127.0.0.1:1");
+    session.try_save(&inside).expect(201);
+    let integration = Integration::make(&vault, "canary", &["canary/*"]);
+    canaries.add("the integration's token", &integration.token);
+    for answer in use_door(&integration, &door.client(), &vault.client()) {
         check_answer(&canaries, &answer);
     }
     let metrics = vault.server().admin_client().get("/metrics").send().expect(200);

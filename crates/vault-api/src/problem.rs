@@ -52,7 +52,7 @@ problem_codes! {
     InsufficientRole = 403 "insufficient-role" "The role does not permit this";
     /// The integration's token does not allow to activate this namespace, whether it exists or not.
     NamespaceNotAllowed = 403 "namespace-not-allowed" "The namespace is not allowed";
-    /// The namespace is frozen, until an operator or admin thaws it.
+    /// The namespace is frozen, until an operator thaws it.
     Frozen = 403 "frozen" "The namespace is frozen";
     /// No such address, or no such credential, account or session that this account may reach.
     NotFound = 404 "not-found" "Not found";

@@ -14,7 +14,7 @@ use vault_http::{Rate, UnixSocket};
 pub(crate) enum Role {
     /// The HTTP interface, and activations where they are on
     All,
-    /// The HTTP interface alone: nothing in this process can open a credential
+    /// The HTTP interface alone, without the part that opens credentials
     Api,
     /// Activations alone
     Activation,

@@ -23,7 +23,7 @@ impl From<OpenNamespaceError> for Fault {
             OpenNamespaceError::Principal(_) => Self::invalid_integration_token(),
             OpenNamespaceError::NotAllowed => Self::namespace_not_allowed(),
             OpenNamespaceError::Frozen => {
-                Self::new(ProblemCode::Frozen, "Nothing of it is opened until an operator or an admin thaws it.")
+                Self::new(ProblemCode::Frozen, "Nothing of it is opened until an operator thaws it.")
             }
             OpenNamespaceError::NotFound => {
                 Self::new(ProblemCode::NotFound, "The namespace holds no credentials; names are compared exactly.")
