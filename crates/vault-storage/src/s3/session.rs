@@ -6,7 +6,9 @@ use crate::guard::{GuardedClient, Trouble, vend_reason};
 use crate::text::element;
 use aws_sdk_sts::config::http::{HttpRequest, HttpResponse};
 use aws_sdk_sts::config::retry::RetryConfig;
-use aws_sdk_sts::config::{BehaviorVersion, Credentials, HttpClient, Region, RuntimeComponents};
+use aws_sdk_sts::config::{
+    BehaviorVersion, Credentials, HttpClient, Region, RuntimeComponents, StalledStreamProtectionConfig,
+};
 use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sts::{Client, Config};
 use aws_smithy_runtime_api::client::http::{
@@ -101,6 +103,8 @@ pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_
         .region(Region::new(region_of(data).to_owned()))
         .endpoint_url(session_address(data))
         .retry_config(RetryConfig::disabled())
+        // The SDK would give up on a slow store before our own deadline, and not say why.
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .http_client(Adapter(client.clone()))
         .build();
     let outcome = Client::from_conf(config)
