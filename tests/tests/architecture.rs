@@ -75,7 +75,7 @@ const CIPHERS: [&str; 12] = [
 const RUNTIMES: [&str; 5] = ["tokio", "actix-rt", "async-std", "smol", "futures-executor"];
 const AMBIENT: [&str; 3] = ["getrandom", "rand", "chrono"];
 const ADAPTERS: [&str; 5] = ["vault-crypto", "vault-diesel", "vault-http", "vault-storage", "vault-client"];
-const STORES: [&str; 5] = ["object_store", "aws-sdk-sts", "aws-smithy-runtime-api", "hyper", "hyper-util"];
+const STORES: [&str; 3] = ["object_store", "hyper", "hyper-util"];
 
 #[test]
 fn the_core_knows_no_technology() {

@@ -60,6 +60,13 @@ impl EventSink for Metrics {
                 metrics::counter!("orgvault_integrity_failures_total").increment(1);
                 tracing::error!(table, id, "a stored row does not fit its code or does not open; it grants nothing");
             }
+            Event::NamespaceActivated => metrics::counter!("orgvault_activations_total").increment(1),
+            Event::IntegrationRefused(refusal) => {
+                metrics::counter!("orgvault_integrations_refused_total", "reason" => refusal.as_str()).increment(1);
+            }
+            Event::ShortFormMissed(reason) => {
+                metrics::counter!("orgvault_short_forms_missed_total", "reason" => reason.as_str()).increment(1);
+            }
             Event::OrganizationKeyReplaced(key) => {
                 tracing::info!(%key, "an organization's key reached its use limit and was replaced");
             }
@@ -77,6 +84,12 @@ pub(crate) fn describe_metrics() {
     metrics::describe_counter!("orgvault_logins_total", "Logins, by outcome");
     metrics::describe_counter!("orgvault_credentials_saved_total", "Credentials saved");
     metrics::describe_counter!("orgvault_credentials_deleted_total", "Credentials deleted");
+    metrics::describe_counter!("orgvault_activations_total", "Namespaces whose credentials were handed out");
+    metrics::describe_counter!("orgvault_integrations_refused_total", "Integration tokens refused, by reason");
+    metrics::describe_counter!(
+        "orgvault_short_forms_missed_total",
+        "Credentials handed out as saved because nothing short-lived was to be had, by reason"
+    );
     metrics::describe_counter!(
         "orgvault_integrity_failures_total",
         "Stored rows that did not fit their code or did not open"

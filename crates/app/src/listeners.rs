@@ -3,7 +3,7 @@
 
 use crate::compose::Vault;
 use crate::failure::Failure;
-use crate::parts::{self, Outside};
+use crate::parts;
 use crate::settings::{Activation, ActivationListen, Settings};
 use crate::tls::LoadedTls;
 use futures_util::future::{join_all, try_join_all};
@@ -20,10 +20,11 @@ use vault_http::{
     ActivationSettings, AdminParts, AdminSettings, BoundServer, ListenerSettings, ListeningServer, MetricsText,
     Readiness, ServerSettings, activation_server, admin_server, server,
 };
+use vault_storage::Storage;
 
 /// What listeners need beside the vault.
 pub(crate) struct ListenerParts {
-    pub(crate) outside: Outside,
+    pub(crate) storage: Option<Arc<Storage>>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: MetricsText,
     pub(crate) tally: Arc<AuditTally>,
@@ -95,7 +96,7 @@ impl Listeners {
             data_policy: DataPolicy { allow_http_links: settings.allow_http_links },
             rate: settings.login_rate,
         };
-        let parts = parts::public(settings, vault, &parts.outside, &parts.tally, &parts.readiness);
+        let parts = parts::public(settings, vault, parts.storage.as_ref(), &parts.tally, &parts.readiness);
         let bound = server(&server_settings, parts).map_err(|error| cannot_listen(settings.listen, &error))?;
         self.public = self.keep(bound);
         Ok(())
@@ -125,7 +126,8 @@ impl Listeners {
         let place = unix.as_ref().map(|socket| format!("unix:{}", socket.path.display()));
         let activation_settings =
             ActivationSettings { listener, unix, base_path: settings.base_path.clone(), rate: activation.rate };
-        let parts = parts::activation(activation, vault, opener, &parts.outside, &parts.tally, &parts.readiness);
+        let storage = parts.storage.as_ref();
+        let parts = parts::activation(activation, vault, opener, storage, &parts.tally, &parts.readiness);
         let bound = activation_server(&activation_settings, parts).map_err(|error| match &activation.listen {
             ActivationListen::Tcp(address) => cannot_listen(address, &error),
             ActivationListen::Unix(socket) => cannot_listen(socket.path.display(), &error),

@@ -16,19 +16,11 @@ use vault_core::usecase::{
 use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
 use vault_storage::{EgressPolicy, Storage, StorageSettings};
 
-/// What reaches the stores outside.
-pub(crate) struct Outside {
-    /// Tries credentials out.
-    pub(crate) probe: Arc<dyn StorageProbe>,
-    /// Makes short-lived ones.
-    pub(crate) vendor: Arc<dyn CredentialVendor>,
-}
-
 /// What the public listener is made of.
 pub(crate) fn public(
     settings: &Settings,
     vault: &Vault,
-    outside: &Outside,
+    storage: Option<&Arc<Storage>>,
     tally: &Arc<AuditTally>,
     readiness: &Readiness,
 ) -> ServerParts {
@@ -57,7 +49,7 @@ pub(crate) fn public(
             sealer: vault.sealer.clone(),
             digester: vault.digester.clone(),
             credentials: store.credentials.clone(),
-            probe: settings.verify_on_save.then(|| outside.probe.clone()),
+            probe: storage.filter(|_| settings.verify_on_save).map(as_probe),
         }),
         list: Arc::new(ListCredentialsUseCase {
             ambient: ambient.clone(),
@@ -90,7 +82,7 @@ pub(crate) fn activation(
     settings: &Activation,
     vault: &Vault,
     opener: Arc<dyn Opener>,
-    outside: &Outside,
+    storage: Option<&Arc<Storage>>,
     tally: &Arc<AuditTally>,
     readiness: &Readiness,
 ) -> ActivationParts {
@@ -108,7 +100,7 @@ pub(crate) fn activation(
         opener,
         log: store.audit.clone(),
     };
-    let vendor = Some(outside.vendor.clone());
+    let vendor = storage.map(|storage| Arc::clone(storage) as Arc<dyn CredentialVendor>);
     ActivationParts {
         runtime: Handle::current(),
         activate: Arc::new(Activate { live_limit: settings.limit, open: open.clone(), vendor: vendor.clone() }),
@@ -118,7 +110,7 @@ pub(crate) fn activation(
             activations: store.activations.clone(),
             vendor,
         }),
-        check: Arc::new(CheckNamespace { open, probe: Some(outside.probe.clone()) }),
+        check: Arc::new(CheckNamespace { open, probe: storage.map(as_probe) }),
         authenticate,
         ids: ambient.ids.clone(),
         readiness: readiness.clone(),
@@ -224,13 +216,19 @@ pub(crate) fn freeze_namespace(vault: &Vault) -> FreezeNamespaceUseCase {
     FreezeNamespaceUseCase::new(vault.ambient.clone(), vault.store.organizations.clone(), vault.store.freezes.clone())
 }
 
-/// What reaches the stores, as far as the settings allow.
-pub(crate) fn outside(settings: &Settings, vault: &Vault) -> Result<Outside, Failure> {
+/// What reaches the stores, as far as the settings allow; nothing where nobody may ask for it.
+pub(crate) fn storage(settings: &Settings, vault: &Vault) -> Result<Option<Arc<Storage>>, Failure> {
+    if settings.activation.is_none() && !settings.verify_on_save {
+        return Ok(None);
+    }
     let settings = StorageSettings {
         egress: EgressPolicy::allowing(settings.allow_egress.clone()),
         ca_file: settings.storage_ca_file.clone(),
         ..StorageSettings::default()
     };
-    let storage = Arc::new(Storage::new(settings, vault.ambient.ids.clone())?);
-    Ok(Outside { probe: storage.clone(), vendor: storage })
+    Ok(Some(Arc::new(Storage::new(settings, vault.ambient.ids.clone())?)))
+}
+
+fn as_probe(storage: &Arc<Storage>) -> Arc<dyn StorageProbe> {
+    Arc::clone(storage) as Arc<dyn StorageProbe>
 }

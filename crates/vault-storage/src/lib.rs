@@ -10,7 +10,7 @@
 //!
 //! | Exchange | By |
 //! |---|---|
-//! | `s3`: keys of a role's session | `aws-sdk-sts`, our client under it |
+//! | `s3`: keys of a role's session | the documented form here, signed by `object_store`'s `AwsAuthorizer` |
 //! | `s3`: list, read, write | signed by `object_store`'s `AwsAuthorizer` |
 //! | `azure_identity`: token of the application, delegation key, container signature | documented exchanges here; the published crates bring an HTTP client of their own, and none of them signs for a container without an account key |
 //! | `azure_identity`: list, read, write | authorized by `object_store`'s `AzureAuthorizer` |

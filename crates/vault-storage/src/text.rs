@@ -2,6 +2,7 @@
 
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 use time::{OffsetDateTime, UtcDateTime};
+use url::Url;
 use vault_core::time::Timestamp;
 
 /// `text` percent-encoded for an address: all but letters, digits and `-._~`; slashes too, unless they are kept.
@@ -33,6 +34,17 @@ pub(crate) fn encode_name(name: &str) -> Option<String> {
 pub(crate) fn encode_pairs(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encode_value(value))).collect();
     pairs.join("&")
+}
+
+/// The address in `text` as every reader of addresses spells it. `None` where one of them would find none in it:
+/// those who sign take for granted that there is one.
+pub(crate) fn address(text: &str) -> Option<String> {
+    Url::parse(text).ok().filter(Url::has_host).map(String::from)
+}
+
+/// Whether `text` can stand in a header field: those who sign take that for granted too.
+pub(crate) fn is_sendable(text: &str) -> bool {
+    text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
 /// What stands in the first element `name` of an XML document, entities replaced. Only for the flat, well-known
@@ -85,6 +97,12 @@ pub(crate) fn http_date(text: &str) -> Option<i64> {
     OffsetDateTime::parse(text, &Rfc2822).ok().map(OffsetDateTime::unix_timestamp)
 }
 
+/// The moment that RFC 3339 text names.
+pub(crate) fn moment(text: &str) -> Option<Timestamp> {
+    let seconds = OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp();
+    Some(Timestamp::from_millis(seconds.saturating_mul(1000)))
+}
+
 /// RFC 3339 text of whole seconds, as `2026-11-21T16:30:00Z`.
 pub(crate) fn rfc3339(time: Timestamp) -> Option<String> {
     UtcDateTime::from_unix_timestamp(time.as_seconds()).ok()?.format(&Rfc3339).ok()
@@ -122,5 +140,7 @@ mod tests {
         assert_eq!(http_date("yesterday"), None);
         let time = Timestamp::from_millis(1_795_278_600_999);
         assert_eq!(rfc3339(time).as_deref(), Some("2026-11-21T16:30:00Z"));
+        assert_eq!(moment("2026-11-21T17:30:00.999+01:00"), Some(Timestamp::from_millis(1_795_278_600_000)));
+        assert_eq!(moment("2026-11-21"), None);
     }
 }

@@ -45,7 +45,7 @@ pub(crate) async fn run(settings: Settings, whole: Whole, lock: Lock) -> Result<
     let Whole { vault, opener } = whole;
     let tally = Arc::new(AuditTally::new(vault.ambient.clone(), vault.store.audit.clone()));
     let parts = ListenerParts {
-        outside: parts::outside(&settings, &vault)?,
+        storage: parts::storage(&settings, &vault)?,
         readiness: readiness(&vault),
         metrics: rendered(&metrics),
         tally: Arc::clone(&tally),

@@ -43,6 +43,7 @@ impl Blobs<'_> {
         if !queries.is_empty() {
             address = [&address, "?", &queries.join("&")].concat();
         }
+        let address = crate::text::address(&address).ok_or(CheckReason::UnexpectedAnswer)?;
         let mut request = Request::builder().method(&method).uri(address);
         if method == Method::PUT {
             request = request.header("x-ms-blob-type", "BlockBlob").header(header::CONTENT_LENGTH, body.len());

@@ -4,7 +4,7 @@
 
 use crate::Places;
 use crate::guard::{Answer, GuardedClient};
-use crate::text::{encode_name, encode_pairs};
+use crate::text::{encode_name, encode_pairs, is_sendable};
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use serde::Deserialize;
@@ -62,8 +62,7 @@ pub(super) async fn ask(
         return Err(why(&answer));
     }
     let granted: Granted = answer.json().ok_or(CheckReason::UnexpectedAnswer)?;
-    let sendable = granted.access_token.bytes().all(|byte| byte.is_ascii_graphic());
-    if !sendable {
+    if !is_sendable(&granted.access_token) {
         return Err(CheckReason::UnexpectedAnswer);
     }
     Ok(AccessToken { text: granted.access_token.into(), seconds: granted.expires_in })

@@ -10,6 +10,7 @@ use self::objects::Bucket;
 use self::place::{Style, address_of};
 use crate::guard::GuardedClient;
 use crate::probe::{Objects, Trial, examine, refused};
+use crate::text::is_sendable;
 use object_store::aws::AwsCredential;
 use vault_core::activation::{S3Short, ShortData, VendReason};
 use vault_core::check::{Check, CheckReason};
@@ -23,6 +24,15 @@ fn saved_keys(data: &S3) -> AwsCredential {
         key_id: data.access_key_id.expose().to_owned(),
         secret_key: data.secret_access_key.expose().to_owned(),
         token: data.session_token.as_ref().map(|token| token.expose().to_owned()),
+    }
+}
+
+/// Whether a request can be signed with these.
+fn signable(key_id: &str, token: Option<&str>, region: &str) -> Result<(), CheckReason> {
+    match () {
+        () if !is_sendable(key_id) || !token.is_none_or(is_sendable) => Err(CheckReason::UnknownKey),
+        () if !is_sendable(region) => Err(CheckReason::WrongRegion),
+        () => Ok(()),
     }
 }
 

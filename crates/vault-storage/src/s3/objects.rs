@@ -1,10 +1,10 @@
 //! A bucket, as keys open it.
 
 use super::place::region_of;
-use super::reason;
+use super::{reason, signable};
 use crate::guard::{Answer, GuardedClient};
 use crate::probe::{CONTENT, Found, Objects, Trial};
-use crate::text::{element, elements, encode_name, encode_pairs};
+use crate::text::{address, element, elements, encode_name, encode_pairs};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -38,18 +38,15 @@ impl<'a> Bucket<'a> {
     }
 
     async fn ask(&self, method: Method, rest: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
+        let address = address(&[&self.address, rest].concat()).ok_or(CheckReason::UnexpectedAnswer)?;
         let is_reading = method == Method::GET && !rest.starts_with('?');
-        let mut request = Request::builder().method(method).uri([&self.address, rest].concat());
+        let mut request = Request::builder().method(method).uri(address);
         if is_reading {
             request = request.header(header::RANGE, "bytes=0-0");
         }
         let body = HttpRequestBody::from(Bytes::from_static(body));
         let mut request = request.body(body).map_err(|_| CheckReason::UnexpectedAnswer)?;
-        // The signer takes for granted that these can stand in a header field.
-        let sendable = |text: &str| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-        if !sendable(&self.keys.key_id) || !self.keys.token.as_deref().is_none_or(sendable) {
-            return Err(CheckReason::UnknownKey);
-        }
+        signable(&self.keys.key_id, self.keys.token.as_deref(), region_of(self.data))?;
         AwsAuthorizer::new(&self.keys, "s3", region_of(self.data))
             .try_authorize(&mut request, None)
             .map_err(|_| CheckReason::UnexpectedAnswer)?;

@@ -74,15 +74,15 @@ mod tests {
         let CredentialData::S3(data) = data else { panic!("of another type") };
         let policy: Value =
             serde_json::from_str(&narrowed_to(&data, "arn:aws-cn:iam::123456789012:role/exporter")).unwrap();
-        let objects = ["Get", "Put", "Delete"].map(|verb| format!("s3:{verb}Object")).to_vec();
-        let parts = ["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"].map(str::to_owned).to_vec();
+        let on_objects = ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts"]
+            .map(|action| format!("s3:{action}"));
         let expected = json!({"Version": "2012-10-17", "Statement": [
             {
                 "Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": "arn:aws-cn:s3:::b",
                 "Condition": {"StringLike": {"s3:prefix": "in/*"}},
             },
             {"Effect": "Allow", "Action": ["s3:GetBucketLocation"], "Resource": "arn:aws-cn:s3:::b"},
-            {"Effect": "Allow", "Action": [objects, parts].concat(), "Resource": "arn:aws-cn:s3:::b/in/*"},
+            {"Effect": "Allow", "Action": on_objects, "Resource": "arn:aws-cn:s3:::b/in/*"},
             {
                 "Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": "*",
                 "Condition": {"StringLike": {"kms:ViaService": "s3.*.amazonaws.com*"}},

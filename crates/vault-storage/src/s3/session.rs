@@ -1,24 +1,15 @@
-//! Keys of a role's session: `AssumeRole`.
+//! Keys of a role's session: `AssumeRole`, one form and its answer
+//! (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>). Amazon's crate for it brings a machinery of
+//! its own, a tenth of the whole program, for this one exchange.
 
 use super::place::{region_of, session_address};
-use super::reason;
-use crate::guard::{GuardedClient, Trouble, vend_reason};
-use crate::text::element;
-use aws_sdk_sts::config::http::{HttpRequest, HttpResponse};
-use aws_sdk_sts::config::retry::RetryConfig;
-use aws_sdk_sts::config::{
-    BehaviorVersion, Credentials, HttpClient, Region, RuntimeComponents, StalledStreamProtectionConfig,
-};
-use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_sts::{Client, Config};
-use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
-};
-use aws_smithy_runtime_api::client::result::ConnectorError;
-use aws_smithy_runtime_api::http::StatusCode;
+use super::{reason, signable};
+use crate::guard::{Answer, GuardedClient, Trouble, vend_reason};
+use crate::text::{address, element, encode_pairs, moment};
 use bytes::Bytes;
-use object_store::aws::AwsCredential;
-use std::error::Error;
+use hyper::{Request, StatusCode, header};
+use object_store::aws::{AwsAuthorizer, AwsCredential};
+use object_store::client::HttpRequestBody;
 use vault_core::activation::VendReason;
 use vault_core::check::CheckReason;
 use vault_core::credential::{S3, SecretText};
@@ -81,6 +72,12 @@ impl Refusal {
     }
 }
 
+impl From<Trouble> for Refusal {
+    fn from(trouble: Trouble) -> Self {
+        CheckReason::from(trouble).into()
+    }
+}
+
 impl From<CheckReason> for Refusal {
     fn from(reason: CheckReason) -> Self {
         Self { reason, of_lifetime: false }
@@ -89,103 +86,58 @@ impl From<CheckReason> for Refusal {
 
 /// Takes the role on with the saved keys.
 pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_>) -> Result<Session, Refusal> {
-    // To sign with; the SDK keeps what it is given in text that is wiped.
-    let keys = Credentials::new(
-        data.access_key_id.expose(),
-        data.secret_access_key.expose(),
-        data.session_token.as_ref().map(|token| token.expose().to_owned()),
-        None,
-        "saved",
-    );
-    let config = Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .credentials_provider(keys)
-        .region(Region::new(region_of(data).to_owned()))
-        .endpoint_url(session_address(data))
-        .retry_config(RetryConfig::disabled())
-        // The SDK would give up on a slow store before our own deadline, and not say why.
-        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-        .http_client(Adapter(client.clone()))
-        .build();
-    let outcome = Client::from_conf(config)
-        .assume_role()
-        .role_arn(wanted.role)
-        .role_session_name(wanted.name)
-        .duration_seconds(wanted.seconds)
-        .set_policy(wanted.policy)
-        .set_external_id(data.external_id.as_ref().map(|id| id.expose().to_owned())) // The role asks for it.
-        .send()
-        .await;
-    let keys = outcome.map_err(|error| refusal(&error))?.credentials;
-    let keys = keys.ok_or(CheckReason::UnexpectedAnswer)?;
-    Ok(Session {
-        access_key_id: keys.access_key_id.into(),
-        secret_access_key: keys.secret_access_key.into(),
-        session_token: keys.session_token.into(),
-        expires_at: Timestamp::from_millis(keys.expiration.secs().saturating_mul(1000)),
+    let token = data.session_token.as_ref().map(|token| token.expose());
+    signable(data.access_key_id.expose(), token, region_of(data))?;
+    let address = address(&session_address(data)).ok_or(CheckReason::UnexpectedAnswer)?;
+    let seconds = wanted.seconds.to_string();
+    let mut form = vec![
+        ("Action", "AssumeRole"),
+        ("Version", "2011-06-15"),
+        ("RoleArn", wanted.role),
+        ("RoleSessionName", wanted.name),
+        ("DurationSeconds", &seconds),
+    ];
+    form.extend(wanted.policy.as_deref().map(|policy| ("Policy", policy)));
+    form.extend(data.external_id.as_ref().map(|id| ("ExternalId", id.expose()))); // The role asks for it.
+    let mut request = Request::post(address)
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(HttpRequestBody::from(Bytes::from(encode_pairs(&form))))
+        .map_err(|_| CheckReason::UnexpectedAnswer)?;
+    // To sign with.
+    let keys = AwsCredential {
+        key_id: data.access_key_id.expose().to_owned(),
+        secret_key: data.secret_access_key.expose().to_owned(),
+        token: token.map(str::to_owned),
+    };
+    AwsAuthorizer::new(&keys, "sts", region_of(data))
+        .try_authorize(&mut request, None)
+        .map_err(|_| CheckReason::UnexpectedAnswer)?;
+    let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
+    let answer = client.send(request).await?;
+    if answer.status != StatusCode::OK {
+        return Err(refusal(&answer));
+    }
+    Ok(read(&answer).ok_or(CheckReason::UnexpectedAnswer)?)
+}
+
+/// The keys that the store gave out.
+fn read(answer: &Answer) -> Option<Session> {
+    let text = answer.text().filter(|text| text.contains("<AssumeRoleResponse"))?;
+    let secret = |name: &str| element(text, name).filter(|value| !value.is_empty()).map(SecretText::from);
+    Some(Session {
+        access_key_id: secret("AccessKeyId")?,
+        secret_access_key: secret("SecretAccessKey")?,
+        session_token: secret("SessionToken")?,
+        expires_at: moment(&element(text, "Expiration")?)?,
     })
 }
 
-fn refusal<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> Refusal {
-    if let Some(trouble) = trouble_in(error) {
-        return CheckReason::from(trouble).into();
-    }
-    // Where the answer is not shaped as Amazon's, the SDK finds no code in it.
-    let body = error.raw_response().and_then(|answer| std::str::from_utf8(answer.body().bytes()?).ok());
-    let stated = body.and_then(|body| element(body, "Code"));
-    let code = error.meta().code().or(stated.as_deref());
+fn refusal(answer: &Answer) -> Refusal {
+    let stated = |name: &str| answer.text().and_then(|text| element(text, name));
+    let code = stated("Code");
     // "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
-    let of_lifetime = code == Some("ValidationError")
-        && error.meta().message().is_some_and(|message| message.contains("DurationSeconds"));
-    let status = error.raw_response().map_or(0, |answer| answer.status().as_u16());
-    let reason = code.and_then(reason::of_code).unwrap_or(match status {
-        300..=399 => CheckReason::Redirected,
-        401 | 403 => CheckReason::Denied,
-        408 | 429 | 500..=599 => CheckReason::StoreTrouble,
-        _ => CheckReason::UnexpectedAnswer,
-    });
+    let of_lifetime = code.as_deref() == Some("ValidationError")
+        && stated("Message").is_some_and(|message| message.contains("DurationSeconds"));
+    let reason = code.as_deref().and_then(reason::of_code).unwrap_or_else(|| answer.plain_reason());
     Refusal { reason, of_lifetime }
-}
-
-/// What our client said, however deep the SDK has wrapped it.
-fn trouble_in<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> Option<Trouble> {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(trouble) = error.downcast_ref::<Trouble>() {
-            return Some(*trouble);
-        }
-        cause = error.source();
-    }
-    None
-}
-
-/// Our client under the SDK.
-#[derive(Clone, Debug)]
-struct Adapter(GuardedClient);
-
-impl HttpClient for Adapter {
-    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.clone())
-    }
-}
-
-impl HttpConnector for Adapter {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let client = self.0.clone();
-        HttpConnectorFuture::new(async move {
-            let request = request.try_into_http1x().map_err(|error| ConnectorError::user(error.into()))?;
-            // All that is asked of this service are small forms.
-            let request = request.map(|body| Bytes::copy_from_slice(body.bytes().unwrap_or_default()));
-            let answer = client.send(request).await.map_err(|trouble| ConnectorError::other(trouble.into(), None))?;
-            let status = StatusCode::try_from(answer.status.as_u16())
-                .map_err(|error| ConnectorError::other(error.into(), None))?;
-            let mut response = HttpResponse::new(status, answer.body.to_vec().into());
-            for (name, value) in &answer.headers {
-                if let Ok(value) = value.to_str() {
-                    response.headers_mut().append(name.as_str().to_owned(), value.to_owned());
-                }
-            }
-            Ok(response)
-        })
-    }
 }
