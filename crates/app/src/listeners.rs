@@ -126,7 +126,8 @@ impl Listeners {
         let place = unix.as_ref().map(|socket| format!("unix:{}", socket.path.display()));
         let activation_settings =
             ActivationSettings { listener, unix, base_path: settings.base_path.clone(), rate: activation.rate };
-        let parts = parts::activation(activation, vault, opener, parts.storage.as_ref(), &parts.readiness);
+        let storage = parts.storage.as_ref();
+        let parts = parts::activation(activation, vault, opener, storage, &parts.tally, &parts.readiness);
         let bound = activation_server(&activation_settings, parts).map_err(|error| match &activation.listen {
             ActivationListen::Tcp(address) => cannot_listen(address, &error),
             ActivationListen::Unix(socket) => cannot_listen(socket.path.display(), &error),

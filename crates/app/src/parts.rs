@@ -83,11 +83,16 @@ pub(crate) fn activation(
     vault: &Vault,
     opener: Arc<dyn Opener>,
     storage: Option<&Arc<Storage>>,
+    tally: &Arc<AuditTally>,
     readiness: &Readiness,
 ) -> ActivationParts {
     let (ambient, store) = (&vault.ambient, &vault.store);
-    let authenticate =
-        AuthenticateIntegration::new(ambient.clone(), vault.digester.clone(), store.integrations.clone());
+    let authenticate = AuthenticateIntegration::new(
+        ambient.clone(),
+        tally.clone(),
+        vault.digester.clone(),
+        store.integrations.clone(),
+    );
     let open = OpenNamespace {
         ambient: ambient.clone(),
         authenticate: authenticate.clone(),

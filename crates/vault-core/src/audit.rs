@@ -191,6 +191,8 @@ pub enum AuditAction {
     NamespaceChecked,
     /// An integration asked for a namespace that it may not activate.
     ActivationRefusedOutside,
+    /// Somebody came with a token of an integration that was replaced or has expired, or of one that is disabled.
+    ActivationRefusedToken,
     /// An integration asked for a frozen namespace.
     ActivationRefusedFrozen,
     /// An integration asked for an empty or too large namespace, or has too many live activations.
@@ -252,6 +254,7 @@ impl AuditAction {
             Self::NamespaceActivated => "namespace.activated",
             Self::NamespaceChecked => "namespace.checked",
             Self::ActivationRefusedOutside => "activation.refused-outside",
+            Self::ActivationRefusedToken => "activation.refused-token",
             Self::ActivationRefusedFrozen => "activation.refused-frozen",
             Self::ActivationRefused => "activation.refused",
             Self::ActivationFailed => "activation.failed",

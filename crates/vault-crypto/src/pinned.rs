@@ -15,6 +15,7 @@ use vault_core::audit::{Actor, AuditAction, AuditRecord, Subject};
 use vault_core::credential::{CredentialType, Information, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, SeedId, SessionId};
+use vault_core::namespace::Namespace;
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
     AuditSealer as _, CredentialContext, InformationOpener as _, KeyedDigester as _, Opener as _,
@@ -26,6 +27,8 @@ use vault_core::sealed::{
     SealedCredential, SealedPassword, SealedSeed,
 };
 use vault_core::session::SessionClaims;
+
+mod second;
 
 const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
@@ -51,6 +54,10 @@ fn context() -> CredentialContext {
         credential: CredentialId::from_uuid(id(3)),
         version: 4,
     }
+}
+
+fn namespace() -> Namespace {
+    Namespace::parse("imports/nightly", "").unwrap()
 }
 
 fn account() -> AccountId {
@@ -87,7 +94,11 @@ struct Vectors(BTreeMap<String, Vec<u8>>);
 
 impl Vectors {
     fn read() -> Self {
-        let text = std::fs::read_to_string(file()).unwrap();
+        Self::of(&file())
+    }
+
+    fn of(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).unwrap();
         let lines = text.lines().map(|line| line.split_once(' ').unwrap());
         Self(lines.map(|(name, bytes)| (name.to_owned(), hex::decode(bytes).unwrap())).collect())
     }
@@ -114,6 +125,11 @@ impl Vectors {
 
     fn put(&mut self, name: &str, bytes: impl AsRef<[u8]>) {
         assert!(self.0.insert(name.to_owned(), bytes.as_ref().to_vec()).is_none());
+    }
+
+    fn write(&self, file: &Path) {
+        let lines = self.0.iter().map(|(name, bytes)| format!("{name} {}\n", hex::encode(bytes)));
+        std::fs::write(file, lines.collect::<String>()).unwrap();
     }
 }
 
@@ -204,7 +220,7 @@ async fn sealed_forms_open_for_ever() {
     let row = SealedInformation { context: context(), key: sealed.key, blob: &sealed.information };
     let listed = crypto.list_opener.open_information(context().organization, &[row]).await.unwrap();
     assert_eq!(listed[0].as_json(), INFORMATION);
-    let opened = crypto.opener.open(context(), CredentialType::DirectLink, &sealed).await.unwrap();
+    let opened = crypto.opener.open(context(), &namespace(), CredentialType::DirectLink, &sealed).await.unwrap();
     assert_eq!(opened.to_canonical_json().expose(), DATA);
 
     let pool = HashingPool::with_size(1, 0).unwrap();
@@ -271,7 +287,7 @@ async fn write() {
     let fingerprint = crypto.sealer.fingerprint(context().organization, &data).await.unwrap();
     vectors.put("fingerprint", fingerprint.to_string());
     let information = Information::from_json(INFORMATION.to_owned()).unwrap();
-    let sealed = crypto.sealer.seal(context(), &data, &information).await.unwrap();
+    let sealed = crypto.sealer.seal(context(), &namespace(), &data, &information).await.unwrap();
     vectors.put("credential.data-key", sealed.data_key.as_bytes());
     vectors.put("credential.data", sealed.data.as_bytes());
     vectors.put("credential.information", sealed.information.as_bytes());
@@ -289,7 +305,5 @@ async fn write() {
     vectors.put("seed.code-of-step-1", code.expose_secret());
     let token = keyring.token_issuer(7).unwrap().issue(&claims()).unwrap();
     vectors.put("token", token.0.expose_secret());
-
-    let lines = vectors.0.iter().map(|(name, bytes)| format!("{name} {}\n", hex::encode(bytes)));
-    std::fs::write(file(), lines.collect::<String>()).unwrap();
+    vectors.write(&file());
 }

@@ -170,6 +170,12 @@ impl Fault {
         Self::waiting(detail, ActivationTtl::MIN)
     }
 
+    /// 429 for whoever has as much under way as may wait for stores.
+    pub(crate) fn too_many_under_way() -> Self {
+        const RETRY_AFTER: u32 = 5; // when the first of them may be done, in seconds
+        Self::waiting("As many requests as may be wait for stores already. Try again when some are done.", RETRY_AFTER)
+    }
+
     fn waiting(detail: &'static str, retry_after: u32) -> Self {
         let mut fault = Self::new(ProblemCode::TooManyRequests, detail);
         fault.0.retry_after = Some(retry_after);

@@ -37,6 +37,7 @@ mod settings;
 mod telemetry;
 mod tls;
 mod transport;
+mod under_way;
 mod unix;
 mod watch;
 

@@ -12,11 +12,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use vault_core::activation::{ShortData, VendReason};
 use vault_core::check::StorageOperation;
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::port::CredentialVendor;
-use vault_storage::{EgressPolicy, Places, Resolve, Storage, StorageSettings};
+use vault_storage::{Deadlines, EgressPolicy, Places, Resolve, Storage, StorageSettings};
 use vault_testkit::clock::SequentialIds;
 use vault_testkit::stores::{AccessKey, Moto, Scripted};
 
@@ -332,4 +333,20 @@ async fn a_session_is_asked_for_within_its_bounds_and_narrowed() {
     let asked = script.asked();
     let authorization = asked.iter().map(|asked| &asked.fields["authorization"]);
     assert!(authorization.into_iter().all(|field| field.contains("/eu-west-1/sts/aws4_request")));
+}
+
+#[tokio::test]
+async fn a_store_that_says_nothing_is_not_to_be_reached_whatever_the_sdk_makes_of_it() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap(); // takes connections into its queue, and that is all
+    let data = s3(&json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "saved", "bucket": "exports",
+        "region": "us-east-1", "endpoint": format!("http://{}", silent.local_addr().unwrap()),
+        "role_arn": "arn:aws:iam::123456789012:role/exporter",
+    }));
+    // Past the five seconds after which the SDK takes a stream for stalled.
+    let deadlines = Deadlines { exchange: Duration::from_secs(7), ..Deadlines::default() };
+    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let settings = StorageSettings { egress, deadlines, ..StorageSettings::default() };
+    let storage = Storage::new(settings, Arc::new(SequentialIds::default())).unwrap();
+    assert_eq!(storage.vend(&data, order(3_600)).await.err(), Some(VendReason::Unreachable));
 }

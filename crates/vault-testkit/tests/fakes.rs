@@ -9,6 +9,7 @@ use vault_core::credential::{CredentialData, CredentialType, Information};
 use vault_core::digest::DigestPurpose;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, OrganizationId, SessionId};
+use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{Passcode, TimeStep};
 use vault_core::port::*;
@@ -61,9 +62,13 @@ fn data() -> CredentialData {
     CredentialData::from_canonical_json(CredentialType::DirectLink, json).unwrap()
 }
 
+fn namespace(name: &str) -> Namespace {
+    Namespace::parse(name, "").unwrap()
+}
+
 async fn seal(setting: &Setting, context: CredentialContext) -> Result<SealedCredential, SealError> {
     let information = Information::from_json("{}".to_owned()).unwrap();
-    setting.sealer.seal(context, &data().to_canonical_json(), &information).await
+    setting.sealer.seal(context, &namespace("imports"), &data().to_canonical_json(), &information).await
 }
 
 #[tokio::test]
@@ -73,7 +78,8 @@ async fn what_was_sealed_opens_in_its_own_place_only() {
     let credential = CredentialId::from_uuid(setting.ids.ordered(NOW));
     let context = CredentialContext { organization, credential, version: 1 };
     let sealed = seal(&setting, context).await.unwrap();
-    let opened = setting.sealer.open(context, CredentialType::DirectLink, &sealed).await.unwrap();
+    let opened =
+        setting.sealer.open(context, &namespace("imports"), CredentialType::DirectLink, &sealed).await.unwrap();
     assert_eq!(opened.to_canonical_json().expose(), data().to_canonical_json().expose());
     let rows = [SealedInformation { context, key: sealed.key, blob: &sealed.information }];
     assert_eq!(setting.sealer.open_information(organization, &rows).await.unwrap()[0].as_json(), "{}");
@@ -84,11 +90,13 @@ async fn what_was_sealed_opens_in_its_own_place_only() {
         CredentialContext { credential: CredentialId::from_uuid(setting.ids.random()), ..context },
         CredentialContext { organization: stray, ..context },
     ] {
-        let opened = setting.sealer.open(elsewhere, CredentialType::DirectLink, &sealed).await;
+        let opened = setting.sealer.open(elsewhere, &namespace("imports"), CredentialType::DirectLink, &sealed).await;
         assert!(matches!(opened, Err(SealError::Integrity { .. })));
     }
+    let moved = setting.sealer.open(context, &namespace("exports"), CredentialType::DirectLink, &sealed).await;
+    assert!(matches!(moved, Err(SealError::Integrity { .. })));
     let swapped = SealedCredential { data: sealed.information.clone(), ..sealed.clone() };
-    assert!(setting.sealer.open(context, CredentialType::DirectLink, &swapped).await.is_err());
+    assert!(setting.sealer.open(context, &namespace("imports"), CredentialType::DirectLink, &swapped).await.is_err());
     assert!(setting.sealer.open_information(stray, &rows).await.is_err());
     let nowhere = seal(&setting, CredentialContext { organization: stray, ..context }).await;
     assert!(matches!(nowhere, Err(SealError::NoKeys)));

@@ -3,6 +3,7 @@
 use super::SealError;
 use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
 use crate::id::{CredentialId, KeyId, OrganizationId};
+use crate::namespace::Namespace;
 use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -26,10 +27,11 @@ pub trait Sealer: Send + Sync {
     async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError>;
 
     /// Seals data under a new data key, and the data key and the information under the organization's
-    /// active key.
+    /// active key. The data opens in `namespace` alone.
     async fn seal(
         &self,
         context: CredentialContext,
+        namespace: &Namespace,
         data: &SecretBytes,
         information: &Information,
     ) -> Result<SealedCredential, SealError>;
@@ -84,10 +86,11 @@ pub trait InformationOpener: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Opener: Send + Sync {
-    /// Opens a credential's data.
+    /// Opens the data of a credential that lies in `namespace`.
     async fn open(
         &self,
         context: CredentialContext,
+        namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
     ) -> Result<CredentialData, SealError>;

@@ -1,8 +1,9 @@
 //! Tell whose integration token this is, and whether its holder may act.
 
-use super::Ambient;
+use super::{Ambient, AuditTally};
+use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::Digest;
-use crate::integration::{IntegrationPrincipal, IntegrationRefusal, IntegrationToken};
+use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationToken};
 use crate::port::{Event, IntegrationRepository, KeyedDigester, StoreError};
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 /// Why nobody was recognised.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticateIntegrationError {
-    /// The token does not work. All reasons are the same to its holder; the log tells them apart.
+    /// The token does not work. All reasons are the same to its holder; the metrics tell them apart, and that somebody
+    /// holds a token that worked once is in the audit.
     #[error("the integration token does not work")]
     Invalid(IntegrationRefusal),
     /// The store failed.
@@ -23,6 +25,7 @@ pub enum AuthenticateIntegrationError {
 #[derive(Clone)]
 pub struct AuthenticateIntegration {
     ambient: Ambient,
+    tally: Arc<AuditTally>,
     digester: Arc<dyn KeyedDigester>,
     integrations: Arc<dyn IntegrationRepository>,
 }
@@ -31,10 +34,11 @@ impl AuthenticateIntegration {
     /// The operation on these ports.
     pub fn new(
         ambient: Ambient,
+        tally: Arc<AuditTally>,
         digester: Arc<dyn KeyedDigester>,
         integrations: Arc<dyn IntegrationRepository>,
     ) -> Self {
-        Self { ambient, digester, integrations }
+        Self { ambient, tally, digester, integrations }
     }
 
     /// The principal whose token is spelt `text`. What is no token, by its form or its checksum, is refused before
@@ -76,6 +80,17 @@ impl AuthenticateIntegration {
             return Err(self.refuse(IntegrationRefusal::Unknown));
         }
         let principal = stored.integration.principal(token, stored.digest, self.ambient.now());
-        principal.map_err(|refusal| self.refuse(refusal))
+        principal.map_err(|refusal| {
+            self.count(&stored.integration);
+            self.refuse(refusal)
+        })
+    }
+
+    /// Counts that a token came that once was this integration's. Its holder may come as often as it likes: hence no
+    /// record of its own for each.
+    fn count(&self, integration: &Integration) {
+        let (organization, actor) = (Some(integration.organization), Actor::Integration(integration.id));
+        let subject = Subject::Integration(integration.id);
+        self.tally.count(self.ambient.now(), organization, actor, AuditAction::ActivationRefusedToken, subject);
     }
 }

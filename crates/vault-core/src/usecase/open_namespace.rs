@@ -95,7 +95,7 @@ impl OpenNamespace {
         let taken = self.take(principal.clone(), opening).await?;
         let mut opened = Vec::with_capacity(taken.len());
         for row in taken {
-            match self.open(principal.organization, &row).await {
+            match self.open(principal.organization, &opening.namespace, &row).await {
                 Ok(data) => opened.push(Opened { id: row.id, version: row.version, data }),
                 Err(error) => {
                     // The record names the credential; the log says what is wrong with it.
@@ -173,9 +173,14 @@ impl OpenNamespace {
         }
     }
 
-    async fn open(&self, organization: OrganizationId, row: &TakenCredential) -> Result<CredentialData, SealError> {
+    async fn open(
+        &self,
+        organization: OrganizationId,
+        namespace: &Namespace,
+        row: &TakenCredential,
+    ) -> Result<CredentialData, SealError> {
         let context = CredentialContext { organization, credential: row.id, version: row.version };
-        self.opener.open(context, row.kind, &row.sealed).await
+        self.opener.open(context, namespace, row.kind, &row.sealed).await
     }
 
     async fn refuse(

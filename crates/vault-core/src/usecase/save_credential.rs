@@ -127,7 +127,7 @@ impl SaveCredentialUseCase {
         let actor = Actor::from(principal);
 
         for _ in 0..SEAL_ATTEMPTS {
-            let sealed = self.sealer.seal(context, &data, &information).await?;
+            let sealed = self.sealer.seal(context, &request.namespace, &data, &information).await?;
             let subject = Subject::Credential(id);
             let command = SaveCredential {
                 principal: principal.clone(),

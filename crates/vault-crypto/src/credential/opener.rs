@@ -8,6 +8,7 @@ use crate::organization_keys::OrganizationKeyring;
 use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialContext, Opener, SealError};
 use vault_core::sealed::SealedCredential;
 
@@ -27,6 +28,7 @@ impl Opener for CredentialOpener {
     async fn open(
         &self,
         context: CredentialContext,
+        namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
     ) -> Result<CredentialData, SealError> {
@@ -41,7 +43,7 @@ impl Opener for CredentialOpener {
         let data_key =
             key.wrap.unwrap(&key_context, &sealed.data_key).map_err(|error| does_not_open(&key_context, error))?;
         let data = AeadKey::new(data_key_id, &data_key)
-            .open(&data_context, &sealed.data)
+            .open_in(namespace, &data_context, &sealed.data)
             .map_err(|error| does_not_open(&data_context, error))?;
         CredentialData::from_canonical_json(kind, &data)
             .map_err(|_| damaged(&data_context, "not data of the type that its row names"))

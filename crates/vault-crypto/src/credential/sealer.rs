@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::credential::{Fingerprint, Information, SecretBytes};
 use vault_core::id::OrganizationId;
+use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialContext, SealError, Sealer};
 use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, SealedCredential};
 use vault_core::time::Timestamp;
@@ -40,6 +41,7 @@ impl Sealer for CredentialSealer {
     async fn seal(
         &self,
         context: CredentialContext,
+        namespace: &Namespace,
         data: &SecretBytes,
         information: &Information,
     ) -> Result<SealedCredential, SealError> {
@@ -50,7 +52,12 @@ impl Sealer for CredentialSealer {
         let data_key_id = random_key_id(entropy).map_err(no_entropy)?;
         let data_key = random_key(entropy).map_err(no_entropy)?;
         // What is sealed; the data key seals nothing else.
-        let data = AeadKey::new(data_key_id, &data_key).seal(entropy, &Context::data(instance, context), data.expose());
+        let data = AeadKey::new(data_key_id, &data_key).seal_in(
+            namespace,
+            entropy,
+            &Context::data(instance, context),
+            data.expose(),
+        );
         let wrapped = key.wrap.wrap(entropy, &Context::data_key(instance, context, data_key_id), &data_key);
         let information =
             key.information.seal(entropy, &Context::information(instance, context), information.as_json().as_bytes());

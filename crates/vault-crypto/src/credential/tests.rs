@@ -2,6 +2,7 @@ use super::*;
 use crate::testing::{Bench, NOW, id};
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
 use vault_core::port::{
     CredentialContext, InformationOpener as _, Opener as _, SealError, SealedInformation, Sealer as _,
 };
@@ -29,9 +30,13 @@ async fn crypto(organizations: u128) -> (Bench, CredentialCrypto) {
     (bench, crypto)
 }
 
+fn namespace(name: &str) -> Namespace {
+    Namespace::parse(name, "").unwrap()
+}
+
 async fn seal(crypto: &CredentialCrypto, context: CredentialContext) -> SealedCredential {
     let information = Information::from_json(INFORMATION.to_owned()).unwrap();
-    crypto.sealer.seal(context, &SecretBytes::from(LINK.to_vec()), &information).await.unwrap()
+    crypto.sealer.seal(context, &namespace("imports"), &SecretBytes::from(LINK.to_vec()), &information).await.unwrap()
 }
 
 async fn list(
@@ -48,7 +53,7 @@ async fn open(
     context: CredentialContext,
     sealed: &SealedCredential,
 ) -> Result<CredentialData, SealError> {
-    crypto.opener.open(context, CredentialType::DirectLink, sealed).await
+    crypto.opener.open(context, &namespace("imports"), CredentialType::DirectLink, sealed).await
 }
 
 fn is_damaged<T>(result: Result<T, SealError>) -> bool {
@@ -63,7 +68,7 @@ async fn what_is_sealed_opens() {
     assert_eq!(list(&crypto, place, &sealed).await.unwrap()[0].as_json(), INFORMATION);
     let opened = open(&crypto, place, &sealed).await.unwrap();
     assert_eq!(opened.to_canonical_json().expose(), LINK);
-    let other_type = crypto.opener.open(place, CredentialType::S3, &sealed).await;
+    let other_type = crypto.opener.open(place, &namespace("imports"), CredentialType::S3, &sealed).await;
     assert!(is_damaged(other_type));
 }
 
@@ -117,6 +122,15 @@ async fn a_credential_opens_in_its_place_only() {
         assert!(is_damaged(open(&crypto, other, &sealed).await), "{other:?}");
         assert!(is_damaged(list(&crypto, other, &sealed).await), "{other:?}");
     }
+    for other in ["Imports", "imports/a", "import"].map(namespace) {
+        let moved = crypto.opener.open(place, &other, CredentialType::DirectLink, &sealed).await;
+        assert!(is_damaged(moved), "{other}");
+    }
+    // What was bound to its namespace cannot be made to look as if it were older.
+    let mut bytes = sealed.data.as_bytes().to_vec();
+    bytes[0] = 1;
+    let older = SealedCredential { data: Blob::from_bytes(bytes), ..sealed.clone() };
+    assert!(is_damaged(open(&crypto, place, &older).await));
     // Parts of two versions of one credential do not mix.
     let next = seal(&crypto, context(1, 2, 4)).await;
     let mixed = SealedCredential { data_key: next.data_key, ..sealed.clone() };

@@ -37,13 +37,14 @@ use crate::limiter::Limiter;
 use crate::parts::ServerParts;
 use crate::route::{Operation, Place};
 use crate::settings::{BasePath, ServerSettings};
+use crate::under_way::UnderWay;
 use actix_web::HttpResponse;
 use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::credential::DataPolicy;
-use vault_core::id::CredentialId;
+use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::network::Network;
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Action;
@@ -58,6 +59,7 @@ struct Inner {
     trusted_proxies: Vec<IpNet>,
     limiter: Option<Limiter<Network>>,
     brake: Brake,
+    verifying: UnderWay<OrganizationId>,
     parts: ServerParts,
 }
 
@@ -69,6 +71,7 @@ impl PublicApi {
             trusted_proxies: settings.listener.trusted_proxies.clone(),
             limiter: settings.rate.map(Limiter::new),
             brake: Brake::default(),
+            verifying: UnderWay::default(),
             parts,
         }))
     }

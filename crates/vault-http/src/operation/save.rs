@@ -31,7 +31,13 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let request = SaveCredentialRequest { namespace, data, idempotency, verify };
     let save = Arc::clone(&api.parts.save);
 
-    let id = api.complete(async move { save.run(&principal, request).await }).await?;
+    let leave = verify.then(|| api.verifying.enter(principal.organization()).ok_or_else(Fault::too_many_under_way));
+    let leave = leave.transpose()?;
+    let saving = async move {
+        let _leave = leave;
+        save.run(&principal, request).await
+    };
+    let id = api.complete(saving).await?;
 
     let mut text = Uuid::encode_buffer();
     let text = id.as_uuid().hyphenated().encode_lower(&mut text);

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
 use vault_core::port::{
     CredentialContext, IdGenerator, InformationOpener, KeyRepository, Opener, SealError, SealedInformation, Sealer,
 };
@@ -70,6 +71,7 @@ impl Sealer for PlainSealer {
     async fn seal(
         &self,
         context: CredentialContext,
+        namespace: &Namespace,
         data: &SecretBytes,
         information: &Information,
     ) -> Result<SealedCredential, SealError> {
@@ -78,7 +80,8 @@ impl Sealer for PlainSealer {
         Ok(SealedCredential {
             key,
             data_key: Column::DataKey.write(context, key, &[]),
-            data: Column::Data.write(context, key, data.expose()), // Stored as it is: this is the fake.
+            // Stored as it is: this is the fake.
+            data: Column::Data.write(context, key, &[namespace.as_str().as_bytes(), b":", data.expose()].concat()),
             information: Column::Information.write(context, key, information.as_json().as_bytes()),
         })
     }
@@ -137,12 +140,15 @@ impl Opener for PlainSealer {
     async fn open(
         &self,
         context: CredentialContext,
+        namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
     ) -> Result<CredentialData, SealError> {
         Column::DataKey.read(context, sealed.key, &sealed.data_key)?;
         let plain = Column::Data.read(context, sealed.key, &sealed.data)?;
-        CredentialData::from_canonical_json(kind, &plain).map_err(|_| damaged(Column::Data, context.credential))
+        let place = format!("{namespace}:");
+        let json = plain.strip_prefix(place.as_bytes()).ok_or_else(|| damaged(Column::Data, context.credential))?;
+        CredentialData::from_canonical_json(kind, json).map_err(|_| damaged(Column::Data, context.credential))
     }
 }
 

@@ -43,6 +43,27 @@ async fn a_token_is_recognised_while_it_works() {
 }
 
 #[tokio::test]
+async fn who_comes_with_a_token_that_worked_once_is_on_record() {
+    let setting = Setting::new().await;
+    let first = setting.integration("nightly", &["imports"]).await;
+    let rotate = IntegrationCommand::Rotate(Overlap::parse(Some(600), "").unwrap());
+    let second = setting.change().run(operator(), named("nightly"), rotate).await.unwrap().token.unwrap();
+    setting.clock.advance_seconds(600);
+    for _ in 0..3 {
+        assert!(!setting.works(&first.token).await);
+    }
+    assert!(!setting.authenticate().run(&text("ovi_")).await.is_ok() && setting.works(&second).await);
+    setting.change().run(operator(), named("nightly"), IntegrationCommand::Disable).await.unwrap();
+    assert!(!setting.works(&second).await);
+    setting.tally.flush(true).await.unwrap();
+    let records = setting.audited(AuditAction::ActivationRefusedToken);
+    let found: Vec<_> = records.iter().map(|record| (record.actor, record.subject, record.count)).collect();
+    let id = first.integration.id;
+    assert_eq!(found, [(Actor::Integration(id), Subject::Integration(id), 4)], "within one minute");
+    assert_eq!(records[0].organization, Some(setting.acme));
+}
+
+#[tokio::test]
 async fn both_tokens_of_a_rotation_work_for_the_overlap() {
     let setting = Setting::new().await;
     let made = setting.integration("nightly", &["imports"]).await;

@@ -31,6 +31,7 @@ pub(crate) struct Setting {
     pub(crate) other: OrganizationId,
     pub(crate) live_limit: i64,
     pub(crate) vends: bool,
+    pub(crate) tally: Arc<AuditTally>,
     ids: Arc<SequentialIds>,
     entropy: Arc<SeededEntropy>,
     ambient: Ambient,
@@ -55,7 +56,6 @@ impl Setting {
         let acme = create.run("Acme").await.unwrap().id;
         let other = create.run("Other").await.unwrap().id;
         Self {
-            store,
             clock,
             events,
             storage: Arc::new(FakeStorage::default()),
@@ -63,11 +63,13 @@ impl Setting {
             other,
             live_limit: DEFAULT_LIVE_LIMIT,
             vends: true,
+            tally: Arc::new(AuditTally::new(ambient.clone(), store.clone())),
             ids,
             entropy: Arc::new(SeededEntropy::default()),
             ambient,
             digester: Arc::new(FakeDigester::default()),
             sealer,
+            store,
         }
     }
 
@@ -104,7 +106,8 @@ impl Setting {
     }
 
     pub(crate) fn authenticate(&self) -> AuthenticateIntegration {
-        AuthenticateIntegration::new(self.ambient.clone(), self.digester.clone(), self.store.clone())
+        let (tally, digester) = (self.tally.clone(), self.digester.clone());
+        AuthenticateIntegration::new(self.ambient.clone(), tally, digester, self.store.clone())
     }
 
     fn open(&self) -> OpenNamespace {

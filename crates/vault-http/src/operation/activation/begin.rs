@@ -25,7 +25,13 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let request = parse(&body.read().await?)?;
     let activate = Arc::clone(&api.parts.activate);
 
-    let activated = api.complete(async move { activate.run(&principal, request).await }).await?;
+    let asks_stores = request.vend != VendMode::Raw;
+    let leave = asks_stores.then(|| api.ask_stores(&principal)).transpose()?;
+    let activating = async move {
+        let _leave = leave;
+        activate.run(&principal, request).await
+    };
+    let activated = api.complete(activating).await?;
 
     answer::secret(StatusCode::CREATED, &begun(&activated)?)
 }

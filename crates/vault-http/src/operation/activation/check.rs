@@ -20,7 +20,12 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let request = parse(&body.read().await?)?;
     let check = Arc::clone(&api.parts.check);
 
-    let checked = api.complete(async move { check.run(&principal, request).await }).await?;
+    let leave = api.ask_stores(&principal)?;
+    let checking = async move {
+        let _leave = leave;
+        check.run(&principal, request).await
+    };
+    let checked = api.complete(checking).await?;
 
     answer::object(StatusCode::OK, &shown(&checked))
 }

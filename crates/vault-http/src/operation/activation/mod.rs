@@ -16,6 +16,7 @@ use crate::fault::Fault;
 use crate::limiter::Limiter;
 use crate::route::{Operation, Place};
 use crate::settings::{ActivationSettings, BasePath};
+use crate::under_way::{Entered, UnderWay};
 use actix_web::HttpResponse;
 use std::future::Future;
 use std::sync::Arc;
@@ -29,13 +30,14 @@ pub(crate) struct ActivationApi(Arc<Inner>);
 struct Inner {
     base: BasePath,
     limiter: Option<Limiter<IntegrationId>>,
+    outside: UnderWay<IntegrationId>,
     parts: ActivationParts,
 }
 
 impl ActivationApi {
     pub(crate) fn new(settings: &ActivationSettings, parts: ActivationParts) -> Self {
         let limiter = settings.rate.map(Limiter::new);
-        Self(Arc::new(Inner { base: settings.base_path.clone(), limiter, parts }))
+        Self(Arc::new(Inner { base: settings.base_path.clone(), limiter, outside: UnderWay::default(), parts }))
     }
 }
 
@@ -77,6 +79,11 @@ impl Inner {
             _ => {}
         }
         Ok(principal)
+    }
+
+    /// Leave for `principal` to have stores asked, while what is returned is there.
+    fn ask_stores(&self, principal: &IntegrationPrincipal) -> Result<Entered<IntegrationId>, Fault> {
+        self.outside.enter(principal.integration).ok_or_else(Fault::too_many_under_way)
     }
 
     /// What `use_case` comes to, on the main runtime.

@@ -102,8 +102,12 @@ impl Fakes {
     }
 
     pub(super) fn activation(&self) -> ActivationParts {
-        let authenticate =
-            AuthenticateIntegration::new(self.ambient.clone(), self.digester.clone(), self.store.clone());
+        let authenticate = AuthenticateIntegration::new(
+            self.ambient.clone(),
+            self.tally.clone(),
+            self.digester.clone(),
+            self.store.clone(),
+        );
         let open = OpenNamespace {
             ambient: self.ambient.clone(),
             authenticate: authenticate.clone(),

@@ -1,0 +1,167 @@
+//! Three replicas, each with a door of its own, on one database: what was acknowledged on one holds on all.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use vault_tests::binary::Run;
+use vault_tests::process::{Server, free_address};
+use vault_tests::samples::small;
+use vault_tests::{Client, Database, Door, Integration, Session, Vault};
+
+const REPLICAS: usize = 3;
+/// Programs that activate at each replica's door.
+const PROGRAMS: usize = 3;
+/// Activations that each of them tries after the command was acknowledged.
+const TRIES: usize = 3;
+
+/// A vault with three replicas that have doors.
+struct Replicas {
+    vault: Vault,
+    session: Session,
+    doors: Vec<Door>,
+    _servers: Vec<Server>,
+}
+
+impl Replicas {
+    fn start(flags: &[&str]) -> Self {
+        let mut vault = Vault::init(Database::Postgres);
+        vault.serve_with(&[&["--activation-rate=0"], flags].concat());
+        let doors: Vec<Door> = (0..REPLICAS).map(|_| Door { address: free_address() }).collect();
+        let servers = doors.iter().enumerate().map(|(number, door)| {
+            let mut command = vault.serve_command();
+            command.arg(format!("--activation-listen={}", door.address));
+            Server::start(command, &vault.scratch(&format!("out-{number}")), &vault.scratch("log"))
+        });
+        let servers = servers.collect();
+        let session = vault.admin_session();
+        session.save(&small("imports", 1));
+        Self { vault, session, doors, _servers: servers }
+    }
+
+    fn client(&self, number: usize) -> Client {
+        self.doors[number % REPLICAS].client()
+    }
+
+    /// Activates at every door without a pause, carries `command` out while that works everywhere, and goes on a little
+    /// after it was acknowledged. The codes of what was answered to those that were asked for after that.
+    fn race(&self, integration: &Integration, command: impl FnOnce()) -> Vec<String> {
+        let (acknowledged, working) = (AtomicBool::new(false), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            let programs: Vec<_> = (0..REPLICAS * PROGRAMS)
+                .map(|number| {
+                    let (client, acknowledged, working) = (self.client(number), &acknowledged, &working);
+                    scope.spawn(move || {
+                        let (mut after, mut worked) = (Vec::new(), false);
+                        while after.len() < TRIES {
+                            let late = acknowledged.load(Ordering::SeqCst);
+                            let answer = integration.activate(&client, "imports");
+                            if answer.status == 201 && !worked {
+                                worked = true;
+                                working.fetch_add(1, Ordering::SeqCst);
+                            }
+                            if late {
+                                let code = answer.json()["code"].as_str().unwrap_or("activated").to_owned();
+                                // Those before may have kept the store busy: then it is asked again.
+                                if code != "unavailable" {
+                                    after.push(code);
+                                }
+                            }
+                        }
+                        after
+                    })
+                })
+                .collect();
+            while working.load(Ordering::SeqCst) < REPLICAS * PROGRAMS {
+                assert!(programs.iter().all(|program| !program.is_finished()), "a program failed");
+                thread::yield_now();
+            }
+            command();
+            acknowledged.store(true, Ordering::SeqCst);
+            programs.into_iter().flat_map(|program| program.join().unwrap()).collect()
+        })
+    }
+
+    #[track_caller]
+    fn none_succeeds(&self, name: &str, code: &str, command: impl FnOnce(&Integration)) {
+        let integration = Integration::make(&self.vault, name, &["imports"]);
+        let after = self.race(&integration, || command(&integration));
+        assert!(after.iter().all(|found| found == code), "{name}: {after:?}");
+    }
+}
+
+#[test]
+fn nothing_is_activated_after_a_command_was_acknowledged() {
+    let replicas = Replicas::start(&["--max-activations=1000000"]);
+    let vault = &replicas.vault;
+    replicas.none_succeeds("disabled", "invalid-token", |integration| {
+        integration.administer(vault, "disable", &[]).done();
+    });
+    replicas.none_succeeds("rotated", "invalid-token", |integration| {
+        integration.administer(vault, "rotate", &["--overlap", "0"]).done();
+    });
+    replicas.none_succeeds("deleted", "invalid-token", |integration| {
+        let path = format!("/v1/integrations/{}", integration.id);
+        replicas.session.call("DELETE", &path).send().expect(204);
+    });
+    replicas.none_succeeds("frozen", "frozen", |_| {
+        vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
+    });
+    vault.run(&["namespace", "thaw", "imports", "--org", "Acme"]).done();
+    replicas.none_succeeds("of a closed organization", "invalid-token", |_| {
+        vault.run(&["org", "disable", "Acme"]).done();
+    });
+}
+
+#[test]
+fn the_limit_of_live_activations_holds_over_all_replicas() {
+    const LIMIT: usize = 5;
+    let replicas = Replicas::start(&["--max-activations=5"]);
+    let integration = Integration::make(&replicas.vault, "import", &["imports"]);
+    let barrier = Barrier::new(24);
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let programs: Vec<_> = (0..24)
+            .map(|number| {
+                let (client, barrier, integration) = (replicas.client(number), &barrier, &integration);
+                scope.spawn(move || {
+                    client.get("/livez").send(); // the connection is there before the race begins
+                    barrier.wait();
+                    integration.activate(&client, "imports").status
+                })
+            })
+            .collect();
+        programs.into_iter().map(|program| program.join().unwrap()).collect()
+    });
+    assert_eq!(statuses.iter().filter(|status| **status == 201).count(), LIMIT, "{statuses:?}");
+    for number in 0..REPLICAS {
+        assert_eq!(integration.live(&replicas.client(number)).len(), LIMIT);
+        integration.activate(&replicas.client(number), "imports").problem("too-many-requests");
+    }
+}
+
+#[test]
+fn of_two_rotations_at_once_the_later_alone_leaves_a_token() {
+    let replicas = Replicas::start(&[]);
+    let integration = Integration::make(&replicas.vault, "import", &["imports"]);
+    let rotate = ["integration", "rotate", "--org", "Acme", "--name", "import", "--overlap", "0", "--json"];
+    let runs: Vec<Run> = thread::scope(|scope| {
+        let rotations: Vec<_> = (0..4).map(|_| scope.spawn(|| replicas.vault.run(&rotate))).collect();
+        rotations.into_iter().map(|rotation| rotation.join().unwrap()).collect()
+    });
+    let printed: Vec<Value> = runs.iter().filter(|run| run.status == Some(0)).map(Run::json).collect();
+    assert!(!printed.is_empty(), "{runs:?}");
+    let works = |number: usize| {
+        let works = printed.iter().filter(|printed| {
+            let token = printed["token"].as_str().unwrap();
+            let call = replicas.client(number).request("GET", "/v1/activations").bearer(token).send();
+            call.status == 200
+        });
+        works.count()
+    };
+    for number in 0..REPLICAS {
+        assert_eq!(works(number), 1);
+        integration.activate(&replicas.client(number), "imports").problem("invalid-token");
+    }
+}

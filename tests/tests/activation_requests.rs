@@ -1,0 +1,319 @@
+//! Tokens and bodies at the door, in every spelling but the right one.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use time::format_description::well_known::Rfc3339;
+use time::{Duration, OffsetDateTime};
+use vault_tests::samples::small;
+use vault_tests::{Answer, Client, Database, Door, Integration, Session, Vault, on_both_databases};
+
+on_both_databases! {
+    no_other_spelling_of_a_token_works,
+    a_token_stands_in_one_place_alone,
+    a_namespace_has_one_spelling,
+    flaws_of_a_request_are_named_and_change_nothing,
+    an_integration_is_refused_in_its_making,
+    organizations_have_nothing_to_do_with_each_other,
+    a_token_ends_when_it_was_said,
+}
+
+struct Stage {
+    vault: Vault,
+    session: Session,
+    client: Client,
+    integration: Integration,
+}
+
+impl Stage {
+    fn set(database: Database) -> Self {
+        let (vault, door) = Door::open_with(database, &["--activation-rate=0", "--max-activations=100000"]);
+        let session = vault.admin_session();
+        session.save(&small("imports/a", 1));
+        session.save(&small("b", 2));
+        let integration = Integration::make(&vault, "import", &["imports/*", "b"]);
+        Self { vault, session, client: door.client(), integration }
+    }
+
+    fn activate(&self, body: impl Into<Vec<u8>>) -> Answer {
+        let call = self.client.request("POST", "/v1/activations").bearer(&self.integration.token);
+        call.json_text(body).send()
+    }
+
+    #[track_caller]
+    fn nothing_lives(&self) {
+        assert_eq!(self.integration.live(&self.client), [] as [Value; 0]);
+    }
+}
+
+fn no_other_spelling_of_a_token_works(database: Database) {
+    let stage = Stage::set(database);
+    let token = &stage.integration.token;
+    let mut others: Vec<String> = (0..token.len())
+        .flat_map(|place| {
+            let old = token.as_bytes()[place];
+            let new = [old ^ 1, old ^ 0x20, if old == b'0' { b'1' } else { b'0' }, b'-'];
+            new.map(|new| [&token[..place], &char::from(new).to_string(), &token[place + 1..]].concat())
+        })
+        .collect();
+    others.extend([
+        token.to_uppercase(),
+        token.to_lowercase(),
+        token[4..].to_owned(),
+        format!("{token}0"),
+        format!("{token}="),
+        token[..token.len() - 1].to_owned(),
+        token.replacen("ovi_", "ovs_", 1),
+        token.repeat(2),
+        stage.session.token.clone(),
+    ]);
+    let body = json!({"namespace": "b"});
+    for other in others.iter().filter(|other| other.chars().all(|c| c.is_ascii_graphic())) {
+        let answer = stage.client.request("POST", "/v1/activations").bearer(other).json(&body).send();
+        assert_eq!(answer.problem("invalid-token").header("www-authenticate"), Some("Bearer error=\"invalid_token\""));
+    }
+    stage.nothing_lives();
+}
+
+fn a_token_stands_in_one_place_alone(database: Database) {
+    let stage = Stage::set(database);
+    let token = &stage.integration.token;
+    let body = json!({"namespace": "b"});
+    let call = |path: &str| stage.client.request("POST", path).json(&body);
+    let sent = |value: &str| call("/v1/activations").header("authorization", value).send();
+    for value in [
+        format!("Bearer  {token}"),
+        format!("Bearer\t{token}"),
+        token.clone(),
+        format!("Bearer {token}, Bearer {token}"),
+        format!("Bearer \"{token}\""),
+    ] {
+        sent(&value).problem("invalid-token");
+    }
+    for value in [format!("bearer {token}"), format!("BEARER {token}")] {
+        sent(&value).expect(201);
+    }
+    let twice = call("/v1/activations").bearer(token).bearer(token).send();
+    assert_eq!(twice.problem("invalid-token").header("www-authenticate"), Some("Bearer error=\"invalid_token\""));
+    for (name, value) in [
+        ("authorization", format!("Basic {token}")),
+        ("cookie", format!("access_token={token}")),
+        ("x-api-key", token.clone()),
+        ("proxy-authorization", format!("Bearer {token}")),
+    ] {
+        let answer = call("/v1/activations").header(name, &value).send().problem("invalid-token");
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{name}: as if nothing had been sent");
+    }
+    call(&format!("/v1/activations?access_token={token}")).send().problem("invalid-token");
+    let in_body = json!({"namespace": "b", "access_token": token});
+    stage.client.request("POST", "/v1/activations").json(&in_body).send().problem("invalid-token");
+    let asked = stage.client.get(&format!("/v1/activations?access_token={token}")).bearer(token).send();
+    assert!(!asked.problem("malformed-request").text().contains(token));
+    assert!(!stage.vault.log().contains(token));
+}
+
+fn a_namespace_has_one_spelling(database: Database) {
+    let stage = Stage::set(database);
+    let ask = |namespace: &str| stage.integration.activate(&stage.client, namespace);
+    ask("imports/a").expect(201);
+    for other in ["IMPORTS/a", "Imports/a", "imports", "B", "b/", "b/b", "imports.a"] {
+        ask(other).problem("namespace-not-allowed");
+    }
+    // Below the prefix, and nobody's: no two spellings are one.
+    for other in
+        ["imports/A", "imports/a/", "imports//a", "imports/./a", "imports/../b", "imports/..", "imports/a/../a"]
+    {
+        ask(other).problem("not-found");
+    }
+    let long = "x".repeat(129);
+    for other in [
+        "imports/*",
+        "*",
+        "/*",
+        "**",
+        "imports/%61",
+        "imports/a ",
+        " imports/a",
+        "imports/\u{0430}",
+        "imports/a\u{0}",
+        "imports/\u{e4}",
+        "../imports/a",
+        "/imports/a",
+        "imports\\a",
+        "imports/?",
+        "",
+        &long,
+    ] {
+        ask(other).problem("refused-value");
+    }
+    assert_eq!(stage.integration.live(&stage.client).len(), 1);
+}
+
+fn flaws_of_a_request_are_named_and_change_nothing(database: Database) {
+    let stage = Stage::set(database);
+    let with = |member: &str, value: Value| stage.activate(json!({"namespace": "b", member: value}).to_string());
+    for ttl in [json!(59), json!(43_201), json!(0), json!(-1), json!(10_u64.pow(19))] {
+        with("ttl", ttl).problem("refused-value");
+    }
+    for (member, value) in [
+        ("ttl", json!("60")),
+        ("ttl", json!(null)),
+        ("ttl", json!(60.5)),
+        ("ttl", json!([60])),
+        ("purpose", json!(1)),
+        ("purpose", json!(null)),
+        ("vend", json!(null)),
+        ("vend", json!(true)),
+        ("namespaces", json!(["b"])),
+        ("organization", json!("Globex")),
+        ("integration_id", json!("0193a5c0-0000-7000-8000-000000000001")),
+    ] {
+        let answer = with(member, value).problem("malformed-request");
+        assert_eq!(answer.refused_fields()[0].0, format!("/{member}"));
+    }
+    let (long, wide) = ("x".repeat(201), "\u{e4}".repeat(201));
+    for purpose in ["", " ", "a\nb", "a\u{0}b", "a\u{1b}[31mb", "a\u{2028}b", "a\u{202e}b", &long, &wide] {
+        with("purpose", json!(purpose)).problem("refused-value");
+    }
+    for vend in ["", "RAW", "long", "raw "] {
+        with("vend", json!(vend)).problem("refused-value");
+    }
+    for body in [
+        "",
+        "[]",
+        "null",
+        "\"b\"",
+        "{\"namespace\":\"b\"",
+        "{\"namespace\":\"b\"} {}",
+        "\u{feff}{\"namespace\":\"b\"}",
+        "{\"namespace\":\"b\",\"namespace\":\"b\"}",
+        "{\"namespace\":\"\\ud800\"}",
+        "{namespace:\"b\"}",
+    ] {
+        stage.activate(body).problem("malformed-request");
+    }
+    stage.activate(b"{\"namespace\":\"\xff\"}".to_vec()).problem("malformed-request");
+    stage.activate(format!("{{\"namespace\":\"b\"{}}}", " ".repeat(65_536))).problem("too-large");
+
+    let check = |body: Value| {
+        let call = stage.client.request("POST", "/v1/activations/check").bearer(&stage.integration.token);
+        call.json(&body).send()
+    };
+    for operations in [json!(["delete"]), json!(["List"]), json!([""])] {
+        check(json!({"namespace": "b", "operations": operations})).problem("refused-value");
+    }
+    for operations in [json!("list"), json!(null), json!([1]), json!({"list": true})] {
+        check(json!({"namespace": "b", "operations": operations})).problem("malformed-request");
+    }
+    check(json!({"namespace": "b"})).problem("malformed-request");
+    for until in ["", "tomorrow", "2026-02-30T00:00:00Z", "2026-11-20", "2026-11-20T12:00:00"] {
+        check(json!({"namespace": "b", "operations": [], "until": until})).problem("refused-value");
+    }
+    check(json!({"namespace": "elsewhere", "operations": ["list"]})).problem("namespace-not-allowed");
+    stage.nothing_lives();
+    for purpose in ["x".repeat(200), "\u{e4}".repeat(200)] {
+        with("purpose", json!(purpose)).expect(201);
+    }
+    for ttl in [60, 43_200] {
+        with("ttl", json!(ttl)).expect(201);
+    }
+}
+
+fn an_integration_is_refused_in_its_making(database: Database) {
+    let stage = Stage::set(database);
+    let create = |body: &Value| stage.session.call("POST", "/v1/integrations").json(body).send();
+    for pattern in ["*", "/*", "**", "a*", "a/**", "a/*/b", "*/a", "", " a", "a\nb", "\u{e4}", "../*", "a/?"] {
+        create(&json!({"name": "x", "namespaces": [pattern]})).problem("refused-value");
+    }
+    create(&json!({"name": "x", "namespaces": []})).problem("refused-value");
+    create(&json!({"name": "x", "namespaces": vec!["a"; 65]})).problem("refused-value");
+    let long = "x".repeat(65);
+    for name in ["", " x", "x ", "a\nb", "a\u{200b}b", &long] {
+        create(&json!({"name": name, "namespaces": ["a"]})).problem("refused-value");
+    }
+    create(&json!({"name": "IMPORT", "namespaces": ["a"]})).problem("conflict");
+    for expires_at in ["2020-01-01T00:00:00Z", "tomorrow", ""] {
+        create(&json!({"name": "x", "namespaces": ["a"], "expires_at": expires_at})).problem("refused-value");
+    }
+    for body in [
+        json!({"name": "x", "namespaces": "a"}),
+        json!({"name": "x", "namespaces": ["a"], "expires_at": null}),
+        json!({"name": "x", "namespaces": ["a"], "organization": "Globex"}),
+        json!({"name": "x", "namespaces": ["a"], "token": "ovi_x"}),
+        json!({"name": "x"}),
+    ] {
+        create(&body).problem("malformed-request");
+    }
+    let command = ["integration", "create", "--org", "Acme", "--name", "x", "--namespace", "a", "--expires"];
+    stage.vault.run(&[&command[..], &["2020-01-01T00:00:00Z"]].concat()).refused();
+    let named = stage.session.call("GET", "/v1/integrations").send().expect(200).json();
+    assert_eq!(named.as_array().unwrap().len(), 1);
+}
+
+fn organizations_have_nothing_to_do_with_each_other(database: Database) {
+    let stage = Stage::set(database);
+    let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
+    other.save(&small("b", 3));
+    let made = json!({"name": "import", "namespaces": ["b", "imports/*"]}); // names are each organization's own
+    let made = other.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
+    let theirs = Integration::of(&stage.vault, "import", &made);
+    let buckets = |integration: &Integration| {
+        let answer = integration.activate(&stage.client, "b").expect(201).json();
+        let opened = answer["credentials"].as_array().unwrap().clone();
+        let buckets = opened.iter().map(|credential| credential["data"]["bucket"].as_str().unwrap().to_owned());
+        (answer["id"].as_str().unwrap().to_owned(), buckets.collect::<Vec<_>>())
+    };
+    let (activation, found) = buckets(&stage.integration);
+    assert_eq!((found, buckets(&theirs).1), (vec!["exports-2".to_owned()], vec!["exports-3".to_owned()]));
+    theirs.activate(&stage.client, "imports/a").problem("not-found");
+    let path = format!("/v1/activations/{activation}");
+    let foreign = stage.client.request("DELETE", &path).bearer(&theirs.token).send();
+    let nobodys = "/v1/activations/0193a5c0-0000-7000-8000-000000000001";
+    let unknown = stage.client.request("DELETE", nobodys).bearer(&theirs.token).send();
+    assert_eq!(foreign.problem("not-found").indistinct(), unknown.problem("not-found").indistinct());
+
+    // To freeze a namespace of one freezes none of the other.
+    stage.vault.run(&["namespace", "freeze", "b", "--org", "Globex"]).done();
+    theirs.activate(&stage.client, "b").problem("frozen");
+    stage.integration.activate(&stage.client, "b").expect(201);
+    let rotate = format!("/v1/integrations/{}/rotate", stage.integration.id);
+    other.call("POST", &rotate).send().problem("not-found");
+    stage.vault.run(&["org", "disable", "Globex"]).done();
+    theirs.activate(&stage.client, "b").problem("invalid-token");
+    stage.integration.activate(&stage.client, "b").expect(201);
+}
+
+fn a_token_ends_when_it_was_said(database: Database) {
+    let stage = Stage::set(database);
+    let body = json!({"namespace": "b", "ttl": 43_200});
+    let end = stage.integration.activate_with(&stage.client, &body).expect(201).json()["expires_at"].clone();
+    // No activation outlives its integration.
+    let soon = end.as_str().unwrap().to_owned();
+    let made = json!({"name": "short", "namespaces": ["b"], "expires_at": soon});
+    let made = stage.session.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
+    let short = Integration::of(&stage.vault, "short", &made);
+    let activation = short.activate_with(&stage.client, &body).expect(201).json();
+    assert!(activation["expires_at"].as_str().unwrap() <= soon.as_str(), "{activation} and {soon}");
+
+    // One that ends in the middle of its work: it is asked until it has.
+    let minute = stage.integration.activate_with(&stage.client, &json!({"namespace": "b", "ttl": 60})).expect(201);
+    let last = moment(&minute.json()["expires_at"]) - Duration::seconds(60 - 5);
+    let made = json!({"name": "over", "namespaces": ["b"], "expires_at": last.format(&Rfc3339).unwrap()});
+    let made = stage.session.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
+    let over = Integration::of(&stage.vault, "over", &made);
+    let refused = loop {
+        let answer = over.activate(&stage.client, "b");
+        if answer.status != 201 {
+            break answer;
+        }
+        assert!(moment(&answer.json()["expires_at"]) <= last, "{}", answer.text());
+    };
+    refused.problem("invalid-token");
+    stage.client.get("/v1/activations").bearer(&over.token).send().problem("invalid-token");
+    over.administer(&stage.vault, "enable", &[]).done();
+    over.activate(&stage.client, "b").problem("invalid-token");
+}
+
+fn moment(text: &Value) -> OffsetDateTime {
+    OffsetDateTime::parse(text.as_str().unwrap(), &Rfc3339).unwrap()
+}

@@ -1,0 +1,186 @@
+//! Whoever can write SQL, and holds a token for one namespace, gets nothing of another one by it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use vault_tests::samples::{direct_link, small};
+use vault_tests::sql::Sql;
+use vault_tests::{Answer, Client, Database, Door, Integration, Vault};
+
+/// A vault whose rows somebody else can write, with a credential in `secret` and one in `imports`.
+struct Stage {
+    vault: Vault,
+    client: Client,
+    secret: String,
+    own: String,
+    narrow: Integration,
+}
+
+impl Stage {
+    fn set() -> Self {
+        let (vault, door) = Door::open_with(Database::Postgres, &["--activation-rate=0"]);
+        let session = vault.admin_session();
+        let (secret, own) = (session.save(&small("secret", 1)), session.save(&small("imports", 2)));
+        let narrow = Integration::make(&vault, "narrow", &["imports", "mine/*"]);
+        Self { client: door.client(), vault, secret, own, narrow }
+    }
+
+    fn sql(&self, statement: &str) {
+        Sql::of(&self.vault).run(statement);
+    }
+
+    /// The answer to an activation that must not succeed, nor hold anything of what is secret.
+    #[track_caller]
+    fn refused(&self, namespace: &str) -> Answer {
+        let answer = self.narrow.activate(&self.client, namespace);
+        assert_ne!(answer.status, 201, "{}", answer.text());
+        assert!(!answer.text().contains("7sGh"), "{}", answer.text());
+        answer
+    }
+
+    #[track_caller]
+    fn works(&self) {
+        self.narrow.activate(&self.client, "imports").expect(201);
+    }
+}
+
+#[test]
+fn a_credential_moved_to_another_namespace_by_sql_is_not_activated() {
+    let stage = Stage::set();
+    let failures = stage.vault.metric("orgvault_integrity_failures_total");
+    stage.sql(&format!("UPDATE credentials SET namespace = 'mine/now' WHERE id = '{}'", stage.secret));
+    stage.refused("mine/now").problem("internal-error");
+    stage.narrow.check(&stage.client, "mine/now", &[]).problem("internal-error");
+    assert!(stage.vault.metric("orgvault_integrity_failures_total") > failures);
+    let failed = "SELECT count(*) FROM audit WHERE action = 'activation.failed' AND namespace = 'mine/now'";
+    assert_eq!(Sql::of(&stage.vault).value(failed), "2");
+    assert_eq!(stage.narrow.live(&stage.client).len(), 0);
+
+    // Beside one that is there rightly, nothing of either is handed out.
+    stage.sql(&format!("UPDATE credentials SET namespace = 'imports' WHERE id = '{}'", stage.secret));
+    stage.refused("imports").problem("internal-error");
+    stage.sql(&format!("UPDATE credentials SET namespace = 'secret' WHERE id = '{}'", stage.secret));
+    stage.works();
+    let rightful = Integration::make(&stage.vault, "rightful", &["secret"]);
+    rightful.activate(&stage.client, "secret").expect(201);
+}
+
+#[test]
+fn what_is_sealed_opens_in_no_other_row() {
+    let stage = Stage::set();
+    let (secret, own) = (&stage.secret, &stage.own);
+    stage.sql("CREATE TABLE kept_c AS TABLE credentials; CREATE TABLE kept_s AS TABLE credential_secrets");
+    let restore = || {
+        stage.sql(
+            "DELETE FROM credential_secrets; DELETE FROM credentials; \
+             INSERT INTO credentials SELECT * FROM kept_c; INSERT INTO credential_secrets SELECT * FROM kept_s",
+        );
+        stage.works();
+    };
+    for (table, columns) in [
+        ("credential_secrets", "data = f.data"),
+        ("credential_secrets", "data_key = f.data_key"),
+        ("credential_secrets", "data = f.data, data_key = f.data_key"),
+    ] {
+        stage.sql(&format!("UPDATE {table} o SET {columns} FROM {table} f WHERE o.id = '{own}' AND f.id = '{secret}'"));
+        stage.refused("imports").problem("internal-error");
+        restore();
+    }
+    for change in [
+        "version = version + 1".to_owned(),
+        "type = 'direct-link'".to_owned(),
+        "type = 'no such type'".to_owned(),
+        format!("key_id = '{}'", stage.secret),
+        "key_id = 'x'".to_owned(),
+    ] {
+        stage.sql(&format!("UPDATE credentials SET {change} WHERE id = '{own}'"));
+        stage.refused("imports");
+        restore();
+    }
+    // A row without its data is damage, and not one credential less.
+    stage.sql(&format!("DELETE FROM credential_secrets WHERE id = '{own}'"));
+    stage.refused("imports").problem("internal-error");
+    restore();
+}
+
+#[test]
+fn another_organizations_credential_does_not_open() {
+    let stage = Stage::set();
+    let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
+    let theirs = other.save(&direct_link().request);
+    let organization = "(SELECT organization_id FROM integrations WHERE name = 'narrow')";
+    // The whole credential, and all that belongs to it, as if it were ours.
+    for table in ["credential_secrets", "credentials"] {
+        stage.sql(&format!(
+            "ALTER TABLE {table} DISABLE TRIGGER ALL; \
+             UPDATE {table} SET organization_id = {organization} WHERE id = '{theirs}'"
+        ));
+    }
+    stage.sql(&format!("UPDATE credentials SET namespace = 'mine/theirs' WHERE id = '{theirs}'"));
+    stage.refused("mine/theirs").problem("internal-error");
+    // Under a key of ours.
+    let key = format!("(SELECT key_id FROM credentials WHERE id = '{}')", stage.own);
+    stage.sql(&format!("UPDATE credentials SET key_id = {key} WHERE id = '{theirs}'"));
+    stage.refused("mine/theirs").problem("internal-error");
+    stage.works();
+}
+
+#[test]
+fn every_column_of_an_integration_is_under_its_code() {
+    let stage = Stage::set();
+    let id = &stage.narrow.id;
+    stage.vault.organization("Globex");
+    stage.sql("CREATE TABLE kept AS TABLE integrations");
+    for change in [
+        "patterns = 'secret'",
+        "patterns = patterns || E'\\nsecret'",
+        "patterns = 'imports'",
+        "patterns = '*'",
+        "patterns = ''",
+        "expires_at = 4102444800000",
+        "expires_at = 0",
+        "state = 'disabled'",
+        "state = 'no such state'",
+        "name = 'wide'",
+        "earlier_token = token, earlier_until = 4102444800000",
+        "earlier_until = 4102444800000",
+        "token = decode(repeat('00', 32), 'hex')",
+        "digest = decode(repeat('00', 32), 'hex')",
+        "digest = decode('00', 'hex')",
+        "id = '00000000-0000-7000-8000-000000000000'",
+    ] {
+        stage.sql(&format!("UPDATE integrations SET {change} WHERE id = '{id}'"));
+        for namespace in ["imports", "secret"] {
+            stage.refused(namespace);
+        }
+        stage.sql("DELETE FROM integrations; INSERT INTO integrations SELECT * FROM kept");
+        stage.works();
+    }
+}
+
+#[test]
+fn a_token_opens_what_its_own_integration_may_whatever_the_rows_say() {
+    let stage = Stage::set();
+    let wide = Integration::make(&stage.vault, "wide", &["secret"]);
+    let narrow = &stage.narrow;
+    // The narrow token as if it belonged to the wide integration.
+    let of = |integration: &Integration| format!("integration_id = '{}'", integration.id);
+    stage.sql("CREATE TABLE kept AS TABLE integration_tokens");
+    stage.sql(&format!("UPDATE integration_tokens SET {} WHERE {}", of(&wide), of(narrow)));
+    stage.refused("secret").problem("invalid-token");
+    let token = format!("(SELECT token FROM integrations WHERE id = '{}')", narrow.id);
+    stage.sql(&format!("UPDATE integrations SET token = {token} WHERE id = '{}'", wide.id));
+    stage.refused("secret").problem("invalid-token");
+    stage.sql("DELETE FROM integration_tokens; INSERT INTO integration_tokens SELECT * FROM kept");
+    stage.works();
+
+    // An activation that somebody planted or changed opens nothing.
+    let activation = stage.narrow.activate(&stage.client, "imports").expect(201).json();
+    stage.sql("UPDATE activations SET namespace = 'secret', expires_at = 4102444800000");
+    assert_eq!(stage.narrow.live(&stage.client).iter().filter(|item| item.get("data").is_some()).count(), 0);
+    stage.refused("secret").problem("namespace-not-allowed");
+    let path = format!("/v1/activations/{}", activation["id"].as_str().unwrap());
+    stage.client.request("DELETE", &path).bearer(&stage.narrow.token).send().expect(204);
+    stage.sql("UPDATE activations SET vend = 'no such form', credentials = -1");
+    let listed = stage.client.get("/v1/activations").bearer(&stage.narrow.token).send();
+    assert_eq!(listed.status, 500, "damage is told, not left out");
+}

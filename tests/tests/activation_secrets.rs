@@ -1,0 +1,162 @@
+//! What was activated is in the hands of whoever activated it, and nowhere else: not in logs at any level, metrics, rows,
+//! refusals, arguments, environments or files, however a command ends.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use vault_tests::binary;
+use vault_tests::canary::Canaries;
+use vault_tests::samples::every_type;
+use vault_tests::sql::Sql;
+use vault_tests::{Database, Door, Integration, Vault};
+
+/// A namespace with one credential of every type, what is secret of them, and an integration for them.
+fn set(flags: &[&str]) -> (Vault, Door, Integration, Canaries) {
+    let flags = [&["--log-level=debug", "--activation-rate=0"], flags].concat();
+    let (vault, door) = Door::open_with(Database::Postgres, &flags);
+    let session = vault.admin_session();
+    let mut canaries = Canaries::new();
+    for mut sample in every_type() {
+        sample.request["namespace"] = json!("imports");
+        session.save(&sample.request);
+        for secret in &sample.secrets {
+            canaries.add(secret, secret);
+        }
+    }
+    let integration = Integration::make(&vault, "import", &["imports"]);
+    canaries.add("the token", &integration.token);
+    canaries.add("the session", &session.token);
+    (vault, door, integration, canaries)
+}
+
+#[track_caller]
+fn holds_none(canaries: &Canaries, place: &str, text: impl AsRef<[u8]>) {
+    let found = canaries.find(text.as_ref());
+    assert!(found.is_empty(), "{place} holds {found:?}");
+}
+
+#[test]
+fn nothing_of_it_is_written_down() {
+    let (vault, door, integration, canaries) = set(&[]);
+    let client = door.client();
+    let mut said = Vec::new();
+    integration.activate(&client, "imports").expect(201);
+    said.push(integration.check(&client, "imports", &["list", "read", "write"]).expect(200));
+    let asks = [
+        json!({"namespace": "imports", "vend": "short"}),
+        json!({"namespace": "elsewhere"}),
+        json!({"namespace": "imports", "purpose": integration.token, "ttl": 1}),
+        json!({"namespace": integration.token, "access_token": integration.token}),
+    ];
+    said.extend(asks.map(|ask| integration.activate_with(&client, &ask)));
+    let other = client.request("POST", "/v1/activations").bearer(&format!("{}0", integration.token));
+    said.push(other.json(&json!({"namespace": "imports"})).send());
+    for answer in &said {
+        holds_none(&canaries, "an answer", &answer.body);
+    }
+    vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
+    holds_none(&canaries, "a refusal", integration.activate(&client, "imports").problem("frozen").body);
+    let run = integration.run(door, &["exec", "--namespace", "imports", "--", "true"]).refused();
+    holds_none(&canaries, "a command's refusal", run.stderr);
+
+    let log = vault.log();
+    assert!(log.contains("/activations"), "it is the log of what was done");
+    holds_none(&canaries, "the log", log);
+    holds_none(&canaries, "the metrics", vault.server().admin_client().get("/metrics").send().body);
+    let rows = Sql::of(&vault).everything();
+    assert!(rows.iter().any(|row| row[0] == "activations"));
+    rows.iter().for_each(|row| holds_none(&canaries, &row[0], row[1].as_bytes()));
+    let process = PathBuf::from(format!("/proc/{}", vault.server().id()));
+    for place in ["environ", "cmdline"] {
+        holds_none(&canaries, place, fs::read(process.join(place)).unwrap());
+    }
+    let limits = fs::read_to_string(process.join("limits")).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
+}
+
+/// `orgvault exec` of a command that has said where its file is, and waits to be ended.
+struct Job {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    command: u32,
+    file: PathBuf,
+}
+
+impl Job {
+    fn start(integration: &Integration, door: Door, places: &Path) -> Self {
+        let script = r#"printf '%s %s\n' $$ "$GOOGLE_APPLICATION_CREDENTIALS"; exec tail -f /dev/null"#;
+        let arguments = ["exec", "--namespace", "imports", "--type", "gcs", "--", "sh", "-c", script];
+        let mut command = integration.command(door, &arguments);
+        command.env("XDG_RUNTIME_DIR", places).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let (number, file) = line.trim_end().split_once(' ').unwrap();
+        let (command, file) = (number.parse().unwrap(), PathBuf::from(file));
+        assert!(file.starts_with(places) && file.is_file(), "{}", file.display());
+        Self { child, output, command, file }
+    }
+
+    fn signal(number: u32, signal: &str) {
+        let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {number}")]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    fn end(&mut self) -> Option<i32> {
+        binary::wait(&mut self.child, std::time::Duration::from_secs(60)).expect("it ends").code()
+    }
+
+    /// Waits until nobody holds the command's output any more: it has ended, whoever its parent was.
+    fn command_has_ended(&mut self) {
+        std::io::copy(&mut self.output, &mut std::io::sink()).unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_left_however_a_command_ends() {
+    let (vault, door, integration, canaries) = set(&[]);
+    let places = vault.scratch("places");
+    fs::create_dir(&places).unwrap();
+    fs::set_permissions(&places, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let left = || fs::read_dir(&places).unwrap().count();
+    let client = door.client();
+
+    for (to_command, signal, status) in
+        [(true, "KILL", 137), (true, "TERM", 143), (false, "TERM", 143), (false, "INT", 130)]
+    {
+        let mut job = Job::start(&integration, door, &places);
+        for place in ["environ", "cmdline"] {
+            let of_ours = fs::read(format!("/proc/{}/{place}", job.child.id())).unwrap();
+            holds_none(&canaries, place, of_ours);
+        }
+        let mut token = Canaries::new();
+        token.add("the token", &integration.token);
+        let environment = fs::read(format!("/proc/{}/environ", job.command)).unwrap();
+        holds_none(&token, "the command's environment", &environment);
+        assert!(!canaries.find(&environment).is_empty(), "it has what it was activated for");
+        Job::signal(if to_command { job.command } else { job.child.id() }, signal);
+        assert_eq!(job.end(), Some(status), "{signal}");
+        assert_eq!((left(), integration.live(&client).len()), (0, 0), "{signal}");
+    }
+
+    // Killed itself: the command goes on with its file, and the next run removes it once that has ended.
+    let mut job = Job::start(&integration, door, &places);
+    Job::signal(job.child.id(), "KILL");
+    assert_eq!(job.end(), None);
+    let next = || {
+        let mut next = integration.command(door, &["exec", "--namespace", "imports", "--type", "s3", "--", "true"]);
+        binary::Run::of(next.env("XDG_RUNTIME_DIR", &places)).done();
+    };
+    next();
+    assert!(job.file.is_file(), "it is still needed");
+    Job::signal(job.command, "KILL");
+    job.command_has_ended();
+    next();
+    assert_eq!(left(), 0);
+}
