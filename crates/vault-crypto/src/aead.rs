@@ -6,7 +6,6 @@ use crate::key::SymmetricKey;
 use crate::padding;
 use aes_gcm::{AeadInOut as _, Aes256Gcm, KeyInit as _};
 use vault_core::id::KeyId;
-use vault_core::namespace::Namespace;
 use vault_core::port::{Entropy, NoEntropy};
 use vault_core::sealed::Blob;
 use zeroize::{Zeroize as _, Zeroizing};
@@ -43,18 +42,7 @@ impl AeadKey {
 
     /// Seals a text, padded.
     pub(crate) fn seal(&self, entropy: &dyn Entropy, context: &Context, text: &[u8]) -> Result<Blob, SealingError> {
-        self.seal_as(Format::Padded, entropy, &context.to_associated_data(Format::Padded, self.id), text)
-    }
-
-    /// Seals a text that opens in its namespace alone, padded.
-    pub(crate) fn seal_in(
-        &self,
-        namespace: &Namespace,
-        entropy: &dyn Entropy,
-        context: &Context,
-        text: &[u8],
-    ) -> Result<Blob, SealingError> {
-        self.seal_as(Format::InNamespace, entropy, &context.associated_data_in(namespace, self.id), text)
+        self.seal_as(Format::Padded, entropy, context, text)
     }
 
     /// Wraps a key.
@@ -64,31 +52,31 @@ impl AeadKey {
         context: &Context,
         key: &SymmetricKey,
     ) -> Result<Blob, SealingError> {
-        let associated = context.to_associated_data(Format::Key, self.id);
-        self.seal_as(Format::Key, entropy, &associated, key.expose()) // what is wrapped
+        self.seal_as(Format::Key, entropy, context, key.expose()) // what is wrapped
     }
 
     fn seal_as(
         &self,
         format: Format,
         entropy: &dyn Entropy,
-        associated: &[u8],
+        context: &Context,
         text: &[u8],
     ) -> Result<Blob, SealingError> {
         let mut nonce = [0; NONCE];
         entropy.fill(&mut nonce)?;
         let padded = match format {
-            Format::Padded | Format::InNamespace => padding::padded_length(text.len()),
+            Format::Padded => padding::padded_length(text.len()),
             Format::Key => text.len(),
         };
         // Of the final size at once: growing would leave a copy of the plaintext behind.
         let mut bytes = Vec::with_capacity(HEADER + padded + TAG);
         blob::begin(&mut bytes, format, self.id, &nonce);
         bytes.extend_from_slice(text);
-        if format != Format::Key {
+        if format == Format::Padded {
             padding::pad(&mut bytes, HEADER);
         }
-        match self.encrypt(&nonce, associated, &mut bytes[HEADER..]) {
+        let associated = context.to_associated_data(format, self.id);
+        match self.encrypt(&nonce, &associated, &mut bytes[HEADER..]) {
             Ok(tag) => {
                 bytes.extend_from_slice(&tag);
                 Ok(Blob::from_bytes(bytes))
@@ -102,41 +90,28 @@ impl AeadKey {
 
     /// Opens a sealed text.
     pub(crate) fn open(&self, context: &Context, blob: &Blob) -> Result<Zeroizing<Vec<u8>>, OpenError> {
-        let associated = context.to_associated_data(Format::Padded, self.id);
-        unpadded(self.open_as(Format::Padded, &associated, blob)?)
-    }
-
-    /// Opens a text that was sealed in this namespace, or before texts were bound to one. Which of the two a blob says
-    /// that it is, is authenticated with it.
-    pub(crate) fn open_in(
-        &self,
-        namespace: &Namespace,
-        context: &Context,
-        blob: &Blob,
-    ) -> Result<Zeroizing<Vec<u8>>, OpenError> {
-        if !blob::is_of(blob, Format::InNamespace) {
-            return self.open(context, blob);
-        }
-        let associated = context.associated_data_in(namespace, self.id);
-        unpadded(self.open_as(Format::InNamespace, &associated, blob)?)
+        let mut bytes = self.open_as(Format::Padded, context, blob)?;
+        let length = padding::unpadded_length(&bytes).ok_or(OpenError::Malformed)?;
+        bytes.truncate(length);
+        Ok(bytes)
     }
 
     /// Unwraps a key.
     pub(crate) fn unwrap(&self, context: &Context, blob: &Blob) -> Result<SymmetricKey, OpenError> {
-        let associated = context.to_associated_data(Format::Key, self.id);
-        let mut bytes = self.open_as(Format::Key, &associated, blob)?;
+        let mut bytes = self.open_as(Format::Key, context, blob)?;
         let key: &mut [u8; SymmetricKey::LENGTH] = bytes.as_mut_slice().try_into().map_err(|_| OpenError::Malformed)?;
         Ok(SymmetricKey::take(key))
     }
 
     /// The buffer holds plaintext only once the tag has been found right; it is wiped in every case.
-    fn open_as(&self, format: Format, associated: &[u8], blob: &Blob) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+    fn open_as(&self, format: Format, context: &Context, blob: &Blob) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let parts = blob::read(blob.as_bytes(), format)?;
         if parts.key != self.id {
             return Err(OpenError::OtherKey);
         }
+        let associated = context.to_associated_data(format, self.id);
         let mut bytes = Zeroizing::new(parts.ciphertext.to_vec());
-        self.decrypt(parts.nonce, associated, &mut bytes, parts.tag)?;
+        self.decrypt(parts.nonce, &associated, &mut bytes, parts.tag)?;
         Ok(bytes)
     }
 
@@ -155,12 +130,6 @@ impl AeadKey {
         let opened = self.cipher.decrypt_inout_detached(nonce.into(), associated, text.into(), tag.into());
         opened.map_err(|_| OpenError::NotAuthentic)
     }
-}
-
-fn unpadded(mut bytes: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, OpenError> {
-    let length = padding::unpadded_length(&bytes).ok_or(OpenError::Malformed)?;
-    bytes.truncate(length);
-    Ok(bytes)
 }
 
 #[cfg(test)]

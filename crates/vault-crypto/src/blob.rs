@@ -9,8 +9,6 @@ use vault_core::sealed::Blob;
 pub enum Format {
     /// Version 1, algorithm 1: AES-256-GCM (NIST SP 800-38D) over plaintext padded to steps of 256 bytes.
     Padded,
-    /// Version 2, algorithm 1: as [`Format::Padded`], and bound to a namespace too.
-    InNamespace,
     /// Version 1, algorithm 2: AES-256-GCM over a 256-bit key. Every key is as long as every other, so padding
     /// would hide nothing.
     Key,
@@ -21,7 +19,6 @@ impl Format {
     pub const fn to_bytes(self) -> [u8; 2] {
         match self {
             Self::Padded => [1, 1],
-            Self::InNamespace => [2, 1],
             Self::Key => [1, 2],
         }
     }
@@ -99,11 +96,6 @@ pub(crate) fn begin(bytes: &mut Vec<u8>, format: Format, key: KeyId, nonce: &[u8
     bytes.extend_from_slice(&format.to_bytes());
     bytes.extend_from_slice(key.as_bytes());
     bytes.extend_from_slice(nonce);
-}
-
-/// Whether a blob says that it is of `format`.
-pub(crate) fn is_of(blob: &Blob, format: Format) -> bool {
-    blob.as_bytes().starts_with(&format.to_bytes())
 }
 
 /// The id of the key that a blob of any format names.

@@ -3,7 +3,6 @@
 use crate::blob::Format;
 use uuid::Uuid;
 use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, SeedId};
-use vault_core::namespace::Namespace;
 use vault_core::port::CredentialContext;
 use vault_core::sealed::InstanceKeyPurpose;
 
@@ -154,15 +153,6 @@ impl Context {
     /// The associated data of a blob of `format` sealed by `key`: the number of parts, then each part with its
     /// length before it. A part that does not apply is empty.
     pub fn to_associated_data(&self, format: Format, key: KeyId) -> Vec<u8> {
-        self.with_last(format, key, self.wrapped.as_ref().map(|id| id.as_bytes().as_slice()))
-    }
-
-    /// The same of a text that lies in a namespace and opens in no other: the namespace is one part more.
-    pub(crate) fn associated_data_in(&self, namespace: &Namespace, key: KeyId) -> Vec<u8> {
-        self.with_last(Format::InNamespace, key, Some(namespace.as_str().as_bytes()))
-    }
-
-    fn with_last(&self, format: Format, key: KeyId, last: Option<&[u8]>) -> Vec<u8> {
         let mut object = [0; 32];
         let parts: [&[u8]; 9] = [
             &format.to_bytes(),
@@ -173,15 +163,15 @@ impl Context {
             self.column.as_bytes(),
             &self.version.to_be_bytes(),
             key.as_bytes(),
-            last.unwrap_or(&[]),
+            self.wrapped.as_ref().map_or(&[], |id| id.as_bytes()),
         ];
-        // A wrap has one part more than a seal, and so has what is bound to a namespace: the format tells which.
-        let parts = if last.is_some() { &parts[..] } else { &parts[..8] };
+        // A wrap has one part more than a seal.
+        let parts = if self.wrapped.is_some() { &parts[..] } else { &parts[..8] };
         // More than any of ours has, so that it is set aside once.
-        let mut data = Vec::with_capacity(320);
+        let mut data = Vec::with_capacity(192);
         data.push(parts.len() as u8);
         for part in parts {
-            debug_assert!(part.len() <= usize::from(u8::MAX), "ids, names and namespaces are short");
+            debug_assert!(part.len() <= usize::from(u8::MAX), "ids and names of ours are short");
             data.push(part.len() as u8);
             data.extend_from_slice(part);
         }

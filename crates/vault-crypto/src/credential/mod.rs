@@ -2,6 +2,7 @@
 
 mod list_opener;
 mod opener;
+mod placed;
 mod sealer;
 
 pub use list_opener::ListOpener;

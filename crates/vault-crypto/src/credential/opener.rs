@@ -1,5 +1,6 @@
 //! Opening a credential's data.
 
+use super::placed;
 use crate::aead::AeadKey;
 use crate::blob::{self, OpenError};
 use crate::context::Context;
@@ -43,9 +44,11 @@ impl Opener for CredentialOpener {
         let data_key =
             key.wrap.unwrap(&key_context, &sealed.data_key).map_err(|error| does_not_open(&key_context, error))?;
         let data = AeadKey::new(data_key_id, &data_key)
-            .open_in(namespace, &data_context, &sealed.data)
+            .open(&data_context, &sealed.data)
             .map_err(|error| does_not_open(&data_context, error))?;
-        CredentialData::from_canonical_json(kind, &data)
+        let data =
+            placed::split(&data, namespace).ok_or_else(|| damaged(&data_context, "sealed in another namespace"))?;
+        CredentialData::from_canonical_json(kind, data)
             .map_err(|_| damaged(&data_context, "not data of the type that its row names"))
     }
 }

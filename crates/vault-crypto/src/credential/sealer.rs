@@ -1,5 +1,6 @@
 //! Sealing credentials.
 
+use super::placed;
 use crate::aead::AeadKey;
 use crate::blob::NONCE;
 use crate::context::Context;
@@ -51,13 +52,9 @@ impl Sealer for CredentialSealer {
 
         let data_key_id = random_key_id(entropy).map_err(no_entropy)?;
         let data_key = random_key(entropy).map_err(no_entropy)?;
-        // What is sealed; the data key seals nothing else.
-        let data = AeadKey::new(data_key_id, &data_key).seal_in(
-            namespace,
-            entropy,
-            &Context::data(instance, context),
-            data.expose(),
-        );
+        // The data key seals nothing else.
+        let text = placed::join(data, namespace);
+        let data = AeadKey::new(data_key_id, &data_key).seal(entropy, &Context::data(instance, context), &text);
         let wrapped = key.wrap.wrap(entropy, &Context::data_key(instance, context, data_key_id), &data_key);
         let information =
             key.information.seal(entropy, &Context::information(instance, context), information.as_json().as_bytes());

@@ -52,7 +52,7 @@ async fn who_comes_with_a_token_that_worked_once_is_on_record() {
     for _ in 0..3 {
         assert!(!setting.works(&first.token).await);
     }
-    assert!(!setting.authenticate().run(&text("ovi_")).await.is_ok() && setting.works(&second).await);
+    assert!(setting.authenticate().run(&text("ovi_")).await.is_err() && setting.works(&second).await);
     setting.change().run(operator(), named("nightly"), IntegrationCommand::Disable).await.unwrap();
     assert!(!setting.works(&second).await);
     setting.tally.flush(true).await.unwrap();
