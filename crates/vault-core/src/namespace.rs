@@ -1,6 +1,7 @@
 //! The namespace under which a credential is saved, and which activation must name again.
 
 use crate::field::{FieldCode, FieldError};
+use crate::integration::IntegrationToken;
 use std::fmt;
 
 /// 1 to 128 characters of `A-Z a-z 0-9 . _ - /`, the first a letter or digit. Compared exactly.
@@ -28,6 +29,10 @@ impl Namespace {
         }
         if !text.as_bytes()[0].is_ascii_alphanumeric() {
             return flaw(FieldCode::Malformed, "must start with a letter or digit");
+        }
+        if IntegrationToken::is_one(text) {
+            // Namespaces stand in the audit and in lists.
+            return flaw(FieldCode::NotAllowed, "is an integration token, not a namespace");
         }
         Ok(Self(text.to_owned()))
     }

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use vault_core::activation::Purpose;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::field::FieldCode;
 use vault_core::id::{AccountId, AuditId, IntegrationId, OrganizationId, SessionId};
 use vault_core::integration::*;
 use vault_core::namespace::Namespace;
@@ -90,6 +91,11 @@ proptest! {
         prop_assert!(text.starts_with("ovi_") && text[4..].bytes().all(|byte| byte.is_ascii_alphanumeric()));
         let again = IntegrationToken::read(token.text()).unwrap();
         prop_assert!(token.digest(&Hashes) == again.digest(&Hashes));
+        // Given where a namespace belongs, it would come to stand in lists and in the audit.
+        let refusal = Namespace::parse(text, "/namespace").unwrap_err();
+        prop_assert_eq!((&*refusal.pointer, refusal.code), ("/namespace", FieldCode::NotAllowed));
+        let shown = format!("{refusal:?}");
+        prop_assert!(!shown.contains(&text[4..]));
     }
 
     #[test]

@@ -38,10 +38,15 @@ impl IntegrationToken {
 
     /// The token spelt `text`, if it is of the form of one and its checksum fits. Nothing is trimmed or normalised.
     pub fn read(text: &SecretString) -> Option<Self> {
-        let digits = text.expose_secret().strip_prefix(PREFIX)?.as_bytes(); // only to tell the form by
-        let (random, check) = digits.split_at_checked(DIGITS)?;
-        let possible = random.iter().all(|digit| ALPHABET.contains(digit)) && check == check_digits(random);
-        possible.then(|| Self(text.clone()))
+        Self::is_one(text.expose_secret()).then(|| Self(text.clone())) // only to tell the form by
+    }
+
+    /// Whether `text` has the form of a token: what stands where a token must not.
+    pub(crate) fn is_one(text: &str) -> bool {
+        let digits = text.strip_prefix(PREFIX).and_then(|digits| digits.as_bytes().split_at_checked(DIGITS));
+        digits.is_some_and(|(random, check)| {
+            random.iter().all(|digit| ALPHABET.contains(digit)) && check == check_digits(random)
+        })
     }
 
     /// The digest it is found by.

@@ -11,6 +11,7 @@ use diesel::r2d2::{ManageConnection, NopErrorHandler, Pool};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 use vault_core::port::StoreError;
 
@@ -37,8 +38,14 @@ impl ManageConnection for Readers {
     type Connection = Reader;
     type Error = OpenError;
 
+    /// Opens on a thread that is gone afterwards. The pool's own threads, which call this, outlive the pool by a moment
+    /// that nobody can wait for; and what the database library keeps for a thread must not be taken away by its end and by
+    /// the process's exit handlers at once. So those threads never touch the library.
     fn connect(&self) -> Result<Reader, OpenError> {
-        Ok(Reader { connection: open(&self.0, Purpose::Reading)?, lost: false, _source: Arc::clone(&self.0) })
+        let source = &self.0;
+        let opened = thread::scope(|scope| scope.spawn(|| open(source, Purpose::Reading)).join());
+        let connection = opened.unwrap_or_else(|_| Err(OpenError::Database("opening panicked".into())))?;
+        Ok(Reader { connection, lost: false, _source: Arc::clone(source) })
     }
 
     fn is_valid(&self, _reader: &mut Reader) -> Result<(), OpenError> {
