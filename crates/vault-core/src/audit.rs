@@ -5,7 +5,7 @@ use crate::digest::Digest;
 use crate::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, SessionId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::principal::{Authority, Principal, SessionPrincipal};
+use crate::principal::{Principal, SessionPrincipal};
 use crate::time::Timestamp;
 
 /// Who acted.
@@ -66,6 +66,7 @@ impl Actor {
 impl From<&Principal> for Actor {
     fn from(principal: &Principal) -> Self {
         match principal {
+            Principal::Operator => Self::Operator,
             Principal::Session(session) => Self::from(session),
             Principal::Embedder(embedder) => Self::Embedder(embedder.account),
         }
@@ -81,15 +82,6 @@ impl From<&SessionPrincipal> for Actor {
 impl From<&IntegrationPrincipal> for Actor {
     fn from(principal: &IntegrationPrincipal) -> Self {
         Self::Integration(principal.integration)
-    }
-}
-
-impl From<&Authority> for Actor {
-    fn from(authority: &Authority) -> Self {
-        match authority {
-            Authority::Operator => Self::Operator,
-            Authority::Session(principal) => Self::from(principal),
-        }
     }
 }
 

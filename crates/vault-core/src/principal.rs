@@ -1,15 +1,17 @@
-//! For whom a vault operation acts.
+//! Who acts, and what each may see.
 
 use crate::id::{AccountId, OrganizationId, SessionId};
 use crate::role::{Action, Role};
 
-/// Whoever an operation acts for. The store refuses the operation, in the transaction that carries it out,
-/// if the principal may no longer act.
+/// Whoever an operation acts for. The store judges it again, in the transaction that carries the operation out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
+    /// Somebody with access to the machine. Administers every organization, has no vault of its own, and may remove
+    /// an organization's last admin.
+    Operator,
     /// The holder of an access token.
     Session(SessionPrincipal),
-    /// A service that embeds this crate and has authenticated its user itself.
+    /// A user of a service that embeds this crate and has authenticated the user itself.
     Embedder(EmbedderPrincipal),
 }
 
@@ -31,92 +33,112 @@ pub struct SessionPrincipal {
 pub struct EmbedderPrincipal {
     /// The organization.
     pub organization: OrganizationId,
-    /// The user, as the embedding service names it; stands in the audit.
+    /// The user, as the embedding service names it. The audit records it.
     pub account: AccountId,
     /// The role the embedding service gives it.
     pub role: Role,
 }
 
-/// Why the store refuses a principal. Each means that the token no longer works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PrincipalRefusal {
-    /// The session has ended, expired or was never there.
+/// Why a principal may not act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denial {
+    /// The role does not permit the action.
+    #[error("the role does not permit this")]
+    InsufficientRole,
+    /// The session was ended, has expired or never existed: log in again.
+    #[error("the session has ended")]
     SessionEnded,
-    /// The account is gone, disabled, or no longer has the role.
+    /// The account was deleted or disabled, or its role changed: log in again.
+    #[error("the account was deleted or disabled, or its role changed")]
     AccountChanged,
-    /// The organization is gone or disabled.
+    /// The organization was deleted or disabled.
+    #[error("the organization was deleted or disabled")]
     OrganizationClosed,
 }
 
+/// Whose rows a decision may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of one organization.
+    One(OrganizationId),
+    /// Those of every organization. Only [`Principal::Operator`] may ask for it.
+    All,
+}
+
 impl Principal {
-    /// The organization.
-    pub const fn organization(&self) -> OrganizationId {
+    /// The organization that it belongs to. An operator belongs to none.
+    pub const fn organization(&self) -> Option<OrganizationId> {
         match self {
-            Self::Session(principal) => principal.organization,
-            Self::Embedder(principal) => principal.organization,
+            Self::Operator => None,
+            Self::Session(principal) => Some(principal.organization),
+            Self::Embedder(principal) => Some(principal.organization),
         }
     }
 
-    /// The account.
-    pub const fn account(&self) -> AccountId {
+    /// The account. An operator has none.
+    pub const fn account(&self) -> Option<AccountId> {
         match self {
-            Self::Session(principal) => principal.account,
-            Self::Embedder(principal) => principal.account,
+            Self::Operator => None,
+            Self::Session(principal) => Some(principal.account),
+            Self::Embedder(principal) => Some(principal.account),
         }
     }
 
-    /// The role.
-    pub const fn role(&self) -> Role {
-        match self {
-            Self::Session(principal) => principal.role,
-            Self::Embedder(principal) => principal.role,
+    /// The widest scope that it may ask for.
+    pub const fn scope(&self) -> Scope {
+        match self.organization() {
+            Some(organization) => Scope::One(organization),
+            None => Scope::All,
         }
     }
-}
 
-/// By whose order accounts and integrations are administered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Authority {
-    /// Somebody with access to the machine: any organization, no last admin kept.
-    Operator,
-    /// An admin through a session: the session's own organization, judged in the decision itself.
-    Session(SessionPrincipal),
-}
-
-impl Authority {
-    /// Whether it reaches accounts of `organization`.
+    /// Whether it may see rows of `organization`.
     pub fn reaches(&self, organization: OrganizationId) -> bool {
+        self.organization().is_none_or(|own| own == organization)
+    }
+
+    /// Its organization, where its role permits `action` there.
+    ///
+    /// # Errors
+    /// [`Denial::InsufficientRole`]; also for an operator, who belongs to no organization.
+    pub fn member(&self, action: Action) -> Result<OrganizationId, Denial> {
         match self {
-            Self::Operator => true,
-            Self::Session(principal) => principal.organization == organization,
+            Self::Session(SessionPrincipal { organization, role, .. })
+            | Self::Embedder(EmbedderPrincipal { organization, role, .. })
+                if role.permits(action) =>
+            {
+                Ok(*organization)
+            }
+            _ => Err(Denial::InsufficientRole),
         }
     }
 
-    /// Whether its role permits administering accounts.
-    pub const fn manages_accounts(&self) -> bool {
+    /// Whether it may carry out the administrative `action`: an operator everywhere, others by their role.
+    ///
+    /// # Errors
+    /// [`Denial::InsufficientRole`].
+    pub fn administers(&self, action: Action) -> Result<(), Denial> {
         match self {
-            Self::Operator => true,
-            Self::Session(principal) => principal.role.permits(Action::ManageAccounts),
+            Self::Operator => Ok(()),
+            Self::Session(_) | Self::Embedder(_) => self.member(action).map(drop),
         }
     }
+}
 
-    /// Whether its role permits administering integrations and frozen namespaces.
-    pub const fn manages_integrations(&self) -> bool {
-        match self {
-            Self::Operator => true,
-            Self::Session(principal) => principal.role.permits(Action::ManageIntegrations),
-        }
+impl From<SessionPrincipal> for Principal {
+    fn from(principal: SessionPrincipal) -> Self {
+        Self::Session(principal)
     }
 }
 
 /// What the store read of a session principal's rows, for [`judge_session`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
-    /// Whether the session's row is there, names the account and has not expired.
+    /// Whether the session's row exists, names the account and has not expired.
     pub session_live: bool,
-    /// The account's role, if the account is there and active.
+    /// The account's role, if the account exists and is active.
     pub active_role: Option<Role>,
-    /// Whether the organization is there and active.
+    /// Whether the organization exists and is active.
     pub organization_active: bool,
 }
 
@@ -124,12 +146,12 @@ pub struct SessionFacts {
 ///
 /// # Errors
 /// Why it may not.
-pub fn judge_session(principal: &SessionPrincipal, facts: SessionFacts) -> Result<(), PrincipalRefusal> {
+pub fn judge_session(principal: &SessionPrincipal, facts: SessionFacts) -> Result<(), Denial> {
     if !facts.organization_active {
-        return Err(PrincipalRefusal::OrganizationClosed);
+        return Err(Denial::OrganizationClosed);
     }
     if facts.active_role != Some(principal.role) {
-        return Err(PrincipalRefusal::AccountChanged);
+        return Err(Denial::AccountChanged);
     }
-    if facts.session_live { Ok(()) } else { Err(PrincipalRefusal::SessionEnded) }
+    if facts.session_live { Ok(()) } else { Err(Denial::SessionEnded) }
 }

@@ -18,7 +18,7 @@ use vault_core::invitation::Invitation;
 use vault_core::notice::{FEW_RECOVERY_CODES, NOTICE_SECONDS, NoticeCode, StoredNotice, notices};
 use vault_core::passcode::{CONFIRMATIONS, may_be_confirmed};
 use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
-use vault_core::principal::{Authority, SessionPrincipal};
+use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::{Action, Role};
 use vault_core::time::Timestamp;
 
@@ -116,11 +116,11 @@ proptest! {
             session: SessionId::from_uuid(Uuid::nil()),
             role,
         };
-        let authority = Authority::Session(principal);
+        let authority = Principal::Session(principal);
         prop_assert_eq!(authority.reaches(OrganizationId::from_uuid(Uuid::from_u128(other))), own == other);
         prop_assert_eq!(authority.manages_accounts(), role == Role::Admin);
         prop_assert_eq!(role.permits(Action::ManageAccounts), role == Role::Admin);
-        prop_assert!(Authority::Operator.reaches(organization) && Authority::Operator.manages_accounts());
+        prop_assert!(Principal::Operator.reaches(organization) && Principal::Operator.manages_accounts());
     }
 
     #[test]

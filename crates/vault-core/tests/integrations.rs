@@ -19,7 +19,7 @@ use vault_core::id::{AccountId, AuditId, IntegrationId, OrganizationId, SessionI
 use vault_core::integration::*;
 use vault_core::namespace::Namespace;
 use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
-use vault_core::principal::{Authority, SessionPrincipal};
+use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::{Action, Role};
 use vault_core::time::Timestamp;
 
@@ -292,7 +292,7 @@ proptest! {
 
     #[test]
     fn admins_and_operators_administer_integrations(role in select(&Role::ALL[..])) {
-        let authority = Authority::Session(SessionPrincipal {
+        let authority = Principal::Session(SessionPrincipal {
             organization: OrganizationId::from_uuid(Uuid::nil()),
             account: AccountId::from_uuid(Uuid::nil()),
             session: SessionId::from_uuid(Uuid::nil()),
@@ -300,7 +300,7 @@ proptest! {
         });
         prop_assert_eq!(authority.manages_integrations(), role == Role::Admin);
         prop_assert_eq!(role.permits(Action::ManageIntegrations), role == Role::Admin);
-        prop_assert!(Authority::Operator.manages_integrations());
+        prop_assert!(Principal::Operator.manages_integrations());
     }
 }
 

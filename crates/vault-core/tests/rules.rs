@@ -9,7 +9,7 @@ use vault_core::lockout::{AttemptClass, AttemptDecision, CLOSING_ATTEMPTS, FREE_
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::passcode::{Passcode, TimeStep};
-use vault_core::principal::{PrincipalRefusal, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::principal::{Denial, SessionFacts, SessionPrincipal, judge_session};
 use vault_core::role::{Action, Role};
 use vault_core::time::{Timestamp, Ttl};
 
@@ -169,7 +169,7 @@ proptest! {
         let verdict = judge_session(&principal, SessionFacts { session_live: live, active_role, organization_active: open });
         prop_assert_eq!(verdict.is_ok(), live && open && active_role == Some(Role::Editor));
         if !open {
-            prop_assert_eq!(verdict, Err(PrincipalRefusal::OrganizationClosed));
+            prop_assert_eq!(verdict, Err(Denial::OrganizationClosed));
         }
     }
 }

@@ -2,10 +2,13 @@
 
 use diesel::result::Error as SqlError;
 use vault_core::port::StoreError;
+use vault_core::principal::Denial;
 
 /// A decision could not be made. Nothing of it stands.
 #[derive(Debug)]
 pub(crate) enum Failure {
+    /// The principal may not act. Found before the first write.
+    Denied(Denial),
     /// The database refused or went away.
     Sql(SqlError),
     /// A row is not what this crate writes.
@@ -42,6 +45,12 @@ impl From<SqlError> for Failure {
     }
 }
 
+impl From<Denial> for Failure {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial)
+    }
+}
+
 impl Failure {
     pub(crate) const fn damaged(table: &'static str, id: String, reason: &'static str) -> Self {
         Self::Damaged { table, id, reason }
@@ -51,7 +60,7 @@ impl Failure {
     pub(crate) fn severity(&self, judge: fn(&SqlError) -> Severity) -> Severity {
         match self {
             Self::Sql(error) => judge(error),
-            Self::Damaged { .. } => Severity::Broken,
+            Self::Denied(_) | Self::Damaged { .. } => Severity::Broken,
             Self::Overtaken => Severity::Again,
         }
     }
@@ -59,6 +68,7 @@ impl Failure {
     /// What the port says of it.
     pub(crate) fn into_store_error(self, judge: fn(&SqlError) -> Severity) -> StoreError {
         match self {
+            Self::Denied(denial) => StoreError::Denied(denial),
             Self::Damaged { table, id, reason } => StoreError::Integrity { table, id, reason },
             Self::Overtaken => unavailable("rows changed while they were read"),
             Self::Sql(SqlError::DeserializationError(_)) => StoreError::Integrity {

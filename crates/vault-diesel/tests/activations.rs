@@ -17,7 +17,7 @@ use vault_core::port::{
     ActivationRepository, DeleteOrganization, FreezeOutcome, FreezeRepository, IntegrationRepository,
     OrganizationRepository, StoreError, TakeOutcome,
 };
-use vault_core::principal::Authority;
+use vault_core::principal::Principal;
 use vault_diesel::SqliteStore;
 
 /// A number for a world that no other test has.
@@ -101,7 +101,7 @@ where
     let world = World::make(store, NUMBERS + 1).await;
     let stored = world.integration(store).await;
     assert_eq!(
-        store.change_integration(world.rotate(&Authority::Operator, &stored)).await.unwrap(),
+        store.change_integration(world.rotate(&Principal::Operator, &stored)).await.unwrap(),
         vault_core::port::ChangeIntegrationOutcome::Changed
     );
     world.save_activated(store).await;
@@ -109,7 +109,7 @@ where
     for _ in 0..3 {
         assert!(matches!(store.take_credentials(world.take(&principal)).await.unwrap(), TakeOutcome::Taken(_)));
     }
-    let freeze = world.freeze(&Authority::Operator, true);
+    let freeze = world.freeze(&Principal::Operator, true);
     assert_eq!(store.freeze_namespace(freeze).await.unwrap(), FreezeOutcome::Changed);
     let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
     let deletion = DeleteOrganization { organization: world.organization, audit };

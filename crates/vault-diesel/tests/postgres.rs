@@ -17,7 +17,7 @@ use vault_core::port::{
     DeleteOrganization, Housekeeping as _, OrganizationRepository as _, SaveOutcome, SessionRepository as _,
     SetOrganizationState, StoreError,
 };
-use vault_core::principal::{Authority, PrincipalRefusal};
+use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
 use vault_diesel::{ConnectError, PostgresSettings, PostgresStore};
 use vault_testkit::postgres::{Cluster, Options};
@@ -61,7 +61,7 @@ async fn an_acknowledged_logout_is_followed_by_no_save() {
         let mut acknowledged = 0;
         while let Some(ended) = saves.join_next().await {
             let (saved, outcome) = ended.unwrap();
-            assert_eq!(outcome, SaveOutcome::Refused(PrincipalRefusal::SessionEnded));
+            assert_eq!(outcome, SaveOutcome::Refused(Denial::SessionEnded));
             acknowledged += saved;
         }
         let afterwards: i64 = query(database(), &sql).parse().unwrap();
@@ -86,7 +86,7 @@ impl Revocation {
             Self::Logout => assert_eq!(store.end_session(world.end_session()).await.unwrap(), Ok(true)),
             Self::AccountDeleted => {
                 let (account, change) = (world.account, AccountChange::Delete);
-                let (authority, now) = (Authority::Operator, world.now());
+                let (authority, now) = (Principal::Operator, world.now());
                 let command = ChangeAccount { authority, organization, account, version: 1, change, now, audit };
                 assert_eq!(store.change_account(command).await.unwrap(), ChangeAccountOutcome::Changed);
             }

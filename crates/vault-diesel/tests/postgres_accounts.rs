@@ -22,7 +22,7 @@ use vault_core::port::{
     ConfirmEnrolment, CreateInvitation, CreateInvitationOutcome, EndSession, FindAccount, FoundAccount,
     InvitationRepository as _, LoginGuard as _, SessionRepository as _, WriteDraft,
 };
-use vault_core::principal::{Authority, PrincipalRefusal, SessionPrincipal};
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_diesel::PostgresStore;
@@ -57,7 +57,7 @@ fn number() -> u64 {
 
 async fn grant(store: &PostgresStore, account: &SessionPrincipal) -> AccountGrant {
     let key = AccountKey::Id(account.organization, account.account);
-    let query = FindAccount { authority: Authority::Operator, key, now: NOW };
+    let query = FindAccount { authority: Principal::Operator, key, now: NOW };
     let found = store.find_account(query).await.unwrap().unwrap();
     let account = found.and_then(|found| match found {
         FoundAccount::Account(account) => Some(account),
@@ -75,7 +75,7 @@ async fn lower(
 ) -> ChangeAccountOutcome {
     let grant = AccountGrant { role: Role::Viewer, ..grant(store, target).await };
     let command = ChangeAccount {
-        authority: Authority::Session(admin.clone()),
+        authority: Principal::Session(admin.clone()),
         organization: target.organization,
         account: target.account,
         version: 1,
@@ -93,7 +93,7 @@ async fn of_two_admins_who_lower_each_other_one_stays() {
         let world = World::make(&*here, number()).await;
         let (one, two) = (world.member(&*here, Role::Admin).await, world.member(&*here, Role::Admin).await);
         let outcomes = join(lower(&here, &world, &one, &two), lower(&there, &world, &two, &one)).await;
-        let lost = ChangeAccountOutcome::Refused(PrincipalRefusal::AccountChanged);
+        let lost = ChangeAccountOutcome::Refused(Denial::AccountChanged);
         let one_changed = matches!(outcomes, (ChangeAccountOutcome::Changed, other) | (other, ChangeAccountOutcome::Changed) if other == lost);
         assert!(one_changed, "{outcomes:?}");
         let admins = [grant(&here, &one).await, grant(&here, &two).await];
@@ -134,7 +134,7 @@ async fn of_two_sessions_that_end_each_other_one_stays() {
                 .await;
         let mut ended = [ended.0.unwrap(), ended.1.unwrap()];
         ended.sort_by_key(Result::is_err);
-        assert_eq!(ended, [Ok(true), Err(PrincipalRefusal::SessionEnded)]);
+        assert_eq!(ended, [Ok(true), Err(Denial::SessionEnded)]);
     }
 }
 
@@ -175,7 +175,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         let invitation = Invitation { grant, code, created_at: NOW, expires_at };
         let audit = || world.audit(Actor::Operator, AuditAction::AccountInvited, Subject::Vault);
         let invite = CreateInvitation {
-            authority: Authority::Operator,
+            authority: Principal::Operator,
             invitation: invitation.clone(),
             digest: Digest::from_bytes([1; 32]),
             address: address(unique),

@@ -21,7 +21,7 @@ use vault_core::port::{
     FreezeRepository as _, Housekeeping as _, IntegrationChange, IntegrationRepository as _,
     OrganizationRepository as _, SetOrganizationState, TakeCredentials, TakeOutcome,
 };
-use vault_core::principal::Authority;
+use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_diesel::PostgresStore;
 use vault_testkit::postgres::Cluster;
@@ -44,7 +44,7 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
     let (_, here, there) = servers().await;
     for round in 0..ROUNDS {
         let world = &World::make(&*here, round + 1).await;
-        let admin = &Authority::Session(world.member(&*here, Role::Admin).await);
+        let admin = &Principal::Session(world.member(&*here, Role::Admin).await);
         world.save_activated(&*here).await;
         let stored = world.integration(&*here).await;
         let principal = &world.activator(&stored);
@@ -60,17 +60,17 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
                 deeds.push(async move { server.take_credentials(begin).await.map(|_| false).unwrap() }.boxed());
                 deeds.push(async move { server.take_credentials(dry).await.map(|_| false).unwrap() }.boxed());
             }
-            for authority in [&Authority::Operator, admin] {
+            for authority in [&Principal::Operator, admin] {
                 let command = world.new_integration(authority);
                 deeds.push(async move { server.create_integration(command).await.map(|_| false).unwrap() }.boxed());
             }
-            for (authority, frozen) in [(&Authority::Operator, true), (admin, false), (admin, true)] {
+            for (authority, frozen) in [(&Principal::Operator, true), (admin, false), (admin, true)] {
                 let command = world.freeze(authority, frozen);
                 deeds.push(async move { server.freeze_namespace(command).await.map(|_| false).unwrap() }.boxed());
             }
             let end = world.end(principal, live_id);
             deeds.push(async move { server.end_activation(end).await.map(|_| false).unwrap() }.boxed());
-            let rotation = world.rotate(if round % 2 == 0 { admin } else { &Authority::Operator }, &stored);
+            let rotation = world.rotate(if round % 2 == 0 { admin } else { &Principal::Operator }, &stored);
             deeds.push(
                 async move { server.change_integration(rotation).await.unwrap() == ChangeIntegrationOutcome::Changed }
                     .boxed(),
@@ -94,7 +94,7 @@ enum Revocation {
 
 impl Revocation {
     async fn carry_out(self, store: &PostgresStore, world: &World, stored: &StoredIntegration) {
-        let (operator, organization) = (Authority::Operator, world.organization);
+        let (operator, organization) = (Principal::Operator, world.organization);
         let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
         match self {
             Self::Freeze => {
@@ -218,9 +218,9 @@ async fn no_integration_is_made_in_the_middle_of_a_freeze() {
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
     let world = World::make(&*here, 1).await;
-    let admin = Authority::Session(world.member(&*here, Role::Admin).await);
+    let admin = Principal::Session(world.member(&*here, Role::Admin).await);
     for (number, (freezes, makes)) in
-        [(&Authority::Operator, &admin), (&admin, &Authority::Operator), (&admin, &admin)].into_iter().enumerate()
+        [(&Principal::Operator, &admin), (&admin, &Principal::Operator), (&admin, &admin)].into_iter().enumerate()
     {
         blocker.batch_execute("BEGIN; LOCK TABLE frozen_namespaces IN SHARE MODE").await.unwrap();
         let freeze = tokio::spawn({

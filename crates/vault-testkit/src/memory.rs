@@ -19,6 +19,7 @@ use crate::clock::lock;
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
+use vault_core::Command;
 use vault_core::account::AccountGrant;
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord};
@@ -54,6 +55,14 @@ struct State {
     idempotency: HashMap<(OrganizationId, AccountId, String), IdempotencyRow>,
     audit: Vec<SealedAuditRecord>,
     failures: VecDeque<Failure>,
+}
+
+/// What a decision came to.
+enum Decided<T> {
+    /// It was carried out: its record is kept.
+    Done(T),
+    /// Nothing was changed, or only what the refusal itself writes.
+    Refused(T),
 }
 
 enum Failure {
@@ -120,6 +129,24 @@ impl MemoryStore {
         let mut state = lock(&self.0);
         let row = state.credentials.values_mut().find(|row| row.stored.id == id);
         row.map(|row| change(&mut row.sealed)).is_some()
+    }
+
+    /// Carries a command out: judges its principal first and records what was done.
+    fn carry_out<A, T>(
+        &self,
+        command: Command<A>,
+        act: impl FnOnce(&mut State, Timestamp, A) -> Decided<T>,
+    ) -> Result<T, StoreError> {
+        self.decide(|state| {
+            state.judge(&command.principal, command.now)?;
+            match act(state, command.now, command.act) {
+                Decided::Done(outcome) => {
+                    state.audit.push(command.audit);
+                    Ok(outcome)
+                }
+                Decided::Refused(outcome) => Ok(outcome),
+            }
+        })?
     }
 
     /// One decision: all of it under the lock.

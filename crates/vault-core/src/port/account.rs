@@ -8,7 +8,7 @@ use crate::id::{AccountId, OrganizationId};
 use crate::invitation::StoredInvitation;
 use crate::notice::NoticeCode;
 use crate::passcode::TimeStep;
-use crate::principal::{Authority, PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, Principal, SessionPrincipal};
 use crate::sealed::{SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -26,7 +26,7 @@ pub enum AccountKey {
 #[derive(Clone, Debug)]
 pub struct FindAccount {
     /// By whose order. What it does not reach is not there.
-    pub authority: Authority,
+    pub authority: Principal,
     /// By what.
     pub key: AccountKey,
     /// Now.
@@ -146,7 +146,7 @@ impl AccountChange {
 pub struct ChangeAccount {
     /// By whose order; judged in the decision. A session reaches its own organization only and takes no last
     /// active admin.
-    pub authority: Authority,
+    pub authority: Principal,
     /// The organization.
     pub organization: OrganizationId,
     /// The account.
@@ -175,7 +175,7 @@ pub enum ChangeAccountOutcome {
     /// once do not both succeed.
     LastAdmin,
     /// The session may no longer act. Decided before anything else.
-    Refused(PrincipalRefusal),
+    Refused(Denial),
 }
 
 /// An account's seed and the latest step that was used with it.
@@ -198,10 +198,10 @@ pub trait AccountRepository: Send + Sync {
     async fn find_account(
         &self,
         query: FindAccount,
-    ) -> Result<Result<Option<FoundAccount>, PrincipalRefusal>, StoreError>;
+    ) -> Result<Result<Option<FoundAccount>, Denial>, StoreError>;
 
     /// Accounts and open invitations ([`StoredInvitation::listed`]), by organization and address.
-    async fn list_accounts(&self, query: ListAccounts) -> Result<Result<Vec<Account>, PrincipalRefusal>, StoreError>;
+    async fn list_accounts(&self, query: ListAccounts) -> Result<Result<Vec<Account>, Denial>, StoreError>;
 
     /// Changes one. Where [`AccountChange::notice`] says so, its owner gets a notice in the same decision.
     async fn change_account(&self, command: ChangeAccount) -> Result<ChangeAccountOutcome, StoreError>;

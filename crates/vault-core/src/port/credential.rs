@@ -1,13 +1,13 @@
 //! Credentials in the store.
 
-use super::StoreError;
-use crate::audit::SealedAuditRecord;
+use super::{AuditLog, KeyRepository, StoreError};
+use crate::command::Command;
 use crate::credential::CredentialType;
 use crate::cursor::ListFilter;
 use crate::digest::Digest;
-use crate::id::{CredentialId, KeyId};
+use crate::id::{AccountId, CredentialId, KeyId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::principal::{Principal, PrincipalRefusal};
+use crate::principal::Principal;
 use crate::sealed::{Blob, SealedCredential};
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -15,21 +15,23 @@ use async_trait::async_trait;
 /// An idempotency key and what it stands for, per account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
+    /// The account that used the key.
+    pub account: AccountId,
     /// The key: 1 to 255 visible ASCII characters.
     pub key: String,
     /// The keyed digest of the request it came with.
     pub body: Digest,
 }
 
-/// Saves one credential.
+/// Saves one credential, made at the command's time.
 #[derive(Clone, Debug)]
 pub struct SaveCredential {
-    /// For whom.
-    pub principal: Principal,
-    /// Now; the credential's creation time.
-    pub now: Timestamp,
+    /// The organization.
+    pub organization: OrganizationId,
     /// Its id.
     pub id: CredentialId,
+    /// The version that its parts are sealed for.
+    pub version: i64,
     /// Its type.
     pub kind: CredentialType,
     /// Its namespace.
@@ -40,8 +42,6 @@ pub struct SaveCredential {
     pub idempotency: Option<Idempotency>,
     /// The most credentials the organization may have.
     pub limit: i64,
-    /// The record of it.
-    pub audit: SealedAuditRecord,
 }
 
 /// What saving came to. Only [`SaveOutcome::Saved`] changed anything.
@@ -57,15 +57,15 @@ pub enum SaveOutcome {
     KeyInactive,
     /// The organization has as many credentials as it may.
     LimitReached,
-    /// The principal may no longer act.
-    Refused(PrincipalRefusal),
 }
 
 /// Reads a page of a list, newest first.
 #[derive(Clone, Debug)]
 pub struct ListCredentials {
-    /// For whom.
+    /// Who asks.
     pub principal: Principal,
+    /// The principal's organization.
+    pub organization: OrganizationId,
     /// Now.
     pub now: Timestamp,
     /// Which.
@@ -100,8 +100,10 @@ pub struct StoredCredential {
 /// Reads one credential.
 #[derive(Clone, Debug)]
 pub struct ShowCredential {
-    /// For whom.
+    /// Who asks.
     pub principal: Principal,
+    /// The principal's organization.
+    pub organization: OrganizationId,
     /// Now.
     pub now: Timestamp,
     /// Which.
@@ -109,37 +111,33 @@ pub struct ShowCredential {
 }
 
 /// Deletes one credential, its wrapped data key included.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct DeleteCredential {
-    /// For whom.
-    pub principal: Principal,
-    /// Now.
-    pub now: Timestamp,
+    /// The organization.
+    pub organization: OrganizationId,
     /// Which.
     pub id: CredentialId,
-    /// The record of it; kept only if it was there.
-    pub audit: SealedAuditRecord,
 }
 
-/// Credentials. Every method refuses a principal that may no longer act, in the same transaction.
+/// Credentials. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
+/// transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait CredentialRepository: Send + Sync {
     /// Saves one.
-    async fn save_credential(&self, command: SaveCredential) -> Result<SaveOutcome, StoreError>;
+    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError>;
 
     /// Reads a page.
-    async fn list_credentials(
-        &self,
-        query: ListCredentials,
-    ) -> Result<Result<Vec<StoredCredential>, PrincipalRefusal>, StoreError>;
+    async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;
 
     /// Reads one of the principal's organization.
-    async fn show_credential(
-        &self,
-        query: ShowCredential,
-    ) -> Result<Result<Option<StoredCredential>, PrincipalRefusal>, StoreError>;
+    async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError>;
 
     /// Deletes one of the principal's organization. `false`: not there. Of several at once, one is told `true`.
-    async fn delete_credential(&self, command: DeleteCredential) -> Result<Result<bool, PrincipalRefusal>, StoreError>;
+    async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
 }
+
+/// What the vault's members need of a store.
+pub trait CredentialStore: CredentialRepository + KeyRepository + AuditLog {}
+
+impl<S: CredentialRepository + KeyRepository + AuditLog + ?Sized> CredentialStore for S {}

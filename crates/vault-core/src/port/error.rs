@@ -1,5 +1,6 @@
 //! How ports fail, by whose fault it is.
 
+use crate::principal::Denial;
 use std::error::Error as StdError;
 
 /// The driver's error, kept for the log.
@@ -9,6 +10,9 @@ pub type Cause = Box<dyn StdError + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// The principal may not act. Nothing was changed.
+    #[error(transparent)]
+    Denied(Denial),
     /// The store is away, full, locked or overloaded: later may work. Nothing was acknowledged, but a
     /// decision whose answer was lost may have been made.
     #[error("the store is unavailable")]
@@ -90,4 +94,10 @@ pub enum TokenRefusal {
     /// Issued in the future.
     #[error("not yet valid")]
     NotYetValid,
+}
+
+impl From<Denial> for StoreError {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial)
+    }
 }

@@ -4,7 +4,7 @@ use super::{IntegrationScope, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::OrganizationId;
 use crate::namespace::Namespace;
-use crate::principal::{Authority, PrincipalRefusal};
+use crate::principal::{Denial, Principal};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -12,7 +12,7 @@ use async_trait::async_trait;
 #[derive(Clone, Debug)]
 pub struct FreezeNamespace {
     /// By whose order; judged in the decision.
-    pub authority: Authority,
+    pub authority: Principal,
     /// The organization.
     pub organization: OrganizationId,
     /// The namespace, compared exactly.
@@ -35,7 +35,7 @@ pub enum FreezeOutcome {
     /// No such organization within the authority's reach.
     NoOrganization,
     /// The session may no longer act. Decided before anything else.
-    Refused(PrincipalRefusal),
+    Refused(Denial),
 }
 
 /// A namespace that nothing activates.
@@ -69,5 +69,5 @@ pub trait FreezeRepository: Send + Sync {
     async fn list_frozen(
         &self,
         query: ListFrozen,
-    ) -> Result<Result<Vec<FrozenNamespace>, PrincipalRefusal>, StoreError>;
+    ) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError>;
 }

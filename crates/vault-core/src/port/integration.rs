@@ -5,7 +5,7 @@ use crate::audit::SealedAuditRecord;
 use crate::digest::Digest;
 use crate::id::{IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, StoredIntegration};
-use crate::principal::{Authority, PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, Principal, SessionPrincipal};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -22,7 +22,7 @@ pub enum IntegrationKey {
 #[derive(Clone, Debug)]
 pub struct FindIntegration {
     /// By whose order. What it does not reach is not there.
-    pub authority: Authority,
+    pub authority: Principal,
     /// The organization.
     pub organization: OrganizationId,
     /// By what.
@@ -55,7 +55,7 @@ pub struct ListIntegrations {
 #[derive(Clone, Debug)]
 pub struct CreateIntegration {
     /// By whose order; judged in the decision.
-    pub authority: Authority,
+    pub authority: Principal,
     /// The integration.
     pub integration: Integration,
     /// The digest over it.
@@ -76,7 +76,7 @@ pub enum CreateIntegrationOutcome {
     /// No such organization within the authority's reach.
     NoOrganization,
     /// The session may no longer act. Decided before anything else.
-    Refused(PrincipalRefusal),
+    Refused(Denial),
 }
 
 /// One change of an integration.
@@ -97,7 +97,7 @@ pub enum IntegrationChange {
 #[derive(Clone, Debug)]
 pub struct ChangeIntegration {
     /// By whose order; judged in the decision.
-    pub authority: Authority,
+    pub authority: Principal,
     /// The organization.
     pub organization: OrganizationId,
     /// The integration.
@@ -122,7 +122,7 @@ pub enum ChangeIntegrationOutcome {
     /// No such integration within the authority's reach.
     NotFound,
     /// The session may no longer act. Decided before anything else.
-    Refused(PrincipalRefusal),
+    Refused(Denial),
 }
 
 /// Integrations.
@@ -136,7 +136,7 @@ pub trait IntegrationRepository: Send + Sync {
     async fn find_integration(
         &self,
         query: FindIntegration,
-    ) -> Result<Result<Option<StoredIntegration>, PrincipalRefusal>, StoreError>;
+    ) -> Result<Result<Option<StoredIntegration>, Denial>, StoreError>;
 
     /// The one whose token, or token before it, has this digest, in whatever organization, state and age, if its
     /// organization is in use. Whether the token still works is judged by the caller.
@@ -146,7 +146,7 @@ pub trait IntegrationRepository: Send + Sync {
     async fn list_integrations(
         &self,
         query: ListIntegrations,
-    ) -> Result<Result<Vec<StoredIntegration>, PrincipalRefusal>, StoreError>;
+    ) -> Result<Result<Vec<StoredIntegration>, Denial>, StoreError>;
 
     /// Changes one. A change raises its version.
     async fn change_integration(&self, command: ChangeIntegration) -> Result<ChangeIntegrationOutcome, StoreError>;

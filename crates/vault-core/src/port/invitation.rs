@@ -8,7 +8,7 @@ use crate::id::{AccountId, OrganizationId, SeedId};
 use crate::invitation::{EnrolmentDraft, Invitation, StoredInvitation};
 use crate::organization::OrganizationName;
 use crate::passcode::TimeStep;
-use crate::principal::{Authority, PrincipalRefusal};
+use crate::principal::{Denial, Principal};
 use crate::sealed::SealedSeed;
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use async_trait::async_trait;
 #[derive(Clone, Debug)]
 pub struct CreateInvitation {
     /// By whose order; judged in the decision.
-    pub authority: Authority,
+    pub authority: Principal,
     /// The invitation.
     pub invitation: Invitation,
     /// The digest over it.
@@ -40,7 +40,7 @@ pub enum CreateInvitationOutcome {
     /// No such organization within the authority's reach.
     NoOrganization,
     /// The session may no longer act. Decided before anything else.
-    Refused(PrincipalRefusal),
+    Refused(Denial),
 }
 
 /// An invitation that can be taken up now, as its code finds it.
@@ -110,7 +110,7 @@ pub enum InvitationChange {
 #[derive(Clone, Debug)]
 pub struct ChangeInvitation {
     /// By whose order; judged in the decision.
-    pub authority: Authority,
+    pub authority: Principal,
     /// The organization.
     pub organization: OrganizationId,
     /// The account to be.

@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::id::{AccountId, OrganizationId, SeedId};
 use crate::organization::OrganizationState;
 use crate::passcode::PasscodeProof;
-use crate::principal::{PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, SessionPrincipal};
 use crate::sealed::{SealedPassword, SealedSeed};
 use crate::session::NewSession;
 use crate::time::Timestamp;
@@ -158,8 +158,8 @@ pub enum CompleteProofOutcome {
     /// State, role, organization, password or seed changed since. Nothing was changed.
     Overtaken,
     /// The principal of [`ProofEffect::Own`] may no longer act, or is of another account
-    /// ([`PrincipalRefusal::AccountChanged`]). Decided before anything else; nothing was changed.
-    Refused(PrincipalRefusal),
+    /// ([`Denial::AccountChanged`]). Decided before anything else; nothing was changed.
+    Refused(Denial),
 }
 
 /// Counts attempts and completes proofs.

@@ -7,7 +7,7 @@ use crate::id::SeedId;
 use crate::notice::StoredNotice;
 use crate::organization::OrganizationName;
 use crate::passcode::TimeStep;
-use crate::principal::{PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, SessionPrincipal};
 use crate::sealed::SealedSeed;
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -52,7 +52,7 @@ pub trait OwnAccountRepository: Send + Sync {
         &self,
         principal: SessionPrincipal,
         now: Timestamp,
-    ) -> Result<Result<OwnAccount, PrincipalRefusal>, StoreError>;
+    ) -> Result<Result<OwnAccount, Denial>, StoreError>;
 
     /// Counts one code that is to confirm the waiting seed, before it is compared, and gives the seed. `None`:
     /// none waits that [`may_be_confirmed`](crate::passcode::may_be_confirmed).
@@ -60,8 +60,8 @@ pub trait OwnAccountRepository: Send + Sync {
         &self,
         principal: SessionPrincipal,
         now: Timestamp,
-    ) -> Result<Result<Option<SealedSeed>, PrincipalRefusal>, StoreError>;
+    ) -> Result<Result<Option<SealedSeed>, Denial>, StoreError>;
 
     /// Makes the waiting seed the account's. `false`: this seed waits no longer; nothing was changed.
-    async fn confirm_passcode(&self, command: ConfirmPasscode) -> Result<Result<bool, PrincipalRefusal>, StoreError>;
+    async fn confirm_passcode(&self, command: ConfirmPasscode) -> Result<Result<bool, Denial>, StoreError>;
 }

@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::audit::SealedAuditRecord;
 use crate::id::SessionId;
-use crate::principal::{PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, SessionPrincipal};
 use crate::session::NewSession;
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -36,9 +36,9 @@ pub struct ListSessions {
 pub trait SessionRepository: Send + Sync {
     /// Ends a session. `false`: the account has no live session of this id. Of several that end their own at
     /// once, one is told that it did, the others that it had ended.
-    async fn end_session(&self, command: EndSession) -> Result<Result<bool, PrincipalRefusal>, StoreError>;
+    async fn end_session(&self, command: EndSession) -> Result<Result<bool, Denial>, StoreError>;
 
     /// The account's sessions that have not expired, newest first (of one moment, by id).
     async fn list_sessions(&self, query: ListSessions)
-    -> Result<Result<Vec<NewSession>, PrincipalRefusal>, StoreError>;
+    -> Result<Result<Vec<NewSession>, Denial>, StoreError>;
 }

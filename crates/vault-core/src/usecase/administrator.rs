@@ -3,7 +3,7 @@
 use crate::id::OrganizationId;
 use crate::organization::OrganizationName;
 use crate::port::{OrganizationRepository, StoreError};
-use crate::principal::{Authority, SessionPrincipal};
+use crate::principal::{Principal, SessionPrincipal};
 
 /// An operator or an admin, and the organization concerned.
 #[derive(Clone, Debug)]
@@ -33,17 +33,17 @@ impl Administrator {
     pub(super) async fn authority(
         self,
         organizations: &dyn OrganizationRepository,
-    ) -> Result<(Authority, OrganizationId), AdministratorError> {
+    ) -> Result<(Principal, OrganizationId), AdministratorError> {
         match self {
             Self::Operator(name) => {
                 let name = OrganizationName::parse(&name).map_err(|_| AdministratorError::NoOrganization)?;
                 let organization = organizations.find_organization(&name).await?;
-                Ok((Authority::Operator, organization.ok_or(AdministratorError::NoOrganization)?.id))
+                Ok((Principal::Operator, organization.ok_or(AdministratorError::NoOrganization)?.id))
             }
             Self::Session(principal) => {
                 let organization = principal.organization;
-                let authority = Authority::Session(principal);
-                if authority.manages_integrations() {
+                let authority = Principal::Session(principal);
+                if authority.administers(crate::role::Action::ManageIntegrations).is_ok() {
                     Ok((authority, organization))
                 } else {
                     Err(AdministratorError::InsufficientRole)

@@ -1,8 +1,10 @@
 //! What every operation needs from its surroundings.
 
 use crate::audit::{Actor, AuditAction, AuditNote, AuditRecord, SealedAuditRecord, Subject};
+use crate::command::Command;
 use crate::id::{AuditId, OrganizationId};
 use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, SealError, StoreError};
+use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -49,6 +51,20 @@ impl Ambient {
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
         self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note: None })
+    }
+
+    /// The envelope of `act`, recorded as `action` on `subject`.
+    pub fn command<A>(
+        &self,
+        principal: &Principal,
+        organization: Option<OrganizationId>,
+        action: AuditAction,
+        subject: Subject,
+        act: A,
+    ) -> Command<A> {
+        let now = self.now();
+        let audit = self.record(now, organization, Actor::from(principal), action, subject);
+        Command { principal: principal.clone(), now, audit, act }
     }
 
     /// A sealed record of a single act that concerns a namespace of `organization`.

@@ -15,7 +15,7 @@ use crate::port::{
     FindAccount, FoundAccount, HashError, InvitationChange, InvitationRepository, KeyedDigester,
     OrganizationRepository, PasscodeVerifier, PasswordHasher, SealError, StoreError,
 };
-use crate::principal::{Authority, PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, Principal, SessionPrincipal};
 use crate::role::Role;
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub enum ChangeAccountError {
     InsufficientRole,
     /// The session may no longer act.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// The address is not one.
     #[error(transparent)]
     Email(#[from] InvalidEmailAddress),
@@ -131,7 +131,7 @@ impl ChangeAccountUseCase {
     ) -> Result<ChangedAccount, ChangeAccountError> {
         let email = EmailAddress::parse(email)?;
         let address = self.digester.digest(DigestPurpose::Address, &[email.as_str().as_bytes()]);
-        self.run(Authority::Operator, AccountKey::Address(address), command).await
+        self.run(Principal::Operator, AccountKey::Address(address), command).await
     }
 
     /// Carries `command` out on an account of the principal's organization, as its admin.
@@ -144,8 +144,8 @@ impl ChangeAccountUseCase {
         account: AccountId,
         command: AccountCommand,
     ) -> Result<ChangedAccount, ChangeAccountError> {
-        let authority = Authority::Session(principal.clone());
-        if !authority.manages_accounts() || !command.is_for_admins() {
+        let authority = Principal::Session(principal.clone());
+        if authority.administers(crate::role::Action::ManageAccounts).is_err() || !command.is_for_admins() {
             return Err(ChangeAccountError::InsufficientRole);
         }
         self.run(authority, AccountKey::Id(principal.organization, account), command).await
@@ -153,7 +153,7 @@ impl ChangeAccountUseCase {
 
     async fn run(
         &self,
-        authority: Authority,
+        authority: Principal,
         key: AccountKey,
         command: AccountCommand,
     ) -> Result<ChangedAccount, ChangeAccountError> {
@@ -178,7 +178,7 @@ impl ChangeAccountUseCase {
 
     async fn change_account(
         &self,
-        authority: &Authority,
+        authority: &Principal,
         current: Account,
         command: &AccountCommand,
     ) -> Result<(ChangeAccountOutcome, ChangedAccount), ChangeAccountError> {
@@ -201,7 +201,7 @@ impl ChangeAccountUseCase {
 
     async fn change_invitation(
         &self,
-        authority: &Authority,
+        authority: &Principal,
         current: StoredInvitation,
         command: &AccountCommand,
     ) -> Result<(ChangeAccountOutcome, ChangedAccount), ChangeAccountError> {
@@ -234,7 +234,7 @@ impl ChangeAccountUseCase {
         Ok((outcome, ChangedAccount { account: changed.listed(), passcode: None }))
     }
 
-    fn record(&self, authority: &Authority, grant: &AccountGrant, action: AuditAction) -> SealedAuditRecord {
+    fn record(&self, authority: &Principal, grant: &AccountGrant, action: AuditAction) -> SealedAuditRecord {
         let (actor, subject) = (Actor::from(authority), Subject::Account(grant.account));
         self.ambient.record(self.ambient.now(), Some(grant.organization), actor, action, subject)
     }

@@ -10,7 +10,7 @@ use crate::port::{
     ChangeIntegration, ChangeIntegrationOutcome, Entropy, Event, FindIntegration, IntegrationChange, IntegrationKey,
     IntegrationRepository, KeyedDigester, NoEntropy, OrganizationRepository, StoreError,
 };
-use crate::principal::{Authority, PrincipalRefusal};
+use crate::principal::{Denial, Principal};
 use std::sync::Arc;
 
 /// How often a change is decided anew because the row changed under it.
@@ -54,7 +54,7 @@ pub enum ChangeIntegrationError {
     Administrator(#[from] AdministratorError),
     /// The session may no longer act.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// No such integration, or one of another organization.
     #[error("no such integration")]
     NotFound,
@@ -120,7 +120,7 @@ impl ChangeIntegrationUseCase {
 
     async fn find(
         &self,
-        authority: &Authority,
+        authority: &Principal,
         organization: OrganizationId,
         key: IntegrationKey,
     ) -> Result<StoredIntegration, ChangeIntegrationError> {
@@ -131,7 +131,7 @@ impl ChangeIntegrationUseCase {
 
     async fn change(
         &self,
-        authority: &Authority,
+        authority: &Principal,
         current: StoredIntegration,
         command: IntegrationCommand,
     ) -> Result<(ChangeIntegrationOutcome, ChangedIntegration), ChangeIntegrationError> {

@@ -9,7 +9,7 @@ use crate::port::{
     CreateIntegration, CreateIntegrationOutcome, Entropy, IntegrationRepository, KeyedDigester, NoEntropy,
     OrganizationRepository, StoreError,
 };
-use crate::principal::PrincipalRefusal;
+use crate::principal::Denial;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub enum CreateIntegrationError {
     Administrator(#[from] AdministratorError),
     /// The session may no longer act.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// Fields that are refused, at `/name`, `/namespaces/…` and `/expires_at`.
     #[error("{} fields are refused", .0.len())]
     Fields(Vec<FieldError>),

@@ -8,7 +8,7 @@ use crate::port::{
     FreezeNamespace, FreezeOutcome, FreezeRepository, FrozenNamespace, IntegrationScope, ListFrozen,
     OrganizationRepository, StoreError,
 };
-use crate::principal::PrincipalRefusal;
+use crate::principal::Denial;
 use std::sync::Arc;
 
 /// Why nothing was frozen, thawed or listed.
@@ -19,7 +19,7 @@ pub enum FreezeNamespaceError {
     Administrator(#[from] AdministratorError),
     /// The session may no longer act.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

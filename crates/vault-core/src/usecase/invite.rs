@@ -13,7 +13,7 @@ use crate::port::{
     CreateInvitation, CreateInvitationOutcome, Entropy, InvitationRepository, KeyedDigester, NoEntropy,
     OrganizationRepository, StoreError,
 };
-use crate::principal::{Authority, PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, Principal, SessionPrincipal};
 use crate::role::Role;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub enum InviteError {
     InsufficientRole,
     /// The session may no longer act.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// No organization of this name.
     #[error("no organization of this name")]
     NoOrganization,
@@ -110,17 +110,17 @@ impl Invite {
     }
 
     /// By whose order, and to which organization.
-    async fn authority(&self, inviter: Inviter) -> Result<(Authority, OrganizationId), InviteError> {
+    async fn authority(&self, inviter: Inviter) -> Result<(Principal, OrganizationId), InviteError> {
         match inviter {
             Inviter::Operator(name) => {
                 let name = OrganizationName::parse(&name).map_err(|_| InviteError::NoOrganization)?;
                 let organization = self.organizations.find_organization(&name).await?;
-                Ok((Authority::Operator, organization.ok_or(InviteError::NoOrganization)?.id))
+                Ok((Principal::Operator, organization.ok_or(InviteError::NoOrganization)?.id))
             }
             Inviter::Session(principal) => {
                 let organization = principal.organization;
-                let authority = Authority::Session(principal);
-                if authority.manages_accounts() {
+                let authority = Principal::Session(principal);
+                if authority.administers(crate::role::Action::ManageAccounts).is_ok() {
                     Ok((authority, organization))
                 } else {
                     Err(InviteError::InsufficientRole)

@@ -3,7 +3,7 @@
 use super::Ambient;
 use crate::account::Account;
 use crate::port::{AccountRepository, AccountScope, ListAccounts, StoreError};
-use crate::principal::PrincipalRefusal;
+use crate::principal::Denial;
 use crate::role::Action;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub enum ListAccountsError {
     InsufficientRole,
     /// The session may no longer act.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

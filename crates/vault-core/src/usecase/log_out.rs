@@ -3,7 +3,7 @@
 use super::Ambient;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::port::{EndSession, SessionRepository, StoreError};
-use crate::principal::{PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, SessionPrincipal};
 use std::sync::Arc;
 
 /// Why a logout was not carried out.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub enum LogOutError {
     /// The token no longer worked.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -2,7 +2,7 @@
 
 use crate::digest::Digest;
 use crate::port::{AccountKey, AccountRepository, FindAccount, FoundAccount, StoreError};
-use crate::principal::Authority;
+use crate::principal::Principal;
 use crate::time::Timestamp;
 
 /// The account or invitation whose address has the digest `address`, for an operator.
@@ -11,7 +11,7 @@ pub(super) async fn as_operator(
     address: Digest,
     now: Timestamp,
 ) -> Result<Option<FoundAccount>, StoreError> {
-    let query = FindAccount { authority: Authority::Operator, key: AccountKey::Address(address), now };
+    let query = FindAccount { authority: Principal::Operator, key: AccountKey::Address(address), now };
     // An operator is refused nothing.
     Ok(accounts.find_account(query).await?.unwrap_or_default())
 }

@@ -15,12 +15,10 @@ mod confirm_enrolment;
 mod create_account;
 mod create_integration;
 mod create_organization;
-mod delete_credential;
 mod enrol;
 mod freeze_namespace;
 mod invite;
 mod list_accounts;
-mod list_credentials;
 mod list_integrations;
 mod log_in;
 mod log_out;
@@ -33,9 +31,8 @@ mod prove_owner;
 mod read_passcode;
 mod replace_passcode;
 mod replace_recovery_codes;
-mod save_credential;
-mod show_credential;
 mod together;
+pub mod vault;
 
 pub use activate::{Activate, ActivateError, ActivationRequest};
 pub use administrator::{Administrator, AdministratorError};
@@ -56,12 +53,10 @@ pub use create_integration::{
     CreateIntegrationError, CreateIntegrationRequest, CreateIntegrationUseCase, CreatedIntegration,
 };
 pub use create_organization::{CreateOrganizationError, CreateOrganizationUseCase};
-pub use delete_credential::{DeleteCredentialError, DeleteCredentialUseCase};
 pub use enrol::{DraftedEnrolment, Enrol, EnrolError};
 pub use freeze_namespace::{FreezeNamespaceError, FreezeNamespaceUseCase};
 pub use invite::{Invite, InviteError, Invited, Inviter};
 pub use list_accounts::{ListAccountsError, ListAccountsUseCase};
-pub use list_credentials::{CredentialPage, ListCredentialsUseCase, ListRequest, ListedCredential, ReadError};
 pub use list_integrations::{ListIntegrationsError, ListIntegrationsUseCase};
 pub use log_in::{LogIn, LogInError, LogInRequest, LoggedIn};
 pub use log_out::{LogOut, LogOutError};
@@ -73,7 +68,4 @@ pub use prove_owner::{OwnerProof, ProofError, ProveOwner};
 pub use read_passcode::{CurrentPasscode, ReadPasscode, ReadPasscodeError};
 pub use replace_passcode::{ConfirmPasscodeError, ConfirmPasscodeUseCase, ReplacePasscode};
 pub use replace_recovery_codes::ReplaceRecoveryCodes;
-pub use save_credential::{
-    IdempotencyKey, InvalidIdempotencyKey, SaveCredentialError, SaveCredentialRequest, SaveCredentialUseCase,
-};
-pub use show_credential::ShowCredentialUseCase;
+pub use vault::{CredentialPage, IdempotencyKey, InvalidIdempotencyKey, ListRequest, ListedCredential, SaveRequest, Vault};

@@ -6,7 +6,7 @@ use crate::id::AccountId;
 use crate::notice::{Notice, notices};
 use crate::organization::OrganizationName;
 use crate::port::{OwnAccountRepository, StoreError};
-use crate::principal::{PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, SessionPrincipal};
 use crate::role::Role;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct ShownOwnAccount {
 pub enum OwnAccountError {
     /// The session may no longer act.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// The account has no such live session.
     #[error("no such session")]
     NotFound,

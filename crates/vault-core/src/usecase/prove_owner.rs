@@ -16,7 +16,7 @@ use crate::port::{
     OwnAccountRepository, OwnChange, PasscodeVerifier, PasswordHasher, PasswordVerdict, ProofEffect, RefuseAttempt,
     RefusedAccount, Reservation, ReserveAttempt, ReservedAccount, SealError, StoreError,
 };
-use crate::principal::{PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, SessionPrincipal};
 use crate::sealed::SealedPassword;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub enum ProofError {
     Invalid,
     /// The session that asks may no longer act. Never of a login.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// Hashing is overloaded or failed.
     #[error(transparent)]
     Hash(#[from] HashError),

@@ -7,7 +7,7 @@ use crate::passcode::{PENDING_SECONDS, Passcode, PasscodeSecret};
 use crate::port::{
     AuditLog, ConfirmPasscode, OwnAccountRepository, OwnChange, PasscodeVerifier, SealError, StoreError,
 };
-use crate::principal::{PrincipalRefusal, SessionPrincipal};
+use crate::principal::{Denial, SessionPrincipal};
 use secrecy::SecretString;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub enum ConfirmPasscodeError {
     Invalid,
     /// The session may no longer act.
     #[error("the session may no longer act")]
-    Principal(PrincipalRefusal),
+    Principal(Denial),
     /// The seed does not open.
     #[error(transparent)]
     Seal(#[from] SealError),

@@ -20,7 +20,7 @@ async fn append(connection: &mut Connection, records: &[SealedAuditRecord]) -> D
     for sealed in records {
         record(connection, sealed).await?;
     }
-    Ok(Verdict::Keep(()))
+    Ok(Verdict::Recorded(()))
 }
 
 /// The statement that appends one entry.
@@ -47,10 +47,10 @@ macro_rules! entry {
     }};
 }
 
-pub(super) use entry;
+pub(crate) use entry;
 
 /// Appends one entry; part of the decision that it records.
-pub(super) async fn record(connection: &mut Connection, sealed: &SealedAuditRecord) -> Result<(), Failure> {
+pub(crate) async fn record(connection: &mut Connection, sealed: &SealedAuditRecord) -> Result<(), Failure> {
     entry!(sealed).execute(connection).await?;
     Ok(())
 }

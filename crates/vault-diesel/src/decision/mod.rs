@@ -8,50 +8,80 @@
 //! sessions (likewise), organization key, invitation, integrations (by id); then what hangs on the account, the
 //! invitation or the integration.
 
-mod account_change;
-mod account_lookup;
-mod accounts;
-mod activations;
-mod activator;
-mod admins;
-mod attempts;
+mod account;
+mod activation;
 mod audit;
-mod count;
-mod credentials;
-mod directory;
-mod enrolment;
-mod erasure;
-mod freezes;
-mod housekeeping;
-mod integration_lookup;
-mod integration_row;
-mod integrations;
-mod invitation_row;
-mod invitations;
-mod keys;
-mod logins;
-mod notices;
-mod organizations;
-mod own_account;
-mod pending_seed;
-mod proof;
+mod authorize;
+mod credential;
+mod integration;
+mod login;
+mod organization;
 mod schema_version;
-mod sessions;
-mod standing;
-mod sweep;
-mod take;
+mod upkeep;
 
+use self::backend::Connection;
 use super::backend;
 use crate::failure::Failure;
+use vault_core::Command;
 
 /// What a decision came to, and whether what it wrote stands.
 #[derive(Debug)]
 pub(crate) enum Verdict<T> {
-    /// It stands.
-    Keep(T),
-    /// It is undone: as decided, nothing was changed.
+    /// Carried out: what it wrote stands, and [`decide`] records it.
+    Done(T),
+    /// Carried out and recorded already, in the same exchange with the server.
+    Recorded(T),
+    /// Refused before the first write.
+    Refused(T),
+    /// Refused; what it wrote records the refusal and stands.
+    RefusedOnRecord(T),
+    /// Refused after something was written, which is undone.
     Undo(T),
+}
+
+impl<T> Verdict<T> {
+    /// What the decision came to, whatever stands of it.
+    pub(crate) fn into_outcome(self) -> T {
+        match self {
+            Self::Done(outcome)
+            | Self::Recorded(outcome)
+            | Self::Refused(outcome)
+            | Self::RefusedOnRecord(outcome)
+            | Self::Undo(outcome) => outcome,
+        }
+    }
 }
 
 /// A decision that writes, or why it could not be made.
 pub(crate) type Decided<T> = Result<Verdict<T>, Failure>;
+
+/// A change that a [`Command`] carries.
+pub(crate) trait Decision: Sized + Sync {
+    /// What authorizing found that the change relies on.
+    type Held: Send;
+    /// What the change comes to.
+    type Outcome: Send;
+
+    /// Judges the principal and holds what the decision relies on, in the order of locks.
+    fn authorize(
+        connection: &mut Connection,
+        command: &Command<Self>,
+    ) -> impl Future<Output = Result<Self::Held, Failure>> + Send;
+
+    /// Decides and writes.
+    fn act(
+        connection: &mut Connection,
+        command: &Command<Self>,
+        held: Self::Held,
+    ) -> impl Future<Output = Decided<Self::Outcome>> + Send;
+}
+
+/// Makes a decision: judges its principal first and records what was done last, so that no decision can forget either.
+pub(crate) async fn decide<A: Decision>(connection: &mut Connection, command: &Command<A>) -> Decided<A::Outcome> {
+    let held = A::authorize(connection, command).await?;
+    let verdict = A::act(connection, command, held).await?;
+    if let Verdict::Done(_) = verdict {
+        audit::record(connection, &command.audit).await?;
+    }
+    Ok(verdict)
+}

@@ -66,7 +66,7 @@ async fn is_prepared(connection: &mut Connection) -> Result<bool, Failure> {
 }
 
 async fn create(connection: &mut Connection) -> Decided<()> {
-    Ok(Verdict::Keep(run_script(connection, &spell(CREATE_VERSIONS_TABLE)).await?))
+    Ok(Verdict::Recorded(run_script(connection, &spell(CREATE_VERSIONS_TABLE)).await?))
 }
 
 async fn applied(connection: &mut Connection) -> Result<Vec<String>, Failure> {
@@ -88,5 +88,5 @@ async fn apply(connection: &mut Connection, (migration, now): (Migration, Timest
         return Ok(Verdict::Undo(0));
     }
     run_script(connection, &spell(migration.sql)).await?;
-    Ok(Verdict::Keep(1))
+    Ok(Verdict::Recorded(1))
 }

@@ -29,15 +29,16 @@ macro_rules! for_update {
     };
 }
 
-/// Carries three statements out in one exchange with the server.
+/// Carries four statements out in one exchange with the server.
 macro_rules! execute_together {
-    ($connection:expr, $first:expr, $second:expr, $third:expr) => {{
+    ($connection:expr, $first:expr, $second:expr, $third:expr, $fourth:expr) => {{
         let shared = &*$connection;
-        let (mut one, mut two, mut three) = (shared, shared, shared);
+        let (mut one, mut two, mut three, mut four) = (shared, shared, shared, shared);
         let first = $first.execute(&mut one);
         let second = $second.execute(&mut two);
         let third = $third.execute(&mut three);
-        futures_util::future::try_join3(first, second, third).await
+        let fourth = $fourth.execute(&mut four);
+        futures_util::future::try_join4(first, second, third, fourth).await
     }};
 }
 

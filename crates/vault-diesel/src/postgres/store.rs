@@ -199,17 +199,17 @@ async fn write_on<C, T>(
         connection.batch_execute(WITHOUT_HASTE).await.map_err(nothing_stands)?;
     }
     match decide(connection, command).await {
-        Ok(Verdict::Keep(outcome)) => match Transactions::commit_transaction(connection).await {
-            Ok(()) => Ok(outcome),
+        Ok(Verdict::Refused(outcome) | Verdict::Undo(outcome)) => {
+            Transactions::rollback_transaction(connection).await.map_err(nothing_stands)?;
+            Ok(outcome)
+        }
+        Ok(verdict) => match Transactions::commit_transaction(connection).await {
+            Ok(()) => Ok(verdict.into_outcome()),
             Err(error) => {
                 let certain = judge(&error) == Severity::Again;
                 Err(Failed { failure: Failure::Sql(error), certain })
             }
         },
-        Ok(Verdict::Undo(outcome)) => {
-            Transactions::rollback_transaction(connection).await.map_err(nothing_stands)?;
-            Ok(outcome)
-        }
         Err(failure) => Err(Failed { failure, certain: true }),
     }
 }

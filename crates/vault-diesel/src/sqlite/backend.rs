@@ -50,7 +50,7 @@ impl<Query> RunQuery for Query {}
 /// rows are made one by one, so reading no further comes to the same.
 macro_rules! load_page {
     ($query:expr, $connection:expr, $limit:expr) => {
-        super::backend::load_first($query, $connection, $limit)
+        crate::sqlite::backend::load_first($query, $connection, $limit)
     };
 }
 
@@ -87,14 +87,10 @@ macro_rules! for_update {
     };
 }
 
-/// Carries three statements out, one after the other.
+/// Carries statements out, one after the other.
 macro_rules! execute_together {
-    ($connection:expr, $first:expr, $second:expr, $third:expr) => {
-        $first
-            .execute($connection)
-            .into_inner()
-            .and_then(|_| $second.execute($connection).into_inner())
-            .and_then(|_| $third.execute($connection).into_inner())
+    ($connection:expr, $first:expr $(, $next:expr)+) => {
+        $first.execute($connection).into_inner()$(.and_then(|_| $next.execute($connection).into_inner()))+
     };
 }
 
@@ -102,7 +98,7 @@ macro_rules! execute_together {
 /// organization has ten rows, and would read all of them by the primary key.
 macro_rules! narrow {
     ($condition:expr) => {
-        super::backend::unlikely($condition)
+        crate::sqlite::backend::unlikely($condition)
     };
 }
 

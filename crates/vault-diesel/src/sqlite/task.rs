@@ -2,7 +2,7 @@
 
 use super::decision::{Decided, Verdict};
 use super::severity::judge;
-use crate::failure::{Severity, fault, unavailable};
+use crate::failure::{Failure, Severity, fault, unavailable};
 use diesel::SqliteConnection;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -58,8 +58,10 @@ impl<C: Send, T: Send> Task for Job<C, T> {
         let Self { command, decide, .. } = self;
         let run = AssertUnwindSafe(|| decide(connection, command).now_or_never());
         let (result, ran) = match catch_unwind(run) {
-            Ok(Some(Ok(Verdict::Keep(outcome)))) => (Ok(outcome), Ran::Kept),
             Ok(Some(Ok(Verdict::Undo(outcome)))) => (Ok(outcome), Ran::Undone),
+            Ok(Some(Ok(verdict))) => (Ok(verdict.into_outcome()), Ran::Kept),
+            // Decided before the first write: there is nothing to undo.
+            Ok(Some(Err(Failure::Denied(denial)))) => (Err(StoreError::Denied(denial)), Ran::Kept),
             Ok(Some(Err(failure))) => {
                 let severity = failure.severity(judge);
                 (Err(failure.into_store_error(judge)), Ran::Failed(severity))

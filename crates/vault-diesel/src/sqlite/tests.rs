@@ -66,7 +66,7 @@ async fn a_decision_that_panics_harms_no_other() {
         .write((), |connection, ()| {
             Box::pin(async {
                 connection.batch_execute("CREATE TABLE t (x BIGINT PRIMARY KEY)").map_err(Failure::Sql)?;
-                Ok(Verdict::Keep(()))
+                Ok(Verdict::Recorded(()))
             })
         })
         .await
@@ -79,7 +79,7 @@ async fn a_decision_that_panics_harms_no_other() {
                     Box::pin(async move {
                         connection.batch_execute(&format!("INSERT INTO t VALUES ({number})")).map_err(Failure::Sql)?;
                         assert!(number % 3 != 0, "on purpose");
-                        Ok(if number % 3 == 1 { Verdict::Keep(*number) } else { Verdict::Undo(*number) })
+                        Ok(if number % 3 == 1 { Verdict::Recorded(*number) } else { Verdict::Undo(*number) })
                     })
                 })
                 .await;

@@ -13,7 +13,7 @@ use vault_core::port::{
     FreezeNamespace, IntegrationChange, IntegrationRepository, NewActivation, SaveCredential, SaveOutcome,
     TakeCredentials,
 };
-use vault_core::principal::Authority;
+use vault_core::principal::Principal;
 
 /// How long an activation of these tests lasts, in seconds.
 const ACTIVATION_SECONDS: i64 = 600;
@@ -25,7 +25,7 @@ pub(crate) fn activated() -> Namespace {
 
 impl World {
     /// Makes one more integration.
-    pub(crate) fn new_integration(&self, authority: &Authority) -> CreateIntegration {
+    pub(crate) fn new_integration(&self, authority: &Principal) -> CreateIntegration {
         let number = self.next();
         let id = IntegrationId::from_bytes(bytes(number));
         let integration = Integration {
@@ -50,7 +50,7 @@ impl World {
 
     /// One more integration.
     pub(crate) async fn integration<S: IntegrationRepository>(&self, store: &S) -> StoredIntegration {
-        let command = self.new_integration(&Authority::Operator);
+        let command = self.new_integration(&Principal::Operator);
         let made = StoredIntegration { integration: command.integration.clone(), digest: command.digest, version: 1 };
         assert_eq!(store.create_integration(command).await.unwrap(), CreateIntegrationOutcome::Created);
         made
@@ -93,7 +93,7 @@ impl World {
     }
 
     /// Gives an integration, as it was made, another token.
-    pub(crate) fn rotate(&self, authority: &Authority, stored: &StoredIntegration) -> ChangeIntegration {
+    pub(crate) fn rotate(&self, authority: &Principal, stored: &StoredIntegration) -> ChangeIntegration {
         let rotated = stored.integration.clone().rotated(address(self.next()), Overlap::DEFAULT, self.now());
         let change = IntegrationChange::Replace { integration: Box::new(rotated), digest: address(self.next()) };
         self.change(authority, stored, change)
@@ -101,7 +101,7 @@ impl World {
 
     pub(crate) fn change(
         &self,
-        authority: &Authority,
+        authority: &Principal,
         stored: &StoredIntegration,
         change: IntegrationChange,
     ) -> ChangeIntegration {
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    pub(crate) fn freeze(&self, authority: &Authority, frozen: bool) -> FreezeNamespace {
+    pub(crate) fn freeze(&self, authority: &Principal, frozen: bool) -> FreezeNamespace {
         let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
         FreezeNamespace {
             authority: authority.clone(),

@@ -13,7 +13,7 @@ use vault_core::port::{
     AccountChange, ChangeAccountOutcome, CompleteProofOutcome, CreateAccountOutcome, IdGenerator, Reservation,
     ReservedAccount,
 };
-use vault_core::principal::{Principal, PrincipalRefusal};
+use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
 /// Role and state are replaced with the digest over them; the version rises.
@@ -82,7 +82,7 @@ pub async fn an_account_is_deleted(suite: &dyn ContractStore) {
     assert_eq!(world.account(holder.address).await, None);
     assert!(is_nobody(&world.reserve(&holder, world.network()).await));
     let refusal = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err();
-    assert_eq!(refusal, PrincipalRefusal::AccountChanged);
+    assert_eq!(refusal, Denial::AccountChanged);
     assert_eq!(world.audited(AuditAction::AccountDeleted).await, 1);
     let colleague = Principal::Session(world.log_in(&colleague).await);
     assert_eq!(world.listed(&colleague).await, [credential]);
@@ -101,18 +101,18 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn ContractStore)
     let colleague = world.holder(Role::Editor).await;
     let colleague = Principal::Session(world.log_in(&colleague).await);
     type Change = fn(&World<'_>, &Holder) -> AccountChange;
-    let changes: [(Change, Result<(), PrincipalRefusal>); 7] = [
+    let changes: [(Change, Result<(), Denial>); 7] = [
         (|_, _| AccountChange::Unlock, Ok(())),
         // The same role again: the row still has what the token says, so what refuses is that the session ended.
-        (|_, holder| regrant(holder, Role::Editor, AccountState::Active), Err(PrincipalRefusal::SessionEnded)),
-        (|world, _| AccountChange::Password(world.password()), Err(PrincipalRefusal::SessionEnded)),
+        (|_, holder| regrant(holder, Role::Editor, AccountState::Active), Err(Denial::SessionEnded)),
+        (|world, _| AccountChange::Password(world.password()), Err(Denial::SessionEnded)),
         (
             |world, _| AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() },
-            Err(PrincipalRefusal::SessionEnded),
+            Err(Denial::SessionEnded),
         ),
-        (|_, holder| regrant(holder, Role::Viewer, AccountState::Active), Err(PrincipalRefusal::AccountChanged)),
-        (|_, holder| regrant(holder, Role::Editor, AccountState::Disabled), Err(PrincipalRefusal::AccountChanged)),
-        (|_, _| AccountChange::Delete, Err(PrincipalRefusal::AccountChanged)),
+        (|_, holder| regrant(holder, Role::Viewer, AccountState::Active), Err(Denial::AccountChanged)),
+        (|_, holder| regrant(holder, Role::Editor, AccountState::Disabled), Err(Denial::AccountChanged)),
+        (|_, _| AccountChange::Delete, Err(Denial::AccountChanged)),
     ];
     for (change, expected) in changes {
         let holder = world.holder(Role::Editor).await;
@@ -135,7 +135,7 @@ pub async fn a_role_that_returns_revives_no_session(suite: &dyn ContractStore) {
     world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
     world.change(&holder, regrant(&holder, Role::Admin, AccountState::Active)).await;
     let refusal = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err();
-    assert_eq!(refusal, PrincipalRefusal::SessionEnded);
+    assert_eq!(refusal, Denial::SessionEnded);
 }
 
 /// A change decided on an earlier version of the row, or on an account that is not there, changes nothing.

@@ -16,7 +16,7 @@ use vault_core::port::{
     KeyedDigester, ListActivations, ListIntegrations, NewActivation, SaveCredential, SaveOutcome, TakeCredentials,
     TakeOutcome, TakenCredential,
 };
-use vault_core::principal::Authority;
+use vault_core::principal::Principal;
 
 /// How long the activations of cases last, in seconds.
 pub(super) const ACTIVATION_SECONDS: i64 = 600;
@@ -44,7 +44,7 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn create_integration(&self, authority: &Authority, integration: &Integration) -> CreateIntegration {
+    pub(super) fn create_integration(&self, authority: &Principal, integration: &Integration) -> CreateIntegration {
         CreateIntegration {
             authority: authority.clone(),
             digest: integration.digest(&FakeDigester::default()),
@@ -57,18 +57,18 @@ impl World<'_> {
     /// An integration that an operator made, under a name of its own.
     pub(super) async fn integration(&self) -> StoredIntegration {
         let integration = self.new_integration(&self.ids.random().to_string());
-        let outcome = self.store.create_integration(self.create_integration(&Authority::Operator, &integration)).await;
+        let outcome = self.store.create_integration(self.create_integration(&Principal::Operator, &integration)).await;
         assert_eq!(outcome.unwrap(), CreateIntegrationOutcome::Created);
         self.read_integration(&integration).await.expect("the integration is there")
     }
 
     pub(super) async fn read_integration(&self, integration: &Integration) -> Option<StoredIntegration> {
-        self.find_integration(&Authority::Operator, IntegrationKey::Id(integration.id)).await
+        self.find_integration(&Principal::Operator, IntegrationKey::Id(integration.id)).await
     }
 
     pub(super) async fn find_integration(
         &self,
-        authority: &Authority,
+        authority: &Principal,
         key: IntegrationKey,
     ) -> Option<StoredIntegration> {
         let query =
@@ -83,7 +83,7 @@ impl World<'_> {
 
     pub(super) fn change_integration(
         &self,
-        authority: &Authority,
+        authority: &Principal,
         stored: &StoredIntegration,
         change: IntegrationChange,
     ) -> ChangeIntegration {
@@ -109,13 +109,13 @@ impl World<'_> {
         stored: &StoredIntegration,
         integration: Integration,
     ) -> StoredIntegration {
-        let command = self.change_integration(&Authority::Operator, stored, replacement(&integration));
+        let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
         assert_eq!(self.store.change_integration(command).await.unwrap(), ChangeIntegrationOutcome::Changed);
         self.read_integration(&integration).await.expect("the integration is there")
     }
 
     pub(super) async fn delete_integration(&self, stored: &StoredIntegration) {
-        let command = self.change_integration(&Authority::Operator, stored, IntegrationChange::Delete);
+        let command = self.change_integration(&Principal::Operator, stored, IntegrationChange::Delete);
         assert_eq!(self.store.change_integration(command).await.unwrap(), ChangeIntegrationOutcome::Changed);
     }
 
@@ -126,7 +126,7 @@ impl World<'_> {
 
     // Frozen namespaces
 
-    pub(super) fn freeze(&self, authority: &Authority, name: &str, frozen: bool) -> FreezeNamespace {
+    pub(super) fn freeze(&self, authority: &Principal, name: &str, frozen: bool) -> FreezeNamespace {
         let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
         FreezeNamespace {
             authority: authority.clone(),
@@ -139,7 +139,7 @@ impl World<'_> {
     }
 
     pub(super) async fn set_frozen(&self, name: &str, frozen: bool) {
-        let command = self.freeze(&Authority::Operator, name, frozen);
+        let command = self.freeze(&Principal::Operator, name, frozen);
         assert_eq!(self.store.freeze_namespace(command).await.unwrap(), FreezeOutcome::Changed);
     }
 

@@ -11,7 +11,7 @@ use vault_core::port::{
     AccountChange, AccountKey, AccountScope, ChangeAccount, ChangeAccountOutcome, FindAccount, FoundAccount,
     ListAccounts,
 };
-use vault_core::principal::{Authority, PrincipalRefusal, SessionPrincipal};
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 
 /// A session finds and lists its own organization's accounts; another's are not there.
@@ -21,12 +21,12 @@ pub async fn a_session_sees_its_own_organization(suite: &dyn ContractStore) {
     let stranger = other.holder(Role::Viewer).await;
     other.invited(Role::Viewer).await;
     let session = world.log_in(&admin).await;
-    let authority = Authority::Session(session.clone());
+    let authority = Principal::Session(session.clone());
     for holder in [&admin, &colleague] {
         let found = Some(FoundAccount::Account(world.read(holder).await));
         for key in keys(holder) {
             assert_eq!(world.find(authority.clone(), key).await, found);
-            assert_eq!(world.find(Authority::Operator, key).await, found);
+            assert_eq!(world.find(Principal::Operator, key).await, found);
         }
     }
     let [by_address, by_id] = keys(&stranger);
@@ -50,10 +50,10 @@ pub async fn an_ended_session_administers_nothing(suite: &dyn ContractStore) {
     let session = world.log_in(&admin).await;
     assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
     let (before, entries) = (world.read(&colleague).await, world.audit_length().await);
-    let refusal = PrincipalRefusal::SessionEnded;
+    let refusal = Denial::SessionEnded;
     let nobody = AccountKey::Id(world.organization, vault_core::id::AccountId::from_bytes([0x55; 16]));
     for key in keys(&colleague).into_iter().chain([nobody]) {
-        let query = FindAccount { authority: Authority::Session(session.clone()), key, now: world.now() };
+        let query = FindAccount { authority: Principal::Session(session.clone()), key, now: world.now() };
         assert_eq!(world.store.find_account(query).await.unwrap(), Err(refusal));
     }
     let query = ListAccounts { scope: AccountScope::Session(session.clone()), now: world.now() };
@@ -187,7 +187,7 @@ fn takings(admin: &Holder) -> [AccountChange; 3] {
 }
 
 fn by(session: &SessionPrincipal, command: ChangeAccount) -> ChangeAccount {
-    ChangeAccount { authority: Authority::Session(session.clone()), ..command }
+    ChangeAccount { authority: Principal::Session(session.clone()), ..command }
 }
 
 fn keys(holder: &Holder) -> [AccountKey; 2] {

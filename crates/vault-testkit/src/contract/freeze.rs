@@ -9,10 +9,10 @@ use vault_core::id::OrganizationId;
 use vault_core::port::{
     FreezeNamespace, FreezeOutcome, FrozenNamespace, IdGenerator, IntegrationScope, ListFrozen, TakeOutcome,
 };
-use vault_core::principal::{Authority, PrincipalRefusal};
+use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
-const OPERATOR: Authority = Authority::Operator;
+const OPERATOR: Principal = Principal::Operator;
 
 /// Frozen once, listed, thawed once; each on record once. Others are not touched by it.
 pub async fn a_namespace_is_frozen_until_it_is_thawed(suite: &dyn ContractStore) {
@@ -56,7 +56,7 @@ pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &dyn Cont
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let admin = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
-    let authority = Authority::Session(session.clone());
+    let authority = Principal::Session(session.clone());
     let command = world.freeze(&authority, "contract", true);
     assert_eq!(world.store.freeze_namespace(command).await.unwrap(), FreezeOutcome::Changed);
     let scope = IntegrationScope::Session(session.clone());
@@ -69,7 +69,7 @@ pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &dyn Cont
         assert_eq!(world.store.freeze_namespace(command).await.unwrap(), FreezeOutcome::NoOrganization);
     }
     assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
-    let ended = PrincipalRefusal::SessionEnded;
+    let ended = Denial::SessionEnded;
     let command = world.freeze(&authority, "contract", false);
     assert_eq!(world.store.freeze_namespace(command).await.unwrap(), FreezeOutcome::Refused(ended));
     let query = ListFrozen { scope, now: world.now() };

@@ -18,7 +18,7 @@ use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
     AccountKey, CompleteProofOutcome, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome, Swept,
 };
-use vault_core::principal::{Authority, Principal};
+use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
@@ -87,7 +87,7 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     world.clock.advance_seconds(1);
     let swept = sweep_all(&world).await;
     assert!(swept.invitations > 0, "{swept:?}");
-    assert_eq!(world.find(Authority::Operator, invited).await, None);
+    assert_eq!(world.find(Principal::Operator, invited).await, None);
 
     // Notices are kept for as long as networks are known.
     world.clock.set(LONG_AGO.plus_seconds(NOTICE_SECONDS - 1));

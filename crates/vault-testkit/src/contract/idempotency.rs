@@ -8,7 +8,7 @@ use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::CredentialId;
 use vault_core::port::{Idempotency, KeyedDigester, SaveCredential, SaveOutcome};
-use vault_core::principal::{Principal, PrincipalRefusal};
+use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
 /// The same request again has no effect and names what it made the first time; another one is refused.
@@ -83,7 +83,7 @@ pub async fn a_key_outlasts_its_session(suite: &dyn ContractStore) {
     assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
     assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
     let ended = save(&world, &Principal::Session(session), "key", "body").await;
-    assert_eq!(ended, SaveOutcome::Refused(PrincipalRefusal::SessionEnded));
+    assert_eq!(ended, SaveOutcome::Refused(Denial::SessionEnded));
     let later = Principal::Session(world.log_in(&holder).await);
     assert_eq!(save(&world, &later, "key", "body").await, SaveOutcome::Replayed(made));
 }

@@ -15,10 +15,10 @@ use vault_core::port::{
     ChangeIntegration, ChangeIntegrationOutcome, CreateIntegrationOutcome, DeleteOrganization, FindIntegration,
     IdGenerator, IntegrationChange, IntegrationKey, IntegrationScope, ListIntegrations,
 };
-use vault_core::principal::{Authority, PrincipalRefusal};
+use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
-const OPERATOR: Authority = Authority::Operator;
+const OPERATOR: Principal = Principal::Operator;
 
 /// Every member comes back, by id, by name and by token; under another organization it is not there.
 pub async fn an_integration_is_found_as_it_was_made(suite: &dyn ContractStore) {
@@ -181,7 +181,7 @@ pub async fn an_admins_session_reaches_its_own_integrations(suite: &dyn Contract
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let admin = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
-    let authority = Authority::Session(session.clone());
+    let authority = Principal::Session(session.clone());
     let made = world.new_integration("nightly");
     let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.unwrap();
     assert_eq!(outcome, CreateIntegrationOutcome::Created);
@@ -208,7 +208,7 @@ pub async fn an_ended_session_administers_no_integration(suite: &dyn ContractSto
     let stored = world.integration().await;
     assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
     let entries = world.audit_length().await;
-    let (authority, ended) = (Authority::Session(session.clone()), PrincipalRefusal::SessionEnded);
+    let (authority, ended) = (Principal::Session(session.clone()), Denial::SessionEnded);
     let made = world.create_integration(&authority, &stored.integration);
     assert_eq!(world.store.create_integration(made).await.unwrap(), CreateIntegrationOutcome::Refused(ended));
     let mut deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);

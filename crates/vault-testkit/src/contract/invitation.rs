@@ -15,7 +15,7 @@ use vault_core::port::{
     AccountKey, ChangeAccountOutcome, CompleteProofOutcome, ConfirmEnrolment, CreateAccountOutcome,
     CreateInvitationOutcome, FoundAccount, IdGenerator, InvitationChange, OpenInvitation, WriteDraft,
 };
-use vault_core::principal::{Authority, Principal, PrincipalRefusal};
+use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
 /// A new invitation is found by code, address and id, and in the lists; nobody logs in by it.
@@ -30,10 +30,10 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn ContractStore) {
     let found = FoundAccount::Invitation(open.stored.clone());
     let by_id = AccountKey::Id(world.organization, invitation.grant.account);
     for key in [AccountKey::Address(address), by_id] {
-        assert_eq!(world.find(Authority::Operator, key).await, Some(found.clone()));
+        assert_eq!(world.find(Principal::Operator, key).await, Some(found.clone()));
     }
     let elsewhere = AccountKey::Id(other.organization, invitation.grant.account);
-    assert_eq!(world.find(Authority::Operator, elsewhere).await, None);
+    assert_eq!(world.find(Principal::Operator, elsewhere).await, None);
     let listed = open.stored.listed();
     assert_eq!(world.accounts(Some(world.organization)).await, std::slice::from_ref(&listed));
     assert!(world.accounts(None).await.contains(&listed));
@@ -51,7 +51,7 @@ pub async fn an_invited_address_is_taken(suite: &dyn ContractStore) {
         let entries = elsewhere.audit_length().await;
         for taken in [invited, account.address] {
             let (second, _) = elsewhere.invitation(Role::Viewer);
-            let command = elsewhere.invite(&Authority::Operator, &second, taken);
+            let command = elsewhere.invite(&Principal::Operator, &second, taken);
             let outcome = elsewhere.store.create_invitation(command).await.unwrap();
             assert_eq!(outcome, CreateInvitationOutcome::AddressTaken);
             assert!(elsewhere.open(&second).await.is_none());
@@ -71,7 +71,7 @@ pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn ContractSt
         let world = if index % 2 == 0 { &world } else { &other };
         let store = Arc::clone(&world.store);
         let (invitation, _) = world.invitation(Role::Viewer);
-        let invite = world.invite(&Authority::Operator, &invitation, wanted);
+        let invite = world.invite(&Principal::Operator, &invitation, wanted);
         let create = world.create_account(&Holder { address: wanted, ..world.new_holder(Role::Viewer) });
         async move {
             if index % 4 < 2 {
@@ -116,13 +116,13 @@ pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn ContractStore) {
             assert_eq!(other.read(&successor).await.grant, successor.grant);
         } else {
             let (successor, _) = other.invitation(Role::Viewer);
-            let command = other.invite(&Authority::Operator, &successor, address);
+            let command = other.invite(&Principal::Operator, &successor, address);
             assert_eq!(other.store.create_invitation(command).await.unwrap(), CreateInvitationOutcome::Created);
             assert!(other.open(&successor).await.unwrap().seed.is_none());
         }
         assert!(world.open(&invitation).await.is_none());
         let by_id = AccountKey::Id(world.organization, invitation.grant.account);
-        assert_eq!(world.find(Authority::Operator, by_id).await, None, "it is gone");
+        assert_eq!(world.find(Principal::Operator, by_id).await, None, "it is gone");
     }
 }
 
@@ -133,10 +133,10 @@ pub async fn an_invitation_needs_an_organization(suite: &dyn ContractStore) {
     let (at_home, address) = world.invitation(Role::Viewer);
     let mut invitation = at_home.clone();
     invitation.grant.organization = nowhere;
-    let outcome = world.store.create_invitation(world.invite(&Authority::Operator, &invitation, address)).await;
+    let outcome = world.store.create_invitation(world.invite(&Principal::Operator, &invitation, address)).await;
     assert_eq!(outcome.unwrap(), CreateInvitationOutcome::NoOrganization);
     assert_eq!(world.audited_in(nowhere, AuditAction::AccountInvited).await, 0);
-    let outcome = world.store.create_invitation(world.invite(&Authority::Operator, &at_home, address)).await;
+    let outcome = world.store.create_invitation(world.invite(&Principal::Operator, &at_home, address)).await;
     assert_eq!(outcome.unwrap(), CreateInvitationOutcome::Created);
 }
 
@@ -284,7 +284,7 @@ pub async fn an_invited_role_is_replaced(suite: &dyn ContractStore) {
     world.drafted(&invitation).await;
     let before = world.open(&invitation).await.unwrap();
     let (lowered, change) = lower(&invitation);
-    let command = world.change_invitation(&Authority::Operator, &before.stored, change);
+    let command = world.change_invitation(&Principal::Operator, &before.stored, change);
     assert_eq!(world.store.change_invitation(command.clone()).await.unwrap(), ChangeAccountOutcome::Changed);
     assert_eq!(world.store.change_invitation(command).await.unwrap(), ChangeAccountOutcome::Stale);
 
@@ -311,7 +311,7 @@ pub async fn an_invitation_is_withdrawn(suite: &dyn ContractStore) {
         if over {
             world.clock.advance_seconds(INVITATION_SECONDS);
         }
-        let withdraw = || world.change_invitation(&Authority::Operator, &stored, InvitationChange::Delete);
+        let withdraw = || world.change_invitation(&Principal::Operator, &stored, InvitationChange::Delete);
         let mut elsewhere = withdraw();
         elsewhere.organization = other.organization;
         elsewhere.audit = other.audit(AuditAction::InvitationDeleted);
@@ -319,7 +319,7 @@ pub async fn an_invitation_is_withdrawn(suite: &dyn ContractStore) {
         assert_eq!(world.store.change_invitation(withdraw()).await.unwrap(), ChangeAccountOutcome::Changed);
         assert_eq!(world.store.change_invitation(withdraw()).await.unwrap(), ChangeAccountOutcome::NotFound);
         assert!(world.open(&invitation).await.is_none());
-        assert_eq!(world.find(Authority::Operator, AccountKey::Address(address)).await, None);
+        assert_eq!(world.find(Principal::Operator, AccountKey::Address(address)).await, None);
         let successor = Holder { address, ..other.new_holder(Role::Viewer) };
         let outcome = other.store.create_account(other.create_account(&successor)).await.unwrap();
         assert_eq!(outcome, CreateAccountOutcome::Created);
@@ -333,7 +333,7 @@ pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn ContractS
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let admin = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
-    let authority = Authority::Session(session.clone());
+    let authority = Principal::Session(session.clone());
 
     let (invitation, address) = world.invitation(Role::Viewer);
     let outcome = world.store.create_invitation(world.invite(&authority, &invitation, address)).await.unwrap();
@@ -350,7 +350,7 @@ pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn ContractS
     let OpenInvitation { stored, .. } = world.open(&invitation).await.unwrap();
     world.store.end_session(world.end_session(&session)).await.unwrap().unwrap();
     let entries = world.audit_length().await;
-    let ended = PrincipalRefusal::SessionEnded;
+    let ended = Denial::SessionEnded;
     let (second, second_address) = world.invitation(Role::Viewer);
     let outcome = world.store.create_invitation(world.invite(&authority, &second, second_address)).await.unwrap();
     assert_eq!(outcome, CreateInvitationOutcome::Refused(ended));
@@ -370,7 +370,7 @@ pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn Contrac
         world.drafted(&invitation).await;
         let open = world.open(&invitation).await.unwrap();
         let confirmation = world.confirm_enrolment(&open, TimeStep::at(world.now()));
-        let lowering = world.change_invitation(&Authority::Operator, &open.stored, lower(&invitation).1);
+        let lowering = world.change_invitation(&Principal::Operator, &open.stored, lower(&invitation).1);
         let done = race([true, false].map(|confirm| {
             let store = Arc::clone(&world.store);
             let (confirmation, lowering) = (confirmation.clone(), lowering.clone());

@@ -18,13 +18,13 @@ use vault_core::port::{
     KeyedDigester, ListAccounts, ListSessions, OpenInvitation, OwnAccount, OwnChange, ProofEffect, RefuseAttempt,
     RefusedAccount, WriteDraft,
 };
-use vault_core::principal::{Authority, SessionPrincipal};
+use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
 /// The account with this address, as an operator finds it in `store`.
 pub(super) async fn account_in(store: &dyn Store, address: Digest, now: Timestamp) -> Option<Account> {
-    let query = FindAccount { authority: Authority::Operator, key: AccountKey::Address(address), now };
+    let query = FindAccount { authority: Principal::Operator, key: AccountKey::Address(address), now };
     match store.find_account(query).await.unwrap().expect("an operator may act")? {
         FoundAccount::Account(account) => Some(account),
         FoundAccount::Invitation(_) => None,
@@ -34,7 +34,7 @@ pub(super) async fn account_in(store: &dyn Store, address: Digest, now: Timestam
 impl World<'_> {
     // Finding and listing
 
-    pub(super) async fn find(&self, authority: Authority, key: AccountKey) -> Option<FoundAccount> {
+    pub(super) async fn find(&self, authority: Principal, key: AccountKey) -> Option<FoundAccount> {
         let query = FindAccount { authority, key, now: self.now() };
         self.store.find_account(query).await.unwrap().expect("the authority may act")
     }
@@ -69,7 +69,7 @@ impl World<'_> {
         (Invitation { grant, code, created_at: self.now(), expires_at }, address)
     }
 
-    pub(super) fn invite(&self, authority: &Authority, invitation: &Invitation, address: Digest) -> CreateInvitation {
+    pub(super) fn invite(&self, authority: &Principal, invitation: &Invitation, address: Digest) -> CreateInvitation {
         CreateInvitation {
             authority: authority.clone(),
             invitation: invitation.clone(),
@@ -83,7 +83,7 @@ impl World<'_> {
     /// Somebody who was invited by an operator.
     pub(super) async fn invited(&self, role: Role) -> (Invitation, Digest) {
         let (invitation, address) = self.invitation(role);
-        let outcome = self.store.create_invitation(self.invite(&Authority::Operator, &invitation, address)).await;
+        let outcome = self.store.create_invitation(self.invite(&Principal::Operator, &invitation, address)).await;
         assert_eq!(outcome.unwrap(), CreateInvitationOutcome::Created);
         (invitation, address)
     }
@@ -133,7 +133,7 @@ impl World<'_> {
 
     pub(super) fn change_invitation(
         &self,
-        authority: &Authority,
+        authority: &Principal,
         stored: &StoredInvitation,
         change: InvitationChange,
     ) -> ChangeInvitation {

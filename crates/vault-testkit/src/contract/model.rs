@@ -27,7 +27,7 @@ use vault_core::port::{
     AccountChange, CompleteProof, CompleteProofOutcome, Idempotency, KeyedDigester, ListCredentials, Reservation,
     ReserveAttempt, SaveCredential, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
 };
-use vault_core::principal::{Authority, Principal, SessionPrincipal};
+use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 
 const HISTORIES: u32 = 16;
@@ -186,8 +186,8 @@ impl<'a> History<'a> {
             }
             VaultCommand::Activator(who, command) => {
                 let authority = match self.principal(who) {
-                    Principal::Session(session) => Authority::Session(session),
-                    Principal::Embedder(_) => Authority::Operator,
+                    Principal::Session(session) => Principal::Session(session),
+                    Principal::Embedder(_) => Principal::Operator,
                 };
                 let pair = Pair { world: &self.world, model: &*self.model };
                 self.activators.step(pair, &authority, command).await?;

@@ -12,7 +12,7 @@ use vault_core::port::{
     AbortActivation, ChangeIntegrationOutcome, CreateIntegrationOutcome, FindIntegration, FreezeNamespace,
     IntegrationChange, IntegrationKey, IntegrationScope, ListActivations, ListFrozen, ListIntegrations, TakeOutcome,
 };
-use vault_core::principal::Authority;
+use vault_core::principal::Principal;
 
 /// How many credentials a namespace may have, and how many live activations an integration: few, so that histories
 /// come to it.
@@ -48,7 +48,7 @@ impl Activators {
     pub(super) async fn step(
         &mut self,
         pair: Pair<'_>,
-        authority: &Authority,
+        authority: &Principal,
         command: ActivatorCommand,
     ) -> Result<(), Difference> {
         match command {
@@ -99,7 +99,7 @@ impl Activators {
         (!self.principals.is_empty()).then(|| pick(&self.principals, token))
     }
 
-    async fn create(&mut self, pair: Pair<'_>, authority: &Authority, name: usize) -> Result<(), Difference> {
+    async fn create(&mut self, pair: Pair<'_>, authority: &Principal, name: usize) -> Result<(), Difference> {
         let command = pair.world.create_integration(authority, &pair.world.new_integration(&format!("i{name}")));
         let (integration, digest) = (command.integration.clone(), command.digest);
         if both!(pair, create_integration(command))? == CreateIntegrationOutcome::Created {
@@ -113,7 +113,7 @@ impl Activators {
     async fn change(
         &mut self,
         pair: Pair<'_>,
-        authority: &Authority,
+        authority: &Principal,
         which: usize,
         latest: bool,
         change: impl FnOnce(Integration) -> Option<Integration>,
@@ -147,7 +147,7 @@ impl Activators {
             return Ok(None);
         }
         let query = FindIntegration {
-            authority: Authority::Operator,
+            authority: Principal::Operator,
             organization: pair.world.organization,
             key: IntegrationKey::Id(*pick(&self.integrations, which)),
             now: pair.world.now(),

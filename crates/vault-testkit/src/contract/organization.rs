@@ -10,7 +10,7 @@ use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{
     AccountKey, CreateAccountOutcome, CreateOrganization, DeleteOrganization, IdGenerator, SetOrganizationState,
 };
-use vault_core::principal::{Authority, Principal, PrincipalRefusal};
+use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
 /// A name that differs in ASCII case only is the same name; the second creation changes nothing.
@@ -116,9 +116,9 @@ pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
     let act = async || world.store.list_credentials(world.list(&principal)).await.unwrap().map(drop);
     assert_eq!(act().await, Ok(()));
     world.set_state(OrganizationState::Disabled).await;
-    assert_eq!(act().await, Err(PrincipalRefusal::OrganizationClosed));
+    assert_eq!(act().await, Err(Denial::OrganizationClosed));
     world.set_state(OrganizationState::Active).await;
-    assert_eq!(act().await, Err(PrincipalRefusal::SessionEnded));
+    assert_eq!(act().await, Err(Denial::SessionEnded));
     let principal = Principal::Session(world.log_in(&holder).await);
     assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().map(drop), Ok(()));
 }
@@ -141,11 +141,11 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
     assert_eq!(world.account(holder.address).await, None);
     assert_eq!(world.accounts(Some(world.organization)).await, []);
     assert!(world.open(&invitation).await.is_none());
-    assert_eq!(world.find(Authority::Operator, AccountKey::Address(invited)).await, None);
+    assert_eq!(world.find(Principal::Operator, AccountKey::Address(invited)).await, None);
     assert!(is_nobody(&world.reserve(&holder, world.network()).await));
     for principal in [&principal, &world.embedder()] {
         let answer = world.store.list_credentials(world.list(principal)).await.unwrap();
-        assert_eq!(answer.unwrap_err(), PrincipalRefusal::OrganizationClosed);
+        assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);
     }
     assert_eq!(world.audit_length().await, entries + 1);
     assert!(!world.store.delete_organization(deletion(&world)).await.unwrap());

@@ -12,7 +12,7 @@ use vault_core::lockout::WRONG_PASSCODES;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
 use vault_core::port::{AccountChange, CompleteProof, CompleteProofOutcome, ConfirmPasscode, OwnChange, Reservation};
-use vault_core::principal::{Principal, PrincipalRefusal, SessionPrincipal};
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::SealedSeed;
 
@@ -45,7 +45,7 @@ pub async fn an_ended_session_sees_no_account(suite: &dyn ContractStore) {
     let seed = pend(&world, &holder, &session).await;
     world.store.end_session(world.end_session(&session)).await.unwrap().unwrap();
     let entries = world.audit_length().await;
-    let refusal = PrincipalRefusal::SessionEnded;
+    let refusal = Denial::SessionEnded;
     let store = &world.store;
     assert_eq!(store.own_account(session.clone(), world.now()).await.unwrap(), Err(refusal));
     assert_eq!(store.reserve_confirmation(session.clone(), world.now()).await.unwrap(), Err(refusal));
@@ -227,10 +227,10 @@ pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn ContractStore) {
     let step = world.fresh_step();
     let entries = world.audit_length().await;
     for (principal, refusal) in [
-        (&ended, PrincipalRefusal::SessionEnded),
-        (&claimed, PrincipalRefusal::SessionEnded),
-        (&theirs, PrincipalRefusal::AccountChanged),
-        (&strange, PrincipalRefusal::AccountChanged),
+        (&ended, Denial::SessionEnded),
+        (&claimed, Denial::SessionEnded),
+        (&theirs, Denial::AccountChanged),
+        (&strange, Denial::AccountChanged),
     ] {
         let expires_at = world.now().plus_seconds(PENDING_SECONDS);
         for change in [

@@ -12,7 +12,7 @@ use vault_core::audit::AuditAction;
 use vault_core::id::{CredentialId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{IdGenerator, ListSessions, SaveOutcome};
-use vault_core::principal::{EmbedderPrincipal, Principal, PrincipalRefusal, SessionPrincipal};
+use vault_core::principal::{Denial, EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::NewSession;
 
@@ -27,7 +27,7 @@ pub async fn a_session_ends_once_in_parallel(suite: &dyn ContractStore) {
     }))
     .await;
     assert_eq!(answers.iter().filter(|answer| **answer == Ok(true)).count(), 1);
-    assert_eq!(answers.iter().filter(|answer| **answer == Err(PrincipalRefusal::SessionEnded)).count(), 15);
+    assert_eq!(answers.iter().filter(|answer| **answer == Err(Denial::SessionEnded)).count(), 15);
     assert_eq!(world.audited(AuditAction::LoggedOut).await, 1);
     assert_eq!(world.listed(&Principal::Session(other)).await, [], "the account's other session goes on");
 }
@@ -39,7 +39,7 @@ pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
     let session = world.log_in(&holder).await;
     let credential = world.saved(&Principal::Session(session.clone())).await;
     assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
-    refused_everything(&world, &session, credential, PrincipalRefusal::SessionEnded).await;
+    refused_everything(&world, &session, credential, Denial::SessionEnded).await;
 }
 
 /// The owner's live sessions, the newest first, as they were made; nobody else's.
@@ -70,7 +70,7 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
     world.clock.advance_seconds(SESSION_SECONDS - 2);
     assert_eq!(world.sessions(current).await, [current.session, other.session]);
     let query = ListSessions { principal: ended, now: world.now() };
-    assert_eq!(world.store.list_sessions(query).await.unwrap(), Err(PrincipalRefusal::SessionEnded));
+    assert_eq!(world.store.list_sessions(query).await.unwrap(), Err(Denial::SessionEnded));
 }
 
 /// One session ends another of the same account, once; another account's, an unknown one and an expired one are
@@ -101,7 +101,7 @@ pub async fn a_session_ends_another_of_its_account(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::SessionEnded).await, 1);
     assert_eq!(world.sessions(&current).await, [current.session]);
     let dead = world.end_other_session(&second, current.session);
-    assert_eq!(world.store.end_session(dead).await.unwrap(), Err(PrincipalRefusal::SessionEnded));
+    assert_eq!(world.store.end_session(dead).await.unwrap(), Err(Denial::SessionEnded));
 }
 
 /// A session works until the moment at which it expires, and not at it.
@@ -113,7 +113,7 @@ pub async fn an_expired_session_is_refused_everything(suite: &dyn ContractStore)
     world.clock.advance_millis(SESSION_SECONDS * 1000 - 1);
     assert_eq!(world.listed(&Principal::Session(session.clone())).await, [credential]);
     world.clock.advance_millis(1);
-    refused_everything(&world, &session, credential, PrincipalRefusal::SessionEnded).await;
+    refused_everything(&world, &session, credential, Denial::SessionEnded).await;
 }
 
 /// The row no longer has what the token says: another role, or none.
@@ -124,7 +124,7 @@ pub async fn a_changed_account_is_refused_everything(suite: &dyn ContractStore) 
         let holder = world.holder(Role::Editor).await;
         let session = world.log_in(&holder).await;
         world.change(&holder, regrant(&holder, role, state)).await;
-        refused_everything(&world, &session, credential, PrincipalRefusal::AccountChanged).await;
+        refused_everything(&world, &session, credential, Denial::AccountChanged).await;
     }
 }
 
@@ -135,7 +135,7 @@ pub async fn a_disabled_organization_is_refused_everything(suite: &dyn ContractS
     let session = world.log_in(&holder).await;
     let credential = world.saved(&Principal::Session(session.clone())).await;
     world.set_state(OrganizationState::Disabled).await;
-    refused_everything(&world, &session, credential, PrincipalRefusal::OrganizationClosed).await;
+    refused_everything(&world, &session, credential, Denial::OrganizationClosed).await;
 }
 
 /// A session is one account's, in one organization, in one role; whoever claims anything else is refused.
@@ -175,7 +175,7 @@ pub async fn an_embedder_acts_while_its_organization_is_in_use(suite: &dyn Contr
     );
 
     world.set_state(OrganizationState::Disabled).await;
-    let closed = PrincipalRefusal::OrganizationClosed;
+    let closed = Denial::OrganizationClosed;
     let outcome = world.store.save_credential(world.save(&principal)).await.unwrap();
     assert_eq!(outcome, SaveOutcome::Refused(closed));
     assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err(), closed);
@@ -233,7 +233,7 @@ async fn refused_everything(
     world: &World<'_>,
     session: &SessionPrincipal,
     credential: CredentialId,
-    refusal: PrincipalRefusal,
+    refusal: Denial,
 ) {
     let principal = Principal::Session(session.clone());
     let entries = world.audit_length().await;

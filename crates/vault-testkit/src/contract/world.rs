@@ -21,7 +21,7 @@ use vault_core::port::{
     ListCredentials, ProofEffect, ReplaceOrganizationKey, Reservation, ReserveAttempt, SaveCredential, SaveOutcome,
     SetOrganizationState, ShowCredential,
 };
-use vault_core::principal::{Authority, EmbedderPrincipal, Principal, SessionPrincipal};
+use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
     KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedPassword, SealedSeed,
@@ -245,7 +245,7 @@ impl<'a> World<'a> {
         };
         let Holder { grant: AccountGrant { account, organization, .. }, .. } = *holder;
         ChangeAccount {
-            authority: Authority::Operator,
+            authority: Principal::Operator,
             organization,
             account,
             version,

@@ -13,7 +13,7 @@ use vault_core::port::{
     AccountChange, AccountKey, AccountRepository, AccountScope, ChangeAccount, ChangeAccountOutcome, CreateAccount,
     CreateAccountOutcome, FindAccount, FoundAccount, ListAccounts, StoreError, StoredPasscode,
 };
-use vault_core::principal::{Authority, PrincipalRefusal};
+use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -44,9 +44,9 @@ impl AccountRepository for MemoryStore {
     async fn find_account(
         &self,
         query: FindAccount,
-    ) -> Result<Result<Option<FoundAccount>, PrincipalRefusal>, StoreError> {
+    ) -> Result<Result<Option<FoundAccount>, Denial>, StoreError> {
         self.decide(|state| {
-            state.judge_authority(&query.authority, query.now)?;
+            state.judge(&query.authority, query.now)?;
             let wanted = |grant: &AccountGrant, address: Digest| {
                 query.authority.reaches(grant.organization)
                     && match query.key {
@@ -64,7 +64,7 @@ impl AccountRepository for MemoryStore {
         })
     }
 
-    async fn list_accounts(&self, query: ListAccounts) -> Result<Result<Vec<Account>, PrincipalRefusal>, StoreError> {
+    async fn list_accounts(&self, query: ListAccounts) -> Result<Result<Vec<Account>, Denial>, StoreError> {
         self.decide(|state| {
             let organization = match &query.scope {
                 AccountScope::Everywhere => None,
@@ -88,7 +88,7 @@ impl AccountRepository for MemoryStore {
     async fn change_account(&self, command: ChangeAccount) -> Result<ChangeAccountOutcome, StoreError> {
         self.decide(|state| {
             let ChangeAccount { authority, organization, account, version, change, now, audit } = command;
-            if let Err(refusal) = state.judge_authority(&authority, now) {
+            if let Err(refusal) = state.judge(&authority, now) {
                 return ChangeAccountOutcome::Refused(refusal);
             }
             let others = state.other_active_admins(organization, account);
@@ -99,7 +99,7 @@ impl AccountRepository for MemoryStore {
             if row.version != version {
                 return ChangeAccountOutcome::Stale;
             }
-            let bound = matches!(authority, Authority::Session(_));
+            let bound = matches!(authority, Principal::Session(_));
             if bound && takes_last_admin(&row.grant, change.grant_after(&row.grant), others) {
                 return ChangeAccountOutcome::LastAdmin;
             }

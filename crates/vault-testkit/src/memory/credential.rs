@@ -1,86 +1,68 @@
 //! Credentials.
 
 use super::row::{CredentialRow, IdempotencyRow};
-use super::{MemoryStore, State};
+use super::{Decided, MemoryStore, State};
 use async_trait::async_trait;
+use vault_core::Command;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
     CredentialRepository, DeleteCredential, Idempotency, ListCredentials, SaveCredential, SaveOutcome, ShowCredential,
     StoreError, StoredCredential,
 };
-use vault_core::principal::PrincipalRefusal;
 use vault_core::sealed::KeyState;
-
-/// The version of a credential that has just been saved.
-const FIRST_VERSION: i64 = 1;
+use vault_core::time::Timestamp;
 
 #[async_trait]
 impl CredentialRepository for MemoryStore {
-    async fn save_credential(&self, command: SaveCredential) -> Result<SaveOutcome, StoreError> {
-        self.decide(|state| save(state, command))
+    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError> {
+        self.carry_out(command, |state, now, act| save(state, now, act))
     }
 
-    async fn list_credentials(
-        &self,
-        query: ListCredentials,
-    ) -> Result<Result<Vec<StoredCredential>, PrincipalRefusal>, StoreError> {
+    async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
-            let organization = query.principal.organization();
             let wanted = |row: &&StoredCredential| {
                 query.filter.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
                     && query.filter.kind.is_none_or(|kind| row.kind == kind)
                     && query.after.is_none_or(|after| row.id < after)
             };
-            let newest_first = state.credentials_of(organization).rev();
+            let newest_first = state.credentials_of(query.organization).rev();
             Ok(newest_first.map(|row| &row.stored).filter(wanted).take(query.limit).cloned().collect())
-        })
+        })?
     }
 
-    async fn show_credential(
-        &self,
-        query: ShowCredential,
-    ) -> Result<Result<Option<StoredCredential>, PrincipalRefusal>, StoreError> {
+    async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
-            let place = (query.principal.organization(), query.id);
-            Ok(state.credentials.get(&place).map(|row| row.stored.clone()))
-        })
+            Ok(state.credentials.get(&(query.organization, query.id)).map(|row| row.stored.clone()))
+        })?
     }
 
-    async fn delete_credential(&self, command: DeleteCredential) -> Result<Result<bool, PrincipalRefusal>, StoreError> {
-        self.decide(|state| {
-            state.judge(&command.principal, command.now)?;
-            let place = (command.principal.organization(), command.id);
-            let was_there = state.credentials.remove(&place).is_some();
-            if was_there {
-                state.audit.push(command.audit);
-            }
-            Ok(was_there)
+    async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
+        self.carry_out(command, |state, _, act| match state.credentials.remove(&(act.organization, act.id)) {
+            Some(_) => Decided::Done(true),
+            None => Decided::Refused(false),
         })
     }
 }
 
-fn save(state: &mut State, command: SaveCredential) -> SaveOutcome {
-    let SaveCredential { principal, now, id, kind, namespace, sealed, idempotency, limit, audit } = command;
-    if let Err(refusal) = state.judge(&principal, now) {
-        return SaveOutcome::Refused(refusal);
-    }
-    let organization = principal.organization();
-    let place = |idempotency: &Idempotency| (organization, principal.account(), idempotency.key.clone());
+fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<SaveOutcome> {
+    let SaveCredential { organization, id, version, kind, namespace, sealed, idempotency, limit } = command;
+    let place = |idempotency: &Idempotency| (organization, idempotency.account, idempotency.key.clone());
     // First of all: a request that was carried out is answered as it was then, whatever has changed since.
     if let Some(idempotency) = &idempotency
         && let Some(earlier) = state.idempotency.get(&place(idempotency))
     {
         let same = earlier.body == idempotency.body;
-        return if same { SaveOutcome::Replayed(earlier.credential) } else { SaveOutcome::IdempotencyMismatch };
+        let replayed = SaveOutcome::Replayed(earlier.credential);
+        return Decided::Refused(if same { replayed } else { SaveOutcome::IdempotencyMismatch });
     }
     if state.active_key(organization) != Some(sealed.key) {
-        return SaveOutcome::KeyInactive;
+        return Decided::Refused(SaveOutcome::KeyInactive);
     }
     let count = i64::try_from(state.credentials_of(organization).count()).unwrap_or(i64::MAX);
     if count >= limit {
-        return SaveOutcome::LimitReached;
+        return Decided::Refused(SaveOutcome::LimitReached);
     }
     if let Some(idempotency) = idempotency {
         let row = IdempotencyRow { body: idempotency.body, credential: id, created_at: now };
@@ -90,15 +72,14 @@ fn save(state: &mut State, command: SaveCredential) -> SaveOutcome {
         id,
         kind,
         namespace,
-        version: FIRST_VERSION,
+        version,
         created_at: now,
         updated_at: now,
         key: sealed.key,
         information: sealed.information.clone(),
     };
     state.credentials.insert((organization, id), CredentialRow { stored, sealed });
-    state.audit.push(audit);
-    SaveOutcome::Saved
+    Decided::Done(SaveOutcome::Saved)
 }
 
 impl State {

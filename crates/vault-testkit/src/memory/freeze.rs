@@ -3,14 +3,14 @@
 use super::MemoryStore;
 use async_trait::async_trait;
 use vault_core::port::{FreezeNamespace, FreezeOutcome, FreezeRepository, FrozenNamespace, ListFrozen, StoreError};
-use vault_core::principal::PrincipalRefusal;
+use vault_core::principal::Denial;
 
 #[async_trait]
 impl FreezeRepository for MemoryStore {
     async fn freeze_namespace(&self, command: FreezeNamespace) -> Result<FreezeOutcome, StoreError> {
         self.decide(|state| {
             let FreezeNamespace { authority, organization, namespace, frozen, now, audit } = command;
-            if let Err(refusal) = state.judge_authority(&authority, now) {
+            if let Err(refusal) = state.judge(&authority, now) {
                 return FreezeOutcome::Refused(refusal);
             }
             if !authority.reaches(organization) || !state.organizations.contains_key(&organization) {
@@ -33,7 +33,7 @@ impl FreezeRepository for MemoryStore {
     async fn list_frozen(
         &self,
         query: ListFrozen,
-    ) -> Result<Result<Vec<FrozenNamespace>, PrincipalRefusal>, StoreError> {
+    ) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError> {
         self.decide(|state| {
             let organization = state.judge_scope(&query.scope, query.now)?;
             let frozen = state.frozen.iter().map(|((organization, namespace), frozen_at)| FrozenNamespace {

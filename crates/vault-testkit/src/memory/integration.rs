@@ -9,7 +9,7 @@ use vault_core::port::{
     ChangeIntegration, ChangeIntegrationOutcome, CreateIntegration, CreateIntegrationOutcome, FindIntegration,
     IntegrationChange, IntegrationKey, IntegrationRepository, IntegrationScope, ListIntegrations, StoreError,
 };
-use vault_core::principal::PrincipalRefusal;
+use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
 
 /// The version of an integration that has just been made.
@@ -20,7 +20,7 @@ impl IntegrationRepository for MemoryStore {
     async fn create_integration(&self, command: CreateIntegration) -> Result<CreateIntegrationOutcome, StoreError> {
         self.decide(|state| {
             let CreateIntegration { authority, integration, digest, now, audit } = command;
-            if let Err(refusal) = state.judge_authority(&authority, now) {
+            if let Err(refusal) = state.judge(&authority, now) {
                 return CreateIntegrationOutcome::Refused(refusal);
             }
             let organization = integration.organization;
@@ -42,9 +42,9 @@ impl IntegrationRepository for MemoryStore {
     async fn find_integration(
         &self,
         query: FindIntegration,
-    ) -> Result<Result<Option<StoredIntegration>, PrincipalRefusal>, StoreError> {
+    ) -> Result<Result<Option<StoredIntegration>, Denial>, StoreError> {
         self.decide(|state| {
-            state.judge_authority(&query.authority, query.now)?;
+            state.judge(&query.authority, query.now)?;
             let wanted = |integration: &Integration| {
                 integration.organization == query.organization
                     && query.authority.reaches(integration.organization)
@@ -70,7 +70,7 @@ impl IntegrationRepository for MemoryStore {
     async fn list_integrations(
         &self,
         query: ListIntegrations,
-    ) -> Result<Result<Vec<StoredIntegration>, PrincipalRefusal>, StoreError> {
+    ) -> Result<Result<Vec<StoredIntegration>, Denial>, StoreError> {
         self.decide(|state| {
             let organization = state.judge_scope(&query.scope, query.now)?;
             let wanted = |row: &&StoredIntegration| organization.is_none_or(|id| row.integration.organization == id);
@@ -83,7 +83,7 @@ impl IntegrationRepository for MemoryStore {
     async fn change_integration(&self, command: ChangeIntegration) -> Result<ChangeIntegrationOutcome, StoreError> {
         self.decide(|state| {
             let ChangeIntegration { authority, organization, integration: id, version, change, now, audit } = command;
-            if let Err(refusal) = state.judge_authority(&authority, now) {
+            if let Err(refusal) = state.judge(&authority, now) {
                 return ChangeIntegrationOutcome::Refused(refusal);
             }
             let reached = authority.reaches(organization);
@@ -118,7 +118,7 @@ impl State {
         &self,
         scope: &IntegrationScope,
         now: Timestamp,
-    ) -> Result<Option<OrganizationId>, PrincipalRefusal> {
+    ) -> Result<Option<OrganizationId>, Denial> {
         match scope {
             IntegrationScope::Everywhere => Ok(None),
             IntegrationScope::Organization(organization) => Ok(Some(*organization)),

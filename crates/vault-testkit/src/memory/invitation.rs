@@ -54,7 +54,7 @@ impl InvitationRepository for MemoryStore {
     async fn change_invitation(&self, command: ChangeInvitation) -> Result<ChangeAccountOutcome, StoreError> {
         self.decide(|state| {
             let ChangeInvitation { authority, organization, account, version, change, now, audit } = command;
-            if let Err(refusal) = state.judge_authority(&authority, now) {
+            if let Err(refusal) = state.judge(&authority, now) {
                 return ChangeAccountOutcome::Refused(refusal);
             }
             let reached = authority.reaches(organization);
@@ -82,7 +82,7 @@ impl InvitationRepository for MemoryStore {
 
 fn create(state: &mut State, command: CreateInvitation) -> CreateInvitationOutcome {
     let CreateInvitation { authority, invitation, digest, address, now, audit } = command;
-    if let Err(refusal) = state.judge_authority(&authority, now) {
+    if let Err(refusal) = state.judge(&authority, now) {
         return CreateInvitationOutcome::Refused(refusal);
     }
     let organization = invitation.grant.organization;

@@ -13,7 +13,7 @@ use vault_core::port::{
     CompleteProof, CompleteProofOutcome, LoginGuard, OwnChange, ProofEffect, RefuseAttempt, RefusedAccount,
     Reservation, ReserveAttempt, ReservedAccount, StoreError,
 };
-use vault_core::principal::{PrincipalRefusal, SessionPrincipal};
+use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -97,7 +97,7 @@ fn complete(state: &mut State, command: CompleteProof) -> CompleteProofOutcome {
             return CompleteProofOutcome::Refused(refusal);
         }
         if principal.account != command.grant.account {
-            return CompleteProofOutcome::Refused(PrincipalRefusal::AccountChanged);
+            return CompleteProofOutcome::Refused(Denial::AccountChanged);
         }
     }
     let organization_active = state.organization_is_active(command.grant.organization);

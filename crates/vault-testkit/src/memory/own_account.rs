@@ -5,7 +5,7 @@ use super::row::PendingSeed;
 use async_trait::async_trait;
 use vault_core::passcode::may_be_confirmed;
 use vault_core::port::{ConfirmPasscode, OwnAccount, OwnAccountRepository, StoreError};
-use vault_core::principal::{PrincipalRefusal, SessionPrincipal};
+use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::SealedSeed;
 use vault_core::time::Timestamp;
 
@@ -15,12 +15,12 @@ impl OwnAccountRepository for MemoryStore {
         &self,
         principal: SessionPrincipal,
         now: Timestamp,
-    ) -> Result<Result<OwnAccount, PrincipalRefusal>, StoreError> {
+    ) -> Result<Result<OwnAccount, Denial>, StoreError> {
         self.decide(|state| {
             state.judge_session(&principal, now)?;
             let organization = state.organizations.get(&principal.organization);
-            let organization = organization.ok_or(PrincipalRefusal::OrganizationClosed)?.name.clone();
-            let row = state.accounts.get(&principal.account).ok_or(PrincipalRefusal::AccountChanged)?;
+            let organization = organization.ok_or(Denial::OrganizationClosed)?.name.clone();
+            let row = state.accounts.get(&principal.account).ok_or(Denial::AccountChanged)?;
             Ok(OwnAccount {
                 email: row.grant.email.clone(),
                 organization,
@@ -35,10 +35,10 @@ impl OwnAccountRepository for MemoryStore {
         &self,
         principal: SessionPrincipal,
         now: Timestamp,
-    ) -> Result<Result<Option<SealedSeed>, PrincipalRefusal>, StoreError> {
+    ) -> Result<Result<Option<SealedSeed>, Denial>, StoreError> {
         self.decide(|state| {
             state.judge_session(&principal, now)?;
-            let row = state.accounts.get_mut(&principal.account).ok_or(PrincipalRefusal::AccountChanged)?;
+            let row = state.accounts.get_mut(&principal.account).ok_or(Denial::AccountChanged)?;
             let open = |pending: &&mut PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);
             let Some(pending) = row.pending.as_mut().filter(open) else { return Ok(None) };
             pending.tried += 1;
@@ -46,11 +46,11 @@ impl OwnAccountRepository for MemoryStore {
         })
     }
 
-    async fn confirm_passcode(&self, command: ConfirmPasscode) -> Result<Result<bool, PrincipalRefusal>, StoreError> {
+    async fn confirm_passcode(&self, command: ConfirmPasscode) -> Result<Result<bool, Denial>, StoreError> {
         self.decide(|state| {
             let ConfirmPasscode { principal, seed, step, now, audit } = command;
             state.judge_session(&principal, now)?;
-            let row = state.accounts.get_mut(&principal.account).ok_or(PrincipalRefusal::AccountChanged)?;
+            let row = state.accounts.get_mut(&principal.account).ok_or(Denial::AccountChanged)?;
             let waits = |pending: &mut PendingSeed| pending.seed.id == seed && now < pending.expires_at;
             let Some(pending) = row.pending.take_if(waits) else { return Ok(false) };
             row.seed = pending.seed;

@@ -6,27 +6,21 @@ use async_trait::async_trait;
 use std::cmp::Reverse;
 use vault_core::account::AccountState;
 use vault_core::port::{EndSession, ListSessions, SessionRepository, StoreError};
-use vault_core::principal::{Authority, Principal, PrincipalRefusal, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, judge_session};
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
 
 impl State {
-    pub(super) fn judge(&self, principal: &Principal, now: Timestamp) -> Result<(), PrincipalRefusal> {
+    pub(super) fn judge(&self, principal: &Principal, now: Timestamp) -> Result<(), Denial> {
         match principal {
+            Principal::Operator => Ok(()),
             Principal::Session(session) => self.judge_session(session, now),
             Principal::Embedder(embedder) if self.organization_is_active(embedder.organization) => Ok(()),
-            Principal::Embedder(_) => Err(PrincipalRefusal::OrganizationClosed),
+            Principal::Embedder(_) => Err(Denial::OrganizationClosed),
         }
     }
 
-    pub(super) fn judge_authority(&self, authority: &Authority, now: Timestamp) -> Result<(), PrincipalRefusal> {
-        match authority {
-            Authority::Operator => Ok(()),
-            Authority::Session(principal) => self.judge_session(principal, now),
-        }
-    }
-
-    pub(super) fn judge_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), PrincipalRefusal> {
+    pub(super) fn judge_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), Denial> {
         let session = self.sessions.get(&principal.session);
         let account = self.accounts.get(&principal.account).map(|row| &row.grant);
         let facts = SessionFacts {
@@ -46,7 +40,7 @@ impl State {
 
 #[async_trait]
 impl SessionRepository for MemoryStore {
-    async fn end_session(&self, command: EndSession) -> Result<Result<bool, PrincipalRefusal>, StoreError> {
+    async fn end_session(&self, command: EndSession) -> Result<Result<bool, Denial>, StoreError> {
         self.decide(|state| {
             let EndSession { principal, session, now, audit } = command;
             state.judge_session(&principal, now)?;
@@ -63,7 +57,7 @@ impl SessionRepository for MemoryStore {
     async fn list_sessions(
         &self,
         query: ListSessions,
-    ) -> Result<Result<Vec<NewSession>, PrincipalRefusal>, StoreError> {
+    ) -> Result<Result<Vec<NewSession>, Denial>, StoreError> {
         self.decide(|state| {
             state.judge_session(&query.principal, query.now)?;
             let own = state.sessions.values().filter(|row| row.account == query.principal.account);

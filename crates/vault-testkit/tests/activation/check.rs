@@ -4,7 +4,7 @@ use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, operator, s3};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
 use vault_core::credential::{CredentialData, CredentialType};
-use vault_core::principal::{Principal, PrincipalRefusal};
+use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
 use vault_core::usecase::*;
@@ -110,7 +110,7 @@ async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     let reached = setting.storage.probed().len();
     let stranger = Principal::Session(setting.session(Role::Admin));
     let refused = setting.save().run(&stranger, saving()).await;
-    let changed = PrincipalRefusal::AccountChanged;
+    let changed = Denial::AccountChanged;
     assert!(matches!(refused, Err(SaveCredentialError::Principal(refusal)) if refusal == changed));
     assert_eq!(setting.storage.probed().len(), reached);
 

@@ -6,7 +6,7 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::field::FieldCode;
 use vault_core::integration::{IntegrationRefusal, IntegrationState, NamespacePatterns, Overlap, TokenSlot};
 use vault_core::port::{Event, IntegrationScope};
-use vault_core::principal::PrincipalRefusal;
+use vault_core::principal::Denial;
 use vault_core::role::Role;
 use vault_core::usecase::*;
 
@@ -151,7 +151,7 @@ async fn nobody_but_admins_with_a_live_session_administers() {
     // An admin's token whose session nobody knows.
     let session = setting.session(Role::Admin);
     let admin = Administrator::Session(session.clone());
-    let dead = |refusal: PrincipalRefusal| refusal == PrincipalRefusal::AccountChanged;
+    let dead = |refusal: Denial| refusal == Denial::AccountChanged;
     let created = setting.create().run(admin.clone(), again).await;
     assert!(matches!(created, Err(CreateIntegrationError::Principal(refusal)) if dead(refusal)));
     let by_id = IntegrationRef::Id(made.integration.id);

@@ -5,7 +5,7 @@ use vault_core::account::AccountState;
 use vault_core::audit::{Actor, AuditAction};
 use vault_core::notice::NoticeCode;
 use vault_core::port::AccountScope;
-use vault_core::principal::PrincipalRefusal;
+use vault_core::principal::Denial;
 use vault_core::role::Role;
 use vault_core::usecase::{AccountCommand, ChangeAccountError, InviteError, Inviter, ListAccountsError, ListedSession};
 
@@ -60,7 +60,7 @@ async fn nobody_but_admins_administers() {
         assert!(matches!(refused, Err(ChangeAccountError::InsufficientRole)), "an owner's and operators' matter");
     }
     service.sessions().end(&session, session.session).await.unwrap();
-    let ended = PrincipalRefusal::SessionEnded;
+    let ended = Denial::SessionEnded;
     let changed = service.change().as_admin(&session, admin.account, AccountCommand::Delete).await;
     assert!(matches!(changed, Err(ChangeAccountError::Principal(refusal)) if refusal == ended));
     let listed = service.list().run(AccountScope::Session(session)).await;

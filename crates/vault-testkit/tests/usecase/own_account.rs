@@ -5,7 +5,7 @@ use vault_core::audit::{Actor, AuditAction};
 use vault_core::lockout::{CLOSING_ATTEMPTS, LONGEST_WAIT_SECONDS, WRONG_PASSCODES};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS};
-use vault_core::principal::{PrincipalRefusal, SessionPrincipal};
+use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::usecase::{
     ChangePasswordError, ConfirmPasscodeError, LogInError, OwnAccountError, OwnerProof, ProofError,
@@ -179,7 +179,7 @@ async fn an_ended_session_proves_nothing() {
     service.sessions().end(&other, session.session).await.unwrap();
     assert_eq!(service.audited(AuditAction::SessionEnded), (1, Some(Actor::from(&other))));
     let hashes = service.hasher.verified().len();
-    let ended = PrincipalRefusal::SessionEnded;
+    let ended = Denial::SessionEnded;
     let password = service.change_password().run(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
     assert!(matches!(password, Err(ChangePasswordError::Proof(ProofError::Principal(refusal))) if refusal == ended));
     let seed = service.replace_passcode().run(&session, service.proof(&jane)).await;
@@ -210,6 +210,6 @@ async fn an_owner_lists_and_ends_sessions() {
     service.sessions().end(&second, second.session).await.unwrap();
     assert_eq!(service.audited(AuditAction::LoggedOut), (1, Some(Actor::from(&second))));
     let dead = service.sessions().list(&second).await;
-    assert!(matches!(dead, Err(OwnAccountError::Principal(PrincipalRefusal::SessionEnded))));
+    assert!(matches!(dead, Err(OwnAccountError::Principal(Denial::SessionEnded))));
     assert!(service.lives(&theirs).await);
 }

@@ -1,0 +1,22 @@
+//! The envelope of a decision that changes something.
+
+use crate::audit::SealedAuditRecord;
+use crate::principal::Principal;
+use crate::time::Timestamp;
+
+/// A change, with what every change needs: who asks, when, and the audit record.
+///
+/// A store judges [`Command::principal`] before `act` and appends [`Command::audit`] after it, in one transaction. A
+/// principal that may not act is refused with [`StoreError::Denied`](crate::port::StoreError::Denied); nothing is
+/// written then, and nothing is recorded where `act` changes nothing.
+#[derive(Clone, Debug)]
+pub struct Command<A> {
+    /// Who asks.
+    pub principal: Principal,
+    /// Now.
+    pub now: Timestamp,
+    /// The record of it.
+    pub audit: SealedAuditRecord,
+    /// The change.
+    pub act: A,
+}

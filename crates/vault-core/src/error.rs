@@ -1,0 +1,292 @@
+//! Why an operation was not carried out: one type for all of them.
+
+use crate::activation::VendReason;
+use crate::check::CheckReport;
+use crate::field::FieldError;
+use crate::id::CredentialId;
+use crate::integration::IntegrationRefusal;
+use crate::password::PasswordFlaw;
+use crate::port::{HashError, NoEntropy, SealError, StoreError, TokenRefusal};
+use crate::principal::Denial;
+use std::fmt;
+
+/// Why an operation was not carried out. Nothing was changed, except where [`ErrorKind::Retry`] says so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The principal may not act.
+    #[error(transparent)]
+    Denied(Denial),
+    /// Values of the request are refused, each named by its field.
+    #[error("{}", Listed(.0))]
+    Invalid(Vec<FieldError>),
+    /// A rule of the operation forbids it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The store failed. Never [`StoreError::Denied`]: that is [`Error::Denied`].
+    #[error(transparent)]
+    Store(StoreError),
+    /// Sealing or opening failed.
+    #[error(transparent)]
+    Seal(SealError),
+    /// A password could not be hashed.
+    #[error(transparent)]
+    Hash(#[from] HashError),
+    /// The operating system gives no randomness.
+    #[error(transparent)]
+    Entropy(#[from] NoEntropy),
+}
+
+/// What a rule forbids.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// No such account, credential, integration, session or activation that the principal may see.
+    #[error("not found")]
+    NotFound,
+    /// No organization has this name.
+    #[error("no organization has this name")]
+    NoOrganization,
+    /// The access token does not work.
+    #[error("the access token is invalid: {0}")]
+    Token(TokenRefusal),
+    /// The integration token does not work. Its holder is never told the reason.
+    #[error("the integration token is invalid")]
+    IntegrationToken(IntegrationRefusal),
+    /// Wrong e-mail, password or passcode, or the account is locked or disabled. Which of them is never said.
+    #[error("wrong e-mail, password or passcode, or the account is locked or disabled")]
+    InvalidLogin,
+    /// Invalid, used or expired enrolment code, or wrong passcode.
+    #[error("invalid, used or expired enrolment code, or wrong passcode")]
+    InvalidEnrolment,
+    /// No new passcode seed waits for confirmation.
+    #[error("no new passcode waits for confirmation")]
+    NothingPending,
+    /// The e-mail address belongs to an account.
+    #[error("an account or an open invitation has this address")]
+    AddressTaken,
+    /// Another organization or integration has the name.
+    #[error("the name is taken")]
+    NameTaken,
+    /// The account has not accepted its invitation.
+    #[error("the account has not accepted its invitation")]
+    OnlyInvited,
+    /// The organization would be left without an active admin.
+    #[error("the last active admin cannot be demoted, disabled or deleted")]
+    LastAdmin,
+    /// The cursor was not made for this list.
+    #[error("invalid cursor")]
+    Cursor,
+    /// The idempotency key was used for another request.
+    #[error("the idempotency key was used for another request")]
+    IdempotencyMismatch,
+    /// The organization's limit of credentials is reached.
+    #[error("the limit of {0} credentials is reached")]
+    LimitReached(i64),
+    /// No part of this process may connect to storage.
+    #[error("credentials are not verified here before they are saved")]
+    VerifyUnavailable,
+    /// The storage refused the credential.
+    #[error("the credential was checked against its storage and does not work")]
+    NotUsable(CheckReport),
+    /// The integration's patterns do not cover the namespace, whether it exists or not.
+    #[error("the integration may not activate this namespace")]
+    NamespaceNotAllowed,
+    /// The namespace is frozen.
+    #[error("the namespace is frozen")]
+    Frozen,
+    /// The namespace has no credentials.
+    #[error("the namespace has no credentials")]
+    NamespaceEmpty,
+    /// The namespace has more credentials than can be activated at once.
+    #[error("the namespace has too many credentials to be activated at once")]
+    NamespaceTooLarge,
+    /// The integration's limit of live activations is reached.
+    #[error("the integration's limit of live activations is reached")]
+    TooManyLive,
+    /// A credential cannot be issued in the requested form; so none was.
+    #[error("no short-lived credential can be issued for {credential}: {reason}")]
+    NotVended {
+        /// The credential.
+        credential: CredentialId,
+        /// Why.
+        reason: VendReason,
+    },
+    /// The row changed again and again while it was being changed.
+    #[error("others are changing the same row; try again")]
+    Contended,
+    /// A row does not fit its code, so it is not signed anew.
+    #[error("the row of {id} in {table} does not fit its code: it was changed outside this service")]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// The row's id.
+        id: String,
+    },
+}
+
+/// What a caller can do about an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The caller is not, or no longer, known: log in again.
+    Unauthenticated,
+    /// The caller may not do this.
+    Forbidden,
+    /// The request is refused as it is: change it.
+    Invalid,
+    /// The object does not exist for this caller.
+    NotFound,
+    /// The state of the vault forbids it: change that, or the request.
+    Conflict,
+    /// Overloaded or unreachable: the same request may succeed later. A decision whose answer was lost may have been
+    /// made.
+    Retry,
+    /// Stored data is damaged: an operator has to look.
+    Damaged,
+    /// A fault of this software or its set-up.
+    Fault,
+}
+
+impl Error {
+    /// What the caller can do about it.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Denied(denial) => denial.kind(),
+            Self::Invalid(_) => ErrorKind::Invalid,
+            Self::Refused(refusal) => refusal.kind(),
+            Self::Store(error) => error.kind(),
+            Self::Seal(error) => error.kind(),
+            Self::Hash(HashError::Busy) => ErrorKind::Retry,
+            Self::Hash(_) | Self::Entropy(_) => ErrorKind::Fault,
+        }
+    }
+}
+
+impl Denial {
+    /// What the caller can do about it.
+    pub const fn kind(self) -> ErrorKind {
+        match self {
+            Self::InsufficientRole => ErrorKind::Forbidden,
+            Self::SessionEnded | Self::AccountChanged | Self::OrganizationClosed => ErrorKind::Unauthenticated,
+        }
+    }
+}
+
+impl Refusal {
+    /// What the caller can do about it.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Token(_) | Self::IntegrationToken(_) | Self::InvalidLogin | Self::InvalidEnrolment => {
+                ErrorKind::Unauthenticated
+            }
+            Self::NamespaceNotAllowed | Self::Frozen => ErrorKind::Forbidden,
+            Self::NotFound | Self::NoOrganization | Self::NamespaceEmpty => ErrorKind::NotFound,
+            Self::Cursor
+            | Self::IdempotencyMismatch
+            | Self::LimitReached(_)
+            | Self::VerifyUnavailable
+            | Self::NotUsable(_) => ErrorKind::Invalid,
+            Self::NothingPending
+            | Self::AddressTaken
+            | Self::NameTaken
+            | Self::OnlyInvited
+            | Self::LastAdmin
+            | Self::NamespaceTooLarge
+            | Self::TooManyLive
+            | Self::NotVended { .. } => ErrorKind::Conflict,
+            Self::Contended => ErrorKind::Retry,
+            Self::Damaged { .. } => ErrorKind::Damaged,
+        }
+    }
+}
+
+impl StoreError {
+    /// What the caller can do about it.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Denied(denial) => denial.kind(),
+            Self::Unavailable(_) => ErrorKind::Retry,
+            Self::Integrity { .. } => ErrorKind::Damaged,
+            Self::Fault(_) => ErrorKind::Fault,
+        }
+    }
+}
+
+impl SealError {
+    /// What the caller can do about it. [`SealError::NoKeys`]: the organization was deleted while it was used.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoKeys => ErrorKind::Unauthenticated,
+            Self::Integrity { .. } => ErrorKind::Damaged,
+            Self::Store(error) => error.kind(),
+            Self::Exhausted(_) | Self::Fault(_) => ErrorKind::Fault,
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Denied(denial) => Self::Denied(denial),
+            error => Self::Store(error),
+        }
+    }
+}
+
+impl From<SealError> for Error {
+    fn from(error: SealError) -> Self {
+        match error {
+            // The organization was deleted between the request and the look at its keys.
+            SealError::NoKeys => Self::Denied(Denial::OrganizationClosed),
+            SealError::Store(error) => error.into(),
+            error => Self::Seal(error),
+        }
+    }
+}
+
+impl From<Denial> for Error {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial)
+    }
+}
+
+impl From<FieldError> for Error {
+    fn from(error: FieldError) -> Self {
+        Self::Invalid(vec![error])
+    }
+}
+
+impl From<TokenRefusal> for Error {
+    fn from(refusal: TokenRefusal) -> Self {
+        Refusal::Token(refusal).into()
+    }
+}
+
+impl PasswordFlaw {
+    /// The refusal of the field at `pointer` that holds the password.
+    pub fn at(self, pointer: &str) -> FieldError {
+        use crate::field::FieldCode;
+        let code = match self {
+            Self::TooShort => FieldCode::OutOfRange,
+            Self::TooLong => FieldCode::TooLong,
+            Self::Common | Self::Guessable => FieldCode::NotAllowed,
+        };
+        FieldError::new(pointer, code, self.to_string())
+    }
+}
+
+/// Field errors in one line.
+struct Listed<'a>(&'a [FieldError]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! The vault of an organization: its credentials, saved, listed, shown and deleted. Nothing here can open what was saved.
+
+mod delete;
+mod list;
+mod save;
+mod show;
+
+pub use list::{CredentialPage, ListRequest, ListedCredential};
+pub use save::{IdempotencyKey, InvalidIdempotencyKey, SaveRequest};
+
+use super::{Ambient, AuditTally};
+use crate::port::{CredentialStore, InformationOpener, KeyedDigester, Sealer, StorageProbe};
+use std::sync::Arc;
+
+/// How many credentials an organization may have, unless [`Vault::limit`] says otherwise.
+pub const DEFAULT_CREDENTIAL_LIMIT: i64 = 1_000_000;
+
+/// What an organization's members do with its credentials.
+#[derive(Clone)]
+pub struct Vault {
+    ambient: Ambient,
+    tally: Arc<AuditTally>,
+    store: Arc<dyn CredentialStore>,
+    sealer: Arc<dyn Sealer>,
+    opener: Arc<dyn InformationOpener>,
+    digester: Arc<dyn KeyedDigester>,
+    probe: Option<Arc<dyn StorageProbe>>,
+    limit: i64,
+}
+
+impl Vault {
+    /// The vault on these ports.
+    pub fn new(
+        ambient: Ambient,
+        tally: Arc<AuditTally>,
+        store: Arc<dyn CredentialStore>,
+        sealer: Arc<dyn Sealer>,
+        opener: Arc<dyn InformationOpener>,
+        digester: Arc<dyn KeyedDigester>,
+    ) -> Self {
+        Self { ambient, tally, store, sealer, opener, digester, probe: None, limit: DEFAULT_CREDENTIAL_LIMIT }
+    }
+
+    /// With another limit of credentials per organization.
+    #[must_use]
+    pub fn limit(self, limit: i64) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// With a probe, so that a save may ask for its credential to be checked against the storage first.
+    #[must_use]
+    pub fn probe(self, probe: Option<Arc<dyn StorageProbe>>) -> Self {
+        Self { probe, ..self }
+    }
+}

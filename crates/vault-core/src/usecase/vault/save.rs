@@ -1,0 +1,134 @@
+//! Save a credential under a namespace.
+
+use super::Vault;
+use crate::audit::{AuditAction, Subject};
+use crate::credential::{CredentialData, SecretBytes};
+use crate::digest::DigestPurpose;
+use crate::error::{Error, Refusal};
+use crate::id::{AccountId, CredentialId, OrganizationId};
+use crate::namespace::Namespace;
+use crate::port::{
+    CredentialContext, Event, Idempotency, ProbeRequest, SaveCredential, SaveOutcome, ShowCredential, StoreError,
+};
+use crate::principal::Principal;
+use crate::role::Action;
+use crate::usecase::check_namespace::check;
+
+/// How often a save is sealed anew because the organization's key was replaced under it.
+const SEAL_ATTEMPTS: usize = 3;
+/// The version of a credential that has just been made.
+const FIRST_VERSION: i64 = 1;
+
+/// A client's name for one request: 1 to 255 visible ASCII characters. The same name with the same request
+/// has one effect and one answer for 24 h.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey(String);
+
+/// The text cannot be an idempotency key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an idempotency key has 1 to 255 visible ASCII characters")]
+pub struct InvalidIdempotencyKey;
+
+impl IdempotencyKey {
+    /// The key spelt `text`.
+    ///
+    /// # Errors
+    /// The text is empty, too long or holds anything but visible ASCII.
+    pub fn parse(text: &str) -> Result<Self, InvalidIdempotencyKey> {
+        let sound = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if sound { Ok(Self(text.to_owned())) } else { Err(InvalidIdempotencyKey) }
+    }
+}
+
+/// A credential to save.
+pub struct SaveRequest {
+    /// The namespace that activation must name again.
+    pub namespace: Namespace,
+    /// What to save.
+    pub data: CredentialData,
+    /// The client's name for this request.
+    pub idempotency: Option<IdempotencyKey>,
+    /// Whether to try it out on its store first, and save it only if that knows it.
+    pub verify: bool,
+}
+
+impl Vault {
+    /// Saves a credential; the same request under the same idempotency key gives the same id.
+    ///
+    /// # Errors
+    /// [`Refusal::IdempotencyMismatch`], [`Refusal::LimitReached`], [`Refusal::VerifyUnavailable`],
+    /// [`Refusal::NotUsable`]. On any error nothing was saved, except that a store whose answer was lost may have
+    /// saved it.
+    pub async fn save(&self, principal: &Principal, request: SaveRequest) -> Result<CredentialId, Error> {
+        let organization = principal.member(Action::Save)?;
+        let id = CredentialId::from_uuid(self.ambient.ids.ordered(self.ambient.now()));
+        if request.verify {
+            self.verify(principal, organization, id, &request.data).await?;
+        }
+        let data = request.data.to_canonical_json();
+        let fingerprint = self.sealer.fingerprint(organization, &data).await?;
+        let information = request.data.information(fingerprint);
+        let idempotency = request.idempotency.as_ref().zip(principal.account());
+        let idempotency = idempotency.map(|(key, account)| self.idempotency(account, key, &request, &data));
+        let context = CredentialContext { organization, credential: id, version: FIRST_VERSION };
+
+        for _ in 0..SEAL_ATTEMPTS {
+            let act = SaveCredential {
+                organization,
+                id,
+                version: context.version,
+                kind: request.data.kind(),
+                namespace: request.namespace.clone(),
+                sealed: self.sealer.seal(context, &request.namespace, &data, &information).await?,
+                idempotency: idempotency.clone(),
+                limit: self.limit,
+            };
+            let (action, subject) = (AuditAction::CredentialSaved, Subject::Credential(id));
+            let command = self.ambient.command(principal, Some(organization), action, subject, act);
+            match self.store.save_credential(command).await? {
+                SaveOutcome::Saved => {
+                    self.ambient.emit(Event::CredentialSaved);
+                    return Ok(id);
+                }
+                SaveOutcome::Replayed(earlier) => return Ok(earlier),
+                SaveOutcome::IdempotencyMismatch => return Err(Refusal::IdempotencyMismatch.into()),
+                SaveOutcome::LimitReached => return Err(Refusal::LimitReached(self.limit).into()),
+                // Replaced between sealing and saving: what is remembered of the key is out of date.
+                SaveOutcome::KeyInactive => self.sealer.forget(organization),
+            }
+        }
+        let cause = "the organization's key was replaced again and again";
+        Err(StoreError::Unavailable(cause.into()).into())
+    }
+
+    /// Checks `data` against its storage: whether that exists and accepts it.
+    async fn verify(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        id: CredentialId,
+        data: &CredentialData,
+    ) -> Result<(), Error> {
+        let probe = self.probe.as_deref().ok_or(Refusal::VerifyUnavailable)?;
+        // Nobody whose session has ended makes this service reach out. There is no credential of the new id to be shown.
+        let now = self.ambient.now();
+        let query = ShowCredential { principal: principal.clone(), organization, now, id };
+        self.store.show_credential(query).await?;
+        let report = check(Some(probe), data, &ProbeRequest { operations: Vec::new(), until: None, now }).await;
+        if report.is_usable() { Ok(()) } else { Err(Refusal::NotUsable(report).into()) }
+    }
+
+    fn idempotency(
+        &self,
+        account: AccountId,
+        key: &IdempotencyKey,
+        request: &SaveRequest,
+        data: &SecretBytes,
+    ) -> Idempotency {
+        let kind = request.data.kind().as_str().as_bytes();
+        // The data's bytes are only digested.
+        let parts: [&[u8]; 3] = [kind, request.namespace.as_str().as_bytes(), data.expose()];
+        let body = self.digester.digest(DigestPurpose::IdempotentBody, &parts);
+        Idempotency { account, key: key.0.clone(), body }
+    }
+}

@@ -1,0 +1,26 @@
+//! Show one credential as a list would.
+
+use super::{ListedCredential, Vault};
+use crate::audit::AuditAction;
+use crate::error::{Error, Refusal};
+use crate::id::CredentialId;
+use crate::port::ShowCredential;
+use crate::principal::Principal;
+use crate::role::Action;
+
+impl Vault {
+    /// Reads one credential's information.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for another organization's credential.
+    pub async fn show(&self, principal: &Principal, id: CredentialId) -> Result<ListedCredential, Error> {
+        let organization = principal.member(Action::List)?;
+        let now = self.ambient.now();
+        let query = ShowCredential { principal: principal.clone(), organization, now, id };
+        let row = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?;
+        let shown = self.open(organization, vec![row]).await?;
+        let shown = shown.into_iter().next().ok_or(Refusal::NotFound)?;
+        self.count(principal, organization, now, AuditAction::CredentialShown);
+        Ok(shown)
+    }
+}

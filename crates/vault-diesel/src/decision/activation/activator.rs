@@ -1,0 +1,68 @@
+//! Whether an integration may act: asked first by everything that it does, in its own transaction.
+
+use super::super::backend::{Connection, RunQuery, for_update};
+use super::super::integration::row::row_of;
+use super::super::authorize::judge_organization;
+use crate::failure::Failure;
+use crate::schema::{integrations, organizations};
+use crate::stored::{Read, ToIdText as _};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::digest::Digest;
+use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, PrincipalStale, judge_integration};
+use vault_core::organization::OrganizationState;
+use vault_core::time::Timestamp;
+
+pub(crate) type Judgement = Result<(), PrincipalStale>;
+
+macro_rules! organization_of {
+    ($principal:expr) => {
+        organizations::table.filter(organizations::id.eq($principal.organization.text())).select(organizations::state)
+    };
+}
+
+macro_rules! digest_of {
+    ($principal:expr) => {
+        row_of!($principal.organization, $principal.integration).select(integrations::digest)
+    };
+}
+
+type State = Option<Read<OrganizationState>>;
+type Seen = Option<Read<Digest>>;
+
+/// Judges an integration for a decision that only reads, in one snapshot.
+pub(crate) async fn judge(
+    connection: &mut Connection,
+    principal: &IntegrationPrincipal,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    let state: State = organization_of!(principal).get_result(connection).await.optional()?;
+    let digest: Seen = digest_of!(principal).get_result(connection).await.optional()?;
+    conclude(principal, state, digest, now)
+}
+
+/// Judges an integration for a decision that writes, and takes its row, which then stands for all that is judged:
+/// whoever changes the integration, closes its organization or freezes a namespace takes that row too and so comes
+/// before or after. Nothing is held that integrations share: rows that are held without end, by one and then by
+/// another, would never be had by those who are to stop them.
+pub(crate) async fn judge_and_take(
+    connection: &mut Connection,
+    principal: &IntegrationPrincipal,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    let digest: Seen = for_update!(digest_of!(principal)).get_result(connection).await.optional()?;
+    let state: State = organization_of!(principal).get_result(connection).await.optional()?;
+    conclude(principal, state, digest, now)
+}
+
+fn conclude(
+    principal: &IntegrationPrincipal,
+    state: State,
+    digest: Seen,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    let facts = IntegrationFacts {
+        digest: digest.map(|digest| digest.sound("integrations", &principal.integration, "digest")).transpose()?,
+        organization_active: judge_organization(principal.organization, state)?.is_ok(),
+    };
+    Ok(judge_integration(principal, facts, now))
+}

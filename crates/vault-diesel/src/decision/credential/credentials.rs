@@ -1,0 +1,263 @@
+//! Credentials.
+
+use super::super::authorize::{judge, judge_and_hold, judge_and_hold_with_key};
+use super::super::backend::{Connection, RunQuery, Store, execute_together, load_page, narrow};
+use super::super::{Decided, Decision, Verdict, audit, decide};
+use super::count::{self, Count};
+use crate::failure::Failure;
+use crate::schema::{credential_secrets, credentials, idempotency_keys};
+use crate::stored::{Read, ToIdText as _};
+use async_trait::async_trait;
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::Command;
+use vault_core::credential::CredentialType;
+use vault_core::digest::Digest;
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::port::{
+    CredentialRepository, DeleteCredential, Idempotency, ListCredentials, SaveCredential, SaveOutcome, ShowCredential,
+    StoreError, StoredCredential,
+};
+use vault_core::sealed::Blob;
+use vault_core::time::Timestamp;
+
+/// Sorts after every id.
+const AFTER_ALL_IDS: &str = "~";
+
+#[async_trait]
+impl CredentialRepository for Store {
+    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    }
+
+    async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError> {
+        self.read(query, |connection, query| Box::pin(list(connection, query))).await
+    }
+
+    async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError> {
+        self.read(query, |connection, query| Box::pin(show(connection, query))).await
+    }
+
+    async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    }
+}
+
+/// What a save relies on.
+pub(crate) struct Room {
+    /// How many credentials the organization has.
+    credentials: Option<i64>,
+    /// Whether the key that the credential is sealed under is active.
+    key_active: bool,
+}
+
+impl Decision for SaveCredential {
+    type Held = Room;
+    type Outcome = SaveOutcome;
+
+    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<Room, Failure> {
+        let Command { principal, now, act, .. } = command;
+        // The count is held first, so that an organization's saves wait for each other here and not while they hold
+        // the account: a change of the account then waits for one save at most.
+        let credentials = count::hold(connection, act.organization).await?;
+        let key_active =
+            judge_and_hold_with_key(connection, principal, act.organization, act.sealed.key, *now).await?;
+        Ok(Room { credentials, key_active })
+    }
+
+    async fn act(connection: &mut Connection, command: &Command<Self>, room: Room) -> Decided<SaveOutcome> {
+        let (save, now) = (&command.act, command.now);
+        let refusal = if !room.key_active {
+            Some(SaveOutcome::KeyInactive)
+        } else if room.credentials.is_none_or(|credentials| credentials >= save.limit) {
+            Some(SaveOutcome::LimitReached)
+        } else {
+            None
+        };
+        if let Some(idempotency) = &save.idempotency {
+            // A request that was carried out is answered as it was then, whatever has changed since.
+            let claimed = refusal.is_none() && claim(connection, save, idempotency, now).await?;
+            if !claimed && let Some(earlier) = find_earlier(connection, save.organization, idempotency).await? {
+                return Ok(Verdict::Refused(earlier));
+            }
+            if !claimed && refusal.is_none() {
+                return Err(Failure::Overtaken);
+            }
+        }
+        if let Some(refusal) = refusal {
+            return Ok(Verdict::Refused(refusal));
+        }
+        let organization = save.organization.text();
+        let credential = diesel::insert_into(credentials::table).values((
+            credentials::organization_id.eq(organization),
+            credentials::id.eq(save.id.text()),
+            credentials::kind.eq(save.kind.as_str()),
+            credentials::namespace.eq(save.namespace.as_str()),
+            credentials::version.eq(save.version),
+            credentials::created_at.eq(now.as_millis()),
+            credentials::updated_at.eq(now.as_millis()),
+            credentials::key_id.eq(save.sealed.key.text()),
+            credentials::information.eq(save.sealed.information.as_bytes()),
+        ));
+        let secrets = diesel::insert_into(credential_secrets::table).values((
+            credential_secrets::organization_id.eq(organization),
+            credential_secrets::id.eq(save.id.text()),
+            credential_secrets::data_key.eq(save.sealed.data_key.as_bytes()),
+            credential_secrets::data.eq(save.sealed.data.as_bytes()),
+        ));
+        let counted = Count::by(save.organization, 1);
+        execute_together!(connection, credential, secrets, counted, audit::entry!(&command.audit))?;
+        Ok(Verdict::Recorded(SaveOutcome::Saved))
+    }
+}
+
+impl Decision for DeleteCredential {
+    type Held = ();
+    type Outcome = bool;
+
+    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
+        // The count first, for the reason given at saving.
+        count::hold(connection, command.act.organization).await?;
+        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+    }
+
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<bool> {
+        let DeleteCredential { organization, id } = command.act;
+        let deleted = diesel::delete(
+            credentials::table
+                .filter(credentials::organization_id.eq(organization.text()))
+                .filter(credentials::id.eq(id.text())),
+        )
+        .execute(connection)
+        .await?;
+        if deleted == 0 {
+            return Ok(Verdict::Refused(false));
+        }
+        diesel::delete(
+            credential_secrets::table
+                .filter(credential_secrets::organization_id.eq(organization.text()))
+                .filter(credential_secrets::id.eq(id.text())),
+        )
+        .execute(connection)
+        .await?;
+        Count::by(organization, -1).execute(connection).await?;
+        Ok(Verdict::Done(true))
+    }
+}
+
+/// Takes the idempotency key for this save. `false`: it was taken before.
+async fn claim(
+    connection: &mut Connection,
+    save: &SaveCredential,
+    idempotency: &Idempotency,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let taken = diesel::insert_into(idempotency_keys::table)
+        .values((
+            idempotency_keys::organization_id.eq(save.organization.text()),
+            idempotency_keys::account_id.eq(idempotency.account.text()),
+            idempotency_keys::key.eq(idempotency.key.as_str()),
+            idempotency_keys::body.eq(idempotency.body.as_bytes().as_slice()),
+            idempotency_keys::credential_id.eq(save.id.text()),
+            idempotency_keys::created_at.eq(now.as_millis()),
+        ))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    Ok(taken == 1)
+}
+
+/// What the earlier request under this idempotency key came to, seen from this one; `None`: there was none.
+async fn find_earlier(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    idempotency: &Idempotency,
+) -> Result<Option<SaveOutcome>, Failure> {
+    let account = idempotency.account.text();
+    let earlier: Option<(Read<Digest>, Read<CredentialId>)> = idempotency_keys::table
+        .filter(idempotency_keys::organization_id.eq(organization.text()))
+        .filter(idempotency_keys::account_id.eq(account))
+        .filter(idempotency_keys::key.eq(idempotency.key.as_str()))
+        .select((idempotency_keys::body, idempotency_keys::credential_id))
+        .get_result(connection)
+        .await
+        .optional()?;
+    let Some((body, credential)) = earlier else { return Ok(None) };
+    let body = body.sound("idempotency_keys", &account.as_str(), "body")?;
+    let credential = credential.sound("idempotency_keys", &account.as_str(), "credential_id")?;
+    let same = body == idempotency.body;
+    Ok(Some(if same { SaveOutcome::Replayed(credential) } else { SaveOutcome::IdempotencyMismatch }))
+}
+
+type CredentialRow = (Read<CredentialId>, Read<CredentialType>, Read<Namespace>, i64, i64, i64, Read<KeyId>, Vec<u8>);
+
+macro_rules! columns {
+    () => {
+        (
+            credentials::id,
+            credentials::kind,
+            credentials::namespace,
+            credentials::version,
+            credentials::created_at,
+            credentials::updated_at,
+            credentials::key_id,
+            credentials::information,
+        )
+    };
+}
+
+fn decode(row: CredentialRow) -> Result<StoredCredential, Failure> {
+    const TABLE: &str = "credentials";
+    let (id, kind, namespace, version, created_at, updated_at, key, information) = row;
+    let id = id.sound(TABLE, &"unknown", "id")?;
+    Ok(StoredCredential {
+        id,
+        kind: kind.sound(TABLE, &id, "type")?,
+        namespace: namespace.sound(TABLE, &id, "namespace")?,
+        version,
+        created_at: Timestamp::from_millis(created_at),
+        updated_at: Timestamp::from_millis(updated_at),
+        key: key.sound(TABLE, &id, "key_id")?,
+        information: Blob::from_bytes(information),
+    })
+}
+
+async fn list(connection: &mut Connection, query: &ListCredentials) -> Result<Vec<StoredCredential>, Failure> {
+    judge(connection, &query.principal, query.now).await??;
+    let before = query.after.map(|id| id.text());
+    let newest_first = credentials::table
+        .filter(credentials::organization_id.eq(query.organization.text()))
+        .filter(credentials::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
+        .order(credentials::id.desc())
+        .select(columns!());
+    let namespace = query.filter.namespace.as_ref().map(Namespace::as_str);
+    let kind = query.filter.kind.map(CredentialType::as_str);
+    let rows: Vec<CredentialRow> = match (namespace, kind) {
+        (None, None) => load_page!(newest_first, connection, query.limit).await?,
+        (Some(namespace), None) => {
+            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
+            load_page!(narrowed, connection, query.limit).await?
+        }
+        (None, Some(kind)) => {
+            let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
+            load_page!(narrowed, connection, query.limit).await?
+        }
+        (Some(namespace), Some(kind)) => {
+            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
+            load_page!(narrowed.filter(credentials::kind.eq(kind)), connection, query.limit).await?
+        }
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+async fn show(connection: &mut Connection, query: &ShowCredential) -> Result<Option<StoredCredential>, Failure> {
+    judge(connection, &query.principal, query.now).await??;
+    let row: Option<CredentialRow> = credentials::table
+        .filter(credentials::organization_id.eq(query.organization.text()))
+        .filter(credentials::id.eq(query.id.text()))
+        .select(columns!())
+        .get_result(connection)
+        .await
+        .optional()?;
+    row.map(decode).transpose()
+}

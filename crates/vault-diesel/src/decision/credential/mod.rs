@@ -1,0 +1,4 @@
+//! Credentials.
+
+pub(crate) mod count;
+pub(crate) mod credentials;

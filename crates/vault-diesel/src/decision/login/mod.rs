@@ -1,0 +1,6 @@
+//! Attempts, proofs and sessions.
+
+pub(crate) mod attempts;
+pub(crate) mod logins;
+pub(crate) mod proof;
+pub(crate) mod sessions;

@@ -1,0 +1,110 @@
+//! Removing the credentials and activations of a deleted organization: unreadable since its keys went, worth nothing
+//! since its integrations went, and too many for one transaction.
+
+use super::super::backend::{Connection, RunQuery};
+use super::super::{Decided, Verdict};
+use crate::failure::Failure;
+use crate::schema::{activations, credential_secrets, credentials, erasures, idempotency_keys};
+use crate::stored::ToIdText as _;
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::id::OrganizationId;
+use vault_core::port::SWEEP_SLICE;
+
+/// Notes that the organization's rows are to go; part of the decision that deletes it.
+pub(crate) async fn begin(connection: &mut Connection, organization: OrganizationId) -> Result<(), Failure> {
+    diesel::insert_into(erasures::table)
+        .values(erasures::organization_id.eq(organization.text()))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// The organizations whose rows are still to go.
+pub(crate) async fn pending(connection: &mut Connection) -> Result<Vec<String>, Failure> {
+    Ok(erasures::table.select(erasures::organization_id).load(connection).await?)
+}
+
+/// Removes a slice. `false`: nothing is left of it.
+pub(crate) async fn erase(connection: &mut Connection, organization: OrganizationId) -> Decided<bool> {
+    let organization = organization.text();
+    if erase_credentials(connection, organization.as_str()).await?
+        || erase_idempotency_keys(connection, organization.as_str()).await?
+        || erase_activations(connection, organization.as_str()).await?
+    {
+        return Ok(Verdict::Recorded(true));
+    }
+    diesel::delete(erasures::table.filter(erasures::organization_id.eq(organization))).execute(connection).await?;
+    Ok(Verdict::Recorded(false))
+}
+
+async fn erase_credentials(connection: &mut Connection, organization: &str) -> Result<bool, Failure> {
+    let slice: Vec<String> = credentials::table
+        .filter(credentials::organization_id.eq(organization))
+        .order(credentials::id)
+        .limit(SWEEP_SLICE)
+        .select(credentials::id)
+        .load(connection)
+        .await?;
+    let Some(last) = slice.last() else { return Ok(false) };
+    diesel::delete(
+        credential_secrets::table
+            .filter(credential_secrets::organization_id.eq(organization))
+            .filter(credential_secrets::id.le(last)),
+    )
+    .execute(connection)
+    .await?;
+    diesel::delete(
+        credentials::table.filter(credentials::organization_id.eq(organization)).filter(credentials::id.le(last)),
+    )
+    .execute(connection)
+    .await?;
+    Ok(true)
+}
+
+async fn erase_idempotency_keys(connection: &mut Connection, organization: &str) -> Result<bool, Failure> {
+    let account: Option<String> = idempotency_keys::table
+        .filter(idempotency_keys::organization_id.eq(organization))
+        .order(idempotency_keys::account_id)
+        .limit(1)
+        .select(idempotency_keys::account_id)
+        .get_result(connection)
+        .await
+        .optional()?;
+    let Some(account) = account else { return Ok(false) };
+    let slice: Vec<String> = idempotency_keys::table
+        .filter(idempotency_keys::organization_id.eq(organization))
+        .filter(idempotency_keys::account_id.eq(&account))
+        .order(idempotency_keys::key)
+        .limit(SWEEP_SLICE)
+        .select(idempotency_keys::key)
+        .load(connection)
+        .await?;
+    let Some(last) = slice.last() else { return Ok(false) };
+    diesel::delete(
+        idempotency_keys::table
+            .filter(idempotency_keys::organization_id.eq(organization))
+            .filter(idempotency_keys::account_id.eq(&account))
+            .filter(idempotency_keys::key.le(last)),
+    )
+    .execute(connection)
+    .await?;
+    Ok(true)
+}
+
+async fn erase_activations(connection: &mut Connection, organization: &str) -> Result<bool, Failure> {
+    let slice: Vec<String> = activations::table
+        .filter(activations::organization_id.eq(organization))
+        .order(activations::id)
+        .limit(SWEEP_SLICE)
+        .select(activations::id)
+        .load(connection)
+        .await?;
+    let Some(last) = slice.last() else { return Ok(false) };
+    diesel::delete(
+        activations::table.filter(activations::organization_id.eq(organization)).filter(activations::id.le(last)),
+    )
+    .execute(connection)
+    .await?;
+    Ok(true)
+}

@@ -1,0 +1,213 @@
+//! Where wrapped keys lie.
+
+use super::super::backend::{Connection, RunQuery, Store};
+use super::super::{Decided, Verdict, audit};
+use crate::failure::Failure;
+use crate::schema::{instance, instance_keys, organization_keys, organizations};
+use crate::stored::{Read, ToIdText as _};
+use async_trait::async_trait;
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::id::{InstanceId, KeyId, OrganizationId};
+use vault_core::port::{CreateInstance, KeyRepository, ReplaceOrganizationKey, StoreError, TakeKeyUses};
+use vault_core::sealed::{
+    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
+};
+use vault_core::time::Timestamp;
+
+#[async_trait]
+impl KeyRepository for Store {
+    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
+        self.read((), |connection, ()| Box::pin(read_instance(connection))).await
+    }
+
+    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(create_instance(connection, command))).await
+    }
+
+    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
+        self.read((), |connection, ()| Box::pin(read_instance_keys(connection))).await
+    }
+
+    async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
+        self.read(organization, |connection, id| Box::pin(read_organization_keys(connection, *id))).await
+    }
+
+    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(take_uses(connection, command))).await
+    }
+
+    async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(replace(connection, command))).await
+    }
+}
+
+async fn read_instance(connection: &mut Connection) -> Result<Option<InstanceRecord>, Failure> {
+    type Row = (Read<InstanceId>, Read<KeyId>, Read<KeyId>, Read<Blob>, Read<Blob>, i64);
+    const TABLE: &str = "instance";
+    let row: Option<Row> = instance::table
+        .select((
+            instance::id,
+            instance::root_key_id,
+            instance::instance_key_id,
+            instance::wrapped,
+            instance::canary,
+            instance::created_at,
+        ))
+        .get_result(connection)
+        .await
+        .optional()?;
+    let Some((id, root_key, instance_key, wrapped, canary, created_at)) = row else { return Ok(None) };
+    let id = id.sound(TABLE, &"unknown", "id")?;
+    Ok(Some(InstanceRecord {
+        id,
+        root_key: root_key.sound(TABLE, &id, "root_key_id")?,
+        instance_key: instance_key.sound(TABLE, &id, "instance_key_id")?,
+        wrapped: wrapped.sound(TABLE, &id, "wrapped")?,
+        canary: canary.sound(TABLE, &id, "canary")?,
+        created_at: Timestamp::from_millis(created_at),
+    }))
+}
+
+async fn create_instance(connection: &mut Connection, command: &CreateInstance) -> Decided<bool> {
+    let record = &command.instance;
+    let made = diesel::insert_into(instance::table)
+        .values((
+            instance::singleton.eq(1),
+            instance::id.eq(record.id.text()),
+            instance::root_key_id.eq(record.root_key.text()),
+            instance::instance_key_id.eq(record.instance_key.text()),
+            instance::wrapped.eq(record.wrapped.as_bytes()),
+            instance::canary.eq(record.canary.as_bytes()),
+            instance::created_at.eq(record.created_at.as_millis()),
+        ))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    if made == 0 {
+        return Ok(Verdict::Undo(false));
+    }
+    for key in &command.keys {
+        diesel::insert_into(instance_keys::table)
+            .values((
+                instance_keys::id.eq(key.id.text()),
+                instance_keys::purpose.eq(key.purpose.as_str()),
+                instance_keys::wrapped.eq(key.wrapped.as_bytes()),
+                instance_keys::created_at.eq(key.created_at.as_millis()),
+            ))
+            .execute(connection)
+            .await?;
+    }
+    audit::record(connection, &command.audit).await?;
+    Ok(Verdict::Recorded(true))
+}
+
+async fn read_instance_keys(connection: &mut Connection) -> Result<Vec<InstanceKeyRecord>, Failure> {
+    type Row = (Read<KeyId>, Read<InstanceKeyPurpose>, Read<Blob>, i64);
+    const TABLE: &str = "instance_keys";
+    let rows: Vec<Row> = instance_keys::table
+        .order((instance_keys::created_at, instance_keys::id))
+        .select((instance_keys::id, instance_keys::purpose, instance_keys::wrapped, instance_keys::created_at))
+        .load(connection)
+        .await?;
+    let decode = |(id, purpose, wrapped, created_at): Row| {
+        let id = id.sound(TABLE, &"unknown", "id")?;
+        Ok(InstanceKeyRecord {
+            id,
+            purpose: purpose.sound(TABLE, &id, "purpose")?,
+            wrapped: wrapped.sound(TABLE, &id, "wrapped")?,
+            created_at: Timestamp::from_millis(created_at),
+        })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+async fn read_organization_keys(
+    connection: &mut Connection,
+    organization: OrganizationId,
+) -> Result<Option<OrganizationKeys>, Failure> {
+    type Row = (Read<KeyId>, Read<KeyState>, Read<Blob>, i64, i64);
+    const TABLE: &str = "organization_keys";
+    let fingerprint: Option<(Read<KeyId>, Read<Blob>)> = organizations::table
+        .filter(organizations::id.eq(organization.text()))
+        .select((organizations::fingerprint_key_id, organizations::fingerprint_wrapped))
+        .get_result(connection)
+        .await
+        .optional()?;
+    let Some((fingerprint_key, fingerprint_wrapped)) = fingerprint else { return Ok(None) };
+    let rows: Vec<Row> = organization_keys::table
+        .filter(organization_keys::organization_id.eq(organization.text()))
+        .order((organization_keys::created_at, organization_keys::id))
+        .select((
+            organization_keys::id,
+            organization_keys::state,
+            organization_keys::wrapped,
+            organization_keys::uses,
+            organization_keys::created_at,
+        ))
+        .load(connection)
+        .await?;
+    let decode = |(id, state, wrapped, uses, created_at): Row| {
+        let id = id.sound(TABLE, &organization, "id")?;
+        Ok(OrganizationKeyRecord {
+            organization,
+            id,
+            state: state.sound(TABLE, &id, "state")?,
+            wrapped: wrapped.sound(TABLE, &id, "wrapped")?,
+            uses,
+            created_at: Timestamp::from_millis(created_at),
+        })
+    };
+    Ok(Some(OrganizationKeys {
+        fingerprint_key: fingerprint_key.sound("organizations", &organization, "fingerprint_key_id")?,
+        fingerprint_wrapped: fingerprint_wrapped.sound("organizations", &organization, "fingerprint_wrapped")?,
+        keys: rows.into_iter().map(decode).collect::<Result<_, Failure>>()?,
+    }))
+}
+
+/// Stores a key; part of the decision that brings it.
+pub(crate) async fn insert(connection: &mut Connection, key: &OrganizationKeyRecord) -> Result<(), Failure> {
+    diesel::insert_into(organization_keys::table)
+        .values((
+            organization_keys::organization_id.eq(key.organization.text()),
+            organization_keys::id.eq(key.id.text()),
+            organization_keys::state.eq(key.state.as_str()),
+            organization_keys::wrapped.eq(key.wrapped.as_bytes()),
+            organization_keys::uses.eq(key.uses),
+            organization_keys::created_at.eq(key.created_at.as_millis()),
+        ))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn take_uses(connection: &mut Connection, command: &TakeKeyUses) -> Decided<bool> {
+    let taken = diesel::update(
+        organization_keys::table
+            .filter(organization_keys::organization_id.eq(command.organization.text()))
+            .filter(organization_keys::id.eq(command.key.text()))
+            .filter(organization_keys::state.eq(KeyState::Active.as_str()))
+            .filter(organization_keys::uses.eq(command.from)),
+    )
+    .set(organization_keys::uses.eq(command.from.saturating_add(command.block)))
+    .execute(connection)
+    .await?;
+    Ok(Verdict::Recorded(taken == 1))
+}
+
+async fn replace(connection: &mut Connection, command: &ReplaceOrganizationKey) -> Decided<bool> {
+    let retired = diesel::update(
+        organization_keys::table
+            .filter(organization_keys::organization_id.eq(command.next.organization.text()))
+            .filter(organization_keys::id.eq(command.current.text()))
+            .filter(organization_keys::state.eq(KeyState::Active.as_str())),
+    )
+    .set(organization_keys::state.eq(KeyState::Retiring.as_str()))
+    .execute(connection)
+    .await?;
+    if retired == 0 {
+        return Ok(Verdict::Undo(false));
+    }
+    insert(connection, &command.next).await?;
+    audit::record(connection, &command.audit).await?;
+    Ok(Verdict::Recorded(true))
+}

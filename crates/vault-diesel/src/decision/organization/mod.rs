@@ -1,0 +1,5 @@
+//! Organizations and keys.
+
+pub(crate) mod erasure;
+pub(crate) mod keys;
+pub(crate) mod organizations;

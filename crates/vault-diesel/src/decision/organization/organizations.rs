@@ -1,0 +1,193 @@
+//! Organizations.
+
+use super::super::backend::{Connection, RunQuery, Store, for_update};
+use super::super::integration::row as integration_row;
+use super::super::{Decided, Verdict, audit};
+use super::{erasure, keys};
+use crate::failure::Failure;
+use crate::schema::{
+    account_logins, account_notices, accounts, attempt_classes, credential_counts, directory, enrolment_codes,
+    enrolment_drafts, frozen_namespaces, integration_tokens, integrations, invitations, organization_keys,
+    organizations, pending_seeds, recovery_codes, sessions,
+};
+use crate::stored::{Read, ToIdText as _};
+use async_trait::async_trait;
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::id::OrganizationId;
+use vault_core::organization::{Organization, OrganizationName, OrganizationState};
+use vault_core::port::{
+    CreateOrganization, DeleteOrganization, OrganizationRepository, SetOrganizationState, StoreError,
+};
+use vault_core::time::Timestamp;
+
+#[async_trait]
+impl OrganizationRepository for Store {
+    async fn create_organization(&self, command: CreateOrganization) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(create(connection, command))).await
+    }
+
+    async fn find_organization(&self, name: &OrganizationName) -> Result<Option<Organization>, StoreError> {
+        self.read(name.uniqueness_key(), |connection, key| Box::pin(find(connection, key))).await
+    }
+
+    async fn organization(&self, id: OrganizationId) -> Result<Option<Organization>, StoreError> {
+        self.read(id, |connection, id| Box::pin(get(connection, *id))).await
+    }
+
+    async fn list_organizations(&self) -> Result<Vec<Organization>, StoreError> {
+        self.read((), |connection, ()| Box::pin(list(connection))).await
+    }
+
+    async fn set_organization_state(&self, command: SetOrganizationState) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(set_state(connection, command))).await
+    }
+
+    async fn delete_organization(&self, command: DeleteOrganization) -> Result<bool, StoreError> {
+        let organization = command.organization;
+        let deleted = self.write(command, |connection, command| Box::pin(delete(connection, command))).await?;
+        // Its credentials cannot be opened any more; their rows, and those of activations, go in short transactions.
+        // Should this be cut off, housekeeping goes on with it.
+        while deleted && self.write(organization, |connection, id| Box::pin(erasure::erase(connection, *id))).await? {}
+        Ok(deleted)
+    }
+}
+
+type OrganizationRow = (Read<OrganizationId>, Read<OrganizationName>, Read<OrganizationState>, i64);
+
+const COLUMNS: (organizations::id, organizations::name, organizations::state, organizations::created_at) =
+    (organizations::id, organizations::name, organizations::state, organizations::created_at);
+
+fn decode((id, name, state, created_at): OrganizationRow) -> Result<Organization, Failure> {
+    let id = id.sound("organizations", &"unknown", "id")?;
+    Ok(Organization {
+        id,
+        name: name.sound("organizations", &id, "name")?,
+        state: state.sound("organizations", &id, "state")?,
+        created_at: Timestamp::from_millis(created_at),
+    })
+}
+
+async fn create(connection: &mut Connection, command: &CreateOrganization) -> Decided<bool> {
+    let organization = &command.organization;
+    let made = diesel::insert_into(organizations::table)
+        .values((
+            organizations::id.eq(organization.id.text()),
+            organizations::name.eq(organization.name.as_str()),
+            organizations::name_key.eq(organization.name.uniqueness_key()),
+            organizations::state.eq(organization.state.as_str()),
+            organizations::fingerprint_key_id.eq(command.keys.fingerprint_key.text()),
+            organizations::fingerprint_wrapped.eq(command.keys.fingerprint_wrapped.as_bytes()),
+            organizations::created_at.eq(organization.created_at.as_millis()),
+        ))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    if made == 0 {
+        return Ok(Verdict::Undo(false));
+    }
+    diesel::insert_into(credential_counts::table)
+        .values((credential_counts::organization_id.eq(organization.id.text()), credential_counts::credentials.eq(0)))
+        .execute(connection)
+        .await?;
+    for key in &command.keys.keys {
+        keys::insert(connection, key).await?;
+    }
+    audit::record(connection, &command.audit).await?;
+    Ok(Verdict::Recorded(true))
+}
+
+async fn find(connection: &mut Connection, name_key: &str) -> Result<Option<Organization>, Failure> {
+    let row: Option<OrganizationRow> = organizations::table
+        .filter(organizations::name_key.eq(name_key))
+        .select(COLUMNS)
+        .get_result(connection)
+        .await
+        .optional()?;
+    row.map(decode).transpose()
+}
+
+async fn get(connection: &mut Connection, id: OrganizationId) -> Result<Option<Organization>, Failure> {
+    let row: Option<OrganizationRow> = organizations::table
+        .filter(organizations::id.eq(id.text()))
+        .select(COLUMNS)
+        .get_result(connection)
+        .await
+        .optional()?;
+    row.map(decode).transpose()
+}
+
+async fn list(connection: &mut Connection) -> Result<Vec<Organization>, Failure> {
+    let rows: Vec<OrganizationRow> =
+        organizations::table.order(organizations::name_key).select(COLUMNS).load(connection).await?;
+    rows.into_iter().map(decode).collect()
+}
+
+async fn set_state(connection: &mut Connection, command: &SetOrganizationState) -> Decided<bool> {
+    let organization = command.organization.text();
+    let changed = diesel::update(organizations::table.filter(organizations::id.eq(organization)))
+        .set(organizations::state.eq(command.state.as_str()))
+        .execute(connection)
+        .await?;
+    if changed == 0 {
+        return Ok(Verdict::Undo(false));
+    }
+    if command.state == OrganizationState::Disabled {
+        diesel::delete(sessions::table.filter(sessions::organization_id.eq(organization))).execute(connection).await?;
+        integration_row::take_all(connection, command.organization).await?;
+    }
+    audit::record(connection, &command.audit).await?;
+    Ok(Verdict::Recorded(true))
+}
+
+async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> Decided<bool> {
+    let organization = command.organization.text();
+    // Locked before what hangs on it, so that no login or save slips in between.
+    let _count: Option<i64> = for_update!(
+        credential_counts::table
+            .filter(credential_counts::organization_id.eq(organization))
+            .select(credential_counts::credentials)
+    )
+    .get_result(connection)
+    .await
+    .optional()?;
+    let there: Option<String> =
+        for_update!(organizations::table.filter(organizations::id.eq(organization)).select(organizations::id))
+            .get_result(connection)
+            .await
+            .optional()?;
+    if there.is_none() {
+        return Ok(Verdict::Undo(false));
+    }
+    let _accounts: Vec<String> =
+        for_update!(accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::id))
+            .load(connection)
+            .await?;
+    let _invitations: Vec<String> = for_update!(
+        invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::account_id)
+    )
+    .load(connection)
+    .await?;
+    integration_row::take_all(connection, command.organization).await?;
+    let codes = invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::code);
+    diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq_any(codes))).execute(connection).await?;
+    let addresses =
+        invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::address);
+    diesel::delete(directory::table.filter(directory::address.eq_any(addresses))).execute(connection).await?;
+    let addresses = accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::address);
+    diesel::delete(directory::table.filter(directory::address.eq_any(addresses))).execute(connection).await?;
+    macro_rules! clear {
+        ($($table:ident),*) => {$(
+            diesel::delete($table::table.filter($table::organization_id.eq(organization)))
+                .execute(connection)
+                .await?;
+        )*};
+    }
+    clear!(enrolment_drafts, invitations);
+    clear!(integration_tokens, integrations, frozen_namespaces);
+    clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);
+    clear!(organization_keys, credential_counts);
+    diesel::delete(organizations::table.filter(organizations::id.eq(organization))).execute(connection).await?;
+    erasure::begin(connection, command.organization).await?;
+    audit::record(connection, &command.audit).await?;
+    Ok(Verdict::Recorded(true))
+}

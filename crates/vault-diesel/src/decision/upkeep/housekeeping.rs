@@ -1,0 +1,209 @@
+//! Upkeep: belongs to no tenant, so what has expired is looked for across all of them, by a reader; it is then
+//! deleted by its full key, tenant by tenant.
+
+use super::super::backend::{Connection, RunQuery, Store};
+use super::super::organization::erasure;
+use super::super::{Decided, Verdict};
+use super::sweep;
+use crate::failure::Failure;
+use crate::schema::{attempt_classes, idempotency_keys, sessions, unknown_addresses};
+use crate::stored::TextForm as _;
+use async_trait::async_trait;
+use diesel::{ExpressionMethods as _, QueryDsl as _};
+use std::collections::BTreeMap;
+use vault_core::id::OrganizationId;
+use vault_core::lockout::{NETWORK_KNOWN_SECONDS, network_is_known};
+use vault_core::port::{Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError, Swept};
+use vault_core::time::Timestamp;
+
+#[async_trait]
+impl Housekeeping for Store {
+    async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError> {
+        let mut swept = Swept::default();
+        let sessions = self.read(now, |connection, now| Box::pin(expired_sessions(connection, *now))).await?;
+        if !sessions.is_empty() {
+            let found = (now, sessions);
+            swept.sessions =
+                self.write(found, |connection, found| Box::pin(delete_sessions(connection, found))).await?;
+        }
+        let keys = self.read(now, |connection, now| Box::pin(stale_idempotency_keys(connection, *now))).await?;
+        if !keys.is_empty() {
+            let found = (now, keys);
+            swept.idempotency_keys =
+                self.write(found, |connection, found| Box::pin(delete_idempotency_keys(connection, found))).await?;
+        }
+        let networks = self.read(now, |connection, now| Box::pin(forgotten_networks(connection, *now))).await?;
+        let buckets = self.read(now, |connection, now| Box::pin(idle_buckets(connection, *now))).await?;
+        if !networks.is_empty() || !buckets.is_empty() {
+            let found = (now, networks, buckets);
+            swept.attempts =
+                self.write(found, |connection, found| Box::pin(delete_attempts(connection, found))).await?;
+        }
+        let invitations = self.read(now, |connection, now| Box::pin(sweep::invitations_over(connection, *now))).await?;
+        if !invitations.is_empty() {
+            let found = (now, invitations);
+            swept.invitations =
+                self.write(found, |connection, found| Box::pin(sweep::delete_invitations(connection, found))).await?;
+        }
+        let notices = self.read(now, |connection, now| Box::pin(sweep::old_notices(connection, *now))).await?;
+        if !notices.is_empty() {
+            let found = (now, notices);
+            swept.notices =
+                self.write(found, |connection, found| Box::pin(sweep::delete_notices(connection, found))).await?;
+        }
+        let seeds = self.read(now, |connection, now| Box::pin(sweep::seeds_over(connection, *now))).await?;
+        if !seeds.is_empty() {
+            let found = (now, seeds);
+            swept.pending_seeds =
+                self.write(found, |connection, found| Box::pin(sweep::delete_seeds(connection, found))).await?;
+        }
+        let activations = self.read(now, |connection, now| Box::pin(sweep::activations_over(connection, *now))).await?;
+        if !activations.is_empty() {
+            let found = (now, activations);
+            swept.activations =
+                self.write(found, |connection, found| Box::pin(sweep::delete_activations(connection, found))).await?;
+        }
+        for organization in self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await? {
+            if let Some(id) = OrganizationId::from_text(&organization) {
+                self.write(id, |connection, id| Box::pin(erasure::erase(connection, *id))).await?;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn check(&self, now: Timestamp) -> Result<Option<i64>, StoreError> {
+        self.measure(now).await
+    }
+}
+
+type BySession = BTreeMap<String, Vec<String>>;
+type ByAccount<K> = BTreeMap<(String, String), Vec<K>>;
+
+async fn expired_sessions(connection: &mut Connection, now: Timestamp) -> Result<BySession, Failure> {
+    let rows: Vec<(String, String)> = sessions::table
+        .filter(sessions::expires_at.le(now.as_millis()))
+        .limit(SWEEP_SLICE)
+        .select((sessions::organization_id, sessions::id))
+        .load(connection)
+        .await?;
+    let mut found = BySession::new();
+    for (organization, id) in rows {
+        found.entry(organization).or_default().push(id);
+    }
+    Ok(found)
+}
+
+async fn delete_sessions(connection: &mut Connection, (now, found): &(Timestamp, BySession)) -> Decided<usize> {
+    let mut deleted = 0;
+    for (organization, ids) in found {
+        deleted += diesel::delete(
+            sessions::table
+                .filter(sessions::organization_id.eq(organization))
+                .filter(sessions::id.eq_any(ids))
+                .filter(sessions::expires_at.le(now.as_millis())),
+        )
+        .execute(connection)
+        .await?;
+    }
+    Ok(Verdict::Recorded(deleted))
+}
+
+const fn stale_before(now: Timestamp) -> i64 {
+    now.plus_seconds(-IDEMPOTENCY_SECONDS).as_millis()
+}
+
+async fn stale_idempotency_keys(connection: &mut Connection, now: Timestamp) -> Result<ByAccount<String>, Failure> {
+    let rows: Vec<(String, String, String)> = idempotency_keys::table
+        .filter(idempotency_keys::created_at.le(stale_before(now)))
+        .limit(SWEEP_SLICE)
+        .select((idempotency_keys::organization_id, idempotency_keys::account_id, idempotency_keys::key))
+        .load(connection)
+        .await?;
+    let mut found = ByAccount::new();
+    for (organization, account, key) in rows {
+        found.entry((organization, account)).or_insert_with(Vec::new).push(key);
+    }
+    Ok(found)
+}
+
+async fn delete_idempotency_keys(
+    connection: &mut Connection,
+    (now, found): &(Timestamp, ByAccount<String>),
+) -> Decided<usize> {
+    let mut deleted = 0;
+    for ((organization, account), keys) in found {
+        deleted += diesel::delete(
+            idempotency_keys::table
+                .filter(idempotency_keys::organization_id.eq(organization))
+                .filter(idempotency_keys::account_id.eq(account))
+                .filter(idempotency_keys::key.eq_any(keys))
+                .filter(idempotency_keys::created_at.le(stale_before(*now))),
+        )
+        .execute(connection)
+        .await?;
+    }
+    Ok(Verdict::Recorded(deleted))
+}
+
+const fn known_since(now: Timestamp) -> i64 {
+    now.plus_seconds(-NETWORK_KNOWN_SECONDS).as_millis()
+}
+
+async fn forgotten_networks(connection: &mut Connection, now: Timestamp) -> Result<ByAccount<Vec<u8>>, Failure> {
+    type Row = (String, String, Vec<u8>, Option<i64>);
+    let rows: Vec<Row> = attempt_classes::table
+        .filter(attempt_classes::last_login_at.lt(known_since(now)))
+        .limit(SWEEP_SLICE)
+        .select((
+            attempt_classes::organization_id,
+            attempt_classes::account_id,
+            attempt_classes::network,
+            attempt_classes::last_login_at,
+        ))
+        .load(connection)
+        .await?;
+    let mut found = ByAccount::new();
+    for (organization, account, network, last_login_at) in rows {
+        let known = last_login_at.is_none_or(|last_login| network_is_known(Timestamp::from_millis(last_login), now));
+        if !known {
+            found.entry((organization, account)).or_insert_with(Vec::new).push(network);
+        }
+    }
+    Ok(found)
+}
+
+/// The buckets of unknown addresses that have been idle for as long as a network is remembered.
+async fn idle_buckets(connection: &mut Connection, now: Timestamp) -> Result<Vec<i64>, Failure> {
+    Ok(unknown_addresses::table
+        .filter(unknown_addresses::latest.lt(known_since(now)))
+        .limit(SWEEP_SLICE)
+        .select(unknown_addresses::bucket)
+        .load(connection)
+        .await?)
+}
+
+async fn delete_attempts(
+    connection: &mut Connection,
+    (now, networks, buckets): &(Timestamp, ByAccount<Vec<u8>>, Vec<i64>),
+) -> Decided<usize> {
+    let mut deleted = 0;
+    for ((organization, account), networks) in networks {
+        deleted += diesel::delete(
+            attempt_classes::table
+                .filter(attempt_classes::organization_id.eq(organization))
+                .filter(attempt_classes::account_id.eq(account))
+                .filter(attempt_classes::network.eq_any(networks))
+                .filter(attempt_classes::last_login_at.lt(known_since(*now))),
+        )
+        .execute(connection)
+        .await?;
+    }
+    deleted += diesel::delete(
+        unknown_addresses::table
+            .filter(unknown_addresses::bucket.eq_any(buckets))
+            .filter(unknown_addresses::latest.lt(known_since(*now))),
+    )
+    .execute(connection)
+    .await?;
+    Ok(Verdict::Recorded(deleted))
+}

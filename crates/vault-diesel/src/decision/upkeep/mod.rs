@@ -1,0 +1,4 @@
+//! Housekeeping.
+
+pub(crate) mod housekeeping;
+pub(crate) mod sweep;
