@@ -1,6 +1,6 @@
 //! The use cases, each made of the ports of an open vault.
 
-use crate::compose::Vault;
+use crate::compose::Vault as Opened;
 use crate::failure::Failure;
 use crate::settings::{Activation, Settings};
 use std::sync::Arc;
@@ -8,10 +8,9 @@ use tokio::runtime::Handle;
 use vault_core::port::{CredentialVendor, Opener, StorageProbe};
 use vault_core::usecase::{
     Activate, AuditTally, Authenticate, AuthenticateIntegration, ChangeAccountUseCase, ChangeIntegrationUseCase,
-    ChangePassword, CheckNamespace, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase, CreateIntegrationUseCase,
-    DeleteCredentialUseCase, Enrol, FreezeNamespaceUseCase, Invite, ListAccountsUseCase, ListCredentialsUseCase,
-    ListIntegrationsUseCase, LogIn, LogOut, OpenNamespace, OwnActivations, OwnSessions, ProveOwner, ReplacePasscode,
-    ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
+    ChangePassword, CheckNamespace, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase, CreateIntegrationUseCase, Enrol,
+    FreezeNamespaceUseCase, Invite, ListAccountsUseCase, ListIntegrationsUseCase, LogIn, LogOut, OpenNamespace,
+    OwnActivations, OwnSessions, ProveOwner, ReplacePasscode, ReplaceRecoveryCodes, ShowOwnAccount, Vault,
 };
 use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
 use vault_storage::{EgressPolicy, Storage, StorageSettings};
@@ -19,7 +18,7 @@ use vault_storage::{EgressPolicy, Storage, StorageSettings};
 /// What the public listener is made of.
 pub(crate) fn public(
     settings: &Settings,
-    vault: &Vault,
+    vault: &Opened,
     storage: Option<&Arc<Storage>>,
     tally: &Arc<AuditTally>,
     readiness: &Readiness,
@@ -43,28 +42,16 @@ pub(crate) fn public(
             tokens: vault.tokens.clone(),
         }),
         log_out: Arc::new(LogOut::new(ambient.clone(), store.sessions.clone())),
-        save: Arc::new(SaveCredentialUseCase {
-            limit: settings.max_credentials,
-            ambient: ambient.clone(),
-            sealer: vault.sealer.clone(),
-            digester: vault.digester.clone(),
-            credentials: store.credentials.clone(),
-            probe: storage.filter(|_| settings.verify_on_save).map(as_probe),
-        }),
-        list: Arc::new(ListCredentialsUseCase {
-            ambient: ambient.clone(),
-            tally: tally.clone(),
-            opener: vault.information_opener.clone(),
-            digester: vault.digester.clone(),
-            credentials: store.credentials.clone(),
-        }),
-        show: Arc::new(ShowCredentialUseCase {
-            ambient: ambient.clone(),
-            tally: tally.clone(),
-            opener: vault.information_opener.clone(),
-            credentials: store.credentials.clone(),
-        }),
-        delete: Arc::new(DeleteCredentialUseCase::new(ambient.clone(), store.credentials.clone())),
+        vault: Vault::new(
+            ambient.clone(),
+            tally.clone(),
+            store.credentials.clone(),
+            vault.sealer.clone(),
+            vault.information_opener.clone(),
+            vault.digester.clone(),
+        )
+        .limit(settings.max_credentials)
+        .probe(storage.filter(|_| settings.verify_on_save).map(as_probe)),
         accounts: accounts(vault),
         own_account: own_account(vault, owner),
         integrations: IntegrationParts {
@@ -80,7 +67,7 @@ pub(crate) fn public(
 /// What the activation listener is made of: the one place that an opener goes to.
 pub(crate) fn activation(
     settings: &Activation,
-    vault: &Vault,
+    vault: &Opened,
     opener: Arc<dyn Opener>,
     storage: Option<&Arc<Storage>>,
     tally: &Arc<AuditTally>,
@@ -117,7 +104,7 @@ pub(crate) fn activation(
     }
 }
 
-fn accounts(vault: &Vault) -> AccountParts {
+fn accounts(vault: &Opened) -> AccountParts {
     AccountParts {
         list: Arc::new(list_accounts(vault)),
         invite: Arc::new(invite(vault)),
@@ -138,7 +125,7 @@ fn accounts(vault: &Vault) -> AccountParts {
     }
 }
 
-fn own_account(vault: &Vault, owner: ProveOwner) -> OwnAccountParts {
+fn own_account(vault: &Opened, owner: ProveOwner) -> OwnAccountParts {
     let (ambient, accounts) = (&vault.ambient, &vault.store.own_accounts);
     OwnAccountParts {
         show: Arc::new(ShowOwnAccount::new(ambient.clone(), accounts.clone())),
@@ -156,12 +143,12 @@ fn own_account(vault: &Vault, owner: ProveOwner) -> OwnAccountParts {
 }
 
 /// Lists accounts.
-pub(crate) fn list_accounts(vault: &Vault) -> ListAccountsUseCase {
+pub(crate) fn list_accounts(vault: &Opened) -> ListAccountsUseCase {
     ListAccountsUseCase::new(vault.ambient.clone(), vault.store.accounts.clone())
 }
 
 /// Invites.
-pub(crate) fn invite(vault: &Vault) -> Invite {
+pub(crate) fn invite(vault: &Opened) -> Invite {
     Invite {
         ambient: vault.ambient.clone(),
         entropy: vault.entropy.clone(),
@@ -172,7 +159,7 @@ pub(crate) fn invite(vault: &Vault) -> Invite {
 }
 
 /// Changes and deletes accounts.
-pub(crate) fn change_account(vault: &Vault) -> ChangeAccountUseCase {
+pub(crate) fn change_account(vault: &Opened) -> ChangeAccountUseCase {
     ChangeAccountUseCase {
         ambient: vault.ambient.clone(),
         hasher: vault.hasher.clone(),
@@ -185,7 +172,7 @@ pub(crate) fn change_account(vault: &Vault) -> ChangeAccountUseCase {
 }
 
 /// Makes integrations.
-pub(crate) fn create_integration(vault: &Vault) -> CreateIntegrationUseCase {
+pub(crate) fn create_integration(vault: &Opened) -> CreateIntegrationUseCase {
     CreateIntegrationUseCase {
         ambient: vault.ambient.clone(),
         entropy: vault.entropy.clone(),
@@ -196,7 +183,7 @@ pub(crate) fn create_integration(vault: &Vault) -> CreateIntegrationUseCase {
 }
 
 /// Changes integrations.
-pub(crate) fn change_integration(vault: &Vault) -> ChangeIntegrationUseCase {
+pub(crate) fn change_integration(vault: &Opened) -> ChangeIntegrationUseCase {
     ChangeIntegrationUseCase {
         ambient: vault.ambient.clone(),
         entropy: vault.entropy.clone(),
@@ -207,17 +194,17 @@ pub(crate) fn change_integration(vault: &Vault) -> ChangeIntegrationUseCase {
 }
 
 /// Lists integrations.
-pub(crate) fn list_integrations(vault: &Vault) -> ListIntegrationsUseCase {
+pub(crate) fn list_integrations(vault: &Opened) -> ListIntegrationsUseCase {
     ListIntegrationsUseCase::new(vault.ambient.clone(), vault.store.integrations.clone())
 }
 
 /// Freezes and thaws namespaces.
-pub(crate) fn freeze_namespace(vault: &Vault) -> FreezeNamespaceUseCase {
+pub(crate) fn freeze_namespace(vault: &Opened) -> FreezeNamespaceUseCase {
     FreezeNamespaceUseCase::new(vault.ambient.clone(), vault.store.organizations.clone(), vault.store.freezes.clone())
 }
 
 /// What reaches the stores, as far as the settings allow; nothing where nobody may ask for it.
-pub(crate) fn storage(settings: &Settings, vault: &Vault) -> Result<Option<Arc<Storage>>, Failure> {
+pub(crate) fn storage(settings: &Settings, vault: &Opened) -> Result<Option<Arc<Storage>>, Failure> {
     if settings.activation.is_none() && !settings.verify_on_save {
         return Ok(None);
     }

@@ -5,8 +5,8 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, FreezeRepository, Housekeeping,
-    IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OrganizationRepository,
+    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, CredentialStore, FreezeRepository,
+    Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OrganizationRepository,
     OwnAccountRepository, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
@@ -27,7 +27,7 @@ pub struct StorePorts {
     /// Sessions.
     pub sessions: Arc<dyn SessionRepository>,
     /// Credentials.
-    pub credentials: Arc<dyn CredentialRepository>,
+    pub credentials: Arc<dyn CredentialStore>,
     /// Integrations.
     pub integrations: Arc<dyn IntegrationRepository>,
     /// Frozen namespaces.

@@ -7,9 +7,8 @@ use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 use vault_core::usecase::{
     Authenticate, ChangeAccountUseCase, ChangeIntegrationUseCase, ChangePassword, ConfirmEnrolmentUseCase,
-    ConfirmPasscodeUseCase, CreateIntegrationUseCase, DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase,
-    ListCredentialsUseCase, ListIntegrationsUseCase, LogIn, LogOut, OwnSessions, ReplacePasscode, ReplaceRecoveryCodes,
-    SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
+    ConfirmPasscodeUseCase, CreateIntegrationUseCase, Enrol, Invite, ListAccountsUseCase, ListIntegrationsUseCase,
+    LogIn, LogOut, OwnSessions, ReplacePasscode, ReplaceRecoveryCodes, ShowOwnAccount, Vault,
 };
 
 /// Tells whether everything that requests need is there.
@@ -21,13 +20,13 @@ pub type Readiness = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> 
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use vault_core::{port::IdGenerator, usecase::SaveCredentialUseCase};
+/// # use vault_core::{port::IdGenerator, usecase::Vault};
 /// # use vault_http::ServerParts;
 /// fn with(parts: ServerParts, ids: Arc<dyn IdGenerator>) -> ServerParts {
 ///     ServerParts { ids, ..parts }
 /// }
-/// fn save(parts: ServerParts, save: Arc<SaveCredentialUseCase>) -> ServerParts {
-///     ServerParts { save, ..parts }
+/// fn save(parts: ServerParts, vault: Vault) -> ServerParts {
+///     ServerParts { vault, ..parts }
 /// }
 /// ```
 ///
@@ -50,22 +49,13 @@ pub type Readiness = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> 
 /// }
 /// ```
 ///
-/// nor in what saves, nor does anything that can stand in another part's place:
-///
-/// ```compile_fail,E0560
-/// # use std::sync::Arc;
-/// # use vault_core::{port::Opener, usecase::SaveCredentialUseCase};
-/// fn with(save: SaveCredentialUseCase, opener: Arc<dyn Opener>) -> SaveCredentialUseCase {
-///     SaveCredentialUseCase { opener, ..save }
-/// }
-/// ```
+/// nor does anything that opens fit in another part's place:
 ///
 /// ```compile_fail,E0308
-/// # use std::sync::Arc;
 /// # use vault_core::usecase::Activate;
 /// # use vault_http::ServerParts;
-/// fn save(parts: ServerParts, save: Arc<Activate>) -> ServerParts {
-///     ServerParts { save, ..parts }
+/// fn save(parts: ServerParts, vault: Activate) -> ServerParts {
+///     ServerParts { vault, ..parts }
 /// }
 /// ```
 #[derive(Clone)]
@@ -78,14 +68,8 @@ pub struct ServerParts {
     pub log_in: Arc<LogIn>,
     /// Logs out.
     pub log_out: Arc<LogOut>,
-    /// Saves a credential.
-    pub save: Arc<SaveCredentialUseCase>,
-    /// Lists credentials.
-    pub list: Arc<ListCredentialsUseCase>,
-    /// Shows a credential.
-    pub show: Arc<ShowCredentialUseCase>,
-    /// Deletes a credential.
-    pub delete: Arc<DeleteCredentialUseCase>,
+    /// What members do with credentials.
+    pub vault: Vault,
     /// What admins do with accounts, and those they invite.
     pub accounts: AccountParts,
     /// What everybody does with one's own account.
@@ -150,6 +134,7 @@ mod tests {
     trait CannotOpen {}
 
     impl CannotOpen for Handle {}
+    impl CannotOpen for Vault {}
     impl CannotOpen for Readiness {}
     impl CannotOpen for Arc<dyn IdGenerator> {}
 
@@ -158,8 +143,7 @@ mod tests {
     }
 
     cannot_open! {
-        Authenticate, LogIn, LogOut, SaveCredentialUseCase, ListCredentialsUseCase, ShowCredentialUseCase,
-        DeleteCredentialUseCase, ListAccountsUseCase, Invite, ChangeAccountUseCase, Enrol, ConfirmEnrolmentUseCase,
+        Authenticate, LogIn, LogOut, ListAccountsUseCase, Invite, ChangeAccountUseCase, Enrol, ConfirmEnrolmentUseCase,
         ShowOwnAccount, OwnSessions, ChangePassword, ReplacePasscode, ConfirmPasscodeUseCase, ReplaceRecoveryCodes,
         CreateIntegrationUseCase, ChangeIntegrationUseCase, ListIntegrationsUseCase,
     }
@@ -175,10 +159,7 @@ mod tests {
             authenticate,
             log_in,
             log_out,
-            save,
-            list,
-            show,
-            delete,
+            vault,
             accounts,
             own_account,
             integrations,
@@ -195,7 +176,7 @@ mod tests {
             replace_recovery_codes,
         } = own_account;
         let IntegrationParts { create, change: rotate, list: integrations } = integrations;
-        all(&[runtime, authenticate, log_in, log_out, save, list, show, delete, ids, readiness])
+        all(&[runtime, authenticate, log_in, log_out, vault, ids, readiness])
             + all(&[accounts, invite, change, enrol, confirm_enrolment])
             + all(&[own, sessions, change_password, replace_passcode, confirm_passcode, replace_recovery_codes])
             + all(&[create, rotate, integrations])

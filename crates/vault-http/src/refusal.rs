@@ -8,17 +8,93 @@ pub(crate) use account::email_flaw;
 
 use crate::fault::Fault;
 use crate::query::verify_unavailable;
-use std::error::Error;
+use std::error::Error as StdError;
 use std::fmt;
 use vault_api::ProblemCode;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::port::{HashError, SealError, StoreError};
-use vault_core::usecase::{DeleteCredentialError, LogInError, LogOutError, ProofError, ReadError, SaveCredentialError};
+use vault_core::principal::Denial;
+use vault_core::usecase::{LogInError, LogOutError, ProofError};
+use vault_core::{ErrorKind, Refusal};
 
 /// Seconds after which an overload may have passed.
 const BUSY_RETRY: u32 = 1;
 /// Seconds after which a store that was away may be back.
 const STORE_RETRY: u32 = 5;
+
+impl From<vault_core::Error> for Fault {
+    fn from(error: vault_core::Error) -> Self {
+        use vault_core::Error;
+        match error {
+            Error::Denied(Denial::InsufficientRole) => Self::insufficient_role(),
+            Error::Denied(_) => Self::invalid_token(),
+            Error::Invalid(errors) => Self::fields(errors),
+            Error::Refused(refusal) => refusal.into(),
+            Error::Store(error) => error.into(),
+            Error::Seal(error) => error.into(),
+            Error::Hash(error) => error.into(),
+            error => Self::internal().caused_by(Chain(&error)),
+        }
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        use ProblemCode as Code;
+        let vended =
+            |credential, reason| format!("No short-lived credential can be issued for {credential}: {reason}.");
+        match refusal {
+            Refusal::Token(refusal) => {
+                tracing::debug!(reason = %refusal, "token refused");
+                Self::invalid_token()
+            }
+            Refusal::IntegrationToken(refusal) => {
+                tracing::debug!(reason = refusal.as_str(), "integration token refused");
+                Self::invalid_integration_token()
+            }
+            Refusal::InvalidLogin => Self::invalid_login(),
+            Refusal::InvalidEnrolment => Self::invalid_enrolment(),
+            Refusal::NotFound => Self::not_found(),
+            // The organization was deleted while the token was on its way.
+            Refusal::NoOrganization => Self::invalid_token(),
+            Refusal::NothingPending => {
+                Self::conflict("No new passcode waits for confirmation. Ask for one first; it is valid for an hour.")
+            }
+            Refusal::AddressTaken => Self::conflict("An account or an open invitation has this address."),
+            Refusal::NameTaken => Self::conflict("Another integration of the organization has this name."),
+            Refusal::OnlyInvited => {
+                Self::conflict("The account has not accepted its invitation: only its role can be changed until then.")
+            }
+            Refusal::LastAdmin => Self::conflict("You cannot demote, disable or delete the last active admin."),
+            Refusal::Cursor => {
+                let detail = "invalid cursor; use the one from the previous page's Link header, with the same filters";
+                Self::fields(vec![FieldError::new("/cursor", FieldCode::Malformed, detail)])
+            }
+            Refusal::IdempotencyMismatch => Self::new(Code::IdempotencyMismatch, "Use a new key for a new request."),
+            Refusal::LimitReached(limit) => {
+                Self::new(Code::LimitReached, format!("The limit of {limit} credentials is reached. Delete some."))
+            }
+            Refusal::VerifyUnavailable => Self::fields(vec![verify_unavailable()]),
+            Refusal::NotUsable(report) => Self::not_usable(&report),
+            Refusal::NamespaceNotAllowed => Self::namespace_not_allowed(),
+            Refusal::Frozen => Self::new(Code::Frozen, "The namespace is frozen. Ask an admin or operator to thaw it."),
+            Refusal::NamespaceEmpty => {
+                Self::new(Code::NotFound, "The namespace has no credentials. Names are compared exactly.")
+            }
+            Refusal::NamespaceTooLarge => {
+                let detail = "The namespace has more than 100 credentials, so none was issued. Split it into several.";
+                Self::new(Code::NamespaceTooLarge, detail)
+            }
+            Refusal::TooManyLive => Self::too_many_live(),
+            Refusal::NotVended { credential, reason } => Self::new(Code::Conflict, vended(credential, reason)),
+            Refusal::Contended => Self::unavailable(BUSY_RETRY),
+            refusal => {
+                debug_assert_eq!(refusal.kind(), ErrorKind::Damaged, "{refusal:?}");
+                Self::internal().caused_by(Chain(&refusal))
+            }
+        }
+    }
+}
 
 impl From<LogInError> for Fault {
     fn from(error: LogInError) -> Self {
@@ -42,52 +118,6 @@ impl From<ProofError> for Fault {
     }
 }
 
-impl From<SaveCredentialError> for Fault {
-    fn from(error: SaveCredentialError) -> Self {
-        match error {
-            SaveCredentialError::InsufficientRole => Self::insufficient_role(),
-            SaveCredentialError::Principal(_) => Self::invalid_token(),
-            SaveCredentialError::VerifyUnavailable => Self::fields(vec![verify_unavailable()]),
-            SaveCredentialError::NotUsable(report) => Self::not_usable(&report),
-            SaveCredentialError::IdempotencyMismatch => {
-                Self::new(ProblemCode::IdempotencyMismatch, "Use a new key for a new request.")
-            }
-            SaveCredentialError::LimitReached => {
-                Self::new(ProblemCode::LimitReached, "The organization has as many credentials as it may. Delete some.")
-            }
-            SaveCredentialError::Store(error) => error.into(),
-            SaveCredentialError::Seal(error) => error.into(),
-        }
-    }
-}
-
-impl From<ReadError> for Fault {
-    fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::InsufficientRole => Self::insufficient_role(),
-            ReadError::Principal(_) => Self::invalid_token(),
-            ReadError::Cursor(_) => {
-                let detail = "must be the one of the `Link` header of the page before, with the same filters";
-                Self::fields(vec![FieldError::new("/cursor", FieldCode::Malformed, detail)])
-            }
-            ReadError::NotFound => Self::not_found(),
-            ReadError::Store(error) => error.into(),
-            ReadError::Seal(error) => error.into(),
-        }
-    }
-}
-
-impl From<DeleteCredentialError> for Fault {
-    fn from(error: DeleteCredentialError) -> Self {
-        match error {
-            DeleteCredentialError::InsufficientRole => Self::insufficient_role(),
-            DeleteCredentialError::Principal(_) => Self::invalid_token(),
-            DeleteCredentialError::NotFound => Self::not_found(),
-            DeleteCredentialError::Store(error) => error.into(),
-        }
-    }
-}
-
 impl From<LogOutError> for Fault {
     fn from(error: LogOutError) -> Self {
         match error {
@@ -100,6 +130,8 @@ impl From<LogOutError> for Fault {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         let fault = match error {
+            StoreError::Denied(Denial::InsufficientRole) => return Self::insufficient_role(),
+            StoreError::Denied(_) => return Self::invalid_token(),
             StoreError::Unavailable(_) => Self::unavailable(STORE_RETRY),
             _ => Self::internal(),
         };
@@ -128,7 +160,7 @@ impl From<HashError> for Fault {
 }
 
 /// An error and all of its causes, for the log.
-struct Chain<'a>(&'a dyn Error);
+struct Chain<'a>(&'a dyn StdError);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -195,10 +195,7 @@ pub trait AccountRepository: Send + Sync {
     async fn create_account(&self, command: CreateAccount) -> Result<CreateAccountOutcome, StoreError>;
 
     /// Finds one, or an invitation.
-    async fn find_account(
-        &self,
-        query: FindAccount,
-    ) -> Result<Result<Option<FoundAccount>, Denial>, StoreError>;
+    async fn find_account(&self, query: FindAccount) -> Result<Result<Option<FoundAccount>, Denial>, StoreError>;
 
     /// Accounts and open invitations ([`StoredInvitation::listed`]), by organization and address.
     async fn list_accounts(&self, query: ListAccounts) -> Result<Result<Vec<Account>, Denial>, StoreError>;

@@ -66,8 +66,5 @@ pub trait FreezeRepository: Send + Sync {
     async fn freeze_namespace(&self, command: FreezeNamespace) -> Result<FreezeOutcome, StoreError>;
 
     /// The frozen ones, by organization and namespace.
-    async fn list_frozen(
-        &self,
-        query: ListFrozen,
-    ) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError>;
+    async fn list_frozen(&self, query: ListFrozen) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError>;
 }

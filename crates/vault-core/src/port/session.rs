@@ -39,6 +39,5 @@ pub trait SessionRepository: Send + Sync {
     async fn end_session(&self, command: EndSession) -> Result<Result<bool, Denial>, StoreError>;
 
     /// The account's sessions that have not expired, newest first (of one moment, by id).
-    async fn list_sessions(&self, query: ListSessions)
-    -> Result<Result<Vec<NewSession>, Denial>, StoreError>;
+    async fn list_sessions(&self, query: ListSessions) -> Result<Result<Vec<NewSession>, Denial>, StoreError>;
 }

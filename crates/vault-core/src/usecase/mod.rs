@@ -68,4 +68,6 @@ pub use prove_owner::{OwnerProof, ProofError, ProveOwner};
 pub use read_passcode::{CurrentPasscode, ReadPasscode, ReadPasscodeError};
 pub use replace_passcode::{ConfirmPasscodeError, ConfirmPasscodeUseCase, ReplacePasscode};
 pub use replace_recovery_codes::ReplaceRecoveryCodes;
-pub use vault::{CredentialPage, IdempotencyKey, InvalidIdempotencyKey, ListRequest, ListedCredential, SaveRequest, Vault};
+pub use vault::{
+    CredentialPage, IdempotencyKey, InvalidIdempotencyKey, ListRequest, ListedCredential, SaveRequest, Vault,
+};

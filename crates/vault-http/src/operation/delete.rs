@@ -6,7 +6,6 @@ use crate::call::Call;
 use crate::fault::Fault;
 use crate::{answer, query};
 use actix_web::HttpResponse;
-use std::sync::Arc;
 use vault_core::role::Action;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
@@ -15,9 +14,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     precondition::none_but_existence(call.headers())?;
     body.ignore().await?;
     let id = credential_id(call.place);
-    let delete = Arc::clone(&api.parts.delete);
+    let vault = api.parts.vault.clone();
 
-    api.complete(async move { delete.run(&principal, id).await }).await?;
+    api.complete(async move { vault.delete(&principal, id).await }).await?;
 
     Ok(answer::no_content())
 }

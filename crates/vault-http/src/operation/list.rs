@@ -8,17 +8,16 @@ use crate::{answer, listing, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use std::sync::Arc;
 use vault_core::role::Action;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.principal(call, Action::List)?;
     let request = query::list(call.query())?;
     body.ignore().await?;
-    let list = Arc::clone(&api.parts.list);
+    let vault = api.parts.vault.clone();
     let (filter, limit) = (request.filter.clone(), request.limit);
 
-    let page = api.complete(async move { list.run(&principal, request).await }).await?;
+    let page = api.complete(async move { vault.list(&principal, request).await }).await?;
 
     let mut response = answer::json(StatusCode::OK, listing::array(&page.credentials));
     if let Some(cursor) = page.next {

@@ -9,18 +9,18 @@ use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
-use std::sync::Arc;
 use uuid::Uuid;
 use vault_api::ProblemCode;
 use vault_core::credential::{CredentialData, DataPolicy};
 use vault_core::json::{Node, ObjectReader};
 use vault_core::namespace::Namespace;
+use vault_core::principal::Principal;
 use vault_core::role::Action;
-use vault_core::usecase::{IdempotencyKey, SaveCredentialRequest};
+use vault_core::usecase::{IdempotencyKey, SaveRequest};
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
-    let principal = api.principal(call, Action::Save)?;
-    let verify = query::save(call.query(), api.parts.save.probe.is_some())?;
+    let session = api.session_for(call, Action::Save)?;
+    let verify = query::save(call.query(), api.parts.vault.verifies())?;
     content::check(call.headers())?;
     if call.headers().contains_key(header::IF_MATCH) {
         let detail = "This only creates, so there is nothing that `If-Match` could match.";
@@ -28,14 +28,15 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     }
     let idempotency = idempotency_key(call.headers())?;
     let (namespace, data) = parse(&body.read().await?, api.policy)?;
-    let request = SaveCredentialRequest { namespace, data, idempotency, verify };
-    let save = Arc::clone(&api.parts.save);
+    let request = SaveRequest { namespace, data, idempotency, verify };
+    let vault = api.parts.vault.clone();
 
-    let leave = verify.then(|| api.verifying.enter(principal.organization()).ok_or_else(Fault::too_many_under_way));
+    let leave = verify.then(|| api.verifying.enter(session.organization).ok_or_else(Fault::too_many_under_way));
     let leave = leave.transpose()?;
+    let principal = Principal::Session(session);
     let saving = async move {
         let _leave = leave;
-        save.run(&principal, request).await
+        vault.save(&principal, request).await
     };
     let id = api.complete(saving).await?;
 

@@ -7,7 +7,6 @@ use crate::fault::Fault;
 use crate::{answer, listing, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_core::role::Action;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
@@ -15,9 +14,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     body.ignore().await?;
     let id = credential_id(call.place);
-    let show = Arc::clone(&api.parts.show);
+    let vault = api.parts.vault.clone();
 
-    let credential = api.complete(async move { show.run(&principal, id).await }).await?;
+    let credential = api.complete(async move { vault.show(&principal, id).await }).await?;
 
     Ok(answer::json(StatusCode::OK, listing::item(&credential)))
 }

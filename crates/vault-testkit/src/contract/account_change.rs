@@ -1,7 +1,7 @@
 //! Cases of [`change_account`](vault_core::port::AccountRepository::change_account).
 
 use super::ContractStore;
-use super::tools::{is_nobody, race};
+use super::tools::{Settled, is_nobody, race};
 use super::world::{Holder, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
@@ -81,7 +81,7 @@ pub async fn an_account_is_deleted(suite: &dyn ContractStore) {
 
     assert_eq!(world.account(holder.address).await, None);
     assert!(is_nobody(&world.reserve(&holder, world.network()).await));
-    let refusal = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err();
+    let refusal = world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err();
     assert_eq!(refusal, Denial::AccountChanged);
     assert_eq!(world.audited(AuditAction::AccountDeleted).await, 1);
     let colleague = Principal::Session(world.log_in(&colleague).await);
@@ -120,10 +120,10 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn ContractStore)
         let sessions = [world.log_in(&holder).await, world.log_in(&holder).await].map(Principal::Session);
         world.change(&holder, change.clone()).await;
         for session in &sessions {
-            let answer = world.store.list_credentials(world.list(session)).await.unwrap();
+            let answer = world.store.list_credentials(world.list(session)).await.settled();
             assert_eq!(answer.map(drop), expected, "after {change:?}");
         }
-        assert_eq!(world.store.list_credentials(world.list(&colleague)).await.unwrap().map(drop), Ok(()));
+        assert_eq!(world.store.list_credentials(world.list(&colleague)).await.settled().map(drop), Ok(()));
     }
 }
 
@@ -134,7 +134,7 @@ pub async fn a_role_that_returns_revives_no_session(suite: &dyn ContractStore) {
     let principal = Principal::Session(world.log_in(&holder).await);
     world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
     world.change(&holder, regrant(&holder, Role::Admin, AccountState::Active)).await;
-    let refusal = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap_err();
+    let refusal = world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err();
     assert_eq!(refusal, Denial::SessionEnded);
 }
 
@@ -163,7 +163,7 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn ContractStore) 
         assert_eq!(world.store.change_account(command).await.unwrap(), outcome);
     }
     assert_eq!(world.read(&holder).await, before);
-    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().map(drop), Ok(()));
+    assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().map(drop), Ok(()));
     assert_eq!((world.audit_length().await, other.audit_length().await), (entries, strange_entries));
 }
 

@@ -1,6 +1,6 @@
 //! A world's integrations, and what they ask for.
 
-use super::tools::namespace;
+use super::tools::{namespace, with};
 use super::world::{NO_LIMIT, World};
 use crate::crypto::FakeDigester;
 use vault_core::activation::{Activation, VendMode};
@@ -147,9 +147,9 @@ impl World<'_> {
 
     /// Saves a credential under a namespace; the command that did.
     pub(super) async fn saved_in(&self, name: &str) -> SaveCredential {
-        let command = SaveCredential { namespace: namespace(name), ..self.save(&self.embedder()) };
+        let command = with(self.save(&self.embedder()), |save| save.namespace = namespace(name));
         assert_eq!(self.store.save_credential(command.clone()).await.unwrap(), SaveOutcome::Saved);
-        command
+        command.act
     }
 
     /// Takes the credentials of a namespace for an activation.

@@ -1,14 +1,14 @@
 //! Cases of [`CredentialRepository`](vault_core::port::CredentialRepository).
 
 use super::ContractStore;
-use super::tools::{namespace, race};
+use super::tools::{Settled, namespace, race, with};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::credential::CredentialType;
 use vault_core::cursor::ListFilter;
 use vault_core::id::{CredentialId, KeyId};
-use vault_core::port::{IdGenerator, ListCredentials, SaveCredential, SaveOutcome, StoredCredential};
+use vault_core::port::{IdGenerator, ListCredentials, SaveOutcome, StoredCredential};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
@@ -20,26 +20,26 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn ContractStore) {
     let mut newest_first = Vec::new();
     for kind in CredentialType::ALL {
         world.clock.advance_millis(1);
-        let command = SaveCredential { kind, namespace: namespace("A/b-c_d.e"), ..world.save(&principal) };
+        let command = with(world.save(&principal), |save| (save.kind, save.namespace) = (kind, namespace("A/b-c_d.e")));
         let stored = StoredCredential {
-            id: command.id,
+            id: command.act.id,
             kind,
-            namespace: command.namespace.clone(),
+            namespace: command.act.namespace.clone(),
             version: 1,
             created_at: world.now(),
             updated_at: world.now(),
             key: world.key,
-            information: command.sealed.information.clone(),
+            information: command.act.sealed.information.clone(),
         };
         assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
-        let shown = world.store.show_credential(world.show(&principal, stored.id)).await.unwrap().unwrap();
+        let shown = world.store.show_credential(world.show(&principal, stored.id)).await.unwrap();
         assert_eq!(shown.as_ref(), Some(&stored));
         newest_first.insert(0, stored);
     }
-    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap(), newest_first);
+    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap(), newest_first);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 4);
     let nothing = CredentialId::from_uuid(world.ids.random());
-    assert_eq!(world.store.show_credential(world.show(&principal, nothing)).await.unwrap().unwrap(), None);
+    assert_eq!(world.store.show_credential(world.show(&principal, nothing)).await.unwrap(), None);
 }
 
 /// The newest first, also within one moment.
@@ -61,8 +61,8 @@ pub async fn a_list_is_filtered(suite: &dyn ContractStore) {
     let mut saved = Vec::new();
     for text in ["a_b", "axb", "A_b", "a_b/c", "a"] {
         for kind in [CredentialType::S3, CredentialType::Gcs] {
-            let command = SaveCredential { kind, namespace: namespace(text), ..world.save(&principal) };
-            saved.insert(0, (command.id, text, kind));
+            let command = with(world.save(&principal), |save| (save.kind, save.namespace) = (kind, namespace(text)));
+            saved.insert(0, (command.act.id, text, kind));
             assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
         }
     }
@@ -98,7 +98,7 @@ pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn ContractS
         after = page.last().copied();
         world.saved(&principal).await;
         for id in page {
-            assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.unwrap(), Ok(true));
+            assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Ok(true));
         }
     }
     assert_eq!(world.page(ListCredentials { after, ..world.list(&principal) }).await, []);
@@ -113,8 +113,8 @@ pub async fn organizations_see_nothing_of_each_other(suite: &dyn ContractStore) 
     let theirs = other.saved(&stranger).await;
     assert_eq!(world.listed(&principal).await, [mine]);
     assert_eq!(other.listed(&stranger).await, [theirs]);
-    assert_eq!(world.store.show_credential(world.show(&principal, theirs)).await.unwrap().unwrap(), None);
-    assert_eq!(world.store.delete_credential(world.delete(&principal, theirs)).await.unwrap(), Ok(false));
+    assert_eq!(world.store.show_credential(world.show(&principal, theirs)).await.unwrap(), None);
+    assert_eq!(world.store.delete_credential(world.delete(&principal, theirs)).await.settled(), Ok(false));
     for after in [mine, theirs] {
         let page = world.page(ListCredentials { after: Some(after), ..world.list(&principal) }).await;
         assert!(page.iter().all(|id| *id == mine));
@@ -130,14 +130,14 @@ pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn ContractStore)
     let (credential, other) = (world.saved(&principal).await, world.saved(&principal).await);
     let deleted = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.delete(&principal, credential));
-        async move { store.delete_credential(command).await.unwrap().unwrap() }
+        async move { store.delete_credential(command).await.unwrap() }
     }))
     .await;
     assert_eq!(deleted.iter().filter(|deleted| **deleted).count(), 1);
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 1);
-    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap().unwrap(), None);
+    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap(), None);
     assert_eq!(world.listed(&principal).await, [other]);
-    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.unwrap(), Ok(false));
+    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Ok(false));
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 1);
 }
 
@@ -149,7 +149,7 @@ pub async fn a_limit_is_kept(suite: &dyn ContractStore) {
     }
     let principal = world.embedder();
     let save = async || {
-        let command = SaveCredential { limit: 2, ..world.save(&principal) };
+        let command = with(world.save(&principal), |save| save.limit = 2);
         world.store.save_credential(command).await.unwrap()
     };
     assert_eq!(save().await, SaveOutcome::Saved);
@@ -157,7 +157,7 @@ pub async fn a_limit_is_kept(suite: &dyn ContractStore) {
     assert_eq!(save().await, SaveOutcome::LimitReached);
     let listed = world.listed(&principal).await;
     assert_eq!((listed.len(), world.audited(AuditAction::CredentialSaved).await), (2, 2));
-    assert_eq!(world.store.delete_credential(world.delete(&principal, listed[0])).await.unwrap(), Ok(true));
+    assert_eq!(world.store.delete_credential(world.delete(&principal, listed[0])).await.settled(), Ok(true));
     assert_eq!(save().await, SaveOutcome::Saved);
     assert_eq!(save().await, SaveOutcome::LimitReached);
 }
@@ -168,7 +168,7 @@ pub async fn a_limit_is_exact_in_parallel(suite: &dyn ContractStore) {
     let principal = world.embedder();
     world.saved(&principal).await;
     let outcomes = race((0..32).map(|_| {
-        let command = SaveCredential { limit: 5, ..world.save(&principal) };
+        let command = with(world.save(&principal), |save| save.limit = 5);
         let store = Arc::clone(&world.store);
         async move { store.save_credential(command).await.unwrap() }
     }))
@@ -188,8 +188,7 @@ pub async fn an_inactive_key_is_refused(suite: &dyn ContractStore) {
     let next = replacement.next.id;
     assert!(world.store.replace_organization_key(replacement).await.unwrap());
     let save_under = async |key| {
-        let mut command = world.save(&principal);
-        command.sealed.key = key;
+        let command = with(world.save(&principal), |save| save.sealed.key = key);
         world.store.save_credential(command).await.unwrap()
     };
     for key in [world.key, other.key, KeyId::from_uuid(world.ids.random())] {
@@ -198,7 +197,7 @@ pub async fn an_inactive_key_is_refused(suite: &dyn ContractStore) {
     assert_eq!(world.listed(&principal).await, [earlier]);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
     assert_eq!(save_under(next).await, SaveOutcome::Saved);
-    let listed = world.store.list_credentials(world.list(&principal)).await.unwrap().unwrap();
+    let listed = world.store.list_credentials(world.list(&principal)).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.key).collect::<Vec<_>>(), [next, world.key]);
 }
 

@@ -1,9 +1,10 @@
 //! Cases of saving under an [`Idempotency`] key.
 
 use super::ContractStore;
-use super::tools::race;
+use super::tools::{Settled, race, with};
 use super::world::World;
 use std::sync::Arc;
+use vault_core::Command;
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::CredentialId;
@@ -16,7 +17,7 @@ pub async fn a_request_has_one_effect(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
-    let made = first.id;
+    let made = first.act.id;
     assert_eq!(world.store.save_credential(first).await.unwrap(), SaveOutcome::Saved);
     for _ in 0..3 {
         world.clock.advance_seconds(3_600);
@@ -79,11 +80,11 @@ pub async fn a_key_outlasts_its_session(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
-    let made = command.id;
+    let made = command.act.id;
     assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
     assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
-    let ended = save(&world, &Principal::Session(session), "key", "body").await;
-    assert_eq!(ended, SaveOutcome::Refused(Denial::SessionEnded));
+    let again = keyed(&world, &Principal::Session(session), "key", "body");
+    assert_eq!(world.store.save_credential(again).await.settled(), Err(Denial::SessionEnded));
     let later = Principal::Session(world.log_in(&holder).await);
     assert_eq!(save(&world, &later, "key", "body").await, SaveOutcome::Replayed(made));
 }
@@ -103,14 +104,14 @@ pub async fn a_replay_outlasts_what_it_made(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let (kept, deleted) = (keyed(&world, &principal, "kept", "body"), keyed(&world, &principal, "deleted", "body"));
-    let (kept_id, deleted_id): (CredentialId, CredentialId) = (kept.id, deleted.id);
+    let (kept_id, deleted_id): (CredentialId, CredentialId) = (kept.act.id, deleted.act.id);
     for command in [kept, deleted] {
         assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
     }
-    assert_eq!(world.store.delete_credential(world.delete(&principal, deleted_id)).await.unwrap(), Ok(true));
+    assert_eq!(world.store.delete_credential(world.delete(&principal, deleted_id)).await.settled(), Ok(true));
     assert!(world.store.replace_organization_key(world.replace_key(world.key)).await.unwrap());
     for (key, id) in [("kept", kept_id), ("deleted", deleted_id)] {
-        let again = SaveCredential { limit: 0, ..keyed(&world, &principal, key, "body") };
+        let again = with(keyed(&world, &principal, key, "body"), |save| save.limit = 0);
         assert_eq!(world.store.save_credential(again).await.unwrap(), SaveOutcome::Replayed(id));
         assert_eq!(save(&world, &principal, key, "other body").await, SaveOutcome::IdempotencyMismatch);
     }
@@ -121,18 +122,19 @@ pub async fn a_replay_outlasts_what_it_made(suite: &dyn ContractStore) {
 pub async fn a_refused_request_leaves_its_key_free(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
-    let full = SaveCredential { limit: 0, ..keyed(&world, &principal, "key", "one body") };
+    let full = with(keyed(&world, &principal, "key", "one body"), |save| save.limit = 0);
     assert_eq!(world.store.save_credential(full).await.unwrap(), SaveOutcome::LimitReached);
     let mut under_no_key = keyed(&world, &principal, "key", "another body");
-    under_no_key.sealed.key = vault_core::id::KeyId::from_bytes([7; 16]);
+    under_no_key.act.sealed.key = vault_core::id::KeyId::from_bytes([7; 16]);
     assert_eq!(world.store.save_credential(under_no_key).await.unwrap(), SaveOutcome::KeyInactive);
     assert_eq!(save(&world, &principal, "key", "body").await, SaveOutcome::Saved);
 }
 
 /// A save under an idempotency key.
-pub(super) fn keyed(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> SaveCredential {
-    let idempotency = Some(Idempotency { key: key.to_owned(), body: digest(body) });
-    SaveCredential { idempotency, ..world.save(principal) }
+pub(super) fn keyed(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Command<SaveCredential> {
+    let account = principal.account().unwrap();
+    let idempotency = Idempotency { account, key: key.to_owned(), body: digest(body) };
+    with(world.save(principal), |save| save.idempotency = Some(idempotency))
 }
 
 async fn save(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> SaveOutcome {

@@ -3,7 +3,7 @@
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{address, bucket, principal_of, race};
+use super::tools::{Settled, address, bucket, principal_of, race};
 use super::world::{Holder, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
@@ -288,7 +288,7 @@ async fn refused(world: &World<'_>, command: CompleteProof, outcome: CompletePro
     let recorded = world.audited(AuditAction::LoginSucceeded).await;
     let principal = Principal::Session(principal_of(&command));
     assert_eq!(world.store.complete_proof(command).await.unwrap(), outcome);
-    assert!(world.store.list_credentials(world.list(&principal)).await.unwrap().is_err());
+    assert!(world.store.list_credentials(world.list(&principal)).await.settled().is_err());
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, recorded);
 }
 
@@ -304,7 +304,7 @@ async fn spent_once(world: &World<'_>, holder: &Holder, proof: PasscodeProof) {
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::Completed).count(), 1);
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::PasscodeSpent).count(), 15);
     for (principal, outcome) in principals.into_iter().zip(outcomes) {
-        let works = world.store.list_credentials(world.list(&Principal::Session(principal))).await.unwrap().is_ok();
+        let works = world.store.list_credentials(world.list(&Principal::Session(principal))).await.settled().is_ok();
         assert_eq!(works, outcome == CompleteProofOutcome::Completed);
     }
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, 1);

@@ -3,7 +3,7 @@
 use super::account_change::regrant;
 use super::members::account_in;
 use super::model_activators::{Activators, Pair};
-use super::tools::{address, is_nobody, namespace, principal_of};
+use super::tools::{Settled, address, is_nobody, namespace, principal_of, with};
 use super::world::{Holder, World};
 use super::{ContractStore, Store};
 use crate::clock::ManualClock;
@@ -25,7 +25,7 @@ use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, CompleteProof, CompleteProofOutcome, Idempotency, KeyedDigester, ListCredentials, Reservation,
-    ReserveAttempt, SaveCredential, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
+    ReserveAttempt, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -80,6 +80,15 @@ macro_rules! both {
         let command = $command;
         let actual = $history.world.store.$method(command.clone()).await;
         same(actual, $history.model.$method(command).await)
+    }};
+}
+
+/// As `both!`, where the principal may be denied.
+macro_rules! decided {
+    ($history:expr, $method:ident($command:expr)) => {{
+        let command = $command;
+        let actual = $history.world.store.$method(command.clone()).await;
+        same(Ok(actual.settled()), Ok($history.model.$method(command).await.settled()))
     }};
 }
 
@@ -162,15 +171,15 @@ impl<'a> History<'a> {
                 let filter = ListFilter { namespace: namespace.map(numbered), kind: None };
                 let after = after.map(|after| self.credential(after));
                 let list = self.world.list(&self.principal(who));
-                both!(self, list_credentials(ListCredentials { filter, after, limit, ..list }))?.ok();
+                decided!(self, list_credentials(ListCredentials { filter, after, limit, ..list }))?.ok();
             }
             VaultCommand::Show(who, credential) => {
                 let query = self.world.show(&self.principal(who), self.credential(credential));
-                both!(self, show_credential(query))?.ok();
+                decided!(self, show_credential(query))?.ok();
             }
             VaultCommand::Delete(who, credential) => {
                 let deletion = self.world.delete(&self.principal(who), self.credential(credential));
-                both!(self, delete_credential(deletion))?.ok();
+                decided!(self, delete_credential(deletion))?.ok();
             }
             VaultCommand::ReplaceKey => {
                 let replacement = self.world.replace_key(self.active_key);
@@ -187,7 +196,7 @@ impl<'a> History<'a> {
             VaultCommand::Activator(who, command) => {
                 let authority = match self.principal(who) {
                     Principal::Session(session) => Principal::Session(session),
-                    Principal::Embedder(_) => Principal::Operator,
+                    Principal::Embedder(_) | Principal::Operator => Principal::Operator,
                 };
                 let pair = Pair { world: &self.world, model: &*self.model };
                 self.activators.step(pair, &authority, command).await?;
@@ -280,16 +289,17 @@ impl<'a> History<'a> {
         // A key of each day, so that none grows old enough to be swept or not.
         let day = self.world.now().as_millis() / DAY_MILLIS;
         let body_digest = FakeDigester::default().digest(DigestPurpose::IdempotentBody, &[&[body == 0].map(u8::from)]);
-        let mut command = SaveCredential {
-            namespace: numbered(namespace),
-            idempotency: key.map(|key| Idempotency { key: format!("{day}/{key}"), body: body_digest }),
-            limit: 8,
-            ..self.world.save(&self.principal(who))
-        };
-        // Some are sealed under the first key, active or not.
-        command.sealed.key = if body == 3 { self.world.key } else { self.active_key };
-        let id = command.id;
-        if both!(self, save_credential(command))? == SaveOutcome::Saved {
+        let principal = self.principal(who);
+        let account = principal.account().unwrap();
+        let command = with(self.world.save(&principal), |save| {
+            save.namespace = numbered(namespace);
+            save.idempotency = key.map(|key| Idempotency { account, key: format!("{day}/{key}"), body: body_digest });
+            save.limit = 8;
+            // Some are sealed under the first key, active or not.
+            save.sealed.key = if body == 3 { self.world.key } else { self.active_key };
+        });
+        let id = command.act.id;
+        if decided!(self, save_credential(command))? == Ok(SaveOutcome::Saved) {
             self.credentials.push(id);
         }
         Ok(())

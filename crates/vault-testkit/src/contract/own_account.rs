@@ -3,7 +3,7 @@
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::race;
+use super::tools::{Settled, race};
 use super::world::{Holder, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
@@ -375,7 +375,7 @@ async fn live(world: &World<'_>, sessions: &[SessionPrincipal]) -> Vec<bool> {
     let mut live = Vec::new();
     for session in sessions {
         let principal = Principal::Session(session.clone());
-        live.push(world.store.list_credentials(world.list(&principal)).await.unwrap().is_ok());
+        live.push(world.store.list_credentials(world.list(&principal)).await.settled().is_ok());
     }
     live
 }

@@ -8,13 +8,14 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
+use vault_core::Command;
 use vault_core::account::AccountGrant;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::lockout::UNKNOWN_ADDRESS_BUCKETS;
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
-use vault_core::port::{CompleteProof, KeyedDigester, ProofEffect, Reservation};
-use vault_core::principal::SessionPrincipal;
+use vault_core::port::{CompleteProof, KeyedDigester, ProofEffect, Reservation, StoreError};
+use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::Blob;
 
 /// The holder of the session that `command` makes or is given by.
@@ -77,4 +78,30 @@ where
     let mut results = running.join_all().await;
     results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// An answer of which only a denial is expected to be an error.
+pub(super) trait Settled<T> {
+    /// What the store decided.
+    ///
+    /// # Panics
+    /// The store failed.
+    fn settled(self) -> Result<T, Denial>;
+}
+
+impl<T> Settled<T> for Result<T, StoreError> {
+    fn settled(self) -> Result<T, Denial> {
+        match self {
+            Ok(outcome) => Ok(outcome),
+            Err(StoreError::Denied(denial)) => Err(denial),
+            Err(error) => panic!("the store failed: {error:?}"),
+        }
+    }
+}
+
+/// `command` with its change replaced by `change`.
+pub(super) fn with<A>(command: Command<A>, change: impl FnOnce(&mut A)) -> Command<A> {
+    let mut command = command;
+    change(&mut command.act);
+    command
 }

@@ -6,6 +6,7 @@ use crate::clock::{ManualClock, SequentialIds};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use vault_core::Command;
 use vault_core::account::{Account, AccountGrant, AccountState};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::CredentialType;
@@ -329,12 +330,18 @@ impl<'a> World<'a> {
         })
     }
 
-    pub(super) fn save(&self, principal: &Principal) -> SaveCredential {
+    /// A command of `principal` in its organization.
+    pub(super) fn command<A>(&self, principal: &Principal, action: AuditAction, act: A) -> Command<A> {
+        let organization = principal.organization().unwrap_or(self.organization);
+        Command { principal: principal.clone(), now: self.now(), audit: self.audit_in(organization, action), act }
+    }
+
+    pub(super) fn save(&self, principal: &Principal) -> Command<SaveCredential> {
         let id = CredentialId::from_uuid(self.ids.ordered(self.now()));
-        SaveCredential {
-            principal: principal.clone(),
-            now: self.now(),
+        let act = SaveCredential {
+            organization: principal.organization().unwrap(),
             id,
+            version: 1,
             kind: CredentialType::S3,
             namespace: namespace("contract"),
             sealed: SealedCredential {
@@ -345,25 +352,26 @@ impl<'a> World<'a> {
             },
             idempotency: None,
             limit: NO_LIMIT,
-            audit: self.audit_in(principal.organization(), AuditAction::CredentialSaved),
-        }
+        };
+        self.command(principal, AuditAction::CredentialSaved, act)
     }
 
     pub(super) async fn saved(&self, principal: &Principal) -> CredentialId {
         let command = self.save(principal);
-        let id = command.id;
+        let id = command.act.id;
         assert_eq!(self.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
         id
     }
 
     pub(super) fn list(&self, principal: &Principal) -> ListCredentials {
+        let organization = principal.organization().unwrap();
         let (principal, now) = (principal.clone(), self.now());
-        ListCredentials { principal, now, filter: ListFilter::default(), after: None, limit: 1_000 }
+        ListCredentials { principal, organization, now, filter: ListFilter::default(), after: None, limit: 1_000 }
     }
 
     /// The ids on the page that `query` asks for.
     pub(super) async fn page(&self, query: ListCredentials) -> Vec<CredentialId> {
-        let page = self.store.list_credentials(query).await.unwrap().expect("the principal may act");
+        let page = self.store.list_credentials(query).await.unwrap();
         page.into_iter().map(|row| row.id).collect()
     }
 
@@ -372,11 +380,12 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn show(&self, principal: &Principal, id: CredentialId) -> ShowCredential {
-        ShowCredential { principal: principal.clone(), now: self.now(), id }
+        let organization = principal.organization().unwrap();
+        ShowCredential { principal: principal.clone(), organization, now: self.now(), id }
     }
 
-    pub(super) fn delete(&self, principal: &Principal, id: CredentialId) -> DeleteCredential {
-        let audit = self.audit_in(principal.organization(), AuditAction::CredentialDeleted);
-        DeleteCredential { principal: principal.clone(), now: self.now(), id, audit }
+    pub(super) fn delete(&self, principal: &Principal, id: CredentialId) -> Command<DeleteCredential> {
+        let act = DeleteCredential { organization: principal.organization().unwrap(), id };
+        self.command(principal, AuditAction::CredentialDeleted, act)
     }
 }

@@ -41,10 +41,7 @@ impl AccountRepository for MemoryStore {
         })
     }
 
-    async fn find_account(
-        &self,
-        query: FindAccount,
-    ) -> Result<Result<Option<FoundAccount>, Denial>, StoreError> {
+    async fn find_account(&self, query: FindAccount) -> Result<Result<Option<FoundAccount>, Denial>, StoreError> {
         self.decide(|state| {
             state.judge(&query.authority, query.now)?;
             let wanted = |grant: &AccountGrant, address: Digest| {

@@ -30,10 +30,7 @@ impl FreezeRepository for MemoryStore {
         })
     }
 
-    async fn list_frozen(
-        &self,
-        query: ListFrozen,
-    ) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError> {
+    async fn list_frozen(&self, query: ListFrozen) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError> {
         self.decide(|state| {
             let organization = state.judge_scope(&query.scope, query.now)?;
             let frozen = state.frozen.iter().map(|((organization, namespace), frozen_at)| FrozenNamespace {

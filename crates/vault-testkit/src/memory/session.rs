@@ -54,10 +54,7 @@ impl SessionRepository for MemoryStore {
         })
     }
 
-    async fn list_sessions(
-        &self,
-        query: ListSessions,
-    ) -> Result<Result<Vec<NewSession>, Denial>, StoreError> {
+    async fn list_sessions(&self, query: ListSessions) -> Result<Result<Vec<NewSession>, Denial>, StoreError> {
         self.decide(|state| {
             state.judge_session(&query.principal, query.now)?;
             let own = state.sessions.values().filter(|row| row.account == query.principal.account);

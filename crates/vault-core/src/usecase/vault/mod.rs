@@ -47,6 +47,11 @@ impl Vault {
         Self { limit, ..self }
     }
 
+    /// Whether a save may ask for its credential to be checked against the storage first.
+    pub fn verifies(&self) -> bool {
+        self.probe.is_some()
+    }
+
     /// With a probe, so that a save may ask for its credential to be checked against the storage first.
     #[must_use]
     pub fn probe(self, probe: Option<Arc<dyn StorageProbe>>) -> Self {

@@ -1,11 +1,11 @@
 //! Accounts.
 
-use super::change::change;
-use super::lookup::{find, list};
 use super::super::backend::{Connection, RunQuery, Store};
-use super::invitations::hold_presence;
 use super::super::{Decided, Verdict, audit};
+use super::change::change;
 use super::directory;
+use super::invitations::hold_presence;
+use super::lookup::{find, list};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, recovery_codes};
 use crate::stored::{Read, ToIdText as _};
@@ -39,10 +39,7 @@ impl AccountRepository for Store {
         self.write(command, |connection, command| Box::pin(create(connection, command))).await
     }
 
-    async fn find_account(
-        &self,
-        query: FindAccount,
-    ) -> Result<Result<Option<FoundAccount>, Denial>, StoreError> {
+    async fn find_account(&self, query: FindAccount) -> Result<Result<Option<FoundAccount>, Denial>, StoreError> {
         self.read(query, |connection, query| Box::pin(find(connection, query))).await
     }
 

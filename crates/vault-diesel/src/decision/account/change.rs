@@ -1,10 +1,10 @@
 //! Changing an account, and what then no longer holds.
 
+use super::super::authorize::{hold_organization, judge_and_hold_holder};
+use super::super::backend::{Connection, RunQuery, for_update, narrow};
+use super::super::{Decided, Verdict, audit};
 use super::accounts::{NO_STEP, replace_recovery_codes};
 use super::admins::{self, GrantRow};
-use super::super::backend::{Connection, RunQuery, for_update, narrow};
-use super::super::authorize::{hold_organization, judge_and_hold_holder};
-use super::super::{Decided, Verdict, audit};
 use super::{notices, pending_seed};
 use crate::failure::Failure;
 use crate::schema::{

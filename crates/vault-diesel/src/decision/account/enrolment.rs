@@ -1,10 +1,10 @@
 //! Enrolling: an invited person's draft, and the account that is made of it.
 
-use super::accounts::{NewAccount, insert_account};
-use super::super::backend::{Connection, RunQuery};
-use super::invitation_row::{self, Held};
 use super::super::authorize::hold_organization;
+use super::super::backend::{Connection, RunQuery};
 use super::super::{Decided, Verdict, audit};
+use super::accounts::{NewAccount, insert_account};
+use super::invitation_row::{self, Held};
 use crate::failure::Failure;
 use crate::schema::enrolment_drafts;
 use crate::stored::{Digests, Read, ToIdText as _};

@@ -1,9 +1,9 @@
 //! Invitations.
 
-use super::super::backend::{Connection, RunQuery, Store, for_share};
-use super::invitation_row::{self, InvitationRow, columns};
 use super::super::authorize::judge_and_hold;
+use super::super::backend::{Connection, RunQuery, Store, for_share};
 use super::super::{Decided, Verdict, audit};
+use super::invitation_row::{self, InvitationRow, columns};
 use super::{directory, enrolment};
 use crate::failure::Failure;
 use crate::schema::{enrolment_codes, invitations, organizations};

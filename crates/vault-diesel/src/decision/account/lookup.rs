@@ -1,9 +1,9 @@
 //! Finding accounts and invitations.
 
+use super::super::authorize::{judge, judge_holder};
 use super::super::backend::{Connection, RunQuery};
 use super::directory;
 use super::invitation_row::{self, InvitationRow, columns};
-use super::super::authorize::{judge, judge_holder};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, invitations};
 use crate::stored::{Read, ToIdText as _};

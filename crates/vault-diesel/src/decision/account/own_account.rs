@@ -1,11 +1,11 @@
 //! One's own account.
 
-use super::super::backend::{Connection, RunQuery, Store};
-use super::pending_seed::{self, PendingSeed};
 use super::super::authorize::{judge_and_hold_holder, judge_and_take_account, judge_holder};
+use super::super::backend::{Connection, RunQuery, Store};
 use super::super::login::sessions;
 use super::super::{Decided, Verdict, audit};
 use super::notices;
+use super::pending_seed::{self, PendingSeed};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, organizations, recovery_codes};
 use crate::stored::{Read, ToIdText as _};

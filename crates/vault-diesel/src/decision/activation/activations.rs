@@ -1,8 +1,8 @@
 //! Activations.
 
-use super::activator::{judge, judge_and_take};
 use super::super::backend::{Connection, RunQuery, Store, narrow};
 use super::super::{Decided, Verdict, audit};
+use super::activator::{judge, judge_and_take};
 use super::take;
 use crate::failure::Failure;
 use crate::schema::activations;

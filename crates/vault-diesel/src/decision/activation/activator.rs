@@ -1,8 +1,8 @@
 //! Whether an integration may act: asked first by everything that it does, in its own transaction.
 
+use super::super::authorize::judge_organization;
 use super::super::backend::{Connection, RunQuery, for_update};
 use super::super::integration::row::row_of;
-use super::super::authorize::judge_organization;
 use crate::failure::Failure;
 use crate::schema::{integrations, organizations};
 use crate::stored::{Read, ToIdText as _};

@@ -1,10 +1,10 @@
 //! Taking the credentials of a namespace, to open them for an integration.
 
-use super::activations::live_of;
-use super::activator::judge_and_take;
 use super::super::backend::{Connection, RunQuery, load_page, narrow};
 use super::super::integration::freezes::is_frozen;
 use super::super::{Decided, Verdict, audit};
+use super::activations::live_of;
+use super::activator::judge_and_take;
 use crate::failure::Failure;
 use crate::schema::{activations, credential_secrets, credentials};
 use crate::stored::{Read, ToIdText as _};

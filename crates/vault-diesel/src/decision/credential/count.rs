@@ -5,9 +5,9 @@ use super::super::backend::{Connection, Database, RunQuery, for_update};
 use crate::failure::Failure;
 use crate::schema::credential_counts;
 use crate::stored::{IdText, ToIdText as _};
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, QueryResult};
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::{BigInt, Text};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, QueryResult};
 use vault_core::id::OrganizationId;
 
 /// The number of credentials of `organization`, which nobody else then changes; `None`: there is no such organization.

@@ -60,8 +60,7 @@ impl Decision for SaveCredential {
         // The count is held first, so that an organization's saves wait for each other here and not while they hold
         // the account: a change of the account then waits for one save at most.
         let credentials = count::hold(connection, act.organization).await?;
-        let key_active =
-            judge_and_hold_with_key(connection, principal, act.organization, act.sealed.key, *now).await?;
+        let key_active = judge_and_hold_with_key(connection, principal, act.organization, act.sealed.key, *now).await?;
         Ok(Room { credentials, key_active })
     }
 

@@ -1,11 +1,11 @@
 //! Frozen namespaces.
 
-use super::super::backend::{Connection, RunQuery, Store};
-use super::lookup::confine;
 use super::super::account::invitations::hold_presence;
 use super::super::authorize::judge_and_hold;
-use super::row as integration_row;
+use super::super::backend::{Connection, RunQuery, Store};
 use super::super::{Decided, Verdict, audit};
+use super::lookup::confine;
+use super::row as integration_row;
 use crate::failure::Failure;
 use crate::schema::frozen_namespaces;
 use crate::stored::{Read, ToIdText as _};
@@ -23,10 +23,7 @@ impl FreezeRepository for Store {
         self.write(command, |connection, command| Box::pin(freeze(connection, command))).await
     }
 
-    async fn list_frozen(
-        &self,
-        query: ListFrozen,
-    ) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError> {
+    async fn list_frozen(&self, query: ListFrozen) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError> {
         self.read(query, |connection, query| Box::pin(list(connection, query))).await
     }
 }

@@ -1,10 +1,10 @@
 //! Integrations.
 
-use super::super::backend::{Connection, RunQuery, Store, for_update};
 use super::super::authorize::judge_and_hold;
+use super::super::backend::{Connection, RunQuery, Store, for_update};
+use super::super::{Decided, Verdict, audit};
 use super::lookup as integration_lookup;
 use super::row as integration_row;
-use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::organizations;
 use crate::stored::ToIdText as _;

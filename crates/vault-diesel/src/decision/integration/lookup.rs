@@ -1,8 +1,8 @@
 //! Finding integrations.
 
+use super::super::authorize::{judge, judge_holder};
 use super::super::backend::{Connection, RunQuery};
 use super::row::{IntegrationRow, columns, decode, row_of};
-use super::super::authorize::{judge, judge_holder};
 use crate::failure::Failure;
 use crate::schema::{integration_tokens, integrations, organizations};
 use crate::stored::{Read, ToIdText as _};

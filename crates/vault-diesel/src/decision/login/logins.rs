@@ -1,11 +1,11 @@
 //! Attempts: reserved before anything is hashed, and what their refusal leaves.
 
-use super::attempts::{Classes, count_unknown, note_refusal_of_unknown};
-use super::super::backend::{Connection, RunQuery, Store, for_update};
 use super::super::account::directory::look_up_account;
-use super::proof::complete;
 use super::super::account::notices;
+use super::super::backend::{Connection, RunQuery, Store, for_update};
 use super::super::{Decided, Verdict, audit};
+use super::attempts::{Classes, count_unknown, note_refusal_of_unknown};
+use super::proof::complete;
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, organizations};
 use crate::stored::{Read, ToIdText as _};

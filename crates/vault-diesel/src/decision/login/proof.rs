@@ -2,12 +2,12 @@
 
 use super::super::account::accounts::replace_recovery_codes;
 use super::super::account::admins::{self, GrantRow};
-use super::attempts::Classes;
-use super::super::backend::{Connection, RunQuery, for_share, for_update};
-use super::super::authorize::{Judgement, hold_organization, judge_and_take_account};
 use super::super::account::notices;
 use super::super::account::pending_seed;
+use super::super::authorize::{Judgement, hold_organization, judge_and_take_account};
+use super::super::backend::{Connection, RunQuery, for_share, for_update};
 use super::super::{Decided, Verdict, audit};
+use super::attempts::Classes;
 use super::sessions;
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, recovery_codes};

@@ -1,7 +1,7 @@
 //! Sessions.
 
-use super::super::backend::{Connection, RunQuery, Store, narrow};
 use super::super::authorize::{judge_and_take_session, judge_holder};
+use super::super::backend::{Connection, RunQuery, Store, narrow};
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::sessions;
@@ -20,10 +20,7 @@ impl SessionRepository for Store {
         self.write(command, |connection, command| Box::pin(end(connection, command))).await
     }
 
-    async fn list_sessions(
-        &self,
-        query: ListSessions,
-    ) -> Result<Result<Vec<NewSession>, Denial>, StoreError> {
+    async fn list_sessions(&self, query: ListSessions) -> Result<Result<Vec<NewSession>, Denial>, StoreError> {
         self.read(query, |connection, query| Box::pin(list(connection, query))).await
     }
 }
@@ -82,10 +79,7 @@ async fn end(connection: &mut Connection, command: &EndSession) -> Decided<Resul
     Ok(Verdict::Recorded(Ok(true)))
 }
 
-async fn list(
-    connection: &mut Connection,
-    query: &ListSessions,
-) -> Result<Result<Vec<NewSession>, Denial>, Failure> {
+async fn list(connection: &mut Connection, query: &ListSessions) -> Result<Result<Vec<NewSession>, Denial>, Failure> {
     if let Err(refusal) = judge_holder(connection, &query.principal, query.now).await? {
         return Ok(Err(refusal));
     }
