@@ -118,9 +118,9 @@ proptest! {
         };
         let authority = Principal::Session(principal);
         prop_assert_eq!(authority.reaches(OrganizationId::from_uuid(Uuid::from_u128(other))), own == other);
-        prop_assert_eq!(authority.manages_accounts(), role == Role::Admin);
+        prop_assert_eq!(authority.administers(Action::ManageAccounts).is_ok(), role == Role::Admin);
         prop_assert_eq!(role.permits(Action::ManageAccounts), role == Role::Admin);
-        prop_assert!(Principal::Operator.reaches(organization) && Principal::Operator.manages_accounts());
+        prop_assert!(Principal::Operator.reaches(organization) && Principal::Operator.administers(Action::ManageAccounts).is_ok());
     }
 
     #[test]

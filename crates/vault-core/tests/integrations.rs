@@ -298,9 +298,9 @@ proptest! {
             session: SessionId::from_uuid(Uuid::nil()),
             role,
         });
-        prop_assert_eq!(authority.manages_integrations(), role == Role::Admin);
+        prop_assert_eq!(authority.administers(Action::ManageIntegrations).is_ok(), role == Role::Admin);
         prop_assert_eq!(role.permits(Action::ManageIntegrations), role == Role::Admin);
-        prop_assert!(Principal::Operator.manages_integrations());
+        prop_assert!(Principal::Operator.administers(Action::ManageIntegrations).is_ok());
     }
 }
 

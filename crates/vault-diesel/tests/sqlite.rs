@@ -89,7 +89,7 @@ async fn what_was_acknowledged_is_there_after_reopening() {
     assert!(matches!(refusal, StoreError::Unavailable(_)));
     drop(store);
     let store = scratch.open();
-    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 100)).await.unwrap().unwrap().len(), 10);
+    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 100)).await.unwrap().len(), 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +98,7 @@ async fn in_a_batch_each_decision_stands_or_falls_by_itself() {
     let saves = (0..300_usize).map(|number| {
         let (store, mut save) = (Arc::clone(&store), world.save());
         if number % 3 == 0 {
-            save.limit = 0;
+            save.act.limit = 0;
         }
         tokio::spawn(async move { (number, store.save_credential(save).await.unwrap()) })
     });
@@ -142,10 +142,10 @@ async fn a_lock_held_by_another_ends_in_a_refusal_without_effect() {
     assert!(matches!(refusal, StoreError::Unavailable(_)));
     assert!((Duration::from_millis(4_900)..Duration::from_millis(5_500)).contains(&begun.elapsed()));
     // Readers never wait for a writer.
-    assert!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().unwrap().is_empty());
+    assert!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().is_empty());
     holder.execute_batch("ROLLBACK").unwrap();
     assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
-    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().unwrap().len(), 1);
+    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,7 +180,7 @@ async fn a_command_beside_a_busy_server_has_its_turn() {
 async fn a_damaged_row_is_named() {
     let (scratch, store, world) = setting().await;
     let save = world.save();
-    let id = save.id;
+    let id = save.act.id;
     store.save_credential(save).await.unwrap();
     scratch.bare().execute("UPDATE credentials SET type = 'nonsense'", []).unwrap();
     match store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap_err() {
@@ -259,7 +259,7 @@ async fn a_commit_that_the_disk_fails_is_the_last() {
     drop(store);
     let store = scratch.open();
     assert_eq!(store.save_credential(world.save()).await.unwrap(), SaveOutcome::Saved);
-    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().unwrap().len(), 1);
+    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

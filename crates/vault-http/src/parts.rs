@@ -130,7 +130,7 @@ pub struct OwnAccountParts {
 mod tests {
     use super::*;
 
-    /// What was reviewed: it holds no `Opener`, nor anything that does. `tests/http/shut.rs` reads the use cases.
+    /// What was reviewed: it holds no `Opener`, nor anything that does.
     trait CannotOpen {}
 
     impl CannotOpen for Handle {}

@@ -17,24 +17,22 @@ use vault_core::namespace::Namespace;
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 use vault_core::usecase::{
-    Ambient, AuditTally, CreateOrganizationUseCase, IdempotencyKey, ListCredentialsUseCase, ListRequest,
-    SaveCredentialRequest, SaveCredentialUseCase,
+    Ambient, AuditTally, CreateOrganizationUseCase, IdempotencyKey, ListRequest, SaveRequest, Vault,
 };
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 
-/// The operations that this service offers its users.
-struct Vault {
+/// What this service is made of.
+struct Service {
     ambient: Ambient,
     tally: Arc<AuditTally>,
     create_organization: CreateOrganizationUseCase,
-    save: SaveCredentialUseCase,
-    list: ListCredentialsUseCase,
+    vault: Vault,
 }
 
-impl Vault {
-    /// Gives every use case the ports it needs. This is the only place that names adapters.
+impl Service {
+    /// Gives the vault its ports. This is the only place that names adapters.
     fn new() -> Self {
         let store = Arc::new(MemoryStore::new());
         let ids = Arc::new(SequentialIds::default());
@@ -49,21 +47,7 @@ impl Vault {
         let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
         Self {
             create_organization: CreateOrganizationUseCase::new(ambient.clone(), sealer.clone(), store.clone()),
-            save: SaveCredentialUseCase {
-                limit: 1_000,
-                ambient: ambient.clone(),
-                sealer: sealer.clone(),
-                digester: digester.clone(),
-                credentials: store.clone(),
-                probe: None,
-            },
-            list: ListCredentialsUseCase {
-                ambient: ambient.clone(),
-                tally: tally.clone(),
-                opener: sealer,
-                digester,
-                credentials: store,
-            },
+            vault: Vault::new(ambient.clone(), tally.clone(), store, sealer.clone(), sealer, digester).limit(1_000),
             ambient,
             tally,
         }
@@ -82,11 +66,11 @@ fn parse(kind: CredentialType, body: &[u8]) -> Result<CredentialData, Vec<FieldE
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let vault = Vault::new();
-    let organization = vault.create_organization.run("Example").await?;
+    let service = Service::new();
+    let organization = service.create_organization.run("Example").await?;
 
     // This service knows its users by itself. It says for whom it acts; the store still refuses a closed organization.
-    let user = AccountId::from_uuid(vault.ambient.ids.random());
+    let user = AccountId::from_uuid(service.ambient.ids.random());
     let principal =
         Principal::Embedder(EmbedderPrincipal { organization: organization.id, account: user, role: Role::Editor });
 
@@ -96,21 +80,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "bucket": "nightly-imports"
     }"#;
     let data = parse(CredentialType::S3, body).map_err(|flaws| format!("{flaws:?}"))?; // flaws never hold values
-    let request = SaveCredentialRequest {
+    let request = SaveRequest {
         namespace: Namespace::parse("imports/nightly", "/namespace")?,
         data,
         idempotency: Some(IdempotencyKey::parse("first-import")?),
         verify: false,
     };
-    let saved = vault.save.run(&principal, request).await?;
+    let saved = service.vault.save(&principal, request).await?;
     println!("saved {saved}");
 
-    let page = vault.list.run(&principal, ListRequest { filter: Default::default(), limit: 100, cursor: None }).await?;
+    let page =
+        service.vault.list(&principal, ListRequest { filter: Default::default(), limit: 100, cursor: None }).await?;
     for credential in &page.credentials {
         println!("{} {} {}", credential.id, credential.namespace, credential.information.as_json());
     }
 
     // Lists are counted and recorded once a minute, and at the end.
-    vault.tally.flush(true).await?;
+    service.tally.flush(true).await?;
     Ok(())
 }

@@ -18,6 +18,8 @@ mod integration;
 mod invitation;
 mod key;
 mod login;
+#[cfg(feature = "mock")]
+mod mock;
 mod organization;
 mod own_account;
 mod probe;
@@ -39,6 +41,8 @@ pub use integration::*;
 pub use invitation::*;
 pub use key::*;
 pub use login::*;
+#[cfg(feature = "mock")]
+pub use mock::*;
 pub use organization::*;
 pub use own_account::*;
 pub use probe::*;

@@ -6,6 +6,7 @@ use rusqlite::{Connection, params};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
+use vault_core::Command;
 use vault_core::port::SaveCredential;
 use vault_diesel::{MIGRATIONS, SqliteKey};
 use zeroize::Zeroizing;
@@ -39,7 +40,7 @@ pub(crate) fn saves(world: &World, folder: &Path, count: usize) -> (Duration, Du
         connection.execute_batch(migration.sql).unwrap();
     }
     prepare(&connection, world);
-    let saves: Vec<SaveCredential> = (0..count).map(|_| world.save()).collect();
+    let saves: Vec<Command<SaveCredential>> = (0..count).map(|_| world.save()).collect();
     let watch = Stopwatch::start();
     for batch in saves.chunks(64) {
         connection.prepare_cached("BEGIN IMMEDIATE").unwrap().execute([]).unwrap();
@@ -78,9 +79,10 @@ fn prepare(connection: &Connection, world: &World) {
         .unwrap();
 }
 
-fn insert(connection: &Connection, world: &World, save: &SaveCredential) {
+fn insert(connection: &Connection, world: &World, command: &Command<SaveCredential>) {
     let organization = world.organization.to_string();
     let (account, session, key) = (world.account.to_string(), world.session.to_string(), world.key.to_string());
+    let Command { now, audit, act: save, .. } = command;
     let id = save.id.to_string();
     connection
         .prepare_cached(
@@ -108,7 +110,7 @@ fn insert(connection: &Connection, world: &World, save: &SaveCredential) {
             id,
             save.kind.as_str(),
             save.namespace.as_str(),
-            save.now.as_millis(),
+            now.as_millis(),
             key,
             save.sealed.information.as_bytes()
         ])
@@ -118,7 +120,7 @@ fn insert(connection: &Connection, world: &World, save: &SaveCredential) {
         .unwrap()
         .execute(params![organization, id, save.sealed.data_key.as_bytes(), save.sealed.data.as_bytes()])
         .unwrap();
-    let record = &save.audit.record;
+    let record = &audit.record;
     connection
         .prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
         .unwrap()
@@ -133,7 +135,7 @@ fn insert(connection: &Connection, world: &World, save: &SaveCredential) {
             record.subject.text(),
             record.count,
             key,
-            save.audit.code.as_bytes().as_slice()
+            audit.code.as_bytes().as_slice()
         ])
         .unwrap();
 }

@@ -119,7 +119,7 @@ async fn lists(
             tokio::spawn(async move {
                 for _ in 0..count / callers {
                     let query = world.list(filter.clone(), 100);
-                    assert_eq!(store.list_credentials(query).await.unwrap().unwrap().len(), 100);
+                    assert_eq!(store.list_credentials(query).await.unwrap().len(), 100);
                 }
             })
         })

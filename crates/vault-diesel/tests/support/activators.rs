@@ -63,9 +63,10 @@ impl World {
 
     /// Saves a credential that can be activated.
     pub(crate) async fn save_activated<S: CredentialRepository>(&self, store: &S) -> SaveCredential {
-        let save = SaveCredential { namespace: activated(), ..self.save() };
+        let mut save = self.save();
+        save.act.namespace = activated();
         assert_eq!(store.save_credential(save.clone()).await.unwrap(), SaveOutcome::Saved);
-        save
+        save.act
     }
 
     pub(crate) fn take(&self, principal: &IntegrationPrincipal) -> TakeCredentials {

@@ -1,6 +1,7 @@
 //! An organization with one account and one session, and saves for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use vault_core::Command;
 use vault_core::account::{AccountGrant, AccountState};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::CredentialType;
@@ -173,7 +174,14 @@ impl World {
     }
 
     pub(crate) fn list(&self, filter: ListFilter, limit: usize) -> ListCredentials {
-        ListCredentials { principal: self.principal(), now: self.now(), filter, after: None, limit }
+        ListCredentials {
+            principal: self.principal(),
+            organization: self.organization,
+            now: self.now(),
+            filter,
+            after: None,
+            limit,
+        }
     }
 
     pub(crate) fn end_session(&self) -> EndSession {
@@ -200,13 +208,13 @@ impl World {
         SealedAuditRecord { record, key: self.key, code: Digest::from_bytes([4; 32]) }
     }
 
-    pub(crate) fn save(&self) -> SaveCredential {
+    pub(crate) fn save(&self) -> Command<SaveCredential> {
         let number = self.next();
         let id = CredentialId::from_bytes(bytes(number));
-        SaveCredential {
-            principal: self.principal(),
-            now: self.now(),
+        let act = SaveCredential {
+            organization: self.organization,
             id,
+            version: 1,
             kind: CredentialType::S3,
             namespace: namespace(number),
             sealed: SealedCredential {
@@ -217,11 +225,9 @@ impl World {
             },
             idempotency: None,
             limit: 10_000_000,
-            audit: self.audit(
-                Actor::Account(self.account, self.session),
-                AuditAction::CredentialSaved,
-                Subject::Credential(id),
-            ),
-        }
+        };
+        let actor = Actor::Account(self.account, self.session);
+        let audit = self.audit(actor, AuditAction::CredentialSaved, Subject::Credential(id));
+        Command { principal: self.principal(), now: self.now(), audit, act }
     }
 }

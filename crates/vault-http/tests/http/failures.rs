@@ -4,14 +4,14 @@ use crate::support::{World, WorldBuilder, assert_problem, request, s3};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use vault_core::port::{MockCredentialRepository, SaveOutcome, StoreError};
+use vault_core::port::{MockCredentialStore, SaveOutcome, StoreError};
 use vault_core::role::Role;
 
 const JSON: &str = "Content-Type: application/json";
 
 #[test]
 fn a_panic_is_a_generic_500_and_the_process_lives() {
-    let mut credentials = MockCredentialRepository::new();
+    let mut credentials = MockCredentialStore::new();
     credentials.expect_list_credentials().returning(|_| panic!("secret internals"));
     let world = WorldBuilder::default().credentials(credentials).start();
     let token = world.token(Role::Admin);
@@ -74,7 +74,7 @@ fn a_store_that_is_away_is_503_and_a_broken_one_500() {
 fn a_client_that_goes_away_does_not_cut_a_save_in_half() {
     let finished = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&finished);
-    let mut credentials = MockCredentialRepository::new();
+    let mut credentials = MockCredentialStore::new();
     credentials.expect_save_credential().returning(move |_| {
         std::thread::sleep(Duration::from_millis(300));
         seen.store(true, Ordering::SeqCst);

@@ -16,7 +16,6 @@ mod limits;
 mod login;
 mod methods;
 mod own_account;
-mod shut;
 mod slowness;
 mod support;
 mod tls;

@@ -15,7 +15,7 @@ use vault_core::time::Timestamp;
 #[async_trait]
 impl CredentialRepository for MemoryStore {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError> {
-        self.carry_out(command, |state, now, act| save(state, now, act))
+        self.carry_out(command, save)
     }
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError> {

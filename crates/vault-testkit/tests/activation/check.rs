@@ -8,6 +8,7 @@ use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
 use vault_core::usecase::*;
+use vault_core::{Error, Refusal};
 
 fn request(
     name: &str,
@@ -57,8 +58,8 @@ async fn a_dead_link_is_not_followed() {
     let end = setting.now().as_seconds();
     let json = format!(r#"{{"url":"https://files.example/a?Expires={end}&Signature=x"}}"#);
     let data = CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
-    let saving = SaveCredentialRequest { namespace: namespace("imports"), data, idempotency: None, verify: false };
-    setting.save().run(&setting.saver(setting.acme), saving).await.unwrap();
+    let saving = SaveRequest { namespace: namespace("imports"), data, idempotency: None, verify: false };
+    setting.vault().save(&setting.saver(setting.acme), saving).await.unwrap();
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
     let checked = setting.check().run(&principal, request("imports", &[], None, &setting)).await.unwrap();
     let expected = [
@@ -91,30 +92,26 @@ async fn a_dry_run_is_refused_as_an_activation_is() {
 async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     let mut setting = Setting::new().await;
     let saver = setting.saver(setting.acme);
-    let saving = || SaveCredentialRequest {
-        namespace: namespace("imports"),
-        data: s3(PLAIN_S3),
-        idempotency: None,
-        verify: true,
-    };
-    setting.save().run(&saver, saving()).await.unwrap();
+    let saving =
+        || SaveRequest { namespace: namespace("imports"), data: s3(PLAIN_S3), idempotency: None, verify: true };
+    setting.vault().save(&saver, saving()).await.unwrap();
     assert_eq!(setting.storage.probed()[0].operations, []);
 
     setting.storage.fail(Some(CheckReason::SignatureMismatch));
-    let refused = setting.save().run(&saver, saving()).await;
-    let Err(SaveCredentialError::NotUsable(report)) = refused else { panic!("was saved") };
+    let refused = setting.vault().save(&saver, saving()).await;
+    let Err(Error::Refused(Refusal::NotUsable(report))) = refused else { panic!("was saved") };
     assert_eq!(report.checks.last(), Some(&Check::failed(CheckKind::Authenticate, CheckReason::SignatureMismatch)));
     assert_eq!(setting.audited(AuditAction::CredentialSaved).len(), 1);
 
     // Nobody without a live session makes the service reach out.
     let reached = setting.storage.probed().len();
     let stranger = Principal::Session(setting.session(Role::Admin));
-    let refused = setting.save().run(&stranger, saving()).await;
+    let refused = setting.vault().save(&stranger, saving()).await;
     let changed = Denial::AccountChanged;
-    assert!(matches!(refused, Err(SaveCredentialError::Principal(refusal)) if refusal == changed));
+    assert!(matches!(refused, Err(Error::Denied(denial)) if denial == changed));
     assert_eq!(setting.storage.probed().len(), reached);
 
     setting.vends = false;
-    let refused = setting.save().run(&saver, saving()).await;
-    assert!(matches!(refused, Err(SaveCredentialError::VerifyUnavailable)));
+    let refused = setting.vault().save(&saver, saving()).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::VerifyUnavailable))));
 }

@@ -145,15 +145,11 @@ impl Setting {
         }
     }
 
-    pub(crate) fn save(&self) -> SaveCredentialUseCase {
-        SaveCredentialUseCase {
-            limit: 1_000,
-            ambient: self.ambient.clone(),
-            sealer: self.sealer.clone(),
-            digester: self.digester.clone(),
-            credentials: self.store.clone(),
-            probe: self.vends.then(|| self.storage.clone() as Arc<dyn vault_core::port::StorageProbe>),
-        }
+    pub(crate) fn vault(&self) -> Vault {
+        let (store, sealer) = (self.store.clone(), self.sealer.clone());
+        let probe = self.vends.then(|| self.storage.clone() as Arc<dyn vault_core::port::StorageProbe>);
+        let (tally, digester) = (self.tally.clone(), self.digester.clone());
+        Vault::new(self.ambient.clone(), tally, store, sealer.clone(), sealer, digester).limit(1_000).probe(probe)
     }
 
     /// Somebody of an embedding service, who saves.
@@ -163,9 +159,8 @@ impl Setting {
     }
 
     pub(crate) async fn saved(&self, organization: OrganizationId, name: &str, json: &str) -> CredentialId {
-        let request =
-            SaveCredentialRequest { namespace: namespace(name), data: s3(json), idempotency: None, verify: false };
-        self.save().run(&self.saver(organization), request).await.unwrap()
+        let request = SaveRequest { namespace: namespace(name), data: s3(json), idempotency: None, verify: false };
+        self.vault().save(&self.saver(organization), request).await.unwrap()
     }
 
     /// An admin's session that no store knows.

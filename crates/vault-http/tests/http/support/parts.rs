@@ -4,13 +4,13 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::activation::DEFAULT_LIVE_LIMIT;
 use vault_core::id::InstanceId;
-use vault_core::port::{CredentialRepository, CredentialVendor, StorageProbe};
+use vault_core::port::{CredentialStore, CredentialVendor, StorageProbe};
 use vault_core::usecase::{
     Activate, Ambient, AuditTally, Authenticate, AuthenticateIntegration, ChangeAccountUseCase,
     ChangeIntegrationUseCase, ChangePassword, CheckNamespace, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase,
-    CreateIntegrationUseCase, DeleteCredentialUseCase, Enrol, Invite, ListAccountsUseCase, ListCredentialsUseCase,
-    ListIntegrationsUseCase, LogIn, LogOut, OpenNamespace, OwnActivations, OwnSessions, ProveOwner, ReplacePasscode,
-    ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
+    CreateIntegrationUseCase, Enrol, Invite, ListAccountsUseCase, ListIntegrationsUseCase, LogIn, LogOut,
+    OpenNamespace, OwnActivations, OwnSessions, ProveOwner, ReplacePasscode, ReplaceRecoveryCodes, ShowOwnAccount,
+    Vault,
 };
 use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, ServerParts};
 use vault_testkit::clock::SeededEntropy;
@@ -25,7 +25,7 @@ pub(super) struct Fakes {
     pub(super) ambient: Ambient,
     pub(super) tally: Arc<AuditTally>,
     pub(super) store: Arc<MemoryStore>,
-    pub(super) credentials: Arc<dyn CredentialRepository>,
+    pub(super) credentials: Arc<dyn CredentialStore>,
     pub(super) limit: i64,
     pub(super) hasher: Arc<FakeHasher>,
     pub(super) passcodes: Arc<FakePasscodes>,
@@ -51,28 +51,16 @@ impl Fakes {
                 tokens: self.tokens.clone(),
             }),
             log_out: Arc::new(LogOut::new(ambient.clone(), self.store.clone())),
-            save: Arc::new(SaveCredentialUseCase {
-                limit: self.limit,
-                ambient: ambient.clone(),
-                sealer: self.sealer.clone(),
-                digester: self.digester.clone(),
-                credentials: self.credentials.clone(),
-                probe: self.verifies.then(|| self.storage.clone() as Arc<dyn StorageProbe>),
-            }),
-            list: Arc::new(ListCredentialsUseCase {
-                ambient: ambient.clone(),
-                tally: self.tally.clone(),
-                opener: self.sealer.clone(),
-                digester: self.digester.clone(),
-                credentials: self.credentials.clone(),
-            }),
-            show: Arc::new(ShowCredentialUseCase {
-                ambient: ambient.clone(),
-                tally: self.tally.clone(),
-                opener: self.sealer.clone(),
-                credentials: self.credentials.clone(),
-            }),
-            delete: Arc::new(DeleteCredentialUseCase::new(ambient.clone(), self.credentials.clone())),
+            vault: Vault::new(
+                ambient.clone(),
+                self.tally.clone(),
+                self.credentials.clone(),
+                self.sealer.clone(),
+                self.sealer.clone(),
+                self.digester.clone(),
+            )
+            .limit(self.limit)
+            .probe(self.verifies.then(|| self.storage.clone() as Arc<dyn StorageProbe>)),
             accounts: self.accounts(),
             own_account: self.own_account(),
             integrations: self.integrations(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use vault_core::id::InstanceId;
 use vault_core::passcode::TimeStep;
-use vault_core::port::{Clock as _, CredentialRepository};
+use vault_core::port::{Clock as _, CredentialStore};
 use vault_core::role::Role;
 use vault_core::usecase::{Ambient, AuditTally, CreateAccountRequest, CreateAccountUseCase, CreateOrganizationUseCase};
 use vault_http::{ListenerSettings, ServerParts, ServerSettings, server};
@@ -38,7 +38,7 @@ type Customise<T> = Box<dyn FnOnce(&mut T)>;
 pub(crate) struct WorldBuilder {
     settings: Option<Customise<ServerSettings>>,
     parts: Option<Customise<ServerParts>>,
-    credentials: Option<Arc<dyn CredentialRepository>>,
+    credentials: Option<Arc<dyn CredentialStore>>,
     hash_permits: Option<usize>,
     limit: Option<i64>,
     verifies: bool,
@@ -62,7 +62,7 @@ impl WorldBuilder {
     }
 
     /// Credentials lie in `credentials`, not in the memory store.
-    pub(crate) fn credentials(mut self, credentials: impl CredentialRepository + 'static) -> Self {
+    pub(crate) fn credentials(mut self, credentials: impl CredentialStore + 'static) -> Self {
         self.credentials = Some(Arc::new(credentials));
         self
     }

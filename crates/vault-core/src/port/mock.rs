@@ -1,0 +1,36 @@
+//! Mocks of the groups of store ports.
+
+use super::*;
+use crate::audit::SealedAuditRecord;
+use crate::command::Command;
+use crate::id::OrganizationId;
+use crate::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys};
+use async_trait::async_trait;
+
+mockall::mock! {
+    /// A store for the vault's members.
+    pub CredentialStore {}
+
+    #[async_trait]
+    impl CredentialRepository for CredentialStore {
+        async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError>;
+        async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;
+        async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError>;
+        async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
+    }
+
+    #[async_trait]
+    impl KeyRepository for CredentialStore {
+        async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError>;
+        async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError>;
+        async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;
+        async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError>;
+        async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError>;
+        async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError>;
+    }
+
+    #[async_trait]
+    impl AuditLog for CredentialStore {
+        async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError>;
+    }
+}
