@@ -15,7 +15,7 @@ use vault_core::port::{
     PasswordHasher, Sealer, TokenIssuer,
 };
 use vault_core::sealed::InstanceRecord;
-use vault_core::usecase::Ambient;
+use vault_core::usecase::{Ambient, AuditTally, Operator};
 use vault_crypto::{
     Argon2Parameters, CredentialPorts, DatabaseKey, DatabaseKeyFile, HashingPool, KeyUseLimits, KeyWrapper, Keyring,
     OsEntropy, RootKeyFile,
@@ -47,6 +47,16 @@ pub(crate) struct Vault {
 }
 
 impl Vault {
+    /// What operators do.
+    pub(crate) fn operator(&self) -> Operator {
+        self.operator_with(Arc::new(AuditTally::new(self.ambient.clone(), self.store.audit.clone())))
+    }
+
+    /// What operators do, with the server's own tally.
+    pub(crate) fn operator_with(&self, tally: Arc<AuditTally>) -> Operator {
+        Operator::new(self.ambient.clone(), tally, self.store.operator.clone(), self.sealer.clone())
+    }
+
     /// Waits until the database can be used no more by this process; for ever, if it never comes to that.
     pub(crate) async fn failed(&self) {
         self.adapter.failed().await;

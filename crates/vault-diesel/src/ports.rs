@@ -6,8 +6,8 @@ use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
     AccountRepository, ActivationRepository, AuditLog, CredentialRepository, CredentialStore, FreezeRepository,
-    Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OrganizationRepository,
-    OwnAccountRepository, SessionRepository, StoreError,
+    Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OperatorStore,
+    OrganizationRepository, OwnAccountRepository, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -38,8 +38,8 @@ pub struct StorePorts {
     pub keys: Arc<dyn KeyRepository>,
     /// The audit trail.
     pub audit: Arc<dyn AuditLog>,
-    /// Upkeep.
-    pub housekeeping: Arc<dyn Housekeeping>,
+    /// What operators need: organizations, keys, the audit and upkeep.
+    pub operator: Arc<dyn OperatorStore>,
 }
 
 /// Either store.
@@ -135,7 +135,7 @@ impl StorePorts {
             activations: store.clone(),
             keys: store.clone(),
             audit: store.clone(),
-            housekeeping: store.clone(),
+            operator: store.clone(),
         }
     }
 }

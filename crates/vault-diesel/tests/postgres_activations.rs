@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::integration::{PrincipalStale, StoredIntegration};
 use vault_core::organization::OrganizationState;
+use vault_core::port::Expired;
 use vault_core::port::{
     ActivationRepository as _, ChangeIntegrationOutcome, CreateIntegrationOutcome, DeleteOrganization, FreezeOutcome,
     FreezeRepository as _, Housekeeping as _, IntegrationChange, IntegrationRepository as _,
@@ -75,7 +76,7 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
                 async move { server.change_integration(rotation).await.unwrap() == ChangeIntegrationOutcome::Changed }
                     .boxed(),
             );
-            deeds.push(async move { server.sweep(NOW).await.map(|_| false).unwrap() }.boxed());
+            deeds.push(async move { server.sweep(Expired::Activations, NOW).await.map(|_| false).unwrap() }.boxed());
         }
         let rotated = join_all(deeds).await.into_iter().filter(|rotated| *rotated).count();
         assert_eq!(rotated, 1);

@@ -16,9 +16,7 @@ use vault_core::json::{self, Limits};
 use vault_core::namespace::Namespace;
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
-use vault_core::usecase::{
-    Ambient, AuditTally, CreateOrganizationUseCase, IdempotencyKey, ListRequest, SaveRequest, Vault,
-};
+use vault_core::usecase::{Ambient, AuditTally, IdempotencyKey, ListRequest, Operator, SaveRequest, Vault};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 use vault_testkit::memory::MemoryStore;
@@ -26,8 +24,7 @@ use vault_testkit::memory::MemoryStore;
 /// What this service is made of.
 struct Service {
     ambient: Ambient,
-    tally: Arc<AuditTally>,
-    create_organization: CreateOrganizationUseCase,
+    operator: Operator,
     vault: Vault,
 }
 
@@ -46,10 +43,9 @@ impl Service {
         };
         let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
         Self {
-            create_organization: CreateOrganizationUseCase::new(ambient.clone(), sealer.clone(), store.clone()),
-            vault: Vault::new(ambient.clone(), tally.clone(), store, sealer.clone(), sealer, digester).limit(1_000),
+            operator: Operator::new(ambient.clone(), tally.clone(), store.clone(), sealer.clone()),
+            vault: Vault::new(ambient.clone(), tally, store, sealer.clone(), sealer, digester).limit(1_000),
             ambient,
-            tally,
         }
     }
 }
@@ -67,7 +63,7 @@ fn parse(kind: CredentialType, body: &[u8]) -> Result<CredentialData, Vec<FieldE
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let service = Service::new();
-    let organization = service.create_organization.run("Example").await?;
+    let organization = service.operator.create_organization("Example").await?;
 
     // This service knows its users by itself. It says for whom it acts; the store still refuses a closed organization.
     let user = AccountId::from_uuid(service.ambient.ids.random());
@@ -96,6 +92,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // Lists are counted and recorded once a minute, and at the end.
-    service.tally.flush(true).await?;
+    service.operator.record_counts(true).await?;
     Ok(())
 }

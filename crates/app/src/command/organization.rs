@@ -8,7 +8,7 @@ use crate::text::rfc3339;
 use serde::Serialize;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{Organization, OrganizationName};
-use vault_core::usecase::{ChangeOrganization, CreateOrganizationUseCase, OrganizationCommand};
+use vault_core::usecase::OrganizationCommand;
 
 #[derive(Serialize)]
 struct Shown {
@@ -33,12 +33,7 @@ impl From<&Organization> for Shown {
 pub(crate) async fn run(vault: &Vault, command: OrgCommand, output: Output) -> Result<(), Failure> {
     let (name, change, done) = match command {
         OrgCommand::Create(org) => {
-            let create = CreateOrganizationUseCase::new(
-                vault.ambient.clone(),
-                vault.sealer.clone(),
-                vault.store.organizations.clone(),
-            );
-            let organization = create.run(&org.name).await?;
+            let organization = vault.operator().create_organization(&org.name).await?;
             return output.print(&Shown::from(&organization), &format!("organization {} is there", organization.name));
         }
         OrgCommand::List => return list(vault, output).await,
@@ -55,13 +50,12 @@ pub(crate) async fn run(vault: &Vault, command: OrgCommand, output: Output) -> R
             (org.name, OrganizationCommand::Delete, "is deleted; its keys are destroyed")
         }
     };
-    let use_case = ChangeOrganization::new(vault.ambient.clone(), vault.store.organizations.clone());
-    let organization = use_case.run(&name, change).await?;
+    let organization = vault.operator().change_organization(&name, change).await?;
     output.print(&Shown::from(&organization), &format!("organization {} {done}", organization.name))
 }
 
 async fn list(vault: &Vault, output: Output) -> Result<(), Failure> {
-    let organizations = vault.store.organizations.list_organizations().await?;
+    let organizations = vault.operator().organizations().await?;
     let shown: Vec<Shown> = organizations.iter().map(Shown::from).collect();
     let rows: Vec<Vec<String>> = shown
         .iter()
@@ -75,7 +69,7 @@ pub(super) struct Organizations(Vec<Organization>);
 
 impl Organizations {
     pub(super) async fn of(vault: &Vault) -> Result<Self, Failure> {
-        Ok(Self(vault.store.organizations.list_organizations().await?))
+        Ok(Self(vault.operator().organizations().await?))
     }
 
     /// The organization of this name.

@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::net::TcpListener;
 use vault_core::port::AccountScope;
 use vault_core::role::Role;
-use vault_core::usecase::{CreateOrganizationUseCase, CreatedAccount};
+use vault_core::usecase::CreatedAccount;
 
 #[derive(Serialize)]
 struct Started {
@@ -71,10 +71,8 @@ async fn first_account(vault: &Vault, args: QuickstartArgs) -> Result<Option<Cre
         return Ok(None);
     }
     // A first run may have been interrupted between the two.
-    if vault.store.organizations.list_organizations().await?.is_empty() {
-        let organizations = vault.store.organizations.clone();
-        let create = CreateOrganizationUseCase::new(vault.ambient.clone(), vault.sealer.clone(), organizations);
-        create.run(&args.org).await?;
+    if vault.operator().organizations().await?.is_empty() {
+        vault.operator().create_organization(&args.org).await?;
     }
     Ok(Some(account::create(vault, args.org, args.email, Role::Admin, None).await?))
 }

@@ -14,11 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
-use vault_core::usecase::AuditTally;
+use vault_core::usecase::{AuditTally, Operator};
 use vault_http::{MetricsText, Readiness};
 
 /// How often expired rows are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// How long a round of deleting may take: a tenth of the time, in milliseconds.
+const SWEEP_MILLIS: i64 = 6_000;
 /// How often counted acts are recorded.
 const TALLY_EVERY: Duration = Duration::from_secs(5);
 /// Upper bounds of the latency histograms, in seconds.
@@ -60,7 +62,7 @@ pub(crate) async fn run(settings: Settings, whole: Whole, lock: Lock) -> Result<
     announce(&settings, &vault);
 
     let (end_upkeep, upkeep_ends) = oneshot::channel();
-    let upkeep = tokio::spawn(upkeep(vault.clone(), Arc::clone(&tally), metrics, upkeep_ends));
+    let upkeep = tokio::spawn(upkeep(vault.operator_with(Arc::clone(&tally)), metrics, upkeep_ends));
     let watched = vault.clone();
     let failed = listeners
         .serve_until(async move {
@@ -88,7 +90,7 @@ pub(crate) async fn run(settings: Settings, whole: Whole, lock: Lock) -> Result<
 
 /// Ready while the store answers and its clock, where it has one, agrees with ours.
 fn readiness(vault: &Vault) -> Readiness {
-    let (housekeeping, clock) = (vault.store.housekeeping.clone(), vault.ambient.clock.clone());
+    let (housekeeping, clock) = (vault.store.operator.clone(), vault.ambient.clock.clone());
     Arc::new(move || {
         let (housekeeping, clock) = (housekeeping.clone(), clock.clone());
         Box::pin(async move {
@@ -113,20 +115,22 @@ fn rendered(metrics: &PrometheusHandle) -> MetricsText {
 }
 
 /// Records counted acts and deletes what has expired, for as long as the server runs.
-async fn upkeep(vault: Vault, tally: Arc<AuditTally>, metrics: PrometheusHandle, mut ends: oneshot::Receiver<()>) {
+async fn upkeep(operator: Operator, metrics: PrometheusHandle, mut ends: oneshot::Receiver<()>) {
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut record = tokio::time::interval(TALLY_EVERY);
     loop {
         tokio::select! {
             _ = &mut ends => return,
             _ = sweep.tick() => {
-                if let Err(error) = vault.store.housekeeping.sweep(vault.ambient.now()).await {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "expired rows were not deleted; next try in a minute");
+                let tidied = operator.tidy(SWEEP_MILLIS).await;
+                for (expired, error) in &tidied.failed {
+                    let error = error as &dyn std::error::Error;
+                    tracing::warn!(error, "expired {} were not deleted; next try in a minute", expired.as_str());
                 }
             }
             _ = record.tick() => {
                 metrics.run_upkeep();
-                if let Err(error) = tally.flush(false).await {
+                if let Err(error) = operator.record_counts(false).await {
                     tracing::warn!(error = &error as &dyn std::error::Error, "counted acts were not recorded; next try in seconds");
                 }
             }

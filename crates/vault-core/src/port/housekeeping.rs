@@ -1,40 +1,71 @@
-//! What keeps the store small and tells whether it is there.
+//! What keeps the store small, and whether it answers.
 
 use super::StoreError;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// How many rows of each table one sweep deletes at most.
-pub const SWEEP_SLICE: i64 = 500;
+/// How many rows one sweep deletes at most.
+pub const SWEEP_SLICE: usize = 500;
 /// How long an idempotency key is kept, in seconds: 24 h.
 pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
 
-/// How many rows a sweep deleted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Expired sessions.
-    pub sessions: usize,
-    /// Idempotency keys past their day.
-    pub idempotency_keys: usize,
-    /// Networks no longer known, and attempt counters that no longer say anything.
-    pub attempts: usize,
-    /// Invitations that are over, their directory entries with them.
-    pub invitations: usize,
-    /// Notices past their 90 days.
-    pub notices: usize,
+/// A kind of row that is deleted when its time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Expired {
+    /// Sessions past their expiry.
+    Sessions,
+    /// Idempotency keys older than [`IDEMPOTENCY_SECONDS`].
+    IdempotencyKeys,
+    /// Networks without a login for 90 days, and attempt counters that say nothing any more.
+    Attempts,
+    /// Invitations past their expiry, with their directory entries.
+    Invitations,
+    /// Notices older than 90 days.
+    Notices,
     /// New passcode seeds that nobody confirmed in time.
-    pub pending_seeds: usize,
-    /// Activations that are over.
-    pub activations: usize,
+    PendingSeeds,
+    /// Activations past their expiry.
+    Activations,
+    /// Credentials, idempotency keys and activations of deleted organizations.
+    Erasures,
+}
+
+impl Expired {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Sessions,
+        Self::IdempotencyKeys,
+        Self::Attempts,
+        Self::Invitations,
+        Self::Notices,
+        Self::PendingSeeds,
+        Self::Activations,
+        Self::Erasures,
+    ];
+
+    /// The kind's name in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sessions => "sessions",
+            Self::IdempotencyKeys => "idempotency keys",
+            Self::Attempts => "login attempts",
+            Self::Invitations => "invitations",
+            Self::Notices => "notices",
+            Self::PendingSeeds => "unconfirmed passcode seeds",
+            Self::Activations => "activations",
+            Self::Erasures => "rows of deleted organizations",
+        }
+    }
 }
 
 /// Upkeep of the store.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Housekeeping: Send + Sync {
-    /// Deletes up to [`SWEEP_SLICE`] expired rows of each kind.
-    async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError>;
+    /// Deletes up to [`SWEEP_SLICE`] rows of one kind whose time has come at `now`, found by an index. How many it
+    /// deleted: with fewer than a slice, none is left.
+    async fn sweep(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError>;
 
-    /// Whether the store answers and, where it is a server, how far its clock lies from `now`, in milliseconds.
+    /// Whether the store answers and, where it is a server, how far its clock is from `now`, in milliseconds.
     async fn check(&self, now: Timestamp) -> Result<Option<i64>, StoreError>;
 }

@@ -1,6 +1,6 @@
 //! Organizations in the store.
 
-use super::StoreError;
+use super::{AuditLog, Housekeeping, KeyRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
@@ -60,3 +60,8 @@ pub trait OrganizationRepository: Send + Sync {
     /// Deletes one. `false`: no such organization.
     async fn delete_organization(&self, command: DeleteOrganization) -> Result<bool, StoreError>;
 }
+
+/// What operators need of a store.
+pub trait OperatorStore: OrganizationRepository + KeyRepository + AuditLog + Housekeeping {}
+
+impl<S: OrganizationRepository + KeyRepository + AuditLog + Housekeeping + ?Sized> OperatorStore for S {}

@@ -50,8 +50,8 @@ impl AuditTally {
         *self.lock().entry(key).or_insert(0) += 1;
     }
 
-    /// Records the minutes that are over, or all with `everything`. What cannot be written is kept for the
-    /// next call.
+    /// Records the minutes that are over, or all with `everything`. What is not written is kept for the next call,
+    /// also if this one is cancelled; what the store wrote although its answer was lost is then recorded twice.
     ///
     /// # Errors
     /// The log could not be written.
@@ -61,16 +61,12 @@ impl AuditTally {
             let mut counts = self.lock();
             counts.extract_if(|key, _| everything || key.minute < current).collect()
         };
-        let mut slices = due.chunks(APPEND_SLICE);
-        while let Some(slice) = slices.next() {
-            let records = slice.iter().map(|(key, count)| self.ambient.audit.seal(self.record(key, *count))).collect();
-            if let Err(error) = self.log.append(records).await {
-                let mut counts = self.lock();
-                for (key, count) in slice.iter().chain(slices.flatten()) {
-                    *counts.entry(*key).or_insert(0) += count;
-                }
-                return Err(error);
-            }
+        let mut unwritten = Unwritten { tally: self, counts: due };
+        while !unwritten.counts.is_empty() {
+            let slice = unwritten.counts.iter().take(APPEND_SLICE);
+            let records = slice.map(|(key, count)| self.ambient.audit.seal(self.record(key, *count))).collect();
+            self.log.append(records).await?;
+            unwritten.counts.drain(..unwritten.counts.len().min(APPEND_SLICE));
         }
         Ok(())
     }
@@ -92,5 +88,20 @@ impl AuditTally {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, i64>> {
         // A count is whole at every point, so a panic elsewhere leaves nothing half done.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts on their way to the log: those that are dropped before they are written are counted again.
+struct Unwritten<'tally> {
+    tally: &'tally AuditTally,
+    counts: Vec<(Key, i64)>,
+}
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.tally.lock();
+        for (key, count) in self.counts.drain(..) {
+            *counts.entry(key).or_insert(0) += count;
+        }
     }
 }

@@ -8,13 +8,11 @@ mod authenticate;
 mod authenticate_integration;
 mod change_account;
 mod change_integration;
-mod change_organization;
 mod change_password;
 mod check_namespace;
 mod confirm_enrolment;
 mod create_account;
 mod create_integration;
-mod create_organization;
 mod enrol;
 mod freeze_namespace;
 mod invite;
@@ -24,6 +22,7 @@ mod log_in;
 mod log_out;
 mod lookup;
 mod open_namespace;
+pub mod operator;
 mod own_account;
 mod own_activations;
 mod own_sessions;
@@ -44,7 +43,6 @@ pub use change_account::{AccountCommand, ChangeAccountError, ChangeAccountUseCas
 pub use change_integration::{
     ChangeIntegrationError, ChangeIntegrationUseCase, ChangedIntegration, IntegrationCommand, IntegrationRef,
 };
-pub use change_organization::{ChangeOrganization, ChangeOrganizationError, OrganizationCommand};
 pub use change_password::{ChangePassword, ChangePasswordError};
 pub use check_namespace::{CheckNamespace, CheckNamespaceRequest, CheckedCredential, CheckedNamespace};
 pub use confirm_enrolment::{ConfirmEnrolmentError, ConfirmEnrolmentUseCase};
@@ -52,7 +50,6 @@ pub use create_account::{CreateAccountError, CreateAccountRequest, CreateAccount
 pub use create_integration::{
     CreateIntegrationError, CreateIntegrationRequest, CreateIntegrationUseCase, CreatedIntegration,
 };
-pub use create_organization::{CreateOrganizationError, CreateOrganizationUseCase};
 pub use enrol::{DraftedEnrolment, Enrol, EnrolError};
 pub use freeze_namespace::{FreezeNamespaceError, FreezeNamespaceUseCase};
 pub use invite::{Invite, InviteError, Invited, Inviter};
@@ -61,6 +58,7 @@ pub use list_integrations::{ListIntegrationsError, ListIntegrationsUseCase};
 pub use log_in::{LogIn, LogInError, LogInRequest, LoggedIn};
 pub use log_out::{LogOut, LogOutError};
 pub use open_namespace::{OpenNamespace, OpenNamespaceError};
+pub use operator::{Operator, OrganizationCommand, Tidied};
 pub use own_account::{OwnAccountError, ShowOwnAccount, ShownOwnAccount};
 pub use own_activations::{OwnActivations, OwnActivationsError};
 pub use own_sessions::{ListedSession, OwnSessions};

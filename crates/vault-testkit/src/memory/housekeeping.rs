@@ -1,43 +1,36 @@
 //! Upkeep.
 
-use super::MemoryStore;
-use super::row::{IdempotencyRow, PendingSeed, SessionRow};
+use super::row::{AccountRow, IdempotencyRow, NetworkRow, PendingSeed, SessionRow};
+use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use vault_core::lockout::network_is_known;
-use vault_core::port::{Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError, Swept};
+use vault_core::port::{Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError};
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl Housekeeping for MemoryStore {
-    async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError> {
-        self.decide(|state| {
-            let expired = |session: &SessionRow| session.session.expires_at <= now;
-            let stale = |key: &IdempotencyRow| key.created_at.plus_seconds(IDEMPOTENCY_SECONDS) <= now;
-            let mut swept = Swept {
-                sessions: sweep_ordered(&mut state.sessions, expired),
-                idempotency_keys: sweep_hashed(&mut state.idempotency, stale),
-                invitations: sweep_ordered(&mut state.invitations, |row| !row.stored.invitation.is_open(now)),
-                activations: sweep_ordered(&mut state.activations, |row| !row.is_live(now)),
-                ..Swept::default()
-            };
-            for account in state.accounts.values_mut() {
-                account.networks.retain(|network| {
-                    let kept = network_is_known(network.last_login, now) || swept.attempts >= slice();
-                    swept.attempts += usize::from(!kept);
-                    kept
-                });
-                account.notices.retain(|notice| {
-                    let kept = notice.is_kept(now) || swept.notices >= slice();
-                    swept.notices += usize::from(!kept);
-                    kept
-                });
-                let over = |pending: &mut PendingSeed| pending.expires_at <= now && swept.pending_seeds < slice();
-                let dropped = account.pending.take_if(over).is_some();
-                swept.pending_seeds += usize::from(dropped);
-            }
-            swept
+    async fn sweep(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError> {
+        self.decide(|state| match expired {
+            Expired::Sessions => sweep_ordered(&mut state.sessions, |row: &SessionRow| row.session.expires_at <= now),
+            Expired::IdempotencyKeys => sweep_hashed(&mut state.idempotency, |row: &IdempotencyRow| {
+                row.created_at.plus_seconds(IDEMPOTENCY_SECONDS) <= now
+            }),
+            Expired::Invitations => sweep_ordered(&mut state.invitations, |row| !row.stored.invitation.is_open(now)),
+            Expired::Activations => sweep_ordered(&mut state.activations, |row| !row.is_live(now)),
+            Expired::Attempts => sweep_lists(state, |account| {
+                let known = |network: &mut NetworkRow| !network_is_known(network.last_login, now);
+                account.networks.extract_if(.., known).next().is_some()
+            }),
+            Expired::Notices => sweep_lists(state, |account| {
+                account.notices.extract_if(.., |notice| !notice.is_kept(now)).next().is_some()
+            }),
+            Expired::PendingSeeds => sweep_lists(state, |account| {
+                account.pending.take_if(|pending: &mut PendingSeed| pending.expires_at <= now).is_some()
+            }),
+            // Deleting an organization takes its rows at once here.
+            Expired::Erasures => 0,
         })
     }
 
@@ -46,18 +39,25 @@ impl Housekeeping for MemoryStore {
     }
 }
 
-fn slice() -> usize {
-    usize::try_from(SWEEP_SLICE).unwrap_or(usize::MAX)
+/// Calls `take_one` on each account while it takes something, up to a slice.
+fn sweep_lists(state: &mut State, take_one: impl Fn(&mut AccountRow) -> bool) -> usize {
+    let mut taken = 0;
+    for account in state.accounts.values_mut() {
+        while taken < SWEEP_SLICE && take_one(account) {
+            taken += 1;
+        }
+    }
+    taken
 }
 
 fn sweep_ordered<K: Ord + Clone, V>(rows: &mut BTreeMap<K, V>, condemned: impl Fn(&V) -> bool) -> usize {
     let keys: Vec<K> =
-        rows.iter().filter(|(_, row)| condemned(row)).take(slice()).map(|(key, _)| key.clone()).collect();
+        rows.iter().filter(|(_, row)| condemned(row)).take(SWEEP_SLICE).map(|(key, _)| key.clone()).collect();
     keys.iter().filter(|key| rows.remove(key).is_some()).count()
 }
 
 fn sweep_hashed<K: Eq + Hash + Clone, V>(rows: &mut HashMap<K, V>, condemned: impl Fn(&V) -> bool) -> usize {
     let keys: Vec<K> =
-        rows.iter().filter(|(_, row)| condemned(row)).take(slice()).map(|(key, _)| key.clone()).collect();
+        rows.iter().filter(|(_, row)| condemned(row)).take(SWEEP_SLICE).map(|(key, _)| key.clone()).collect();
     keys.iter().filter(|key| rows.remove(key).is_some()).count()
 }

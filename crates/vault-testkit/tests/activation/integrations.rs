@@ -30,9 +30,9 @@ async fn a_token_is_recognised_while_it_works() {
     assert_eq!(setting.events.count(&Event::IntegrationRefused(IntegrationRefusal::Disabled)), 1);
     change.run(operator(), made_name.clone(), IntegrationCommand::Enable).await.unwrap();
     assert!(setting.works(&made.token).await);
-    setting.change_organization().run("Acme", OrganizationCommand::Disable).await.unwrap();
+    setting.operator().change_organization("Acme", OrganizationCommand::Disable).await.unwrap();
     assert!(!setting.works(&made.token).await);
-    setting.change_organization().run("Acme", OrganizationCommand::Enable).await.unwrap();
+    setting.operator().change_organization("Acme", OrganizationCommand::Enable).await.unwrap();
     change.run(operator(), made_name.clone(), IntegrationCommand::Delete).await.unwrap();
     assert!(!setting.works(&made.token).await);
     let missing = change.run(operator(), made_name, IntegrationCommand::Enable).await;

@@ -52,9 +52,10 @@ impl Setting {
             audit: Arc::new(FakeAuditSealer),
         };
         let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
-        let create = CreateOrganizationUseCase::new(ambient.clone(), sealer.clone(), store.clone());
-        let acme = create.run("Acme").await.unwrap().id;
-        let other = create.run("Other").await.unwrap().id;
+        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+        let operator = Operator::new(ambient.clone(), tally.clone(), store.clone(), sealer.clone());
+        let acme = operator.create_organization("Acme").await.unwrap().id;
+        let other = operator.create_organization("Other").await.unwrap().id;
         Self {
             clock,
             events,
@@ -63,7 +64,7 @@ impl Setting {
             other,
             live_limit: DEFAULT_LIVE_LIMIT,
             vends: true,
-            tally: Arc::new(AuditTally::new(ambient.clone(), store.clone())),
+            tally,
             ids,
             entropy: Arc::new(SeededEntropy::default()),
             ambient,
@@ -73,8 +74,8 @@ impl Setting {
         }
     }
 
-    pub(crate) fn change_organization(&self) -> ChangeOrganization {
-        ChangeOrganization::new(self.ambient.clone(), self.store.clone())
+    pub(crate) fn operator(&self) -> Operator {
+        Operator::new(self.ambient.clone(), self.tally.clone(), self.store.clone(), self.sealer.clone())
     }
 
     pub(crate) fn create(&self) -> CreateIntegrationUseCase {

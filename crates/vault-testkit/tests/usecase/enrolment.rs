@@ -86,10 +86,10 @@ async fn a_code_that_opens_nothing_costs_no_hash() {
     refused(spent.code.text()).await;
     refused(damaged.code.text()).await;
     assert!(service.saw_damage("invitations"));
-    let disable = service.change_organization();
-    disable.run("Acme", OrganizationCommand::Disable).await.unwrap();
+    let operator = service.operator();
+    operator.change_organization("Acme", OrganizationCommand::Disable).await.unwrap();
     refused(closed.code.text()).await;
-    disable.run("Acme", OrganizationCommand::Enable).await.unwrap();
+    operator.change_organization("Acme", OrganizationCommand::Enable).await.unwrap();
     service.clock.advance_seconds(INVITATION_SECONDS);
     refused(closed.code.text()).await;
     assert_eq!(service.audited(AuditAction::EnrolmentDrafted).0, 1);

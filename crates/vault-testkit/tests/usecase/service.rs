@@ -78,12 +78,12 @@ impl Service {
     }
 
     async fn organization(&self, name: &str) {
-        let sealer = Arc::new(PlainSealer::new(self.store.clone(), self.ids.clone()));
-        CreateOrganizationUseCase::new(self.ambient.clone(), sealer, self.store.clone()).run(name).await.unwrap();
+        self.operator().create_organization(name).await.unwrap();
     }
 
-    pub(crate) fn change_organization(&self) -> ChangeOrganization {
-        ChangeOrganization::new(self.ambient.clone(), self.store.clone())
+    pub(crate) fn operator(&self) -> Operator {
+        let sealer = Arc::new(PlainSealer::new(self.store.clone(), self.ids.clone()));
+        Operator::new(self.ambient.clone(), self.tally.clone(), self.store.clone(), sealer)
     }
 
     pub(crate) fn create_account(&self) -> CreateAccountUseCase {

@@ -8,7 +8,6 @@ use crate::schema::{activations, credential_secrets, credentials, erasures, idem
 use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::OrganizationId;
-use vault_core::port::SWEEP_SLICE;
 
 /// Notes that the organization's rows are to go; part of the decision that deletes it.
 pub(crate) async fn begin(connection: &mut Connection, organization: OrganizationId) -> Result<(), Failure> {
@@ -42,7 +41,7 @@ async fn erase_credentials(connection: &mut Connection, organization: &str) -> R
     let slice: Vec<String> = credentials::table
         .filter(credentials::organization_id.eq(organization))
         .order(credentials::id)
-        .limit(SWEEP_SLICE)
+        .limit(super::super::upkeep::SLICE)
         .select(credentials::id)
         .load(connection)
         .await?;
@@ -76,7 +75,7 @@ async fn erase_idempotency_keys(connection: &mut Connection, organization: &str)
         .filter(idempotency_keys::organization_id.eq(organization))
         .filter(idempotency_keys::account_id.eq(&account))
         .order(idempotency_keys::key)
-        .limit(SWEEP_SLICE)
+        .limit(super::super::upkeep::SLICE)
         .select(idempotency_keys::key)
         .load(connection)
         .await?;
@@ -96,7 +95,7 @@ async fn erase_activations(connection: &mut Connection, organization: &str) -> R
     let slice: Vec<String> = activations::table
         .filter(activations::organization_id.eq(organization))
         .order(activations::id)
-        .limit(SWEEP_SLICE)
+        .limit(super::super::upkeep::SLICE)
         .select(activations::id)
         .load(connection)
         .await?;

@@ -13,62 +13,79 @@ use diesel::{ExpressionMethods as _, QueryDsl as _};
 use std::collections::BTreeMap;
 use vault_core::id::OrganizationId;
 use vault_core::lockout::{NETWORK_KNOWN_SECONDS, network_is_known};
-use vault_core::port::{Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError, Swept};
+use vault_core::port::{Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError};
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl Housekeeping for Store {
-    async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError> {
-        let mut swept = Swept::default();
-        let sessions = self.read(now, |connection, now| Box::pin(expired_sessions(connection, *now))).await?;
-        if !sessions.is_empty() {
-            let found = (now, sessions);
-            swept.sessions =
-                self.write(found, |connection, found| Box::pin(delete_sessions(connection, found))).await?;
-        }
-        let keys = self.read(now, |connection, now| Box::pin(stale_idempotency_keys(connection, *now))).await?;
-        if !keys.is_empty() {
-            let found = (now, keys);
-            swept.idempotency_keys =
-                self.write(found, |connection, found| Box::pin(delete_idempotency_keys(connection, found))).await?;
-        }
-        let networks = self.read(now, |connection, now| Box::pin(forgotten_networks(connection, *now))).await?;
-        let buckets = self.read(now, |connection, now| Box::pin(idle_buckets(connection, *now))).await?;
-        if !networks.is_empty() || !buckets.is_empty() {
-            let found = (now, networks, buckets);
-            swept.attempts =
-                self.write(found, |connection, found| Box::pin(delete_attempts(connection, found))).await?;
-        }
-        let invitations = self.read(now, |connection, now| Box::pin(sweep::invitations_over(connection, *now))).await?;
-        if !invitations.is_empty() {
-            let found = (now, invitations);
-            swept.invitations =
-                self.write(found, |connection, found| Box::pin(sweep::delete_invitations(connection, found))).await?;
-        }
-        let notices = self.read(now, |connection, now| Box::pin(sweep::old_notices(connection, *now))).await?;
-        if !notices.is_empty() {
-            let found = (now, notices);
-            swept.notices =
-                self.write(found, |connection, found| Box::pin(sweep::delete_notices(connection, found))).await?;
-        }
-        let seeds = self.read(now, |connection, now| Box::pin(sweep::seeds_over(connection, *now))).await?;
-        if !seeds.is_empty() {
-            let found = (now, seeds);
-            swept.pending_seeds =
-                self.write(found, |connection, found| Box::pin(sweep::delete_seeds(connection, found))).await?;
-        }
-        let activations = self.read(now, |connection, now| Box::pin(sweep::activations_over(connection, *now))).await?;
-        if !activations.is_empty() {
-            let found = (now, activations);
-            swept.activations =
-                self.write(found, |connection, found| Box::pin(sweep::delete_activations(connection, found))).await?;
-        }
-        for organization in self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await? {
-            if let Some(id) = OrganizationId::from_text(&organization) {
-                self.write(id, |connection, id| Box::pin(erasure::erase(connection, *id))).await?;
+    async fn sweep(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError> {
+        match expired {
+            Expired::Sessions => {
+                let found = self.read(now, |connection, now| Box::pin(expired_sessions(connection, *now))).await?;
+                if found.is_empty() {
+                    return Ok(0);
+                }
+                self.write((now, found), |connection, found| Box::pin(delete_sessions(connection, found))).await
+            }
+            Expired::IdempotencyKeys => {
+                let found =
+                    self.read(now, |connection, now| Box::pin(stale_idempotency_keys(connection, *now))).await?;
+                if found.is_empty() {
+                    return Ok(0);
+                }
+                self.write((now, found), |connection, found| Box::pin(delete_idempotency_keys(connection, found))).await
+            }
+            Expired::Attempts => {
+                let networks = self.read(now, |connection, now| Box::pin(forgotten_networks(connection, *now))).await?;
+                let buckets = self.read(now, |connection, now| Box::pin(idle_buckets(connection, *now))).await?;
+                if networks.is_empty() && buckets.is_empty() {
+                    return Ok(0);
+                }
+                let found = (now, networks, buckets);
+                self.write(found, |connection, found| Box::pin(delete_attempts(connection, found))).await
+            }
+            Expired::Invitations => {
+                let found =
+                    self.read(now, |connection, now| Box::pin(sweep::invitations_over(connection, *now))).await?;
+                if found.is_empty() {
+                    return Ok(0);
+                }
+                self.write((now, found), |connection, found| Box::pin(sweep::delete_invitations(connection, found)))
+                    .await
+            }
+            Expired::Notices => {
+                let found = self.read(now, |connection, now| Box::pin(sweep::old_notices(connection, *now))).await?;
+                if found.is_empty() {
+                    return Ok(0);
+                }
+                self.write((now, found), |connection, found| Box::pin(sweep::delete_notices(connection, found))).await
+            }
+            Expired::PendingSeeds => {
+                let found = self.read(now, |connection, now| Box::pin(sweep::seeds_over(connection, *now))).await?;
+                if found.is_empty() {
+                    return Ok(0);
+                }
+                self.write((now, found), |connection, found| Box::pin(sweep::delete_seeds(connection, found))).await
+            }
+            Expired::Activations => {
+                let found =
+                    self.read(now, |connection, now| Box::pin(sweep::activations_over(connection, *now))).await?;
+                if found.is_empty() {
+                    return Ok(0);
+                }
+                self.write((now, found), |connection, found| Box::pin(sweep::delete_activations(connection, found)))
+                    .await
+            }
+            Expired::Erasures => {
+                let pending = self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await?;
+                let Some(organization) = pending.iter().find_map(|id| OrganizationId::from_text(id)) else {
+                    return Ok(0);
+                };
+                // How many rows went is not counted: a slice may be left, of this organization or the next.
+                self.write(organization, |connection, id| Box::pin(erasure::erase(connection, *id))).await?;
+                Ok(SWEEP_SLICE)
             }
         }
-        Ok(swept)
     }
 
     async fn check(&self, now: Timestamp) -> Result<Option<i64>, StoreError> {
@@ -82,7 +99,7 @@ type ByAccount<K> = BTreeMap<(String, String), Vec<K>>;
 async fn expired_sessions(connection: &mut Connection, now: Timestamp) -> Result<BySession, Failure> {
     let rows: Vec<(String, String)> = sessions::table
         .filter(sessions::expires_at.le(now.as_millis()))
-        .limit(SWEEP_SLICE)
+        .limit(super::SLICE)
         .select((sessions::organization_id, sessions::id))
         .load(connection)
         .await?;
@@ -115,7 +132,7 @@ const fn stale_before(now: Timestamp) -> i64 {
 async fn stale_idempotency_keys(connection: &mut Connection, now: Timestamp) -> Result<ByAccount<String>, Failure> {
     let rows: Vec<(String, String, String)> = idempotency_keys::table
         .filter(idempotency_keys::created_at.le(stale_before(now)))
-        .limit(SWEEP_SLICE)
+        .limit(super::SLICE)
         .select((idempotency_keys::organization_id, idempotency_keys::account_id, idempotency_keys::key))
         .load(connection)
         .await?;
@@ -153,7 +170,7 @@ async fn forgotten_networks(connection: &mut Connection, now: Timestamp) -> Resu
     type Row = (String, String, Vec<u8>, Option<i64>);
     let rows: Vec<Row> = attempt_classes::table
         .filter(attempt_classes::last_login_at.lt(known_since(now)))
-        .limit(SWEEP_SLICE)
+        .limit(super::SLICE)
         .select((
             attempt_classes::organization_id,
             attempt_classes::account_id,
@@ -176,7 +193,7 @@ async fn forgotten_networks(connection: &mut Connection, now: Timestamp) -> Resu
 async fn idle_buckets(connection: &mut Connection, now: Timestamp) -> Result<Vec<i64>, Failure> {
     Ok(unknown_addresses::table
         .filter(unknown_addresses::latest.lt(known_since(now)))
-        .limit(SWEEP_SLICE)
+        .limit(super::SLICE)
         .select(unknown_addresses::bucket)
         .load(connection)
         .await?)

@@ -2,3 +2,6 @@
 
 pub(crate) mod housekeeping;
 pub(crate) mod sweep;
+
+/// [`SWEEP_SLICE`](vault_core::port::SWEEP_SLICE) as a query's limit.
+pub(crate) const SLICE: i64 = vault_core::port::SWEEP_SLICE as i64;

@@ -10,7 +10,6 @@ use crate::schema::{
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use std::collections::BTreeMap;
 use vault_core::notice::NOTICE_SECONDS;
-use vault_core::port::SWEEP_SLICE;
 use vault_core::time::Timestamp;
 
 type ByOrganization = BTreeMap<String, Vec<String>>;
@@ -28,7 +27,7 @@ pub(crate) async fn invitations_over(connection: &mut Connection, now: Timestamp
     let rows: Vec<(String, String, Vec<u8>, Vec<u8>)> = invitations::table
         .filter(invitations::expires_at.le(now.as_millis()))
         .order((invitations::organization_id, invitations::account_id))
-        .limit(SWEEP_SLICE)
+        .limit(super::SLICE)
         .select((invitations::organization_id, invitations::account_id, invitations::code, invitations::address))
         .load(connection)
         .await?;
@@ -73,7 +72,7 @@ pub(crate) async fn old_notices(
 ) -> Result<BTreeMap<(String, String), Vec<i64>>, Failure> {
     let rows: Vec<(String, String, i64)> = account_notices::table
         .filter(account_notices::at.le(old_before(now)))
-        .limit(SWEEP_SLICE)
+        .limit(super::SLICE)
         .select((account_notices::organization_id, account_notices::account_id, account_notices::at))
         .load(connection)
         .await?;
@@ -106,7 +105,7 @@ pub(crate) async fn delete_notices(
 pub(crate) async fn seeds_over(connection: &mut Connection, now: Timestamp) -> Result<ByOrganization, Failure> {
     let rows: Vec<(String, String)> = pending_seeds::table
         .filter(pending_seeds::expires_at.le(now.as_millis()))
-        .limit(SWEEP_SLICE)
+        .limit(super::SLICE)
         .select((pending_seeds::organization_id, pending_seeds::account_id))
         .load(connection)
         .await?;
@@ -138,7 +137,7 @@ pub(crate) async fn delete_seeds(
 pub(crate) async fn activations_over(connection: &mut Connection, now: Timestamp) -> Result<ByOrganization, Failure> {
     let rows: Vec<(String, String)> = activations::table
         .filter(activations::expires_at.le(now.as_millis()))
-        .limit(SWEEP_SLICE)
+        .limit(super::SLICE)
         .select((activations::organization_id, activations::id))
         .load(connection)
         .await?;

@@ -10,7 +10,7 @@ use vault_core::id::InstanceId;
 use vault_core::passcode::TimeStep;
 use vault_core::port::{Clock as _, CredentialStore};
 use vault_core::role::Role;
-use vault_core::usecase::{Ambient, AuditTally, CreateAccountRequest, CreateAccountUseCase, CreateOrganizationUseCase};
+use vault_core::usecase::{Ambient, AuditTally, CreateAccountRequest, CreateAccountUseCase, Operator};
 use vault_http::{ListenerSettings, ServerParts, ServerSettings, server};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
@@ -129,9 +129,10 @@ impl WorldBuilder {
         let bound = runtime.block_on(async { server(&settings, parts) }).expect("a free port");
         let address = bound.addresses[0];
         runtime.spawn(bound.server);
-        let create_organization = CreateOrganizationUseCase::new(ambient.clone(), sealer, store.clone());
+        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+        let operator = Operator::new(ambient.clone(), tally, store.clone(), sealer);
         for organization in ["Acme", "Other"] {
-            runtime.block_on(create_organization.run(organization)).expect("an organization");
+            runtime.block_on(operator.create_organization(organization)).expect("an organization");
         }
         let create_account = CreateAccountUseCase {
             ambient,

@@ -1,0 +1,31 @@
+//! Create an organization with keys of its own.
+
+use super::Operator;
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::field::{FieldCode, FieldError};
+use crate::id::OrganizationId;
+use crate::organization::{Organization, OrganizationName, OrganizationState};
+use crate::port::CreateOrganization;
+
+impl Operator {
+    /// Creates an organization called `name`.
+    ///
+    /// # Errors
+    /// [`Refusal::NameTaken`].
+    pub async fn create_organization(&self, name: &str) -> Result<Organization, Error> {
+        let name = OrganizationName::parse(name)
+            .map_err(|error| FieldError::new("/name", FieldCode::Malformed, error.to_string()))?;
+        let now = self.ambient.now();
+        let id = OrganizationId::from_uuid(self.ambient.ids.ordered(now));
+        let organization = Organization { id, name, state: OrganizationState::Active, created_at: now };
+        let subject = Subject::Organization(id);
+        let command = CreateOrganization {
+            organization: organization.clone(),
+            keys: self.sealer.new_organization_keys(id, now)?,
+            audit: self.ambient.record(now, Some(id), Actor::Operator, AuditAction::OrganizationCreated, subject),
+        };
+        let created = self.store.create_organization(command).await?;
+        if created { Ok(organization) } else { Err(Refusal::NameTaken.into()) }
+    }
+}

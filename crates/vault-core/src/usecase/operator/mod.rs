@@ -1,0 +1,35 @@
+//! What somebody with access to the machine does: organizations, upkeep.
+
+mod change_organization;
+mod create_organization;
+mod tidy;
+
+pub use change_organization::OrganizationCommand;
+pub use tidy::Tidied;
+
+use super::{Ambient, AuditTally};
+use crate::port::{OperatorStore, Sealer};
+use std::sync::Arc;
+
+/// What operators do with organizations, and what keeps the store small.
+///
+/// Its methods may be cancelled: a decision of the store is then made or not, never in half.
+#[derive(Clone)]
+pub struct Operator {
+    ambient: Ambient,
+    tally: Arc<AuditTally>,
+    store: Arc<dyn OperatorStore>,
+    sealer: Arc<dyn Sealer>,
+}
+
+impl Operator {
+    /// The operator's operations on these ports.
+    pub fn new(
+        ambient: Ambient,
+        tally: Arc<AuditTally>,
+        store: Arc<dyn OperatorStore>,
+        sealer: Arc<dyn Sealer>,
+    ) -> Self {
+        Self { ambient, tally, store, sealer }
+    }
+}
