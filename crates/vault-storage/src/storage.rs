@@ -37,7 +37,7 @@ impl Storage {
     /// # Errors
     /// The certificates to trust cannot be read.
     pub fn new(settings: StorageSettings, ids: Arc<dyn IdGenerator>) -> Result<Self, TrustError> {
-        Self::with_resolver(settings, ids, Arc::new(SystemResolver))
+        Self::with_resolver(settings, ids, Arc::new(SystemResolver::new()))
     }
 
     /// As [`Storage::new`], with a resolver of one's own. What it finds is judged all the same.
