@@ -25,7 +25,7 @@ pub(crate) async fn check(client: &GuardedClient, data: &DirectLink, trial: &Tri
 }
 
 async fn fetch(client: &GuardedClient, data: &DirectLink) -> Result<(), CheckReason> {
-    let request = request(data).ok_or(CheckReason::UnexpectedAnswer)?;
+    let request = request(data).ok_or(CheckReason::Unexpected)?;
     let answer = client.send(request).await?;
     // An empty object has no first byte.
     if answer.status.is_success() || answer.status.as_u16() == 416 { Ok(()) } else { Err(why(&answer)) }

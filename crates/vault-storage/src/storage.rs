@@ -8,7 +8,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
-use vault_core::activation::VendReason;
 use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
 use vault_core::credential::CredentialData;
 use vault_core::id::ActivationId;
@@ -57,17 +56,17 @@ impl Storage {
 
 #[async_trait]
 impl CredentialVendor for Storage {
-    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason> {
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
         let (client, places) = (&self.client, &*self.places);
         let vending = async {
             match data {
                 CredentialData::S3(data) => s3::vend(client, data, &order).await,
                 CredentialData::AzureIdentity(data) => azure::vend(client, places, data, &order).await,
                 CredentialData::Gcs(data) => gcs::vend(client, places, data, &order).await,
-                CredentialData::DirectLink(_) => Err(VendReason::TypeHasNone),
+                CredentialData::DirectLink(_) => Err(CheckReason::TypeHasNone),
             }
         };
-        timeout(self.whole, vending).await.unwrap_or(Err(VendReason::Unreachable))
+        timeout(self.whole, vending).await.unwrap_or(Err(CheckReason::Unreachable))
     }
 
     /// Nothing: none of the stores takes back a single one of these before its end. Amazon ends all sessions of a

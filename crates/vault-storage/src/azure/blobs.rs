@@ -43,7 +43,7 @@ impl Blobs<'_> {
         if !queries.is_empty() {
             address = [&address, "?", &queries.join("&")].concat();
         }
-        let address = crate::text::address(&address).ok_or(CheckReason::UnexpectedAnswer)?;
+        let address = crate::text::address(&address).ok_or(CheckReason::Unexpected)?;
         let mut request = Request::builder().method(&method).uri(address);
         if method == Method::PUT {
             request = request.header("x-ms-blob-type", "BlockBlob").header(header::CONTENT_LENGTH, body.len());
@@ -51,12 +51,12 @@ impl Blobs<'_> {
             request = request.header(header::RANGE, "bytes=0-0");
         }
         let body = HttpRequestBody::from(Bytes::from_static(body));
-        let mut request = request.body(body).map_err(|_| CheckReason::UnexpectedAnswer)?;
+        let mut request = request.body(body).map_err(|_| CheckReason::Unexpected)?;
         if let Opener::Signed(credential) = &self.opener {
             let account = self.data.connection_string.account_name().unwrap_or_default();
             AzureAuthorizer::new(credential, account)
                 .try_authorize(&mut request)
-                .map_err(|_| CheckReason::UnexpectedAnswer)?;
+                .map_err(|_| CheckReason::Unexpected)?;
         }
         let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
         Ok(self.client.send(request).await?)
@@ -71,7 +71,7 @@ impl Blobs<'_> {
         let answer = self.ask(Method::GET, "/", "comp=list&maxresults=1", b"").await?;
         match answer.status {
             StatusCode::OK if answer.text().is_some_and(|text| text.contains("<EnumerationResults")) => Ok(()),
-            StatusCode::OK => Err(CheckReason::UnexpectedAnswer),
+            StatusCode::OK => Err(CheckReason::Unexpected),
             _ => Err(self.why(&answer)),
         }
     }
@@ -105,7 +105,7 @@ impl Objects for Blobs<'_> {
             });
         }
         let listing = answer.text().filter(|text| text.contains("<EnumerationResults"));
-        let listing = listing.ok_or(CheckReason::UnexpectedAnswer)?;
+        let listing = listing.ok_or(CheckReason::Unexpected)?;
         Ok(Found::best(elements(listing, "Blob").filter_map(|entry| {
             let size = element(entry, "Content-Length")?.parse().ok()?;
             Some(Found { name: element(entry, "Name")?, size })

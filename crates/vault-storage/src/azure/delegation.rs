@@ -6,8 +6,7 @@
 
 use super::blobs::Opener;
 use super::reason;
-use super::token::AccessToken;
-use crate::guard::{GuardedClient, vend_reason};
+use crate::guard::GuardedClient;
 use crate::text::{element, encode_pairs, rfc3339};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +14,6 @@ use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use object_store::azure::AzureCredential;
 use ring::hmac;
-use vault_core::activation::VendReason;
 use vault_core::check::CheckReason;
 use vault_core::credential::SecretText;
 use vault_core::port::VendOrder;
@@ -66,12 +64,12 @@ impl DelegationKey {
 pub(super) async fn sign(
     client: &GuardedClient,
     scope: &Scope<'_>,
-    token: &AccessToken,
+    token: &SecretText,
     order: &VendOrder,
-) -> Result<SecretText, VendReason> {
-    let start = rfc3339(order.now.plus_seconds(-LEAD)).ok_or(VendReason::Lifetime)?;
-    let end = rfc3339(order.expires_at).ok_or(VendReason::Lifetime)?;
-    let key = ask(client, scope, token, &start, &end, order.now.as_seconds()).await.map_err(vend_reason)?;
+) -> Result<SecretText, CheckReason> {
+    let start = rfc3339(order.now.plus_seconds(-LEAD)).ok_or(CheckReason::Lifetime)?;
+    let end = rfc3339(order.expires_at).ok_or(CheckReason::Lifetime)?;
+    let key = ask(client, scope, token, &start, &end, order.now.as_seconds()).await?;
     let protocol = if scope.endpoint.starts_with("http://") { "https,http" } else { "https" };
     let resource = format!("/blob/{}/{}", scope.account, scope.container);
     let signed = [
@@ -124,7 +122,7 @@ pub(super) async fn sign(
 async fn ask(
     client: &GuardedClient,
     scope: &Scope<'_>,
-    token: &AccessToken,
+    token: &SecretText,
     start: &str,
     end: &str,
     now: i64,
@@ -132,17 +130,17 @@ async fn ask(
     let body = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><KeyInfo><Start>{start}</Start><Expiry>{end}</Expiry></KeyInfo>"
     );
-    let bearer = Zeroizing::new(["Bearer ", token.text.expose()].concat()); // Shown to the account that it is for.
+    let bearer = Zeroizing::new(["Bearer ", token.expose()].concat()); // Shown to the account that it is for.
     let request = Request::post(format!("{}/?restype=service&comp=userdelegationkey", scope.endpoint))
         .header(header::AUTHORIZATION, &**bearer)
         .header(header::CONTENT_TYPE, "application/xml")
         .header("x-ms-version", VERSION)
         .body(Bytes::from(body))
-        .map_err(|_| CheckReason::UnexpectedAnswer)?;
+        .map_err(|_| CheckReason::Unexpected)?;
     let answer = client.send(request).await?;
     if answer.status != StatusCode::OK {
         let opener = Opener::Signed(AzureCredential::BearerToken(String::new()));
         return Err(reason::of(&answer, &opener, now));
     }
-    answer.text().and_then(DelegationKey::read).ok_or(CheckReason::UnexpectedAnswer)
+    answer.text().and_then(DelegationKey::read).ok_or(CheckReason::Unexpected)
 }

@@ -2,7 +2,6 @@
 
 use hyper::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
-use vault_core::activation::VendReason;
 use vault_core::check::CheckReason;
 use zeroize::Zeroizing;
 
@@ -40,7 +39,7 @@ impl Answer {
             300..=399 => CheckReason::Redirected,
             401 | 403 => CheckReason::Denied,
             408 | 429 | 500..=599 => CheckReason::StoreTrouble,
-            _ => CheckReason::UnexpectedAnswer,
+            _ => CheckReason::Unexpected,
         }
     }
 
@@ -82,20 +81,7 @@ impl From<Trouble> for CheckReason {
             Trouble::Dns => Self::Dns,
             Trouble::Tls => Self::Tls,
             Trouble::Unreachable => Self::Unreachable,
-            Trouble::Address | Trouble::Protocol => Self::UnexpectedAnswer,
+            Trouble::Address | Trouble::Protocol => Self::Unexpected,
         }
-    }
-}
-
-/// The vendor's word for a reason.
-pub(crate) const fn vend_reason(reason: CheckReason) -> VendReason {
-    match reason {
-        CheckReason::Dns
-        | CheckReason::Tls
-        | CheckReason::BlockedEgress
-        | CheckReason::Unreachable
-        | CheckReason::StoreTrouble => VendReason::Unreachable,
-        CheckReason::Redirected | CheckReason::UnexpectedAnswer => VendReason::Unexpected,
-        _ => VendReason::Denied,
     }
 }

@@ -38,18 +38,18 @@ impl<'a> Bucket<'a> {
     }
 
     async fn ask(&self, method: Method, rest: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
-        let address = address(&[&self.address, rest].concat()).ok_or(CheckReason::UnexpectedAnswer)?;
+        let address = address(&[&self.address, rest].concat()).ok_or(CheckReason::Unexpected)?;
         let is_reading = method == Method::GET && !rest.starts_with('?');
         let mut request = Request::builder().method(method).uri(address);
         if is_reading {
             request = request.header(header::RANGE, "bytes=0-0");
         }
         let body = HttpRequestBody::from(Bytes::from_static(body));
-        let mut request = request.body(body).map_err(|_| CheckReason::UnexpectedAnswer)?;
+        let mut request = request.body(body).map_err(|_| CheckReason::Unexpected)?;
         signable(&self.keys.key_id, self.keys.token.as_deref(), region_of(self.data))?;
         AwsAuthorizer::new(&self.keys, "s3", region_of(self.data))
             .try_authorize(&mut request, None)
-            .map_err(|_| CheckReason::UnexpectedAnswer)?;
+            .map_err(|_| CheckReason::Unexpected)?;
         let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
         Ok(self.client.send(request).await?)
     }
@@ -61,7 +61,7 @@ impl<'a> Bucket<'a> {
             return Err(self.why(&answer));
         }
         let listing = answer.text().filter(|text| text.contains("<ListBucketResult"));
-        let listing = listing.ok_or(CheckReason::UnexpectedAnswer)?;
+        let listing = listing.ok_or(CheckReason::Unexpected)?;
         Ok(Found::best(elements(listing, "Contents").filter_map(|entry| {
             let size = element(entry, "Size")?.parse().ok()?;
             Some(Found { name: element(entry, "Key")?, size })

@@ -2,7 +2,7 @@
 //! tool has a variable, stands in variables of our own.
 
 use super::{Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell};
-use crate::activation::{AzureShort, AzureShortSecret, GcsShort, ShortData, Vended};
+use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, DirectLink, Gcs, SecretBytes, SecretText};
 
 /// A variable and its value.
@@ -164,7 +164,7 @@ fn variables(vended: &Vended) -> Vec<Setting> {
         Vended::Raw(CredentialData::Gcs(data)) => gcs_raw(data),
         Vended::Raw(CredentialData::DirectLink(data)) => link(data),
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => {
-            azure_short(data).into_iter().chain(places(data.container.as_deref(), data.key_prefix.as_deref())).collect()
+            azure_short(data).into_iter().chain(places(Some(&data.container), data.key_prefix.as_deref())).collect()
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => gcs_short(data),
         Vended::Raw(CredentialData::S3(_)) | Vended::Short { data: ShortData::S3(_), .. } => Vec::new(),
@@ -205,14 +205,10 @@ pub(super) fn azure_raw(data: &AzureIdentity) -> Vec<Setting> {
 }
 
 pub(super) fn azure_short(data: &AzureShort) -> Vec<Setting> {
-    let secret = match &data.secret {
-        AzureShortSecret::SasToken(sas) => ("AZURE_STORAGE_SAS_TOKEN", copied(sas.expose())),
-        AzureShortSecret::AccessToken(token) => ("AZURE_STORAGE_TOKEN", copied(token.expose())),
-    };
     settings([
-        ("AZURE_STORAGE_ACCOUNT", data.account_name.as_deref().and_then(copied)),
+        ("AZURE_STORAGE_ACCOUNT", copied(&data.account_name)),
         ("AZURE_STORAGE_SERVICE_ENDPOINT", copied(&data.endpoint)),
-        secret,
+        ("AZURE_STORAGE_SAS_TOKEN", copied(data.sas_token.expose())),
     ])
 }
 

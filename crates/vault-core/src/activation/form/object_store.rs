@@ -1,7 +1,7 @@
 //! URL and options for `object_store::parse_url_opts`, as JSON. The options' names are those of its `…ConfigKey`s.
 
 use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, settings};
-use crate::activation::{AzureShort, AzureShortSecret, ShortData, Vended};
+use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, Gcs, SecretText};
 use crate::json::{ObjectWriter, write_text};
 use url::Url;
@@ -32,7 +32,7 @@ fn store(vended: &Vended) -> Result<(String, Vec<Setting>), FormError> {
             Ok((container(data.container.as_deref(), data.key_prefix.as_deref())?, azure_raw(data)?))
         }
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => {
-            Ok((container(data.container.as_deref(), data.key_prefix.as_deref())?, azure_short(data)?))
+            Ok((container(Some(&data.container), data.key_prefix.as_deref())?, azure_short(data)))
         }
         Vended::Raw(CredentialData::Gcs(data)) => {
             Ok((address("gs", "bucket", &data.bucket, data.key_prefix.as_deref())?, gcs(data)))
@@ -111,18 +111,13 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     ]))
 }
 
-fn azure_short(data: &AzureShort) -> Result<Vec<Setting>, FormError> {
-    let account = data.account_name.as_deref().ok_or(FORM.missing("an account name"))?;
-    let secret = match &data.secret {
-        AzureShortSecret::SasToken(sas) => ("azure_storage_sas_key", copied(sas.expose())),
-        AzureShortSecret::AccessToken(token) => ("azure_storage_token", copied(token.expose())),
-    };
-    Ok(settings([
-        ("azure_storage_account_name", copied(account)),
-        secret,
+fn azure_short(data: &AzureShort) -> Vec<Setting> {
+    settings([
+        ("azure_storage_account_name", copied(&data.account_name)),
+        ("azure_storage_sas_key", copied(data.sas_token.expose())),
         ("azure_storage_endpoint", copied(&data.endpoint)),
         ("allow_http", allow_http(Some(&data.endpoint))),
-    ]))
+    ])
 }
 
 fn gcs(data: &Gcs) -> Vec<Setting> {
