@@ -1,11 +1,13 @@
 //! Azure storage, opened by an application's identity.
 
+mod access;
 mod blobs;
 mod delegation;
 mod reason;
 mod token;
 
-use self::blobs::{Blobs, Opener};
+use self::access::Access;
+use self::blobs::Blobs;
 use crate::Places;
 use crate::guard::GuardedClient;
 use crate::probe::{Objects, Trial, examine, refused};
@@ -30,12 +32,12 @@ pub(crate) async fn check(client: &GuardedClient, places: &Places, data: &AzureI
         let address = address_of(data).ok_or(CheckReason::Unexpected)?;
         let token = token::ask(client, places, data, &address).await?;
         // To try what it opens.
-        let opener = Opener::Signed(AzureCredential::BearerToken(token.expose().to_owned()));
-        let blobs = Blobs { client, opener, address: address.clone(), data, now: trial.now };
+        let access = Access::Signed(AzureCredential::BearerToken(token.expose().to_owned()));
+        let blobs = Blobs { client, access, address: address.clone(), data, now: trial.now };
         let listing = blobs.list().await;
         known(&listing)?;
-        if let Some(opener) = stated_opener(data)? {
-            known(&Blobs { client, opener, address, data, now: trial.now }.list().await)?;
+        if let Some(access) = stated_access(data)? {
+            known(&Blobs { client, access, address, data, now: trial.now }.list().await)?;
         }
         Ok((blobs, listing))
     };
@@ -54,13 +56,13 @@ fn known<T>(listing: &Result<T, CheckReason>) -> Result<(), CheckReason> {
 }
 
 /// What the connection string itself opens the account with, if it does.
-fn stated_opener(data: &AzureIdentity) -> Result<Option<Opener>, CheckReason> {
+fn stated_access(data: &AzureIdentity) -> Result<Option<Access>, CheckReason> {
     // To sign with, and to send: a job's tools may use either.
     if let Some(key) = data.connection_string.account_key() {
         let key = AzureAccessKey::try_new(key).map_err(|_| CheckReason::SignatureMismatch)?;
-        return Ok(Some(Opener::Signed(AzureCredential::AccessKey(key))));
+        return Ok(Some(Access::Signed(AzureCredential::AccessKey(key))));
     }
-    Ok(data.connection_string.shared_access_signature().map(|signature| Opener::Signature(signature.into())))
+    Ok(data.connection_string.shared_access_signature().map(|signature| Access::Signature(signature.into())))
 }
 
 /// A signature for the container.

@@ -4,12 +4,13 @@ use super::place::region_of;
 use super::{reason, signable};
 use crate::guard::{Answer, GuardedClient};
 use crate::probe::{CONTENT, Found, Objects, Trial};
-use crate::text::{address, element, elements, encode_name, encode_pairs};
+use crate::text::{address, encode_name, encode_pairs};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::HttpRequestBody;
+use serde::Deserialize;
 use vault_core::check::{CheckReason, StorageOperation};
 use vault_core::credential::S3;
 use vault_core::time::Timestamp;
@@ -27,6 +28,22 @@ pub(super) struct Bucket<'a> {
     pub(super) address: String,
     pub(super) data: &'a S3,
     pub(super) now: Timestamp,
+}
+
+#[derive(Deserialize)]
+enum Listing {
+    #[serde(rename_all = "PascalCase")]
+    ListBucketResult {
+        #[serde(default)]
+        contents: Vec<Entry>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Entry {
+    key: String,
+    size: u64,
 }
 
 impl<'a> Bucket<'a> {
@@ -60,12 +77,8 @@ impl<'a> Bucket<'a> {
         if answer.status != StatusCode::OK {
             return Err(self.why(&answer));
         }
-        let listing = answer.text().filter(|text| text.contains("<ListBucketResult"));
-        let listing = listing.ok_or(CheckReason::Unexpected)?;
-        Ok(Found::best(elements(listing, "Contents").filter_map(|entry| {
-            let size = element(entry, "Size")?.parse().ok()?;
-            Some(Found { name: element(entry, "Key")?, size })
-        })))
+        let Listing::ListBucketResult { contents } = answer.xml().ok_or(CheckReason::Unexpected)?;
+        Ok(Found::best(contents.into_iter().map(|Entry { key, size }| Found { name: key, size })))
     }
 
     fn why(&self, answer: &Answer) -> CheckReason {
@@ -89,12 +102,11 @@ impl<'a> Bucket<'a> {
             let _ = self.remove(&name).await;
             return Some(true);
         }
-        let code = answer.text().and_then(|text| element(text, "Code"));
-        if code.as_deref() == Some("NoSuchUpload") { Some(true) } else { allowed(Err(self.why(&answer))) }
+        if answer.stated().code == "NoSuchUpload" { Some(true) } else { allowed(Err(self.why(&answer))) }
     }
 
     async fn on_object(&self, method: Method, name: &str, body: &'static [u8]) -> Result<(), CheckReason> {
-        let path = encode_name(name).ok_or(CheckReason::NothingToTry)?;
+        let path = encode_name(name).ok_or(CheckReason::NothingToTry)?.to_string();
         let answer = self.ask(method, &path, body).await?;
         // There is no first byte in an empty object.
         let was_done = answer.status.is_success() || answer.status == StatusCode::RANGE_NOT_SATISFIABLE;

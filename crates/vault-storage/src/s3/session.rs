@@ -5,11 +5,12 @@
 use super::place::{region_of, session_address};
 use super::{reason, signable};
 use crate::guard::{Answer, GuardedClient};
-use crate::text::{address, element, encode_pairs, moment};
+use crate::text::{address, encode_pairs, moment};
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::HttpRequestBody;
+use serde::Deserialize;
 use vault_core::check::CheckReason;
 use vault_core::credential::{S3, SecretText};
 use vault_core::port::VendOrder;
@@ -93,26 +94,44 @@ pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_
     read(&answer).ok_or(CheckReason::Unexpected)
 }
 
+#[derive(Deserialize)]
+enum AssumeRole {
+    #[serde(rename_all = "PascalCase")]
+    AssumeRoleResponse { assume_role_result: Assumed },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Assumed {
+    credentials: Keys,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Keys {
+    access_key_id: String,
+    secret_access_key: String,
+    session_token: String,
+    expiration: String,
+}
+
 /// The keys that the store gave out.
 fn read(answer: &Answer) -> Option<Session> {
-    let text = answer.text().filter(|text| text.contains("<AssumeRoleResponse"))?;
-    let secret = |name: &str| element(text, name).filter(|value| !value.is_empty()).map(SecretText::from);
+    let AssumeRole::AssumeRoleResponse { assume_role_result: Assumed { credentials } } = answer.xml()?;
+    let secret = |text: String| (!text.is_empty()).then(|| SecretText::from(text));
     Some(Session {
-        access_key_id: secret("AccessKeyId")?,
-        secret_access_key: secret("SecretAccessKey")?,
-        session_token: secret("SessionToken")?,
-        expires_at: moment(&element(text, "Expiration")?)?,
+        access_key_id: secret(credentials.access_key_id)?,
+        secret_access_key: secret(credentials.secret_access_key)?,
+        session_token: secret(credentials.session_token)?,
+        expires_at: moment(&credentials.expiration)?,
     })
 }
 
 fn why(answer: &Answer) -> CheckReason {
-    let stated = |name: &str| answer.text().and_then(|text| element(text, name));
-    let code = stated("Code");
+    let stated = answer.stated();
     // "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
-    let of_lifetime = code.as_deref() == Some("ValidationError")
-        && stated("Message").is_some_and(|message| message.contains("DurationSeconds"));
-    if of_lifetime {
+    if stated.code == "ValidationError" && stated.message.contains("DurationSeconds") {
         return CheckReason::Lifetime;
     }
-    code.as_deref().and_then(reason::of_code).unwrap_or_else(|| answer.plain_reason())
+    reason::of_code(&stated.code).unwrap_or_else(|| answer.plain_reason())
 }
