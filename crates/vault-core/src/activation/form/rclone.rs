@@ -12,7 +12,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     let options = options(subject.vended)?;
     // Looked at for what the file has no spelling for.
     if let Some((name, _)) = options.iter().find(|(_, value)| !holds(value.expose())) {
-        return Err(FORM.unrepresentable(name));
+        return Err(FORM.unrepresentable(name, ini::UNQUOTABLE));
     }
     Ok(gather(|sink| {
         sink("[");
