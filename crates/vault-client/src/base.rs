@@ -1,6 +1,7 @@
 //! Where the interface is.
 
 use crate::ClientError;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -55,15 +56,9 @@ impl fmt::Display for BaseUrl {
 
 /// `text` as one segment of a path or one value of a query: whatever it holds, it names nothing else.
 pub(crate) fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    /// With the dot, of which `.` and `..` are made.
+    const SPECIAL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, SPECIAL).to_string()
 }
 
 #[cfg(test)]

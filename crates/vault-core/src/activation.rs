@@ -9,10 +9,13 @@ mod vended;
 
 pub use form::{Assignment, Environment, Form, FormError, FormName, FormSubject, InvalidFormName, PrivateFile};
 pub use purpose::Purpose;
-pub use short::{AzureShort, AzureShortSecret, GcsShort, S3Short, ShortData};
+pub use short::{AzureShort, GcsShort, S3Short, ShortData};
 pub use ttl::ActivationTtl;
-pub use vend::{VendMode, VendReason, VendedForm, allows_short};
+pub use vend::{VendMode, VendedForm, allows_short};
 pub use vended::{InvalidVended, Vended};
+
+/// Why there is no short-lived form: the same reasons as a check's.
+pub use crate::check::CheckReason as VendReason;
 
 use crate::credential::{CredentialType, SecretBytes};
 use crate::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};

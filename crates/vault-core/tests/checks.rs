@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::HashSet;
-use vault_core::activation::{ActivationTtl, Purpose, VendMode, VendReason, VendedForm, allows_short};
+use vault_core::activation::{ActivationTtl, Purpose, VendMode, VendedForm, allows_short};
 use vault_core::check::*;
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::time::Timestamp;
@@ -28,13 +28,23 @@ fn s3(more: &str) -> CredentialData {
     data(CredentialType::S3, &json)
 }
 
+const ROLE: &str = r#","role_arn":"arn:aws:iam::123456789012:role/batch""#;
+
 fn azure(connection: &str) -> CredentialData {
     let json = format!(r#"{{"client_id":"c","client_secret":"s","connection_string":"{connection}","tenant_id":"t"}}"#);
     data(CredentialType::AzureIdentity, &json)
 }
 
-fn gcs() -> CredentialData {
-    data(CredentialType::Gcs, r#"{"bucket":"b","service_account_key":{}}"#)
+fn container(connection: &str) -> CredentialData {
+    let json = format!(
+        r#"{{"client_id":"c","client_secret":"s","connection_string":"{connection}","container":"nightly",
+            "key_prefix":"in","tenant_id":"t"}}"#
+    );
+    data(CredentialType::AzureIdentity, &json)
+}
+
+fn gcs(more: &str) -> CredentialData {
+    data(CredentialType::Gcs, &format!(r#"{{"bucket":"b","service_account_key":{{}}{more}}}"#))
 }
 
 fn seconds(at: i64) -> Timestamp {
@@ -86,7 +96,7 @@ proptest! {
     #[test]
     fn what_does_not_end_is_not_judged_by_the_clock(until in option::of(any::<i32>()), now in any::<i32>()) {
         let (until, now) = (until.map(i64::from), i64::from(now));
-        for data in [link("q=1"), s3(""), gcs(), azure("AccountName=acct;AccountKey=c2VjcmV0")] {
+        for data in [link("q=1"), s3(""), gcs(""), azure("AccountName=acct;AccountKey=c2VjcmV0")] {
             let passed = until.map(|_| CheckResult::Passed);
             prop_assert_eq!(lifetime(&data, until, now), passed);
         }
@@ -174,11 +184,32 @@ proptest! {
 
 #[test]
 fn something_short_lived_needs_a_type_and_data_that_allow_it() {
-    assert_eq!(allows_short(&link("q=1")), Err(VendReason::TypeHasNone));
-    assert_eq!(allows_short(&s3("")), Err(VendReason::NoRole));
-    let role = r#"{"access_key_id":"AKIA","bucket":"b","role_arn":"arn:aws:iam::1:role/r","secret_access_key":"s"}"#;
-    for data in [data(CredentialType::S3, role), azure("AccountName=acct"), gcs()] {
+    assert_eq!(allows_short(&link("q=1")), Err(CheckReason::TypeHasNone));
+    assert_eq!(allows_short(&s3("")), Err(CheckReason::NoRole));
+    for data in [s3(ROLE), container("AccountName=acct"), gcs("")] {
         assert_eq!(allows_short(&data), Ok(()));
+    }
+    // All that there is without a container, or without the account's name, is the application's own token.
+    assert_eq!(allows_short(&azure("AccountName=acct")), Err(CheckReason::NoContainer));
+    let unnamed = container("BlobEndpoint=https://files.example.com;SharedAccessSignature=sv=1&sig=x");
+    assert_eq!(allows_short(&unnamed), Err(CheckReason::NoAccount));
+}
+
+/// The prefix `in` covers `in2/a` too, for every provider that compares the beginning of names.
+#[test]
+fn a_prefix_that_covers_more_than_a_folder_is_told_where_a_short_form_would_be_confined_to_it() {
+    let warned = |data: &CredentialData| {
+        let warning = Check::warning(CheckKind::LeastPrivilege, CheckReason::PrefixOpen);
+        judge_locally(data, None, seconds(NOON)).checks.contains(&warning)
+    };
+    for (prefix, open) in [("in", true), ("a/in", true), ("in/", false)] {
+        let prefix = format!(r#","key_prefix":"{prefix}""#);
+        assert_eq!(warned(&s3(&[ROLE, &prefix].concat())), open, "{prefix}");
+        assert_eq!(warned(&gcs(&prefix)), open, "{prefix}");
+        assert!(!warned(&s3(&prefix)), "no short form, nothing to warn of");
+    }
+    for data in [s3(ROLE), gcs(""), container("AccountName=acct")] {
+        assert!(!warned(&data));
     }
 }
 

@@ -2,8 +2,11 @@
 
 use crate::guard::{Answer, GuardedClient};
 use crate::probe::{Trial, refused};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::{Request, header};
+use percent_encoding::percent_decode_str;
 use url::Url;
 use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
 use vault_core::credential::DirectLink;
@@ -25,7 +28,7 @@ pub(crate) async fn check(client: &GuardedClient, data: &DirectLink, trial: &Tri
 }
 
 async fn fetch(client: &GuardedClient, data: &DirectLink) -> Result<(), CheckReason> {
-    let request = request(data).ok_or(CheckReason::UnexpectedAnswer)?;
+    let request = request(data).ok_or(CheckReason::Unexpected)?;
     let answer = client.send(request).await?;
     // An empty object has no first byte.
     if answer.status.is_success() || answer.status.as_u16() == 416 { Ok(()) } else { Err(why(&answer)) }
@@ -42,7 +45,7 @@ fn request(data: &DirectLink) -> Option<Request<Bytes>> {
     let url = Zeroizing::new(String::from(url));
     let mut request = Request::get(&**url).header(header::RANGE, "bytes=0-0");
     if let Some(credentials) = credentials {
-        request = request.header(header::AUTHORIZATION, &*credentials?);
+        request = request.header(header::AUTHORIZATION, &**credentials);
     }
     let mut request = request.body(Bytes::new()).ok()?;
     for field in data.headers.iter().flat_map(|headers| headers.iter()) {
@@ -55,31 +58,20 @@ fn request(data: &DirectLink) -> Option<Request<Bytes>> {
 }
 
 /// User and password of an address as a header field says them (RFC 7617).
-fn basic(url: &Url) -> Option<Zeroizing<String>> {
-    use base64::Engine;
-    let mut pair = Zeroizing::new(Vec::new());
-    for (index, part) in [url.username(), url.password().unwrap_or_default()].into_iter().enumerate() {
-        if index > 0 {
-            pair.push(b':');
-        }
-        let mut bytes = part.bytes();
-        while let Some(byte) = bytes.next() {
-            if byte == b'%' {
-                let digits = [bytes.next()?, bytes.next()?];
-                pair.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
-            } else {
-                pair.push(byte);
-            }
-        }
-    }
-    let encoded = Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(&*pair));
-    Some(Zeroizing::new(["Basic ", &*encoded].concat()))
+fn basic(url: &Url) -> Zeroizing<String> {
+    // Decoded it is no longer than in the address: it never grows, which would leave copies behind.
+    let mut pair = Zeroizing::new(Vec::with_capacity(url.as_str().len()));
+    pair.extend(percent_decode_str(url.username()));
+    pair.push(b':');
+    pair.extend(percent_decode_str(url.password().unwrap_or_default()));
+    let encoded = Zeroizing::new(STANDARD.encode(&*pair));
+    Zeroizing::new(["Basic ", &*encoded].concat())
 }
 
 /// What the refusal means. Stores that sign links say it in their own documents.
 fn why(answer: &Answer) -> CheckReason {
     let text = answer.text().unwrap_or_default();
-    let code = crate::text::element(text, "Code").unwrap_or_default();
+    let code = answer.stated().code;
     let says = |words: &str| text.contains(words);
     match (answer.status.as_u16(), &*code) {
         // Amazon: "Request has expired"; Google: ExpiredToken; Azure: "Signature not valid in the specified time frame".

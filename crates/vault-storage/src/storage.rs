@@ -8,7 +8,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
-use vault_core::activation::VendReason;
 use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
 use vault_core::credential::CredentialData;
 use vault_core::id::ActivationId;
@@ -37,7 +36,7 @@ impl Storage {
     /// # Errors
     /// The certificates to trust cannot be read.
     pub fn new(settings: StorageSettings, ids: Arc<dyn IdGenerator>) -> Result<Self, TrustError> {
-        Self::with_resolver(settings, ids, Arc::new(SystemResolver))
+        Self::with_resolver(settings, ids, Arc::new(SystemResolver::new()))
     }
 
     /// As [`Storage::new`], with a resolver of one's own. What it finds is judged all the same.
@@ -57,17 +56,17 @@ impl Storage {
 
 #[async_trait]
 impl CredentialVendor for Storage {
-    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason> {
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
         let (client, places) = (&self.client, &*self.places);
         let vending = async {
             match data {
                 CredentialData::S3(data) => s3::vend(client, data, &order).await,
                 CredentialData::AzureIdentity(data) => azure::vend(client, places, data, &order).await,
                 CredentialData::Gcs(data) => gcs::vend(client, places, data, &order).await,
-                CredentialData::DirectLink(_) => Err(VendReason::TypeHasNone),
+                CredentialData::DirectLink(_) => Err(CheckReason::TypeHasNone),
             }
         };
-        timeout(self.whole, vending).await.unwrap_or(Err(VendReason::Unreachable))
+        timeout(self.whole, vending).await.unwrap_or(Err(CheckReason::Unreachable))
     }
 
     /// Nothing: none of the stores takes back a single one of these before its end. Amazon ends all sessions of a

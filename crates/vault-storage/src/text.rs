@@ -1,33 +1,26 @@
-//! Small readers and writers of text: addresses, dates, the XML that stores answer with.
+//! Small readers and writers of text: addresses and dates.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::fmt::Display;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 use time::{OffsetDateTime, UtcDateTime};
 use url::Url;
 use vault_core::time::Timestamp;
 
-/// `text` percent-encoded for an address: all but letters, digits and `-._~`; slashes too, unless they are kept.
-fn encode(text: &str, keep_slash: bool) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || (keep_slash && byte == b'/') {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
+/// All but letters, digits and `-._~`, the characters that mean nothing in an address (RFC 3986, 2.3).
+const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const PATH: &AsciiSet = &VALUE.remove(b'/');
 
 /// `text` as a value of a query, or as one segment of a path.
-pub(crate) fn encode_value(text: &str) -> String {
-    encode(text, false)
+pub(crate) fn encode_value(text: &str) -> impl Display {
+    utf8_percent_encode(text, VALUE)
 }
 
 /// An object's name as a path. `None` where it has segments that addresses cannot hold, since their readers take
 /// them for directions.
-pub(crate) fn encode_name(name: &str) -> Option<String> {
+pub(crate) fn encode_name(name: &str) -> Option<impl Display> {
     let directs = |segment: &str| matches!(segment, "." | "..");
-    (!name.split('/').any(directs)).then(|| encode(name, true))
+    (!name.split('/').any(directs)).then(|| utf8_percent_encode(name, PATH))
 }
 
 /// A form or query of these pairs.
@@ -45,51 +38,6 @@ pub(crate) fn address(text: &str) -> Option<String> {
 /// Whether `text` can stand in a header field: those who sign take that for granted too.
 pub(crate) fn is_sendable(text: &str) -> bool {
     text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
-}
-
-/// What stands in the first element `name` of an XML document, entities replaced. Only for the flat, well-known
-/// answers of stores; an element of the same name further inside is found too.
-pub(crate) fn element(document: &str, name: &str) -> Option<String> {
-    elements(document, name).next().map(unescape)
-}
-
-/// What stands in each element `name`, as it stands there.
-pub(crate) fn elements<'a>(document: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
-    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
-    let mut rest = document;
-    std::iter::from_fn(move || {
-        let (_, after) = rest.split_once(&*open)?;
-        let (inside, after) = after.split_once(&*close)?;
-        rest = after;
-        Some(inside)
-    })
-}
-
-fn unescape(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('&') {
-        plain.push_str(before);
-        let Some((entity, after)) = after.split_once(';') else {
-            plain.push('&');
-            rest = after;
-            continue;
-        };
-        let number = entity.strip_prefix("#x").map(|hex| u32::from_str_radix(hex, 16).ok());
-        let number = number.or_else(|| entity.strip_prefix('#').map(|decimal| decimal.parse().ok()));
-        let character = match entity {
-            "amp" => Some('&'),
-            "lt" => Some('<'),
-            "gt" => Some('>'),
-            "quot" => Some('"'),
-            "apos" => Some('\''),
-            _ => number.flatten().and_then(char::from_u32),
-        };
-        plain.extend(character);
-        rest = after;
-    }
-    plain.push_str(rest);
-    plain
 }
 
 /// Seconds since the epoch of an HTTP date.
@@ -114,24 +62,13 @@ mod tests {
 
     #[test]
     fn names_become_paths() {
-        assert_eq!(encode_name("a b/c+d/ü").as_deref(), Some("a%20b/c%2Bd/%C3%BC"));
-        assert_eq!(encode_name("..a/b..").as_deref(), Some("..a/b.."));
+        let path = |name| encode_name(name).map(|path| path.to_string());
+        assert_eq!(path("a b/c+d/ü-._~").as_deref(), Some("a%20b/c%2Bd/%C3%BC-._~"));
+        assert_eq!(path("..a/b..").as_deref(), Some("..a/b.."));
         for name in ["..", "a/../b", "./a"] {
-            assert_eq!(encode_name(name), None, "{name}");
+            assert_eq!(path(name), None, "{name}");
         }
         assert_eq!(encode_pairs(&[("prefix", "a/b&c"), ("x", "")]), "prefix=a%2Fb%26c&x=");
-    }
-
-    #[test]
-    fn elements_are_found_and_read() {
-        let document = "<E><Code>No&amp;such</Code><K>a&#x41;&#66;&lt;&bad;</K><K>2</K></E>";
-        assert_eq!(element(document, "Code").as_deref(), Some("No&such"));
-        assert_eq!(element(document, "K").as_deref(), Some("aAB<"));
-        assert_eq!(elements(document, "K").count(), 2);
-        for broken in ["", "<K>", "</K><K>", "<K/>"] {
-            assert_eq!(element(broken, "K"), None);
-        }
-        assert_eq!(unescape("a&b"), "a&b");
     }
 
     #[test]

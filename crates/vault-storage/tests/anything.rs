@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use vault_core::activation::VendReason;
+use vault_core::check::CheckReason;
 use vault_core::credential::CredentialType;
 use vault_core::port::CredentialVendor;
 use vault_storage::{EgressPolicy, Places, Resolve, Storage, StorageSettings};
@@ -78,7 +78,7 @@ proptest! {
         let report = run(check(&storage, &saved, &ALL));
         prop_assert!(report[0].starts_with("authenticate failed"), "{report:?}");
         let refusal = run(storage.vend(&saved, order(3_600))).unwrap_err();
-        prop_assert_ne!(refusal, VendReason::NotConfigured);
+        prop_assert_ne!(refusal, CheckReason::NotConfigured);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use self::support::{ALL, check, data, order, storage};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
-use vault_core::activation::{AzureShortSecret, ShortData, VendReason};
-use vault_core::check::StorageOperation;
+use vault_core::activation::ShortData;
+use vault_core::check::{CheckReason, StorageOperation};
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::port::CredentialVendor;
 use vault_storage::Places;
@@ -140,10 +140,9 @@ async fn azurite_takes_the_signature_that_was_vended() {
     let vended = storage.vend(&azure(&saved(&by_identity)), order).await.unwrap();
     assert_eq!(vended.expires_at, order.expires_at.floor_to_second());
     let ShortData::AzureIdentity(short) = vended.data else { panic!("of another type") };
-    assert_eq!((&*short.endpoint, short.account_name.as_deref()), (&*azurite.endpoint(), Some("devstoreaccount1")));
-    let AzureShortSecret::SasToken(signature) = short.secret else { panic!("not a signature") };
+    assert_eq!((&*short.endpoint, &*short.account_name), (&*azurite.endpoint(), "devstoreaccount1"));
     // As a saved signature it is tried out beside the identity.
-    let by_signature = format!("{by_identity};SharedAccessSignature={}", signature.expose());
+    let by_signature = format!("{by_identity};SharedAccessSignature={}", short.sas_token.expose());
     let report = check(&storage, &azure(&saved(&by_signature)), &ALL).await;
     assert_eq!(report[..4], ["authenticate passed", "list passed", "read passed", "write passed"]);
     let elsewhere = with(saved(&by_signature), "container", "another");
@@ -151,12 +150,18 @@ async fn azurite_takes_the_signature_that_was_vended() {
 
     let mut whole_account = saved(&by_identity);
     whole_account.as_object_mut().unwrap().remove("container");
-    let vended = storage.vend(&azure(&whole_account), order).await.unwrap();
-    assert_eq!(vended.expires_at, order.now.floor_to_second().plus_seconds(3_599));
-    let ShortData::AzureIdentity(short) = vended.data else { panic!("of another type") };
-    assert!(matches!(short.secret, AzureShortSecret::AccessToken(token) if token.expose().split('.').count() == 3));
+    let asked = directory.asked().len();
+    assert_eq!(storage.vend(&azure(&whole_account), order).await.unwrap_err(), CheckReason::NoContainer);
+    // Of this account's name nothing can be told.
+    let unnamed = saved(&format!("BlobEndpoint={}", azurite.endpoint()));
+    assert_eq!(storage.vend(&azure(&unnamed), order).await.unwrap_err(), CheckReason::NoAccount);
+    assert_eq!(directory.asked().len(), asked, "no token is asked for that would open more");
 
-    for (secret, reason) in [("wrong", VendReason::Denied), ("busy", VendReason::Unreachable)] {
+    for (secret, reason) in [
+        ("wrong", CheckReason::SignatureMismatch),
+        ("old", CheckReason::SecretExpired),
+        ("busy", CheckReason::StoreTrouble),
+    ] {
         let broken = with(saved(&by_identity), "client_secret", secret);
         assert_eq!(storage.vend(&azure(&broken), order).await.unwrap_err(), reason);
     }

@@ -10,8 +10,8 @@ use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
-use vault_core::activation::{ShortData, VendReason};
-use vault_core::check::StorageOperation;
+use vault_core::activation::ShortData;
+use vault_core::check::{CheckReason, StorageOperation};
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::port::CredentialVendor;
 use vault_storage::Places;
@@ -208,8 +208,8 @@ async fn a_token_is_asked_for_as_documented_and_narrowed() {
 
     let mut gone = saved.clone();
     gone["service_account_key"]["client_email"] = "gone@our-project.iam.gserviceaccount.com".into();
-    assert_eq!(storage.vend(&gcs(&gone), order).await.unwrap_err(), VendReason::Denied);
+    assert_eq!(storage.vend(&gcs(&gone), order).await.unwrap_err(), CheckReason::UnknownKey);
     let mut busy = saved;
     busy["service_account_key"]["client_email"] = "busy@our-project.iam.gserviceaccount.com".into();
-    assert_eq!(storage.vend(&gcs(&busy), order).await.unwrap_err(), VendReason::Unreachable);
+    assert_eq!(storage.vend(&gcs(&busy), order).await.unwrap_err(), CheckReason::StoreTrouble);
 }

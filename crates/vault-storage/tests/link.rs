@@ -168,6 +168,22 @@ async fn what_is_connected_to_is_what_was_judged() {
     }
 }
 
+/// A resolver all of whose look-ups are taken.
+struct Busy;
+
+#[async_trait]
+impl Resolve for Busy {
+    async fn resolve(&self, _host: &str) -> io::Result<Vec<IpAddr>> {
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_could_not_be_looked_up_is_not_called_unknown() {
+    let report = check(&guarded(&[], Arc::new(Busy)), &link("https://store.test/"), &[]).await;
+    assert_eq!(report, ["authenticate failed unreachable"]);
+}
+
 #[tokio::test]
 async fn addresses_in_place_of_names_are_judged_too() {
     let server = Scripted::start(|_| (200, vec![], String::new()));

@@ -13,8 +13,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use vault_core::activation::{ShortData, VendReason};
-use vault_core::check::StorageOperation;
+use vault_core::activation::ShortData;
+use vault_core::check::{CheckReason, StorageOperation};
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::port::CredentialVendor;
 use vault_storage::{Deadlines, EgressPolicy, Places, Resolve, Storage, StorageSettings};
@@ -125,9 +125,9 @@ async fn a_role_gives_keys_that_work_and_end() {
     });
     let report = check(&storage, &s3(&session), &ALL).await;
     assert_eq!(report, ["authenticate passed", "list passed", "read passed", "write passed"]);
-    assert_eq!(storage.vend(&s3(&saved(&other)), order).await.unwrap_err(), VendReason::Denied);
+    assert_eq!(storage.vend(&s3(&saved(&other)), order).await.unwrap_err(), CheckReason::Denied);
     let unknown = with(saved(&owner), "access_key_id", "AKIAUNKNOWNUNKNOWN12");
-    assert_eq!(storage.vend(&s3(&unknown), order).await.unwrap_err(), VendReason::Denied);
+    assert_eq!(storage.vend(&s3(&unknown), order).await.unwrap_err(), CheckReason::UnknownKey);
 }
 
 /// Knows the store's name, and none below it.
@@ -326,7 +326,7 @@ async fn a_session_is_asked_for_within_its_bounds_and_narrowed() {
         assert!(!body.contains("kms"), "no condition that another store does not know");
     }
     for (role, reason) in
-        [("too-long", VendReason::Lifetime), ("off", VendReason::Denied), ("broken", VendReason::Unexpected)]
+        [("too-long", CheckReason::Lifetime), ("off", CheckReason::WrongRegion), ("broken", CheckReason::Unexpected)]
     {
         assert_eq!(storage.vend(&saved(role), order(3_600)).await.unwrap_err(), reason, "{role}");
     }
@@ -348,5 +348,5 @@ async fn a_store_that_says_nothing_is_not_to_be_reached_whatever_the_sdk_makes_o
     let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
     let settings = StorageSettings { egress, deadlines, ..StorageSettings::default() };
     let storage = Storage::new(settings, Arc::new(SequentialIds::default())).unwrap();
-    assert_eq!(storage.vend(&data, order(3_600)).await.err(), Some(VendReason::Unreachable));
+    assert_eq!(storage.vend(&data, order(3_600)).await.err(), Some(CheckReason::Unreachable));
 }

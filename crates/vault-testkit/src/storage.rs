@@ -4,7 +4,7 @@ use crate::clock::lock;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use vault_core::activation::{AzureShort, AzureShortSecret, GcsShort, S3Short, ShortData, VendReason};
+use vault_core::activation::{AzureShort, GcsShort, S3Short, ShortData, allows_short};
 use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
 use vault_core::credential::CredentialData;
 use vault_core::id::{ActivationId, CredentialId};
@@ -17,7 +17,7 @@ pub struct FakeStorage(Mutex<Told>);
 
 #[derive(Debug, Default)]
 struct Told {
-    refusals: HashMap<CredentialId, VendReason>,
+    refusals: HashMap<CredentialId, CheckReason>,
     failure: Option<CheckReason>,
     vended: Vec<VendOrder>,
     revoked: Vec<ActivationId>,
@@ -26,7 +26,7 @@ struct Told {
 
 impl FakeStorage {
     /// From now on there is nothing short-lived for this credential.
-    pub fn refuse(&self, credential: CredentialId, reason: VendReason) {
+    pub fn refuse(&self, credential: CredentialId, reason: CheckReason) {
         lock(&self.0).refusals.insert(credential, reason);
     }
 
@@ -53,12 +53,13 @@ impl FakeStorage {
 
 #[async_trait]
 impl CredentialVendor for FakeStorage {
-    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason> {
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
         let mut told = lock(&self.0);
         if let Some(reason) = told.refusals.get(&order.credential) {
             return Err(*reason);
         }
-        let data = short(data).ok_or(VendReason::TypeHasNone)?;
+        allows_short(data)?;
+        let data = short(data).ok_or(CheckReason::Unexpected)?;
         told.vended.push(order);
         Ok(ShortLived { data, expires_at: order.expires_at })
     }
@@ -99,13 +100,10 @@ pub fn short(data: &CredentialData) -> Option<ShortData> {
         }),
         CredentialData::AzureIdentity(data) => ShortData::AzureIdentity(AzureShort {
             endpoint: data.connection_string.blob_endpoint()?,
-            account_name: data.connection_string.account_name().map(str::to_owned),
-            container: data.container.clone(),
+            account_name: data.connection_string.account_name()?.to_owned(),
+            container: data.container.clone()?,
             key_prefix: data.key_prefix.clone(),
-            secret: match data.container {
-                Some(_) => AzureShortSecret::SasToken("sv=2024-11-04&sr=c&sig=short".into()),
-                None => AzureShortSecret::AccessToken("short-lived.token".into()),
-            },
+            sas_token: "sv=2024-11-04&sr=c&sig=short".into(),
         }),
         CredentialData::Gcs(data) => ShortData::Gcs(GcsShort {
             access_token: "ya29.short-lived".into(),

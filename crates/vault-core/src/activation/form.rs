@@ -93,13 +93,15 @@ pub enum FormError {
         /// What is missing.
         field: &'static str,
     },
-    /// A value holds what the form has no spelling for.
-    #[error("the form {form} has no spelling for a character in {field}: use another form")]
+    /// The form cannot express a value.
+    #[error("the form {form} cannot express {field}: {reason}; use another form")]
     Unrepresentable {
         /// The form.
         form: Form,
-        /// Where it stands.
+        /// The field that holds the value.
         field: &'static str,
+        /// Why not.
+        reason: &'static str,
     },
 }
 
@@ -192,8 +194,8 @@ impl Form {
         FormError::Missing { form: self, field }
     }
 
-    const fn unrepresentable(self, field: &'static str) -> FormError {
-        FormError::Unrepresentable { form: self, field }
+    const fn unrepresentable(self, field: &'static str, reason: &'static str) -> FormError {
+        FormError::Unrepresentable { form: self, field, reason }
     }
 }
 

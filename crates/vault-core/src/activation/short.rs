@@ -9,7 +9,7 @@ use crate::json::{Node, ObjectReader, ObjectWriter, write_text};
 pub enum ShortData {
     /// Keys of a role's session.
     S3(S3Short),
-    /// A shared access signature or an access token.
+    /// A shared access signature.
     AzureIdentity(AzureShort),
     /// An access token.
     Gcs(GcsShort),
@@ -36,28 +36,19 @@ pub struct S3Short {
     pub path_style_access: Option<bool>,
 }
 
-/// What opens a container of Azure storage for a while.
+/// A shared access signature for a container of Azure storage.
 #[derive(Debug)]
 pub struct AzureShort {
     /// The address of the account's blobs.
     pub endpoint: String,
-    /// The storage account's name, where it is known.
-    pub account_name: Option<String>,
+    /// The storage account's name.
+    pub account_name: String,
     /// The container.
-    pub container: Option<String>,
+    pub container: String,
     /// The beginning of the names of all objects concerned.
     pub key_prefix: Option<String>,
-    /// What opens it.
-    pub secret: AzureShortSecret,
-}
-
-/// The two kinds of it.
-#[derive(Debug)]
-pub enum AzureShortSecret {
-    /// A shared access signature: the query of an address, without a question mark.
-    SasToken(SecretText),
-    /// An access token of the application.
-    AccessToken(SecretText),
+    /// The signature: the query of an address, without a question mark.
+    pub sas_token: SecretText,
 }
 
 /// An access token for a bucket of Google Cloud Storage.
@@ -100,16 +91,11 @@ impl ShortData {
                 object.text("session_token", Some(data.session_token.expose()));
             }
             Self::AzureIdentity(data) => {
-                let (sas, token) = match &data.secret {
-                    AzureShortSecret::SasToken(sas) => (Some(sas.expose()), None),
-                    AzureShortSecret::AccessToken(token) => (None, Some(token.expose())),
-                };
-                object.text("access_token", token);
-                object.text("account_name", data.account_name.as_deref());
-                object.text("container", data.container.as_deref());
+                object.text("account_name", Some(&data.account_name));
+                object.text("container", Some(&data.container));
                 object.text("endpoint", Some(&data.endpoint));
                 object.text("key_prefix", data.key_prefix.as_deref());
-                object.text("sas_token", sas);
+                object.text("sas_token", Some(data.sas_token.expose()));
             }
             Self::Gcs(data) => {
                 object.text("access_token", Some(data.access_token.expose()));
@@ -158,18 +144,12 @@ fn read_s3(source: &mut ObjectReader) -> Option<S3Short> {
 }
 
 fn read_azure(source: &mut ObjectReader) -> Option<AzureShort> {
-    let sas = source.optional_string("sas_token").map(AzureShortSecret::SasToken);
-    let token = source.optional_string("access_token").map(AzureShortSecret::AccessToken);
-    let secret = match (sas, token) {
-        (Some(secret), None) | (None, Some(secret)) => secret,
-        _ => return None,
-    };
     Some(AzureShort {
         endpoint: place(source.string("endpoint"))?,
-        account_name: place(source.optional_string("account_name")),
-        container: place(source.optional_string("container")),
+        account_name: place(source.string("account_name"))?,
+        container: place(source.string("container"))?,
         key_prefix: place(source.optional_string("key_prefix")),
-        secret,
+        sas_token: source.string("sas_token")?,
     })
 }
 

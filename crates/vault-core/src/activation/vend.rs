@@ -1,5 +1,6 @@
 //! In which form credentials are handed out.
 
+use crate::check::CheckReason;
 use crate::credential::CredentialData;
 
 /// The form that an integration asks for.
@@ -57,55 +58,19 @@ impl VendedForm {
     }
 }
 
-/// Why there is nothing short-lived in a credential's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum VendReason {
-    /// Nothing here makes short-lived credentials.
-    #[error("short-lived credentials are not set up here")]
-    NotConfigured,
-    /// The type has none.
-    #[error("credentials of this type have no short-lived form")]
-    TypeHasNone,
-    /// An S3-style credential without a role to take on.
-    #[error("the credential names no role to take on: save it with role_arn")]
-    NoRole,
-    /// Not for as long as was asked for, or not for as short.
-    #[error("the store gives no short-lived credential for this lifetime")]
-    Lifetime,
-    /// The store does not allow it.
-    #[error("the store refused to give a short-lived credential")]
-    Denied,
-    /// The store was not to be reached, or not in time.
-    #[error("the store could not be reached")]
-    Unreachable,
-    /// The store answered something else.
-    #[error("the store gave an answer that could not be used")]
-    Unexpected,
-}
-
-impl VendReason {
-    /// The reason's name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotConfigured => "not-configured",
-            Self::TypeHasNone => "type-has-none",
-            Self::NoRole => "no-role",
-            Self::Lifetime => "lifetime",
-            Self::Denied => "denied",
-            Self::Unreachable => "unreachable",
-            Self::Unexpected => "unexpected",
-        }
-    }
-}
-
-/// Whether type and data allow something short-lived at all; only then is a store asked for it.
+/// Whether type and data have a short-lived form at all; only then is a storage provider asked for one.
 ///
 /// # Errors
-/// Why not.
-pub const fn allows_short(data: &CredentialData) -> Result<(), VendReason> {
+/// [`CheckReason::TypeHasNone`], [`CheckReason::NoRole`], [`CheckReason::NoContainer`] or [`CheckReason::NoAccount`].
+pub fn allows_short(data: &CredentialData) -> Result<(), CheckReason> {
     match data {
-        CredentialData::DirectLink(_) => Err(VendReason::TypeHasNone),
-        CredentialData::S3(data) if data.role_arn.is_none() => Err(VendReason::NoRole),
+        CredentialData::DirectLink(_) => Err(CheckReason::TypeHasNone),
+        CredentialData::S3(data) if data.role_arn.is_none() => Err(CheckReason::NoRole),
+        // Without a container, all there is to hand out is the application's own token.
+        CredentialData::AzureIdentity(data) if data.container.is_none() => Err(CheckReason::NoContainer),
+        CredentialData::AzureIdentity(data) if data.connection_string.account_name().is_none() => {
+            Err(CheckReason::NoAccount)
+        }
         CredentialData::S3(_) | CredentialData::AzureIdentity(_) | CredentialData::Gcs(_) => Ok(()),
     }
 }

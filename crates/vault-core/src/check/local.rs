@@ -1,6 +1,7 @@
 //! What needs no network: what is missing, what has expired, what will not last.
 
 use super::{Check, CheckKind, CheckReason, CheckReport, CheckResult};
+use crate::activation::allows_short;
 use crate::credential::{CredentialData, S3};
 use crate::time::Timestamp;
 
@@ -19,7 +20,8 @@ pub fn judge_locally(data: &CredentialData, until: Option<Timestamp>, now: Times
         CredentialData::S3(data) => Some(settings_of(data)),
         _ => None,
     };
-    CheckReport { checks: settings.into_iter().chain(lifetime(data, until, now)).collect() }
+    let prefix = is_prefix_open(data).then_some(Check::warning(CheckKind::LeastPrivilege, CheckReason::PrefixOpen));
+    CheckReport { checks: settings.into_iter().chain(prefix).chain(lifetime(data, until, now)).collect() }
 }
 
 /// Whether the store should be asked, after what [`judge_locally`] found.
@@ -36,6 +38,18 @@ fn settings_of(data: &S3) -> Check {
         return Check::warning(CheckKind::Settings, CheckReason::RegionMissing);
     }
     Check::passed(CheckKind::Settings)
+}
+
+/// Whether a short-lived form would cover more than the folder that its prefix seems to name: providers compare the
+/// beginning of names, so that `in` covers `in2/a` too. Azure's form is for a container, whatever the prefix is.
+fn is_prefix_open(data: &CredentialData) -> bool {
+    let prefix = match data {
+        CredentialData::S3(data) => &data.key_prefix,
+        CredentialData::Gcs(data) => &data.key_prefix,
+        CredentialData::AzureIdentity(_) | CredentialData::DirectLink(_) => return false,
+    };
+    let is_open = prefix.as_deref().is_some_and(|prefix| !prefix.is_empty() && !prefix.ends_with('/'));
+    is_open && allows_short(data).is_ok()
 }
 
 /// When a credential ends, as far as it says so itself.

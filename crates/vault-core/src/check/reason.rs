@@ -1,8 +1,11 @@
-//! Why a check did not pass: a closed set, each with one line that says what to do.
+//! Why a check did not pass, or why there is no short-lived form: a closed set, each reason with one line that says
+//! what to do.
+
+use std::fmt;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $remedy:literal;)*) => {
-        /// Why a check failed, warns or was skipped.
+        /// Why a check failed, warns or was skipped; why no short-lived credential was issued.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum CheckReason {
@@ -27,85 +30,117 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The store does not know the key, the application or the account.
+    /// The provider does not know the key, the application or the account.
     UnknownKey = "unknown-key",
-        "The store does not know this key: check that it was not deleted or rotated there, and save the one in use.";
-    /// The store knows the key, but the secret is not the right one.
+        "The storage provider does not know this key: check that it was not deleted or rotated there, and save the \
+         current one.";
+    /// The provider knows the key, but the secret is not the right one.
     SignatureMismatch = "signature-mismatch",
-        "The secret does not belong to the key: save both anew, exactly as the store issued them.";
-    /// The clocks of vault and store differ too much.
+        "The secret does not belong to this key: save both again, exactly as they were issued.";
+    /// The clocks of vault and provider differ too much.
     ClockSkew = "clock-skew",
-        "The clocks of this machine and the store differ: set this machine's clock by NTP.";
-    /// The bucket lies in another region.
+        "This server's clock and the storage provider's differ too much: synchronise this server's clock (NTP).";
+    /// The bucket is in another region.
     WrongRegion = "wrong-region",
-        "The bucket lies in another region: save the credential with the bucket's own region.";
-    /// No region is given; one is assumed.
+        "The bucket is in another region: save the credential with the bucket's region.";
+    /// Neither region nor endpoint is saved.
     RegionMissing = "region-missing",
         "No region is saved, so tools assume one: save the credential with the bucket's region.";
-    /// The store wants the bucket in the path.
+    /// The bucket must be in the path of the address.
     PathStyleNeeded = "path-style-needed",
-        "The store has no host name for the bucket: save the credential with path_style_access true.";
-    /// The bucket or container is not there.
+        "The endpoint has no host name for the bucket: save the credential with path_style_access true.";
+    /// The prefix does not end with a slash, so a short-lived form covers more than one folder.
+    PrefixOpen = "prefix-open",
+        "key_prefix does not end with a slash, so it also covers other names that begin like it (in covers in2/a): \
+         save it with a final slash, unless this is meant.";
+    /// The bucket or container does not exist.
     BucketMissing = "bucket-missing",
-        "There is no such bucket or container: check its name, or make it.";
-    /// The object behind the link is not there.
+        "The bucket or container does not exist: check its name, or create it.";
+    /// The object behind the link does not exist.
     ObjectMissing = "object-missing",
-        "There is nothing behind the link: ask whoever issued it for another one.";
-    /// The store knows the credential and does not allow this.
+        "The link leads to no object: ask its issuer for a new one.";
+    /// The provider knows the credential and does not allow this.
     Denied = "denied",
-        "The store does not allow this: give the key's owner the right, on this bucket and prefix.";
-    /// The directory is not known.
+        "The storage provider denies this: grant the key's owner the right to do it on this bucket and prefix, and \
+         to assume the role if one is saved.";
+    /// The directory does not know the tenant.
     TenantUnknown = "tenant-unknown",
-        "There is no such tenant: check tenant_id in the directory's overview.";
+        "The directory has no such tenant: check tenant_id.";
     /// The secret has expired.
     SecretExpired = "secret-expired",
-        "The secret has expired: make another one at the store and save it.";
+        "The secret has expired: issue a new one and save it.";
     /// The session token has expired.
     TokenExpired = "token-expired",
-        "The session token has expired: save lasting keys, with role_arn where the role is needed.";
+        "The session token has expired: save long-lived keys, with role_arn if a role is needed.";
     /// The link has expired.
     LinkExpired = "link-expired",
-        "The link has expired: ask whoever issued it for another one.";
-    /// It works now, and ends before the job does.
+        "The link has expired: ask its issuer for a new one.";
+    /// It works now, and expires before the job is done.
     EndsTooSoon = "ends-too-soon",
-        "It ends before the time asked for: have it renewed with a later end, or run the job earlier.";
-    /// When it ends cannot be told.
+        "The credential expires before the time given as until: renew it, or run the job earlier.";
+    /// The credential does not say when it expires.
     EndUnknown = "end-unknown",
-        "It does not say when it ends: find out from whoever issued it.";
-    /// It opens more than the job needs.
+        "The credential does not say when it expires: ask its issuer.";
+    /// The credential may do more than the job needs.
     ExcessRights = "excess-rights",
-        "It may do more than was asked for: narrow its rights at the store to this bucket, prefix and these operations.";
-    /// The encrypted connection failed.
+        "The credential may do more than was asked for: restrict its rights to this bucket, this prefix and these \
+         operations.";
+    /// The TLS connection failed.
     Tls = "tls",
-        "The encrypted connection failed: check the endpoint's certificate and name.";
-    /// The host's name is not known.
+        "The TLS connection failed: check the endpoint's certificate and host name.";
+    /// The host name does not resolve.
     Dns = "dns",
-        "The host's name does not resolve: check the endpoint, and this machine's name servers.";
-    /// The address is not one that may be connected to.
+        "The host name cannot be resolved: check the endpoint, and this server's name servers.";
+    /// Connections to this address are not allowed.
     BlockedEgress = "blocked-egress",
-        "The address is not a public one: have the operator allow it with --allow-egress.";
-    /// Not to be reached, or not in time.
+        "The address is not a public one: ask the operator to allow its network with --allow-egress.";
+    /// No connection, or no answer in time.
     Unreachable = "unreachable",
-        "The store did not answer in time: check the endpoint and the firewall.";
-    /// The store sends elsewhere.
+        "No answer in time: check the endpoint, the firewall and this server's name servers.";
+    /// The answer is a redirect.
     Redirected = "redirected",
-        "The address leads elsewhere, which is not followed: save the address that it leads to.";
-    /// The store has a trouble of its own.
+        "The address redirects, and redirects are not followed: save the address that it leads to.";
+    /// The provider reports a failure of its own.
     StoreTrouble = "store-trouble",
-        "The store has trouble of its own: try again later.";
-    /// The store gave an answer that is none of those expected.
-    UnexpectedAnswer = "unexpected-answer",
-        "The address answers, but not as such a store does: check the endpoint.";
+        "The storage provider reports a failure of its own: retry later.";
+    /// The answer is none of those that such a provider gives.
+    Unexpected = "unexpected-answer",
+        "The answer is not that of such a storage provider: check the endpoint.";
     /// The credential has nothing that it could be tried on.
     NothingToTry = "nothing-to-try",
-        "There was nothing to try this on: put an object under the prefix, and check again.";
+        "There is no object to try this on: put one under the prefix, and check again.";
     /// The type does not have this operation.
     NotForType = "not-for-type",
-        "A credential of this type cannot do this: use one of another type.";
+        "Credentials of this type cannot do this: use another type.";
     /// An earlier check failed, so that this one would say nothing.
     EarlierFailed = "earlier-failed",
-        "Mend what failed first, and check again.";
-    /// Nothing here can reach stores.
+        "Not tried, because an earlier check failed: fix that one first.";
+    /// No adapter that connects to storage is set up.
     NotConfigured = "not-configured",
-        "Checks against stores are not set up on this server: ask its operator.";
+        "This server is not set up to connect to storage: ask its operator.";
+    /// The type has no short-lived form.
+    TypeHasNone = "type-has-none",
+        "Credentials of this type have no short-lived form: use vend raw or prefer-short.";
+    /// An S3-style credential without a role to assume has no short-lived form.
+    NoRole = "no-role",
+        "The credential has no role_arn, so no short-lived credential can be issued: save it with role_arn, or use \
+         vend prefer-short.";
+    /// An Azure identity without a container: the short-lived form would open the whole storage account.
+    NoContainer = "no-container",
+        "The credential has no container, so a short-lived credential would open all that the application may: save \
+         it with container, or use vend prefer-short.";
+    /// An Azure identity whose connection string does not say the account's name, which a signature needs.
+    NoAccount = "no-account",
+        "The connection string does not say the storage account's name, so no short-lived credential can be issued: \
+         save it with AccountName, or use vend prefer-short.";
+    /// The provider issues nothing short-lived for the lifetime asked for.
+    Lifetime = "lifetime",
+        "The storage provider issues no short-lived credential for this lifetime: ask for a shorter one, or raise \
+         the role's maximum session duration.";
+}
+
+impl fmt::Display for CheckReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }

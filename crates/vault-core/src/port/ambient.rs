@@ -1,6 +1,6 @@
 //! Time, ids, chance and events.
 
-use crate::activation::VendReason;
+use crate::check::CheckReason;
 use crate::id::KeyId;
 use crate::integration::IntegrationRefusal;
 use crate::time::Timestamp;
@@ -63,7 +63,7 @@ pub enum Event {
     /// Who showed an integration token may not act.
     IntegrationRefused(IntegrationRefusal),
     /// Something short-lived was wanted and not to be had; what was saved was handed out in its place.
-    ShortFormMissed(VendReason),
+    ShortFormMissed(CheckReason),
     /// An organization key reached its use limit and was replaced.
     OrganizationKeyReplaced(KeyId),
 }

@@ -1,6 +1,7 @@
 //! Short-lived credentials, from the stores themselves.
 
-use crate::activation::{ShortData, VendReason};
+use crate::activation::ShortData;
+use crate::check::CheckReason;
 use crate::credential::CredentialData;
 use crate::id::{ActivationId, CredentialId};
 use crate::time::Timestamp;
@@ -38,7 +39,7 @@ pub trait CredentialVendor: Send + Sync {
     ///
     /// # Errors
     /// Why there is nothing.
-    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason>;
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason>;
 
     /// Revokes what was vended for an activation, as far as that can be revoked before its end and this process
     /// vended it. The rest ends by itself.

@@ -59,7 +59,7 @@ fn rclone() {
         "[orgvault]\ntype = azureblob\naccount = acct\nendpoint = http://127.0.0.1:10000/acct\nkey = c2VjcmV0\n"
     );
     assert_eq!(
-        render(Form::Rclone, &short_azure(r#""sas_token":"sv=1&sig=x""#)).unwrap(),
+        render(Form::Rclone, &short_azure()).unwrap(),
         "[orgvault]\ntype = azureblob\nsas_url = https://acct.blob.core.windows.net/nightly?sv=1&sig=x\n"
     );
     assert_eq!(
@@ -91,9 +91,9 @@ fn object_store() {
          \"allow_http\":\"true\"}}\n"
     );
     assert_eq!(
-        render(Form::ObjectStore, &short_azure(r#""access_token":"eyJ.x""#)).unwrap(),
+        render(Form::ObjectStore, &short_azure()).unwrap(),
         "{\"url\":\"az://nightly\",\"options\":{\"azure_storage_account_name\":\"acct\",\
-         \"azure_storage_token\":\"eyJ.x\",\"azure_storage_endpoint\":\"https://acct.blob.core.windows.net\"}}\n"
+         \"azure_storage_sas_key\":\"sv=1&sig=x\",\"azure_storage_endpoint\":\"https://acct.blob.core.windows.net\"}}\n"
     );
     let gcs = render(Form::ObjectStore, &gcs()).unwrap();
     assert!(
@@ -109,10 +109,13 @@ fn an_address_holds_bucket_and_prefix_or_there_is_none() {
             format!(r#"{{"access_key_id":"A","bucket":"{bucket}","key_prefix":"{prefix}","secret_access_key":"s"}}"#);
         render(Form::ObjectStore, &raw(CredentialType::S3, &json))
     };
-    let form = Form::ObjectStore;
-    assert_eq!(s3("tenant:bucket", "in"), Err(FormError::Unrepresentable { form, field: "bucket" }));
-    for prefix in ["../other", "in/./x", "in/.."] {
-        assert_eq!(s3("nightly", prefix), Err(FormError::Unrepresentable { form, field: "key_prefix" }));
+    let refused = |bucket, prefix| match s3(bucket, prefix) {
+        Err(FormError::Unrepresentable { form: Form::ObjectStore, field, .. }) => field,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused("tenant:bucket", "in"), "bucket");
+    for prefix in ["../other", "in/./x", "in/..", "in//x", "/in", "in//"] {
+        assert_eq!(refused("nightly", prefix), "key_prefix");
     }
     assert!(s3("nightly", "a?b#c%ü").unwrap().contains("s3://nightly/a%3Fb%23c%25%C3%BC"));
 }
@@ -121,13 +124,13 @@ fn an_address_holds_bucket_and_prefix_or_there_is_none() {
 #[test]
 fn azure_env() {
     assert_eq!(
-        render(Form::AzureEnv, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap(),
+        exported(&render(Form::AzureEnv, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap()),
         "export AZURE_TENANT_ID='t-1'\nexport AZURE_CLIENT_ID='c-1'\nexport AZURE_CLIENT_SECRET='it'\\''s'\n\
          export AZURE_STORAGE_ACCOUNT='acct'\n\
          export AZURE_STORAGE_CONNECTION_STRING='AccountName=acct;AccountKey=c2VjcmV0'\n"
     );
     assert_eq!(
-        render(Form::AzureEnv, &short_azure(r#""sas_token":"sv=1&sig=x""#)).unwrap(),
+        exported(&render(Form::AzureEnv, &short_azure()).unwrap()),
         "export AZURE_STORAGE_ACCOUNT='acct'\n\
          export AZURE_STORAGE_SERVICE_ENDPOINT='https://acct.blob.core.windows.net'\n\
          export AZURE_STORAGE_SAS_TOKEN='sv=1&sig=x'\n"
@@ -145,10 +148,11 @@ fn env() {
     );
     assert_eq!(
         render(Form::Env, &link("https://files.example/a?sig=x&y", "Bearer y")).unwrap(),
-        "export ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
+        "unset ORGVAULT_BUCKET ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_ROLE_ARN ORGVAULT_EXTERNAL_ID \
+         ORGVAULT_HEADERS_FILE\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
     );
     assert_eq!(
-        render(Form::Env, &short_gcs()).unwrap(),
+        exported(&render(Form::Env, &short_gcs()).unwrap()),
         "export CLOUDSDK_AUTH_ACCESS_TOKEN='ya29.x'\nexport GOOGLE_OAUTH_ACCESS_TOKEN='ya29.x'\n\
          export ORGVAULT_BUCKET='nightly'\n"
     );
@@ -179,14 +183,14 @@ fn each_form_carries_what_it_can() {
     let carried = |form: Form| all().iter().map(|vended| render(form, vended).is_ok()).collect::<Vec<_>>();
     let [y, n] = [true, false];
     for (form, expected) in [
-        (Form::Json, [y; 10]),
-        (Form::Env, [y; 10]),
-        (Form::AwsCredentialProcess, [y, y, y, n, n, n, n, n, n, n]),
-        (Form::AwsIni, [y, y, y, n, n, n, n, n, n, n]),
-        (Form::Rclone, [y, y, y, y, y, y, n, y, y, n]),
-        (Form::ObjectStore, [y, y, y, y, y, y, y, y, n, n]),
-        (Form::GcpKeyFile, [n, n, n, n, n, n, n, y, n, n]),
-        (Form::AzureEnv, [n, n, n, y, y, y, y, n, n, n]),
+        (Form::Json, [y; 9]),
+        (Form::Env, [y; 9]),
+        (Form::AwsCredentialProcess, [y, y, y, n, n, n, n, n, n]),
+        (Form::AwsIni, [y, y, y, n, n, n, n, n, n]),
+        (Form::Rclone, [y, y, y, y, y, y, y, y, n]),
+        (Form::ObjectStore, [y, y, y, y, y, y, y, n, n]),
+        (Form::GcpKeyFile, [n, n, n, n, n, n, y, n, n]),
+        (Form::AzureEnv, [n, n, n, y, y, y, n, n, n]),
     ] {
         assert_eq!(carried(form), expected, "{form}");
         assert_eq!(Form::parse(form.as_str()), Some(form));
@@ -227,19 +231,55 @@ fn a_command_gets_all_that_tools_read() {
     assert!(files(of(&plain_s3())).is_empty());
 }
 
-/// What a command would inherit does not mix with what it gets.
+/// The lines after the first, which unsets.
+fn exported(lines: &str) -> &str {
+    let (first, rest) = lines.split_once('\n').unwrap();
+    assert!(first.starts_with("unset "), "{first}");
+    rest
+}
+
+/// What a command would inherit does not mix with what it gets; nor, in a shell, with what the lines set.
 #[test]
-fn a_command_does_not_inherit_half_of_another_credential() {
-    const KEPT: [&str; 3] = ["AWS_REGION", "AWS_DEFAULT_REGION", "GOOGLE_CLOUD_PROJECT"];
+fn nothing_mixes_with_half_of_another_credential() {
+    const KEPT: [&str; 4] = ["AWS_REGION", "AWS_DEFAULT_REGION", "GOOGLE_CLOUD_PROJECT", "AWS_CONFIG_FILE"];
+    const MIXED: [(CredentialType, &[&str]); 4] = [
+        (
+            CredentialType::S3,
+            &["AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"],
+        ),
+        (CredentialType::AzureIdentity, &["AZURE_STORAGE_KEY", "AZURE_CLIENT_CERTIFICATE_PATH"]),
+        (CredentialType::Gcs, &["GOOGLE_APPLICATION_CREDENTIALS", "STORAGE_EMULATOR_HOST"]),
+        (CredentialType::DirectLink, &["ORGVAULT_URL", "ORGVAULT_HEADERS"]),
+    ];
+    const REMOTES: [(CredentialType, &str); 3] = [
+        (CredentialType::S3, "RCLONE_S3_SESSION_TOKEN"),
+        (CredentialType::AzureIdentity, "RCLONE_AZUREBLOB_SAS_URL"),
+        (CredentialType::Gcs, "RCLONE_GCS_SERVICE_ACCOUNT_FILE"),
+    ];
+    let name = FormName::parse("Source").unwrap();
     for vended in all() {
         let environment = Environment::for_command(&subject(&vended, None)).unwrap();
-        let files = environment.files.iter().map(|file| &file.variable).filter(|name| *name != "AWS_CONFIG_FILE");
+        let lines = render(Form::Env, &vended).unwrap();
+        let unset: Vec<&str> = lines.lines().next().unwrap().split(' ').skip(1).collect();
+        let files = environment.files.iter().map(|file| &file.variable);
         for name in environment.variables.iter().map(|set| &set.name).chain(files) {
             assert_eq!(environment.displaces(name), !KEPT.contains(&name.as_str()), "{name}");
         }
+        let of_own_names = Environment::for_command(&subject(&vended, Some(&name))).unwrap();
+        for (kind, names) in MIXED {
+            for name in names {
+                let mixes = kind == vended.kind() || kind == CredentialType::DirectLink;
+                assert_eq!(environment.displaces(name), mixes, "{name}");
+                let set = lines.contains(&format!("export {name}="));
+                assert_eq!(unset.contains(name), mixes && !set, "{name}");
+                assert!(!of_own_names.displaces(name), "{name}");
+            }
+        }
+        for (kind, name) in REMOTES {
+            assert_eq!(environment.displaces(name), kind == vended.kind(), "{name}");
+            assert_eq!(of_own_names.displaces(name), kind == vended.kind(), "{name}");
+        }
         for (name, displaced) in [
-            ("AWS_SESSION_TOKEN", true),
-            ("AWS_PROFILE", true),
             ("RCLONE_CONFIG_ORGVAULT_SESSION_TOKEN", true),
             ("RCLONE_CONFIG_OTHER_TYPE", false),
             ("PATH", false),
@@ -247,12 +287,30 @@ fn a_command_does_not_inherit_half_of_another_credential() {
         ] {
             assert_eq!(environment.displaces(name), displaced, "{name}");
         }
-        // Under names of its own it stands beside what is there.
-        let name = FormName::parse("Source").unwrap();
-        let beside = Environment::for_command(&subject(&vended, Some(&name))).unwrap();
-        assert!(!beside.displaces("AWS_SESSION_TOKEN"));
-        assert!(beside.displaces("RCLONE_CONFIG_SOURCE_TYPE"));
+        assert!(of_own_names.displaces("RCLONE_CONFIG_SOURCE_TYPE"));
+        let named_lines = named(Form::Env, &vended, "Source");
+        assert!(named_lines.starts_with("export "), "under a name of its own nothing mixes");
     }
+    // The form of Azure's tools alone leaves our own variables alone.
+    let lines = render(Form::AzureEnv, &short_azure()).unwrap();
+    assert!(lines.starts_with("unset AZURE_TENANT_ID ") && !lines.contains("ORGVAULT"), "{lines}");
+    assert!(!lines.lines().next().unwrap().contains("AZURE_STORAGE_SAS_TOKEN"), "{lines}");
+}
+
+/// As a shell sees it: a token and an endpoint that were there before are gone.
+#[cfg(unix)]
+#[test]
+fn a_shell_that_evaluates_the_lines_forgets_what_was_there() {
+    let lines = render(Form::Env, &plain_s3()).unwrap();
+    let script = format!("set -eu\n{lines}env");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).env("AWS_SESSION_TOKEN", "stale").env("AWS_ENDPOINT_URL", "https://elsewhere.example");
+    let output = shell.env("AWS_PROFILE", "other").env("AWS_REGION", "ap-south-1").output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    for name in ["AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_PROFILE"] {
+        assert!(!printed.contains(name), "{name} in {printed}");
+    }
+    assert!(printed.contains("AWS_REGION=eu-west-1\n") && printed.contains("AWS_ACCESS_KEY_ID=AKIA"), "{printed}");
 }
 
 #[test]

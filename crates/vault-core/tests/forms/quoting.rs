@@ -17,10 +17,14 @@ fn values() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Reads assignments as a shell does that knows `export`, single quotes and the backslash.
+/// Reads lines as a shell does that knows `unset`, `export`, single quotes and the backslash.
 fn read_shell(text: &str) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     let mut rest = text;
+    if let Some((names, after)) = text.strip_prefix("unset ").and_then(|text| text.split_once('\n')) {
+        assert!(names.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_ ".contains(&byte)));
+        rest = after;
+    }
     while !rest.is_empty() {
         let (name, after) = rest.strip_prefix("export ").unwrap().split_once('=').unwrap();
         assert!(name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'));

@@ -46,7 +46,8 @@ impl From<ActivateError> for Fault {
         match error {
             ActivateError::Open(error) => error.into(),
             ActivateError::NotVended { credential, reason } => {
-                let detail = format!("Nothing was handed out, since {credential} has no short-lived form: {reason}.");
+                let remedy = reason.remedy();
+                let detail = format!("No short-lived credential for {credential} ({reason}). {remedy}");
                 Self::new(ProblemCode::Conflict, detail)
             }
         }

@@ -1,34 +1,57 @@
-//! A container, as an opener opens it.
+//! A container, as one way of access opens it.
 
+use super::access::Access;
 use super::reason;
 use crate::guard::{Answer, GuardedClient};
 use crate::probe::{CONTENT, Found, Objects, Trial};
-use crate::text::{element, elements, encode_name, encode_pairs};
+use crate::text::{encode_name, encode_pairs};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Method, Request, StatusCode, header};
-use object_store::azure::{AzureAuthorizer, AzureCredential};
+use object_store::azure::AzureAuthorizer;
 use object_store::client::HttpRequestBody;
+use serde::Deserialize;
 use vault_core::check::CheckReason;
-use vault_core::credential::{AzureIdentity, SecretText};
+use vault_core::credential::AzureIdentity;
 use vault_core::time::Timestamp;
-
-/// What opens it.
-pub(super) enum Opener {
-    /// A token or key.
-    Signed(AzureCredential),
-    /// A shared access signature, sent as it is.
-    Signature(SecretText),
-}
 
 /// A container, or an account where none is named.
 pub(super) struct Blobs<'a> {
     pub(super) client: &'a GuardedClient,
-    pub(super) opener: Opener,
+    pub(super) access: Access,
     /// Of the account, without a last slash.
     pub(super) address: String,
     pub(super) data: &'a AzureIdentity,
     pub(super) now: Timestamp,
+}
+
+/// Of containers, or of the blobs in one.
+#[derive(Deserialize)]
+enum Listing {
+    #[serde(rename_all = "PascalCase")]
+    EnumerationResults {
+        #[serde(default)]
+        blobs: Entries,
+    },
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Entries {
+    blob: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Entry {
+    name: String,
+    properties: Properties,
+}
+
+#[derive(Deserialize)]
+struct Properties {
+    #[serde(rename = "Content-Length")]
+    content_length: u64,
 }
 
 impl Blobs<'_> {
@@ -36,14 +59,14 @@ impl Blobs<'_> {
     async fn ask(&self, method: Method, path: &str, query: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
         let mut address = [&self.address, path].concat();
         let mut queries = vec![query];
-        if let Opener::Signature(signature) = &self.opener {
+        if let Access::Signature(signature) = &self.access {
             queries.push(signature.expose()); // It is the query that opens.
         }
         queries.retain(|query| !query.is_empty());
         if !queries.is_empty() {
             address = [&address, "?", &queries.join("&")].concat();
         }
-        let address = crate::text::address(&address).ok_or(CheckReason::UnexpectedAnswer)?;
+        let address = crate::text::address(&address).ok_or(CheckReason::Unexpected)?;
         let mut request = Request::builder().method(&method).uri(address);
         if method == Method::PUT {
             request = request.header("x-ms-blob-type", "BlockBlob").header(header::CONTENT_LENGTH, body.len());
@@ -51,27 +74,26 @@ impl Blobs<'_> {
             request = request.header(header::RANGE, "bytes=0-0");
         }
         let body = HttpRequestBody::from(Bytes::from_static(body));
-        let mut request = request.body(body).map_err(|_| CheckReason::UnexpectedAnswer)?;
-        if let Opener::Signed(credential) = &self.opener {
+        let mut request = request.body(body).map_err(|_| CheckReason::Unexpected)?;
+        if let Access::Signed(credential) = &self.access {
             let account = self.data.connection_string.account_name().unwrap_or_default();
             AzureAuthorizer::new(credential, account)
                 .try_authorize(&mut request)
-                .map_err(|_| CheckReason::UnexpectedAnswer)?;
+                .map_err(|_| CheckReason::Unexpected)?;
         }
         let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
         Ok(self.client.send(request).await?)
     }
 
     fn why(&self, answer: &Answer) -> CheckReason {
-        reason::of(answer, &self.opener, self.now.as_seconds())
+        reason::of(answer, &self.access, self.now.as_seconds())
     }
 
     /// Lists the account's containers.
     async fn list_containers(&self) -> Result<(), CheckReason> {
         let answer = self.ask(Method::GET, "/", "comp=list&maxresults=1", b"").await?;
         match answer.status {
-            StatusCode::OK if answer.text().is_some_and(|text| text.contains("<EnumerationResults")) => Ok(()),
-            StatusCode::OK => Err(CheckReason::UnexpectedAnswer),
+            StatusCode::OK => answer.xml::<Listing>().map(drop).ok_or(CheckReason::Unexpected),
             _ => Err(self.why(&answer)),
         }
     }
@@ -104,12 +126,9 @@ impl Objects for Blobs<'_> {
                 reason => reason,
             });
         }
-        let listing = answer.text().filter(|text| text.contains("<EnumerationResults"));
-        let listing = listing.ok_or(CheckReason::UnexpectedAnswer)?;
-        Ok(Found::best(elements(listing, "Blob").filter_map(|entry| {
-            let size = element(entry, "Content-Length")?.parse().ok()?;
-            Some(Found { name: element(entry, "Name")?, size })
-        })))
+        let Listing::EnumerationResults { blobs } = answer.xml().ok_or(CheckReason::Unexpected)?;
+        let found = blobs.blob.into_iter().map(|blob| Found { name: blob.name, size: blob.properties.content_length });
+        Ok(Found::best(found))
     }
 
     async fn read(&self, object: &Found) -> Result<(), CheckReason> {

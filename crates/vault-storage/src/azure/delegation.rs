@@ -4,18 +4,17 @@
 //! <https://learn.microsoft.com/en-us/rest/api/storageservices/create-user-delegation-sas>. A signature cannot be
 //! narrowed to a prefix, except in accounts with a hierarchical namespace; it is for the container.
 
-use super::blobs::Opener;
+use super::access::Access;
 use super::reason;
-use super::token::AccessToken;
-use crate::guard::{GuardedClient, vend_reason};
-use crate::text::{element, encode_pairs, rfc3339};
+use crate::guard::GuardedClient;
+use crate::text::{encode_pairs, rfc3339};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use object_store::azure::AzureCredential;
 use ring::hmac;
-use vault_core::activation::VendReason;
+use serde::Deserialize;
 use vault_core::check::CheckReason;
 use vault_core::credential::SecretText;
 use vault_core::port::VendOrder;
@@ -37,41 +36,34 @@ pub(super) struct Scope<'a> {
 }
 
 /// The key, and what is known of it.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
 struct DelegationKey {
-    oid: String,
-    tid: String,
-    start: String,
-    expiry: String,
-    service: String,
-    version: String,
-    value: Zeroizing<Vec<u8>>,
+    signed_oid: String,
+    signed_tid: String,
+    signed_start: String,
+    signed_expiry: String,
+    signed_service: String,
+    signed_version: String,
+    /// In Base64.
+    value: String,
 }
 
-impl DelegationKey {
-    fn read(document: &str) -> Option<Self> {
-        let member = |name| element(document, name);
-        Some(Self {
-            oid: member("SignedOid")?,
-            tid: member("SignedTid")?,
-            start: member("SignedStart")?,
-            expiry: member("SignedExpiry")?,
-            service: member("SignedService")?,
-            version: member("SignedVersion")?,
-            value: Zeroizing::new(STANDARD.decode(Zeroizing::new(member("Value")?).as_bytes()).ok()?),
-        })
-    }
+#[derive(Deserialize)]
+enum Given {
+    UserDelegationKey(DelegationKey),
 }
 
 /// The signature, as the query of an address. It ends when `order` does.
 pub(super) async fn sign(
     client: &GuardedClient,
     scope: &Scope<'_>,
-    token: &AccessToken,
+    token: &SecretText,
     order: &VendOrder,
-) -> Result<SecretText, VendReason> {
-    let start = rfc3339(order.now.plus_seconds(-LEAD)).ok_or(VendReason::Lifetime)?;
-    let end = rfc3339(order.expires_at).ok_or(VendReason::Lifetime)?;
-    let key = ask(client, scope, token, &start, &end, order.now.as_seconds()).await.map_err(vend_reason)?;
+) -> Result<SecretText, CheckReason> {
+    let start = rfc3339(order.now.plus_seconds(-LEAD)).ok_or(CheckReason::Lifetime)?;
+    let end = rfc3339(order.expires_at).ok_or(CheckReason::Lifetime)?;
+    let key = ask(client, scope, token, &start, &end, order.now.as_seconds()).await?;
     let protocol = if scope.endpoint.starts_with("http://") { "https,http" } else { "https" };
     let resource = format!("/blob/{}/{}", scope.account, scope.container);
     let signed = [
@@ -79,12 +71,12 @@ pub(super) async fn sign(
         "", // start: at once
         &end,
         &resource,
-        &key.oid,
-        &key.tid,
-        &key.start,
-        &key.expiry,
-        &key.service,
-        &key.version,
+        &key.signed_oid,
+        &key.signed_tid,
+        &key.signed_start,
+        &key.signed_expiry,
+        &key.signed_service,
+        &key.signed_version,
         "", // for which user
         "", // for which user not
         "", // correlation id
@@ -101,7 +93,8 @@ pub(super) async fn sign(
         "", // Content-Type
     ]
     .join("\n");
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key.value), signed.as_bytes());
+    let value = Zeroizing::new(STANDARD.decode(&*Zeroizing::new(key.value)).map_err(|_| CheckReason::Unexpected)?);
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &value), signed.as_bytes());
     let signature = Zeroizing::new(STANDARD.encode(tag));
     let query = encode_pairs(&[
         ("sv", VERSION),
@@ -109,12 +102,12 @@ pub(super) async fn sign(
         ("sp", RIGHTS),
         ("se", &end),
         ("spr", protocol),
-        ("skoid", &key.oid),
-        ("sktid", &key.tid),
-        ("skt", &key.start),
-        ("ske", &key.expiry),
-        ("sks", &key.service),
-        ("skv", &key.version),
+        ("skoid", &key.signed_oid),
+        ("sktid", &key.signed_tid),
+        ("skt", &key.signed_start),
+        ("ske", &key.signed_expiry),
+        ("sks", &key.signed_service),
+        ("skv", &key.signed_version),
         ("sig", &signature),
     ]);
     Ok(query.into())
@@ -124,7 +117,7 @@ pub(super) async fn sign(
 async fn ask(
     client: &GuardedClient,
     scope: &Scope<'_>,
-    token: &AccessToken,
+    token: &SecretText,
     start: &str,
     end: &str,
     now: i64,
@@ -132,17 +125,18 @@ async fn ask(
     let body = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><KeyInfo><Start>{start}</Start><Expiry>{end}</Expiry></KeyInfo>"
     );
-    let bearer = Zeroizing::new(["Bearer ", token.text.expose()].concat()); // Shown to the account that it is for.
+    let bearer = Zeroizing::new(["Bearer ", token.expose()].concat()); // Shown to the account that it is for.
     let request = Request::post(format!("{}/?restype=service&comp=userdelegationkey", scope.endpoint))
         .header(header::AUTHORIZATION, &**bearer)
         .header(header::CONTENT_TYPE, "application/xml")
         .header("x-ms-version", VERSION)
         .body(Bytes::from(body))
-        .map_err(|_| CheckReason::UnexpectedAnswer)?;
+        .map_err(|_| CheckReason::Unexpected)?;
     let answer = client.send(request).await?;
     if answer.status != StatusCode::OK {
-        let opener = Opener::Signed(AzureCredential::BearerToken(String::new()));
-        return Err(reason::of(&answer, &opener, now));
+        let access = Access::Signed(AzureCredential::BearerToken(String::new()));
+        return Err(reason::of(&answer, &access, now));
     }
-    answer.text().and_then(DelegationKey::read).ok_or(CheckReason::UnexpectedAnswer)
+    let Given::UserDelegationKey(key) = answer.xml().ok_or(CheckReason::Unexpected)?;
+    Ok(key)
 }

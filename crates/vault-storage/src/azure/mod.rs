@@ -1,18 +1,19 @@
 //! Azure storage, opened by an application's identity.
 
+mod access;
 mod blobs;
 mod delegation;
 mod reason;
 mod token;
 
-use self::blobs::{Blobs, Opener};
-use self::token::AccessToken;
+use self::access::Access;
+use self::blobs::Blobs;
 use crate::Places;
-use crate::guard::{GuardedClient, vend_reason};
+use crate::guard::GuardedClient;
 use crate::probe::{Objects, Trial, examine, refused};
 use object_store::azure::{AzureAccessKey, AzureCredential};
 use url::Url;
-use vault_core::activation::{AzureShort, AzureShortSecret, ShortData, VendReason};
+use vault_core::activation::{AzureShort, ShortData};
 use vault_core::check::{Check, CheckReason};
 use vault_core::credential::AzureIdentity;
 use vault_core::port::{ShortLived, VendOrder};
@@ -28,15 +29,15 @@ fn address_of(data: &AzureIdentity) -> Option<String> {
 /// Tries the identity out, and whatever else the connection string opens the account with.
 pub(crate) async fn check(client: &GuardedClient, places: &Places, data: &AzureIdentity, trial: &Trial) -> Vec<Check> {
     let outcome = async {
-        let address = address_of(data).ok_or(CheckReason::UnexpectedAnswer)?;
+        let address = address_of(data).ok_or(CheckReason::Unexpected)?;
         let token = token::ask(client, places, data, &address).await?;
         // To try what it opens.
-        let opener = Opener::Signed(AzureCredential::BearerToken(token.text.expose().to_owned()));
-        let blobs = Blobs { client, opener, address: address.clone(), data, now: trial.now };
+        let access = Access::Signed(AzureCredential::BearerToken(token.expose().to_owned()));
+        let blobs = Blobs { client, access, address: address.clone(), data, now: trial.now };
         let listing = blobs.list().await;
         known(&listing)?;
-        if let Some(opener) = stated_opener(data)? {
-            known(&Blobs { client, opener, address, data, now: trial.now }.list().await)?;
+        if let Some(access) = stated_access(data)? {
+            known(&Blobs { client, access, address, data, now: trial.now }.list().await)?;
         }
         Ok((blobs, listing))
     };
@@ -55,42 +56,34 @@ fn known<T>(listing: &Result<T, CheckReason>) -> Result<(), CheckReason> {
 }
 
 /// What the connection string itself opens the account with, if it does.
-fn stated_opener(data: &AzureIdentity) -> Result<Option<Opener>, CheckReason> {
+fn stated_access(data: &AzureIdentity) -> Result<Option<Access>, CheckReason> {
     // To sign with, and to send: a job's tools may use either.
     if let Some(key) = data.connection_string.account_key() {
         let key = AzureAccessKey::try_new(key).map_err(|_| CheckReason::SignatureMismatch)?;
-        return Ok(Some(Opener::Signed(AzureCredential::AccessKey(key))));
+        return Ok(Some(Access::Signed(AzureCredential::AccessKey(key))));
     }
-    Ok(data.connection_string.shared_access_signature().map(|signature| Opener::Signature(signature.into())))
+    Ok(data.connection_string.shared_access_signature().map(|signature| Access::Signature(signature.into())))
 }
 
-/// A signature for the container, or, where none is named, the token of the application.
+/// A signature for the container.
 pub(crate) async fn vend(
     client: &GuardedClient,
     places: &Places,
     data: &AzureIdentity,
     order: &VendOrder,
-) -> Result<ShortLived, VendReason> {
-    let endpoint = address_of(data).ok_or(VendReason::Unexpected)?;
-    let token = token::ask(client, places, data, &endpoint).await.map_err(vend_reason)?;
-    let account = data.connection_string.account_name();
-    let (secret, expires_at) = match (account, data.container.as_deref()) {
-        (Some(account), Some(container)) => {
-            let scope = delegation::Scope { account, container, endpoint: &endpoint };
-            let signature = delegation::sign(client, &scope, &token, order).await?;
-            (AzureShortSecret::SasToken(signature), order.expires_at.floor_to_second())
-        }
-        _ => {
-            let AccessToken { text, seconds } = token;
-            (AzureShortSecret::AccessToken(text), order.now.floor_to_second().plus_seconds(seconds))
-        }
-    };
+) -> Result<ShortLived, CheckReason> {
+    let container = data.container.clone().ok_or(CheckReason::NoContainer)?;
+    let endpoint = address_of(data).ok_or(CheckReason::Unexpected)?;
+    let account = data.connection_string.account_name().ok_or(CheckReason::NoAccount)?.to_owned();
+    let token = token::ask(client, places, data, &endpoint).await?;
+    let scope = delegation::Scope { account: &account, container: &container, endpoint: &endpoint };
+    let signature = delegation::sign(client, &scope, &token, order).await?;
     let data = AzureShort {
         endpoint,
-        account_name: account.map(str::to_owned),
-        container: data.container.clone(),
+        account_name: account,
+        container,
         key_prefix: data.key_prefix.clone(),
-        secret,
+        sas_token: signature,
     };
-    Ok(ShortLived { data: ShortData::AzureIdentity(data), expires_at })
+    Ok(ShortLived { data: ShortData::AzureIdentity(data), expires_at: order.expires_at.floor_to_second() })
 }

@@ -15,17 +15,9 @@ use vault_core::credential::{AzureIdentity, SecretText};
 /// What the token is for, in every cloud.
 const SCOPE: &str = "https://storage.azure.com/.default";
 
-/// An access token.
-pub(super) struct AccessToken {
-    pub(super) text: SecretText,
-    /// How long it works.
-    pub(super) seconds: i64,
-}
-
 #[derive(Deserialize)]
 struct Granted {
     access_token: String,
-    expires_in: i64,
 }
 
 #[derive(Deserialize)]
@@ -42,7 +34,7 @@ pub(super) async fn ask(
     places: &Places,
     data: &AzureIdentity,
     address: &str,
-) -> Result<AccessToken, CheckReason> {
+) -> Result<SecretText, CheckReason> {
     let directory = places.azure_directory.as_deref().unwrap_or_else(|| directory_of(address));
     let tenant = encode_name(&data.tenant_id).ok_or(CheckReason::TenantUnknown)?;
     // Shown to the directory that issued them.
@@ -61,11 +53,11 @@ pub(super) async fn ask(
     if answer.status != StatusCode::OK {
         return Err(why(&answer));
     }
-    let granted: Granted = answer.json().ok_or(CheckReason::UnexpectedAnswer)?;
+    let granted: Granted = answer.json().ok_or(CheckReason::Unexpected)?;
     if !is_sendable(&granted.access_token) {
-        return Err(CheckReason::UnexpectedAnswer);
+        return Err(CheckReason::Unexpected);
     }
-    Ok(AccessToken { text: granted.access_token.into(), seconds: granted.expires_in })
+    Ok(granted.access_token.into())
 }
 
 /// The directory of the cloud that the account lies in.

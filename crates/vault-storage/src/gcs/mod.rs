@@ -7,10 +7,10 @@ mod token;
 
 use self::objects::Bucket;
 use crate::Places;
-use crate::guard::{GuardedClient, vend_reason};
+use crate::guard::GuardedClient;
 use crate::probe::{Objects, Trial, examine, refused};
-use vault_core::activation::{GcsShort, ShortData, VendReason};
-use vault_core::check::Check;
+use vault_core::activation::{GcsShort, ShortData};
+use vault_core::check::{Check, CheckReason};
 use vault_core::credential::Gcs;
 use vault_core::port::{ShortLived, VendOrder};
 
@@ -31,9 +31,9 @@ pub(crate) async fn vend(
     places: &Places,
     data: &Gcs,
     order: &VendOrder,
-) -> Result<ShortLived, VendReason> {
-    let wide = token::ask(client, &data.service_account_key, order.now).await.map_err(vend_reason)?;
-    let narrow = token::narrow(client, places, data, &wide).await.map_err(vend_reason)?;
+) -> Result<ShortLived, CheckReason> {
+    let wide = token::ask(client, &data.service_account_key, order.now).await?;
+    let narrow = token::narrow(client, places, data, &wide).await?;
     let expires_at = order.now.floor_to_second().plus_seconds(narrow.seconds);
     let data = GcsShort { access_token: narrow.text, bucket: data.bucket.clone(), key_prefix: data.key_prefix.clone() };
     Ok(ShortLived { data: ShortData::Gcs(data), expires_at })

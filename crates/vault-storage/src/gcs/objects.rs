@@ -73,7 +73,7 @@ impl Bucket<'_> {
         } else if path.ends_with(MEDIA) {
             request = request.header(header::RANGE, "bytes=0-0");
         }
-        let request = request.body(Bytes::from_static(body)).map_err(|_| CheckReason::UnexpectedAnswer)?;
+        let request = request.body(Bytes::from_static(body)).map_err(|_| CheckReason::Unexpected)?;
         Ok(self.client.send(request).await?)
     }
 
@@ -106,7 +106,7 @@ impl Objects for Bucket<'_> {
         if answer.status != StatusCode::OK {
             return Err(why(&answer, CheckReason::BucketMissing));
         }
-        let listing: Listing = answer.json().ok_or(CheckReason::UnexpectedAnswer)?;
+        let listing: Listing = answer.json().ok_or(CheckReason::Unexpected)?;
         Ok(Found::best(listing.items.into_iter().map(|item| {
             let size = item.size.and_then(|size| size.parse().ok()).unwrap_or_default();
             Found { name: item.name, size }

@@ -78,12 +78,12 @@ async fn granted(
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
         .header(header::ACCEPT, "application/json")
         .body(Bytes::from(form))
-        .map_err(|_| CheckReason::UnexpectedAnswer)?;
+        .map_err(|_| CheckReason::Unexpected)?;
     let answer = client.send(request).await?;
     if answer.status != StatusCode::OK {
         return Err(why(&answer));
     }
-    let granted: Granted = answer.json().ok_or(CheckReason::UnexpectedAnswer)?;
+    let granted: Granted = answer.json().ok_or(CheckReason::Unexpected)?;
     let seconds = granted.expires_in.unwrap_or(unless_told);
     Ok(AccessToken { text: granted.access_token.into(), seconds })
 }

@@ -1,8 +1,8 @@
 //! What comes back, or why nothing does.
 
 use hyper::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use vault_core::activation::VendReason;
 use vault_core::check::CheckReason;
 use zeroize::Zeroizing;
 
@@ -29,6 +29,17 @@ impl Answer {
         serde_json::from_slice(&self.body).ok().filter(|_| self.is_whole)
     }
 
+    /// The body as XML, if it is that. A `T` that is an enum names the root element; any other `T` takes every root.
+    pub(crate) fn xml<T: DeserializeOwned>(&self) -> Option<T> {
+        quick_xml::de::from_str(self.text()?).ok()
+    }
+
+    /// What the XML document of a refusal says.
+    pub(crate) fn stated(&self) -> Stated {
+        let Refusal { code, message, error, errors } = self.xml().unwrap_or_default();
+        error.or(errors.error).unwrap_or(Stated { code, message })
+    }
+
     /// A header field's value.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -40,7 +51,7 @@ impl Answer {
             300..=399 => CheckReason::Redirected,
             401 | 403 => CheckReason::Denied,
             408 | 429 | 500..=599 => CheckReason::StoreTrouble,
-            _ => CheckReason::UnexpectedAnswer,
+            _ => CheckReason::Unexpected,
         }
     }
 
@@ -50,6 +61,31 @@ impl Answer {
         let date = crate::text::http_date(date)?;
         Some(date.abs_diff(now))
     }
+}
+
+/// The code and the message of a refusal; empty where it says none.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(crate) struct Stated {
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+/// An `Error` as S3 and Azure say it, or one within an `ErrorResponse`, as AWS's other services do, some of them within
+/// `Errors`. No type holds itself: a document may be as deep as its sender likes.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Refusal {
+    code: String,
+    message: String,
+    error: Option<Stated>,
+    errors: Errors,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Errors {
+    error: Option<Stated>,
 }
 
 /// Why there is no answer.
@@ -82,20 +118,67 @@ impl From<Trouble> for CheckReason {
             Trouble::Dns => Self::Dns,
             Trouble::Tls => Self::Tls,
             Trouble::Unreachable => Self::Unreachable,
-            Trouble::Address | Trouble::Protocol => Self::UnexpectedAnswer,
+            Trouble::Address | Trouble::Protocol => Self::Unexpected,
         }
     }
 }
 
-/// The vendor's word for a reason.
-pub(crate) const fn vend_reason(reason: CheckReason) -> VendReason {
-    match reason {
-        CheckReason::Dns
-        | CheckReason::Tls
-        | CheckReason::BlockedEgress
-        | CheckReason::Unreachable
-        | CheckReason::StoreTrouble => VendReason::Unreachable,
-        CheckReason::Redirected | CheckReason::UnexpectedAnswer => VendReason::Unexpected,
-        _ => VendReason::Denied,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(body: &str) -> Answer {
+        let body = Zeroizing::new(body.as_bytes().to_vec());
+        Answer { status: StatusCode::FORBIDDEN, headers: HeaderMap::new(), body, is_whole: true }
+    }
+
+    #[test]
+    fn the_code_of_a_refusal_is_found_in_either_document() {
+        for (body, code, message) in [
+            (
+                "<Error><Code>NoSuchKey</Code><Message>a&amp;b</Message><RequestId>1</RequestId></Error>",
+                "NoSuchKey",
+                "a&b",
+            ),
+            ("\u{feff}<?xml version=\"1.0\"?>\n<Error><Code>Denied</Code></Error>", "Denied", ""),
+            (
+                "<ErrorResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><Error><Type>Sender</Type><Code>X</Code></Error></ErrorResponse>",
+                "X",
+                "",
+            ),
+            ("<Response><Errors><Error><Code>X</Code></Error></Errors></Response>", "X", ""),
+            // Another element's code, two documents, and no XML at all.
+            ("<Error><Detail><Code>X</Code></Detail></Error>", "", ""),
+            ("<html><body><Code>X</Code><p></body></html>", "", ""),
+            ("<Code>X", "", ""),
+            ("<Error><Code>&x;</Code></Error>", "", ""),
+            ("", "", ""),
+        ] {
+            let stated = answer(body).stated();
+            assert_eq!((&*stated.code, &*stated.message), (code, message), "{body}");
+        }
+        let deep = ["<Error>", "<Errors>", "<a>"].map(|element| answer(&element.repeat(60_000)).stated().code);
+        assert_eq!(deep, [const { String::new() }; 3], "no document is too deep");
+        let cut = Answer { is_whole: false, ..answer("<Error><Code>X</Code></Error>") };
+        assert_eq!(cut.stated().code, "");
+    }
+
+    #[test]
+    fn names_are_read_to_the_letter_and_a_root_by_its_name() {
+        #[derive(Deserialize)]
+        enum Listing {
+            List { name: Vec<String> },
+        }
+        let read = |body: &str| answer(body).xml().map(|Listing::List { name }| name);
+        let body = "<List><name> a&#x1;&#66;<![CDATA[<c>]]> </name><other/><name/></List>";
+        assert_eq!(read(body), Some(vec![" a\u{1}B<c> ".to_owned(), String::new()]));
+        for other in [
+            "<html><name>a</name></html>",
+            "<List><name>a</name>",
+            "{}",
+            "<!DOCTYPE a [<!ENTITY b \"c\">]><List><name>&b;</name></List>",
+        ] {
+            assert_eq!(read(other), None, "{other}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
@@ -80,7 +81,7 @@ impl GuardedClient {
                 let stream = connector.connect(name, stream).await.map_err(|error| {
                     let of_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
                     // A peer that hangs up in the middle of it does not want to speak with us.
-                    let cut = error.kind() == std::io::ErrorKind::UnexpectedEof;
+                    let cut = error.kind() == io::ErrorKind::UnexpectedEof;
                     if of_tls || cut { Trouble::Tls } else { Trouble::Unreachable }
                 })?;
                 speak(stream, request).await
@@ -92,7 +93,11 @@ impl GuardedClient {
     async fn connect(&self, target: &Target) -> Result<TcpStream, Trouble> {
         let found = match target.host.parse::<IpAddr>() {
             Ok(address) => vec![address],
-            Err(_) => self.0.resolver.resolve(&target.host).await.map_err(|_| Trouble::Dns)?,
+            Err(_) => self.0.resolver.resolve(&target.host).await.map_err(|error| match error.kind() {
+                // Of the name itself nothing is known yet.
+                io::ErrorKind::ResourceBusy => Trouble::Unreachable,
+                _ => Trouble::Dns,
+            })?,
         };
         if found.is_empty() {
             return Err(Trouble::Dns);

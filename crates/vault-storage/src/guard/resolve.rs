@@ -1,8 +1,12 @@
 //! From names to addresses.
 
 use async_trait::async_trait;
+use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Finds the addresses of a host. They are judged afterwards, whoever found them.
 #[async_trait]
@@ -10,17 +14,126 @@ pub trait Resolve: Send + Sync {
     /// The addresses of `host`, which is a name.
     ///
     /// # Errors
-    /// There is no such name, or nobody to ask.
+    /// [`io::ErrorKind::ResourceBusy`] if too many look-ups are under way; any other kind if the name is unknown or no
+    /// name server answers.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The operating system's resolver.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemResolver;
+/// The operating system's resolver (`getaddrinfo`), at most [`SystemResolver::MAX_LOOK_UPS`] look-ups at a time.
+///
+/// `getaddrinfo` blocks and cannot be cancelled: a deadline ends the wait, not the look-up. Each look-up therefore has a
+/// thread of its own, outside Tokio's blocking pool, which database reads need. While a name server does not answer, the
+/// threads fill up and further look-ups fail at once.
+#[derive(Clone)]
+pub struct SystemResolver {
+    free: Arc<Semaphore>,
+    look_up: Arc<LookUp>,
+}
+
+type LookUp = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
+
+/// Enough for `getaddrinfo`, which keeps its buffers on the heap.
+const STACK: usize = 256 * 1024;
+
+impl SystemResolver {
+    /// As many as there can be requests to stores at once: 8 operations with 8 credentials each.
+    pub const MAX_LOOK_UPS: usize = 64;
+
+    /// The operating system's resolver.
+    pub fn new() -> Self {
+        Self::of(Self::MAX_LOOK_UPS, |host| Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
+    }
+
+    fn of(most: usize, look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static) -> Self {
+        Self { free: Arc::new(Semaphore::new(most)), look_up: Arc::new(look_up) }
+    }
+}
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SystemResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SystemResolver").field("free", &self.free.available_permits()).finish_non_exhaustive()
+    }
+}
 
 #[async_trait]
 impl Resolve for SystemResolver {
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        Ok(tokio::net::lookup_host((host, 0)).await?.map(|address| address.ip()).collect())
+        let permit = Arc::clone(&self.free).try_acquire_owned().map_err(|_| io::ErrorKind::ResourceBusy)?;
+        let (look_up, host) = (Arc::clone(&self.look_up), host.to_owned());
+        let (sender, found) = oneshot::channel();
+        thread::Builder::new().name("look-up".to_owned()).stack_size(STACK).spawn(move || {
+            let answer = {
+                let _permit = permit; // free before anybody hears of the answer, or of a panic
+                look_up(&host)
+            };
+            let _ = sender.send(answer); // the deadline may have ended the wait
+        })?;
+        found.await.unwrap_or_else(|_| Err(io::Error::other("the look-up ended without an answer")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::sync::{Mutex, mpsc};
+
+    #[test]
+    fn a_name_server_that_never_answers_fills_its_own_threads_and_no_others() {
+        const MOST: usize = 4;
+        let (begun, begins) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        let resolver = SystemResolver::of(MOST, move |host| {
+            if host == "silent.test" {
+                begun.send(()).unwrap();
+                let _ = released.lock().unwrap().recv(); // until the test lets go of the other end
+            }
+            Ok(vec![Ipv4Addr::LOCALHOST.into()])
+        });
+        // One thread for everything else that blocks.
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).build().unwrap();
+        let silent = || {
+            let resolver = resolver.clone();
+            runtime.spawn(async move { resolver.resolve("silent.test").await })
+        };
+        let waiting: Vec<_> = (0..MOST).map(|_| silent()).collect();
+        (0..MOST).for_each(|_| begins.recv().unwrap());
+
+        let busy = |resolver: &SystemResolver| runtime.block_on(resolver.resolve("store.test")).map_err(|e| e.kind());
+        assert_eq!(busy(&resolver), Err(io::ErrorKind::ResourceBusy));
+        let read = runtime.spawn_blocking(|| "a row");
+        assert_eq!(runtime.block_on(read).unwrap(), "a row");
+        // A wait that is given up frees nothing: the thread is still there.
+        for wait in waiting {
+            wait.abort();
+            assert!(runtime.block_on(wait).unwrap_err().is_cancelled());
+        }
+        assert_eq!(busy(&resolver), Err(io::ErrorKind::ResourceBusy));
+
+        drop(release);
+        drop(runtime.block_on(resolver.free.acquire_many(MOST.try_into().unwrap())).unwrap());
+        assert_eq!(busy(&resolver), Ok(vec![Ipv4Addr::LOCALHOST.into()]));
+    }
+
+    #[tokio::test]
+    async fn the_system_knows_this_machine() {
+        let found = SystemResolver::new().resolve("localhost").await.unwrap();
+        assert!(found.iter().any(IpAddr::is_loopback), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn a_look_up_that_panics_is_an_error_and_frees_its_thread() {
+        let resolver = SystemResolver::of(1, |_| panic!("on purpose"));
+        for _ in 0..2 {
+            assert_eq!(resolver.resolve("store.test").await.unwrap_err().kind(), io::ErrorKind::Other);
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::guard::GuardedClient;
 use crate::probe::{Objects, Trial, examine, refused};
 use crate::text::is_sendable;
 use object_store::aws::AwsCredential;
-use vault_core::activation::{S3Short, ShortData, VendReason};
+use vault_core::activation::{S3Short, ShortData};
 use vault_core::check::{Check, CheckReason};
 use vault_core::credential::S3;
 use vault_core::port::{ShortLived, VendOrder};
@@ -44,13 +44,13 @@ pub(crate) async fn check(client: &GuardedClient, data: &S3, trial: &Trial) -> V
             let wanted = session::Wanted { role, name: &trial.name, seconds: session::SHORTEST, policy: None };
             match session::take_on(client, data, wanted).await {
                 Ok(session) => session.into_keys(),
-                Err(refusal) => return refused(refusal.reason, &trial.operations),
+                Err(reason) => return refused(reason, &trial.operations),
             }
         }
     };
     let style = Style::of(data);
     let Some(address) = address_of(data, style) else {
-        return refused(CheckReason::UnexpectedAnswer, &trial.operations);
+        return refused(CheckReason::Unexpected, &trial.operations);
     };
     let bucket = Bucket { client, keys, address, data, now: trial.now };
     let listing = bucket.list().await;
@@ -73,18 +73,18 @@ const fn is_of_the_host<T>(listing: &Result<T, CheckReason>) -> bool {
             | CheckReason::Tls
             | CheckReason::BucketMissing
             | CheckReason::Unreachable
-            | CheckReason::UnexpectedAnswer)
+            | CheckReason::Unexpected)
     )
 }
 
 /// Keys of the role's session, narrowed to bucket and prefix.
-pub(crate) async fn vend(client: &GuardedClient, data: &S3, order: &VendOrder) -> Result<ShortLived, VendReason> {
-    let role = data.role_arn.as_deref().ok_or(VendReason::NoRole)?;
+pub(crate) async fn vend(client: &GuardedClient, data: &S3, order: &VendOrder) -> Result<ShortLived, CheckReason> {
+    let role = data.role_arn.as_deref().ok_or(CheckReason::NoRole)?;
     let name = format!("orgvault-{}", order.activation);
     let policy = policy::narrowed_to(data, role);
     let seconds = session::seconds_until(order);
     let wanted = session::Wanted { role, name: &name, seconds, policy: Some(policy) };
-    let session = session::take_on(client, data, wanted).await.map_err(session::Refusal::for_vendor)?;
+    let session = session::take_on(client, data, wanted).await?;
     let data = S3Short {
         access_key_id: session.access_key_id,
         secret_access_key: session.secret_access_key,

@@ -4,12 +4,13 @@ use super::place::region_of;
 use super::{reason, signable};
 use crate::guard::{Answer, GuardedClient};
 use crate::probe::{CONTENT, Found, Objects, Trial};
-use crate::text::{address, element, elements, encode_name, encode_pairs};
+use crate::text::{address, encode_name, encode_pairs};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::HttpRequestBody;
+use serde::Deserialize;
 use vault_core::check::{CheckReason, StorageOperation};
 use vault_core::credential::S3;
 use vault_core::time::Timestamp;
@@ -29,6 +30,22 @@ pub(super) struct Bucket<'a> {
     pub(super) now: Timestamp,
 }
 
+#[derive(Deserialize)]
+enum Listing {
+    #[serde(rename_all = "PascalCase")]
+    ListBucketResult {
+        #[serde(default)]
+        contents: Vec<Entry>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Entry {
+    key: String,
+    size: u64,
+}
+
 impl<'a> Bucket<'a> {
     /// The same bucket at another address.
     pub(super) fn at(&self, address: String) -> Bucket<'a> {
@@ -38,18 +55,18 @@ impl<'a> Bucket<'a> {
     }
 
     async fn ask(&self, method: Method, rest: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
-        let address = address(&[&self.address, rest].concat()).ok_or(CheckReason::UnexpectedAnswer)?;
+        let address = address(&[&self.address, rest].concat()).ok_or(CheckReason::Unexpected)?;
         let is_reading = method == Method::GET && !rest.starts_with('?');
         let mut request = Request::builder().method(method).uri(address);
         if is_reading {
             request = request.header(header::RANGE, "bytes=0-0");
         }
         let body = HttpRequestBody::from(Bytes::from_static(body));
-        let mut request = request.body(body).map_err(|_| CheckReason::UnexpectedAnswer)?;
+        let mut request = request.body(body).map_err(|_| CheckReason::Unexpected)?;
         signable(&self.keys.key_id, self.keys.token.as_deref(), region_of(self.data))?;
         AwsAuthorizer::new(&self.keys, "s3", region_of(self.data))
             .try_authorize(&mut request, None)
-            .map_err(|_| CheckReason::UnexpectedAnswer)?;
+            .map_err(|_| CheckReason::Unexpected)?;
         let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
         Ok(self.client.send(request).await?)
     }
@@ -60,12 +77,8 @@ impl<'a> Bucket<'a> {
         if answer.status != StatusCode::OK {
             return Err(self.why(&answer));
         }
-        let listing = answer.text().filter(|text| text.contains("<ListBucketResult"));
-        let listing = listing.ok_or(CheckReason::UnexpectedAnswer)?;
-        Ok(Found::best(elements(listing, "Contents").filter_map(|entry| {
-            let size = element(entry, "Size")?.parse().ok()?;
-            Some(Found { name: element(entry, "Key")?, size })
-        })))
+        let Listing::ListBucketResult { contents } = answer.xml().ok_or(CheckReason::Unexpected)?;
+        Ok(Found::best(contents.into_iter().map(|Entry { key, size }| Found { name: key, size })))
     }
 
     fn why(&self, answer: &Answer) -> CheckReason {
@@ -89,12 +102,11 @@ impl<'a> Bucket<'a> {
             let _ = self.remove(&name).await;
             return Some(true);
         }
-        let code = answer.text().and_then(|text| element(text, "Code"));
-        if code.as_deref() == Some("NoSuchUpload") { Some(true) } else { allowed(Err(self.why(&answer))) }
+        if answer.stated().code == "NoSuchUpload" { Some(true) } else { allowed(Err(self.why(&answer))) }
     }
 
     async fn on_object(&self, method: Method, name: &str, body: &'static [u8]) -> Result<(), CheckReason> {
-        let path = encode_name(name).ok_or(CheckReason::NothingToTry)?;
+        let path = encode_name(name).ok_or(CheckReason::NothingToTry)?.to_string();
         let answer = self.ask(method, &path, body).await?;
         // There is no first byte in an empty object.
         let was_done = answer.status.is_success() || answer.status == StatusCode::RANGE_NOT_SATISFIABLE;

@@ -4,7 +4,6 @@
 //! <https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html>.
 
 use crate::guard::Answer;
-use crate::text::element;
 use vault_core::check::CheckReason;
 
 /// What `code` means, where it means one thing.
@@ -42,8 +41,7 @@ pub(super) fn of_code(code: &str) -> Option<CheckReason> {
 
 /// Why an answer other than the one hoped for came.
 pub(super) fn of(answer: &Answer) -> CheckReason {
-    let code = answer.text().and_then(|text| element(text, "Code"));
-    if let Some(reason) = code.as_deref().and_then(of_code) {
+    if let Some(reason) = of_code(&answer.stated().code) {
         return reason;
     }
     // To some requests there is no document: the region's name is then in the head.

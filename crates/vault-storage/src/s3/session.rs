@@ -4,13 +4,13 @@
 
 use super::place::{region_of, session_address};
 use super::{reason, signable};
-use crate::guard::{Answer, GuardedClient, Trouble, vend_reason};
-use crate::text::{address, element, encode_pairs, moment};
+use crate::guard::{Answer, GuardedClient};
+use crate::text::{address, encode_pairs, moment};
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::HttpRequestBody;
-use vault_core::activation::VendReason;
+use serde::Deserialize;
 use vault_core::check::CheckReason;
 use vault_core::credential::{S3, SecretText};
 use vault_core::port::VendOrder;
@@ -58,37 +58,11 @@ impl Session {
     }
 }
 
-/// Why there is no session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) reason: CheckReason,
-    /// Whether it is the lifetime that the store does not like.
-    of_lifetime: bool,
-}
-
-impl Refusal {
-    pub(super) const fn for_vendor(self) -> VendReason {
-        if self.of_lifetime { VendReason::Lifetime } else { vend_reason(self.reason) }
-    }
-}
-
-impl From<Trouble> for Refusal {
-    fn from(trouble: Trouble) -> Self {
-        CheckReason::from(trouble).into()
-    }
-}
-
-impl From<CheckReason> for Refusal {
-    fn from(reason: CheckReason) -> Self {
-        Self { reason, of_lifetime: false }
-    }
-}
-
 /// Takes the role on with the saved keys.
-pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_>) -> Result<Session, Refusal> {
+pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_>) -> Result<Session, CheckReason> {
     let token = data.session_token.as_ref().map(|token| token.expose());
     signable(data.access_key_id.expose(), token, region_of(data))?;
-    let address = address(&session_address(data)).ok_or(CheckReason::UnexpectedAnswer)?;
+    let address = address(&session_address(data)).ok_or(CheckReason::Unexpected)?;
     let seconds = wanted.seconds.to_string();
     let mut form = vec![
         ("Action", "AssumeRole"),
@@ -102,7 +76,7 @@ pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_
     let mut request = Request::post(address)
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
         .body(HttpRequestBody::from(Bytes::from(encode_pairs(&form))))
-        .map_err(|_| CheckReason::UnexpectedAnswer)?;
+        .map_err(|_| CheckReason::Unexpected)?;
     // To sign with.
     let keys = AwsCredential {
         key_id: data.access_key_id.expose().to_owned(),
@@ -111,33 +85,53 @@ pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_
     };
     AwsAuthorizer::new(&keys, "sts", region_of(data))
         .try_authorize(&mut request, None)
-        .map_err(|_| CheckReason::UnexpectedAnswer)?;
+        .map_err(|_| CheckReason::Unexpected)?;
     let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
     let answer = client.send(request).await?;
     if answer.status != StatusCode::OK {
-        return Err(refusal(&answer));
+        return Err(why(&answer));
     }
-    Ok(read(&answer).ok_or(CheckReason::UnexpectedAnswer)?)
+    read(&answer).ok_or(CheckReason::Unexpected)
+}
+
+#[derive(Deserialize)]
+enum AssumeRole {
+    #[serde(rename_all = "PascalCase")]
+    AssumeRoleResponse { assume_role_result: Assumed },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Assumed {
+    credentials: Keys,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Keys {
+    access_key_id: String,
+    secret_access_key: String,
+    session_token: String,
+    expiration: String,
 }
 
 /// The keys that the store gave out.
 fn read(answer: &Answer) -> Option<Session> {
-    let text = answer.text().filter(|text| text.contains("<AssumeRoleResponse"))?;
-    let secret = |name: &str| element(text, name).filter(|value| !value.is_empty()).map(SecretText::from);
+    let AssumeRole::AssumeRoleResponse { assume_role_result: Assumed { credentials } } = answer.xml()?;
+    let secret = |text: String| (!text.is_empty()).then(|| SecretText::from(text));
     Some(Session {
-        access_key_id: secret("AccessKeyId")?,
-        secret_access_key: secret("SecretAccessKey")?,
-        session_token: secret("SessionToken")?,
-        expires_at: moment(&element(text, "Expiration")?)?,
+        access_key_id: secret(credentials.access_key_id)?,
+        secret_access_key: secret(credentials.secret_access_key)?,
+        session_token: secret(credentials.session_token)?,
+        expires_at: moment(&credentials.expiration)?,
     })
 }
 
-fn refusal(answer: &Answer) -> Refusal {
-    let stated = |name: &str| answer.text().and_then(|text| element(text, name));
-    let code = stated("Code");
+fn why(answer: &Answer) -> CheckReason {
+    let stated = answer.stated();
     // "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
-    let of_lifetime = code.as_deref() == Some("ValidationError")
-        && stated("Message").is_some_and(|message| message.contains("DurationSeconds"));
-    let reason = code.as_deref().and_then(reason::of_code).unwrap_or_else(|| answer.plain_reason());
-    Refusal { reason, of_lifetime }
+    if stated.code == "ValidationError" && stated.message.contains("DurationSeconds") {
+        return CheckReason::Lifetime;
+    }
+    reason::of_code(&stated.code).unwrap_or_else(|| answer.plain_reason())
 }

@@ -16,7 +16,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     ]);
     // Looked at for what an INI file has no spelling for.
     if let Some((name, _)) = settings.iter().find(|(_, value)| !ini::holds(value.expose())) {
-        return Err(FORM.unrepresentable(name));
+        return Err(FORM.unrepresentable(name, ini::UNQUOTABLE));
     }
     Ok(gather(|sink| {
         sink("[");

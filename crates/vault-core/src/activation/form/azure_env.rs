@@ -1,9 +1,9 @@
 //! The variables of the Azure tools, and nothing else.
 
-use super::env::{azure_raw, azure_short, lines, named};
+use super::env::{azure_raw, azure_short, displaced_by, lines, named};
 use super::{Form, FormError, FormName, FormSubject};
 use crate::activation::{ShortData, Vended};
-use crate::credential::{CredentialData, SecretText};
+use crate::credential::{CredentialData, CredentialType, SecretText};
 
 const FORM: Form = Form::AzureEnv;
 
@@ -14,5 +14,6 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         other => return Err(FORM.not_for_type(other.kind())),
     };
     let prefix = subject.name.map(FormName::variable_prefix).unwrap_or_default();
-    Ok(lines(&named(FORM, &prefix, settings)?))
+    let displaced = displaced_by(CredentialType::AzureIdentity).iter().copied();
+    Ok(lines(subject, displaced, &named(FORM, &prefix, settings)?))
 }

@@ -2,8 +2,8 @@
 //! tool has a variable, stands in variables of our own.
 
 use super::{Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell};
-use crate::activation::{AzureShort, AzureShortSecret, GcsShort, ShortData, Vended};
-use crate::credential::{AzureIdentity, CredentialData, DirectLink, Gcs, SecretBytes, SecretText};
+use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
+use crate::credential::{AzureIdentity, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes, SecretText};
 
 /// A variable and its value.
 #[derive(Debug)]
@@ -32,44 +32,106 @@ pub struct Environment {
     pub variables: Vec<Assignment>,
     /// Files.
     pub files: Vec<PrivateFile>,
+    kind: CredentialType,
+    /// What rclone's own variables for the remote begin with.
     remote_prefix: String,
-    /// Whether the variables are those that tools read without being told.
+    /// Whether the variables have the names that tools read, without a prefix.
     plain: bool,
 }
 
-/// Variables by which tools take somebody to be somebody else, or to look elsewhere for who they are; and our own.
-const IDENTITY: [&str; 39] = [
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_SECURITY_TOKEN",
-    "AWS_CREDENTIAL_EXPIRATION",
-    "AWS_ENDPOINT_URL_S3",
-    "AWS_PROFILE",
-    "AWS_DEFAULT_PROFILE",
-    "AWS_ROLE_ARN",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "AZURE_TENANT_ID",
-    "AZURE_CLIENT_ID",
-    "AZURE_CLIENT_SECRET",
-    "AZURE_CLIENT_CERTIFICATE_PATH",
-    "AZURE_CLIENT_CERTIFICATE_PASSWORD",
-    "AZURE_FEDERATED_TOKEN_FILE",
-    "AZURE_USERNAME",
-    "AZURE_PASSWORD",
-    "AZURE_STORAGE_ACCOUNT",
-    "AZURE_STORAGE_KEY",
-    "AZURE_STORAGE_CONNECTION_STRING",
-    "AZURE_STORAGE_SAS_TOKEN",
-    "AZURE_STORAGE_TOKEN",
-    "AZURE_STORAGE_SERVICE_ENDPOINT",
-    "AZURE_STORAGE_AUTH_MODE",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "GOOGLE_SERVICE_ACCOUNT_KEY",
-    "GOOGLE_OAUTH_ACCESS_TOKEN",
-    "CLOUDSDK_AUTH_ACCESS_TOKEN",
-    "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE",
-    "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
+/// Variables by which the tools of a type act as somebody else, or send a credential to another address.
+pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str] {
+    match kind {
+        CredentialType::S3 => &[
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+            "AWS_SECURITY_TOKEN",
+            "AWS_CREDENTIAL_EXPIRATION",
+            "AWS_ENDPOINT",
+            "AWS_ENDPOINT_URL",
+            "AWS_ENDPOINT_URL_S3",
+            "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+            "AWS_PROFILE",
+            "AWS_DEFAULT_PROFILE",
+            "AWS_ROLE_ARN",
+            "AWS_ROLE_SESSION_NAME",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+        ],
+        CredentialType::AzureIdentity => &[
+            "AZURE_TENANT_ID",
+            "AZURE_CLIENT_ID",
+            "AZURE_CLIENT_SECRET",
+            "AZURE_CLIENT_CERTIFICATE_PATH",
+            "AZURE_CLIENT_CERTIFICATE_PASSWORD",
+            "AZURE_FEDERATED_TOKEN_FILE",
+            "AZURE_USERNAME",
+            "AZURE_PASSWORD",
+            "AZURE_STORAGE_ACCOUNT",
+            "AZURE_STORAGE_ACCOUNT_NAME",
+            "AZURE_STORAGE_ACCOUNT_KEY",
+            "AZURE_STORAGE_ACCESS_KEY",
+            "AZURE_STORAGE_KEY",
+            "AZURE_STORAGE_CONNECTION_STRING",
+            "AZURE_STORAGE_SAS_KEY",
+            "AZURE_STORAGE_SAS_TOKEN",
+            "AZURE_STORAGE_TOKEN",
+            "AZURE_STORAGE_ENDPOINT",
+            "AZURE_STORAGE_SERVICE_ENDPOINT",
+            "AZURE_STORAGE_AUTH_MODE",
+        ],
+        CredentialType::Gcs => &[
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "GOOGLE_CREDENTIALS",
+            "GOOGLE_SERVICE_ACCOUNT",
+            "GOOGLE_SERVICE_ACCOUNT_KEY",
+            "GOOGLE_SERVICE_ACCOUNT_PATH",
+            "GOOGLE_OAUTH_ACCESS_TOKEN",
+            "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT",
+            "CLOUDSDK_AUTH_ACCESS_TOKEN",
+            "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
+            "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE",
+            "CLOUDSDK_AUTH_IMPERSONATE_SERVICE_ACCOUNT",
+            "CLOUDSDK_CORE_ACCOUNT",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE",
+            "STORAGE_EMULATOR_HOST",
+        ],
+        CredentialType::DirectLink => &[],
+    }
+}
+
+/// The same of rclone: options of every remote of a kind, which hold where the remote itself does not say otherwise.
+const fn displaced_from_rclone_by(kind: CredentialType) -> &'static [&'static str] {
+    match kind {
+        CredentialType::S3 => {
+            &["RCLONE_S3_SESSION_TOKEN", "RCLONE_S3_ENDPOINT", "RCLONE_S3_PROFILE", "RCLONE_S3_ROLE_ARN"]
+        }
+        CredentialType::AzureIdentity => &[
+            "RCLONE_AZUREBLOB_CONNECTION_STRING",
+            "RCLONE_AZUREBLOB_ENDPOINT",
+            "RCLONE_AZUREBLOB_ENV_AUTH",
+            "RCLONE_AZUREBLOB_KEY",
+            "RCLONE_AZUREBLOB_SAS_URL",
+            "RCLONE_AZUREBLOB_SERVICE_PRINCIPAL_FILE",
+            "RCLONE_AZUREBLOB_USE_AZ",
+            "RCLONE_AZUREBLOB_USE_EMULATOR",
+            "RCLONE_AZUREBLOB_USE_MSI",
+        ],
+        CredentialType::Gcs => &[
+            "RCLONE_GCS_ACCESS_TOKEN",
+            "RCLONE_GCS_ANONYMOUS",
+            "RCLONE_GCS_ENDPOINT",
+            "RCLONE_GCS_ENV_AUTH",
+            "RCLONE_GCS_SERVICE_ACCOUNT_CREDENTIALS",
+            "RCLONE_GCS_SERVICE_ACCOUNT_FILE",
+            "RCLONE_GCS_TOKEN",
+        ],
+        CredentialType::DirectLink => &[],
+    }
+}
+
+/// Our own variables: those that one credential does not set must not be left of another.
+const OWN: [&str; 8] = [
     "ORGVAULT_BUCKET",
     "ORGVAULT_KEY_PREFIX",
     "ORGVAULT_PATH_STYLE_ACCESS",
@@ -104,23 +166,42 @@ impl Environment {
             })
             .collect();
         let remote_prefix = format!("RCLONE_CONFIG_{remote}_");
-        Ok(Self { variables, files, remote_prefix, plain: subject.name.is_none() })
+        Ok(Self { variables, files, kind: subject.vended.kind(), remote_prefix, plain: subject.name.is_none() })
     }
 
-    /// Whether a variable that the command would inherit must not reach it: beside these, it would have tools mix two
-    /// credentials, such as the session token of one with the keys of another.
+    /// Whether a variable that the command would inherit must not reach it, because the credential's tools would mix it
+    /// with these: the session token of another credential, say, or another endpoint.
     pub fn displaces(&self, inherited: &str) -> bool {
-        inherited.starts_with(&self.remote_prefix) || self.plain && IDENTITY.contains(&inherited)
+        let of_tools = || displaced_by(self.kind).contains(&inherited) || OWN.contains(&inherited);
+        inherited.starts_with(&self.remote_prefix)
+            || displaced_from_rclone_by(self.kind).contains(&inherited)
+            || self.plain && of_tools()
     }
 }
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
-    Ok(lines(&assignments(subject)?))
+    let displaced = displaced_by(subject.vended.kind()).iter().chain(&OWN).copied();
+    Ok(lines(subject, displaced, &assignments(subject)?))
 }
 
-/// Lines that set and export the variables.
-pub(super) fn lines(assignments: &[Assignment]) -> SecretText {
+/// Lines that unset what would mix with the variables, which none does under a name of its own, and that set and export
+/// them.
+pub(super) fn lines<'a>(
+    subject: &FormSubject<'_>,
+    displaced: impl Iterator<Item = &'a str>,
+    assignments: &[Assignment],
+) -> SecretText {
+    let is_set = |name: &str| assignments.iter().any(|assignment| assignment.name == name);
+    let unset: Vec<&str> = displaced.filter(|name| subject.name.is_none() && !is_set(name)).collect();
     gather(|sink| {
+        if !unset.is_empty() {
+            sink("unset");
+            for name in &unset {
+                sink(" ");
+                sink(name);
+            }
+            sink("\n");
+        }
         for Assignment { name, value } in assignments {
             sink("export ");
             sink(name);
@@ -142,7 +223,7 @@ pub(super) fn named(form: Form, prefix: &str, settings: Vec<Setting>) -> Result<
         // Looked at for the one character that no variable can hold.
         let possible = !value.expose().contains('\0');
         let name_of = || Assignment { name: format!("{prefix}{name}"), value };
-        if possible { Ok(name_of()) } else { Err(form.unrepresentable(name)) }
+        if possible { Ok(name_of()) } else { Err(form.unrepresentable(name, "no variable can hold a NUL")) }
     };
     settings.into_iter().map(assign).collect()
 }
@@ -164,7 +245,7 @@ fn variables(vended: &Vended) -> Vec<Setting> {
         Vended::Raw(CredentialData::Gcs(data)) => gcs_raw(data),
         Vended::Raw(CredentialData::DirectLink(data)) => link(data),
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => {
-            azure_short(data).into_iter().chain(places(data.container.as_deref(), data.key_prefix.as_deref())).collect()
+            azure_short(data).into_iter().chain(places(Some(&data.container), data.key_prefix.as_deref())).collect()
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => gcs_short(data),
         Vended::Raw(CredentialData::S3(_)) | Vended::Short { data: ShortData::S3(_), .. } => Vec::new(),
@@ -175,7 +256,7 @@ fn places(bucket: Option<&str>, key_prefix: Option<&str>) -> Vec<Setting> {
     settings([("ORGVAULT_BUCKET", bucket.and_then(copied)), ("ORGVAULT_KEY_PREFIX", key_prefix.and_then(copied))])
 }
 
-/// The AWS tools' variables; `AWS_ENDPOINT_URL_S3` rather than `AWS_ENDPOINT_URL`, which would bend every service.
+/// The AWS tools' variables. `AWS_ENDPOINT_URL_S3` rather than `AWS_ENDPOINT_URL`, which holds for every service.
 fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) -> Vec<Setting> {
     let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
     settings([
@@ -205,14 +286,10 @@ pub(super) fn azure_raw(data: &AzureIdentity) -> Vec<Setting> {
 }
 
 pub(super) fn azure_short(data: &AzureShort) -> Vec<Setting> {
-    let secret = match &data.secret {
-        AzureShortSecret::SasToken(sas) => ("AZURE_STORAGE_SAS_TOKEN", copied(sas.expose())),
-        AzureShortSecret::AccessToken(token) => ("AZURE_STORAGE_TOKEN", copied(token.expose())),
-    };
     settings([
-        ("AZURE_STORAGE_ACCOUNT", data.account_name.as_deref().and_then(copied)),
+        ("AZURE_STORAGE_ACCOUNT", copied(&data.account_name)),
         ("AZURE_STORAGE_SERVICE_ENDPOINT", copied(&data.endpoint)),
-        secret,
+        ("AZURE_STORAGE_SAS_TOKEN", copied(data.sas_token.expose())),
     ])
 }
 

@@ -1,5 +1,8 @@
 //! What the readers of INI files have in common. None of them has a way to quote that all of them know.
 
+/// Why a value that is not [`holds`] cannot be written.
+pub(super) const UNQUOTABLE: &str = "it has a character that the file's readers do not take as it is";
+
 /// Whether every reader takes `value` as it is: one line, no space around it that would be cut off, and nothing that
 /// could be taken for a comment.
 pub(super) fn holds(value: &str) -> bool {

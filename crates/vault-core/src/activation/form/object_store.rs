@@ -1,12 +1,15 @@
 //! URL and options for `object_store::parse_url_opts`, as JSON. The options' names are those of its `…ConfigKey`s.
 
 use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, settings};
-use crate::activation::{AzureShort, AzureShortSecret, ShortData, Vended};
+use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, Gcs, SecretText};
 use crate::json::{ObjectWriter, write_text};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
 const FORM: Form = Form::ObjectStore;
+/// All but letters, digits, `-._~` and the slash.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let (url, options) = store(subject.vended)?;
@@ -32,7 +35,7 @@ fn store(vended: &Vended) -> Result<(String, Vec<Setting>), FormError> {
             Ok((container(data.container.as_deref(), data.key_prefix.as_deref())?, azure_raw(data)?))
         }
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => {
-            Ok((container(data.container.as_deref(), data.key_prefix.as_deref())?, azure_short(data)?))
+            Ok((container(Some(&data.container), data.key_prefix.as_deref())?, azure_short(data)))
         }
         Vended::Raw(CredentialData::Gcs(data)) => {
             Ok((address("gs", "bucket", &data.bucket, data.key_prefix.as_deref())?, gcs(data)))
@@ -55,21 +58,19 @@ fn address(scheme: &str, field: &'static str, bucket: &str, key_prefix: Option<&
     // A bucket's name may hold what the host of an address may not.
     let kept = Url::parse(&root).is_ok_and(|url| url.host_str() == Some(bucket) && url.port().is_none());
     if !kept {
-        return Err(FORM.unrepresentable(field));
+        let reason = "it is written where an address has its host, which cannot hold this name";
+        return Err(FORM.unrepresentable(field, reason));
     }
     let Some(prefix) = key_prefix else { return Ok(root) };
-    if prefix.split('/').any(|segment| matches!(segment, "." | "..")) {
-        return Err(FORM.unrepresentable("key_prefix"));
+    let inner = prefix.strip_suffix('/').unwrap_or(prefix);
+    if inner.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+        let reason = "the crate reads no path with an empty segment, `.` or `..`";
+        return Err(FORM.unrepresentable("key_prefix", reason));
     }
-    let mut address = root + "/";
-    for byte in prefix.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            address.push(char::from(byte));
-        } else {
-            address.push_str(&format!("%{byte:02X}"));
-        }
+    if inner.contains(|c: char| c.is_ascii_control()) {
+        return Err(FORM.unrepresentable("key_prefix", "the crate reads no path with a control character"));
     }
-    Ok(address)
+    Ok(format!("{root}/{}", utf8_percent_encode(prefix, PATH)))
 }
 
 fn is_plain_http(address: Option<&str>) -> bool {
@@ -111,18 +112,13 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     ]))
 }
 
-fn azure_short(data: &AzureShort) -> Result<Vec<Setting>, FormError> {
-    let account = data.account_name.as_deref().ok_or(FORM.missing("an account name"))?;
-    let secret = match &data.secret {
-        AzureShortSecret::SasToken(sas) => ("azure_storage_sas_key", copied(sas.expose())),
-        AzureShortSecret::AccessToken(token) => ("azure_storage_token", copied(token.expose())),
-    };
-    Ok(settings([
-        ("azure_storage_account_name", copied(account)),
-        secret,
+fn azure_short(data: &AzureShort) -> Vec<Setting> {
+    settings([
+        ("azure_storage_account_name", copied(&data.account_name)),
+        ("azure_storage_sas_key", copied(data.sas_token.expose())),
         ("azure_storage_endpoint", copied(&data.endpoint)),
         ("allow_http", allow_http(Some(&data.endpoint))),
-    ]))
+    ])
 }
 
 fn gcs(data: &Gcs) -> Vec<Setting> {

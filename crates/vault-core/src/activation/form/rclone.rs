@@ -1,7 +1,7 @@
 //! A remote of rclone (rclone.org: "s3", "azureblob", "googlecloudstorage").
 
 use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, ini, settings};
-use crate::activation::{AzureShort, AzureShortSecret, GcsShort, ShortData, Vended};
+use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, Gcs, SecretText};
 
 const FORM: Form = Form::Rclone;
@@ -12,7 +12,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     let options = options(subject.vended)?;
     // Looked at for what the file has no spelling for.
     if let Some((name, _)) = options.iter().find(|(_, value)| !holds(value.expose())) {
-        return Err(FORM.unrepresentable(name));
+        return Err(FORM.unrepresentable(name, ini::UNQUOTABLE));
     }
     Ok(gather(|sink| {
         sink("[");
@@ -36,7 +36,7 @@ pub(super) fn options(vended: &Vended) -> Result<Vec<Setting>, FormError> {
     }
     match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
-        Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data),
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => Ok(azure_short(data)),
         Vended::Raw(CredentialData::Gcs(data)) => Ok(gcs_raw(data)),
         Vended::Short { data: ShortData::Gcs(data), .. } => Ok(gcs_short(data)),
         // Its remote for web servers takes an address without a query, so no signed link.
@@ -78,19 +78,15 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     ]))
 }
 
-fn azure_short(data: &AzureShort) -> Result<Vec<Setting>, FormError> {
-    let AzureShortSecret::SasToken(sas) = &data.secret else {
-        return Err(FormError::NotForShort { form: FORM, kind: crate::credential::CredentialType::AzureIdentity });
-    };
-    let container = data.container.as_deref().ok_or(FORM.missing("container"))?;
+fn azure_short(data: &AzureShort) -> Vec<Setting> {
     let url = gather(|sink| {
         sink(data.endpoint.trim_end_matches('/'));
         sink("/");
-        sink(container);
+        sink(&data.container);
         sink("?");
-        sink(sas.expose()); // Goes where the credential goes.
+        sink(data.sas_token.expose()); // Goes where the credential goes.
     });
-    Ok(settings([("type", copied("azureblob")), ("sas_url", Some(url))]))
+    settings([("type", copied("azureblob")), ("sas_url", Some(url))])
 }
 
 fn gcs_raw(data: &Gcs) -> Vec<Setting> {
