@@ -43,8 +43,10 @@ pub enum SealError {
     #[error("key {0} is exhausted and must be replaced")]
     Exhausted(crate::id::KeyId),
     /// What was to be opened is damaged, moved, or sealed under an unknown key.
-    #[error("{column} of {object} does not open: {reason}")]
+    #[error("row {object} of table {table} is damaged: {column}: {reason}")]
     Integrity {
+        /// The table.
+        table: &'static str,
         /// The column.
         column: &'static str,
         /// The row's id.

@@ -186,5 +186,10 @@ impl Column {
 }
 
 fn damaged(column: Column, object: CredentialId) -> SealError {
-    SealError::Integrity { column: column.name(), object: object.to_string(), reason: "not what was sealed here" }
+    let table = match column {
+        Column::DataKey | Column::Data => "credential_secrets",
+        Column::Information => "credentials",
+    };
+    let reason = "not what was sealed here";
+    SealError::Integrity { table, column: column.name(), object: object.to_string(), reason }
 }
