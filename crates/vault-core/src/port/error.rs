@@ -39,9 +39,6 @@ pub enum SealError {
     /// The organization has no keys: it was deleted.
     #[error("the organization has no keys")]
     NoKeys,
-    /// The organization's key has been used as often as it may be (NIST SP 800-38D).
-    #[error("key {0} is exhausted and must be replaced")]
-    Exhausted(crate::id::KeyId),
     /// What was to be opened is damaged, moved, or sealed under an unknown key.
     #[error("row {object} of table {table} is damaged: {column}: {reason}")]
     Integrity {

@@ -42,7 +42,8 @@ fn advise<T>(memory: &mut [MaybeUninit<T>]) -> io::Result<()> {
     unsafe { madvise(start.wrapping_add(skipped).cast(), length, Advice::LinuxHugepage) }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use std::fs;
