@@ -70,6 +70,9 @@ impl EventSink for Metrics {
             Event::OrganizationKeyReplaced(key) => {
                 tracing::info!(%key, "an organization's key reached its use limit and was replaced");
             }
+            Event::OrganizationKeyNotReplaced(key) => {
+                tracing::warn!(%key, "cannot replace an organization's key that reached its use limit; retrying later");
+            }
             _ => {}
         }
     }

@@ -17,8 +17,7 @@ use vault_core::port::{
 use vault_core::sealed::InstanceRecord;
 use vault_core::usecase::{Ambient, AuditTally, Operator};
 use vault_crypto::{
-    Argon2Parameters, CredentialPorts, DatabaseKey, DatabaseKeyFile, HashingPool, KeyUseLimits, KeyWrapper, Keyring,
-    OsEntropy, RootKeyFile,
+    Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy, RootKeyFile,
 };
 use vault_diesel::{
     Migration, PostgresSettings, PostgresStore, SchemaState, ServerLock, SqliteKey, SqliteSettings, SqliteStore, Store,
@@ -331,14 +330,7 @@ impl Surroundings {
         let ambient = self.ambient(keyring);
         let store = opened.store.ports();
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester());
-        let ports = CredentialPorts {
-            repository: store.keys.clone(),
-            audit: ambient.audit.clone(),
-            clock: ambient.clock.clone(),
-            ids: ambient.ids.clone(),
-            events: ambient.events.clone(),
-        };
-        let crypto = keyring.credentials(ports, KeyUseLimits::default());
+        let crypto = keyring.credentials(store.keys.clone());
         let hasher = keyring.password_hasher(HashingPool::new()?, Argon2Parameters::LEAST)?;
         let opener = Arc::new(crypto.opener);
         let vault = Vault {

@@ -220,7 +220,7 @@ impl SealError {
             Self::NoKeys => ErrorKind::Unauthenticated,
             Self::Integrity { .. } => ErrorKind::Damaged,
             Self::Store(error) => error.kind(),
-            Self::Exhausted(_) | Self::Fault(_) => ErrorKind::Fault,
+            Self::Fault(_) => ErrorKind::Fault,
         }
     }
 }

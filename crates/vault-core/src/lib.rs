@@ -20,6 +20,7 @@ pub mod id;
 pub mod integration;
 pub mod invitation;
 pub mod json;
+pub mod key_use;
 pub mod lockout;
 pub mod namespace;
 pub mod network;

@@ -6,16 +6,15 @@ use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, SeedId};
 use vault_core::port::CredentialContext;
 use vault_core::sealed::InstanceKeyPurpose;
 
-/// Where a blob lies and what it is.
+/// The column, row and version a blob is stored in.
 ///
-/// Nothing in it names a key further up, so that a re-wrap leaves what lies below untouched.
+/// It names no key further up than the one that seals, so that wrapping a key again leaves the blobs below unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
-    kind: &'static str,
+    column: Column,
     instance: Option<InstanceId>,
     organization: Option<OrganizationId>,
     object: Object,
-    column: &'static str,
     version: i64,
     wrapped: Option<KeyId>,
 }
@@ -37,117 +36,178 @@ impl Object {
     }
 }
 
-const DATA: &str = "data";
-const INFORMATION: &str = "information";
-const WRAPPED_KEY: &str = "wrapped key";
+/// Every column that holds a blob.
+#[derive(Clone, Copy, Debug)]
+enum Column {
+    Data,
+    DataKey,
+    Information,
+    OrganizationKey,
+    FingerprintKey,
+    PurposeKey(InstanceKeyPurpose),
+    InstanceKey,
+    Canary,
+    DatabaseKey,
+    Password,
+    Seed,
+}
+
+impl Column {
+    /// The kind of plaintext. Part of the stored formats: it never changes.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Information => "information",
+            Self::Canary => "canary",
+            Self::Password => "password",
+            Self::Seed => "seed",
+            Self::DataKey
+            | Self::OrganizationKey
+            | Self::FingerprintKey
+            | Self::PurposeKey(_)
+            | Self::InstanceKey
+            | Self::DatabaseKey => "wrapped key",
+        }
+    }
+
+    /// The column's name in associated data and errors. Part of the stored formats: it never changes.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "credential.data",
+            Self::DataKey => "credential.data_key",
+            Self::Information => "credential.information",
+            Self::OrganizationKey => "organization_key.wrapped",
+            Self::FingerprintKey => "organization.fingerprint_wrapped",
+            Self::PurposeKey(InstanceKeyPurpose::LookUp) => "instance_key.wrapped/look-up",
+            Self::PurposeKey(InstanceKeyPurpose::Audit) => "instance_key.wrapped/audit",
+            Self::PurposeKey(InstanceKeyPurpose::Token) => "instance_key.wrapped/token",
+            Self::InstanceKey => "instance.wrapped",
+            Self::Canary => "instance.canary",
+            Self::DatabaseKey => "orgvault.db.key",
+            Self::Password => "account.password",
+            Self::Seed => "account.seed",
+        }
+    }
+
+    /// The table of the column, for errors; a file's name for the one blob outside the database.
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Data | Self::DataKey => "credential_secrets",
+            Self::Information => "credentials",
+            Self::OrganizationKey => "organization_keys",
+            Self::FingerprintKey => "organizations",
+            Self::PurposeKey(_) => "instance_keys",
+            Self::InstanceKey | Self::Canary => "instance",
+            Self::DatabaseKey => "orgvault.db.key",
+            Self::Password | Self::Seed => "accounts",
+        }
+    }
+}
 
 impl Context {
     /// A credential's data, under its data key.
     pub(crate) fn data(instance: InstanceId, context: CredentialContext) -> Self {
-        Self::of_credential(DATA, "credential.data", instance, context, None)
+        Self::of_credential(Column::Data, instance, context)
     }
 
-    /// What a list shows of a credential, under the organization's information key.
+    /// A credential's information, under the organization's information key.
     pub(crate) fn information(instance: InstanceId, context: CredentialContext) -> Self {
-        Self::of_credential(INFORMATION, "credential.information", instance, context, None)
+        Self::of_credential(Column::Information, instance, context)
     }
 
     /// A credential's data key, under the organization's wrap key.
     pub(crate) fn data_key(instance: InstanceId, context: CredentialContext, key: KeyId) -> Self {
-        Self::of_credential(WRAPPED_KEY, "credential.data_key", instance, context, Some(key))
+        Self { wrapped: Some(key), ..Self::of_credential(Column::DataKey, instance, context) }
     }
 
-    fn of_credential(
-        kind: &'static str,
-        column: &'static str,
-        instance: InstanceId,
-        context: CredentialContext,
-        wrapped: Option<KeyId>,
-    ) -> Self {
+    fn of_credential(column: Column, instance: InstanceId, context: CredentialContext) -> Self {
         Self {
-            kind,
-            instance: Some(instance),
             organization: Some(context.organization),
-            object: Object(*context.credential.as_uuid(), None),
-            column,
             version: context.version,
-            wrapped,
+            ..Self::of_instance(column, instance, *context.credential.as_uuid())
         }
     }
 
     /// An organization key, under the instance key.
     pub(crate) fn organization_key(instance: InstanceId, organization: OrganizationId, key: KeyId) -> Self {
-        Self::of_organization("organization_key.wrapped", instance, organization, key)
+        Self { organization: Some(organization), ..Self::wrapped_key(Column::OrganizationKey, instance, key) }
     }
 
     /// An organization's fingerprint key, under the instance key.
     pub(crate) fn fingerprint_key(instance: InstanceId, organization: OrganizationId, key: KeyId) -> Self {
-        Self::of_organization("organization.fingerprint_wrapped", instance, organization, key)
-    }
-
-    fn of_organization(column: &'static str, instance: InstanceId, organization: OrganizationId, key: KeyId) -> Self {
-        let organization = Some(organization);
-        let base = Self::of_instance(WRAPPED_KEY, column, instance, Object(*key.as_uuid(), None));
-        Self { organization, wrapped: Some(key), ..base }
+        Self { organization: Some(organization), ..Self::wrapped_key(Column::FingerprintKey, instance, key) }
     }
 
     /// An instance-wide key, under the instance key.
     pub(crate) fn purpose_key(instance: InstanceId, purpose: InstanceKeyPurpose, key: KeyId) -> Self {
-        let column = match purpose {
-            InstanceKeyPurpose::LookUp => "instance_key.wrapped/look-up",
-            InstanceKeyPurpose::Audit => "instance_key.wrapped/audit",
-            InstanceKeyPurpose::Token => "instance_key.wrapped/token",
-        };
-        let base = Self::of_instance(WRAPPED_KEY, column, instance, Object(*key.as_uuid(), None));
-        Self { wrapped: Some(key), ..base }
+        Self::wrapped_key(Column::PurposeKey(purpose), instance, key)
+    }
+
+    fn wrapped_key(column: Column, instance: InstanceId, key: KeyId) -> Self {
+        Self { wrapped: Some(key), ..Self::of_instance(column, instance, *key.as_uuid()) }
     }
 
     /// The instance key, under the root key.
     pub(crate) fn instance_key(instance: InstanceId, key: KeyId) -> Self {
-        let object = Object(*instance.as_uuid(), None);
-        Self { wrapped: Some(key), ..Self::of_instance(WRAPPED_KEY, "instance.wrapped", instance, object) }
+        Self { wrapped: Some(key), ..Self::of_instance(Column::InstanceKey, instance, *instance.as_uuid()) }
     }
 
     /// The database key, under the root key. It is needed before the instance is known.
     pub(crate) fn database_key(key: KeyId) -> Self {
         Self {
-            kind: WRAPPED_KEY,
+            column: Column::DatabaseKey,
             instance: None,
             organization: None,
             object: Object(*key.as_uuid(), None),
-            column: "orgvault.db.key",
             version: 0,
             wrapped: Some(key),
         }
     }
 
-    /// The known text, under the instance key.
+    /// The canary, under the instance key.
     pub(crate) fn canary(instance: InstanceId) -> Self {
-        Self::of_instance("canary", "instance.canary", instance, Object(*instance.as_uuid(), None))
+        Self::of_instance(Column::Canary, instance, *instance.as_uuid())
     }
 
-    /// A password's verifier, under the instance key.
+    /// A password verifier, under the instance key.
     pub(crate) fn password(instance: InstanceId, account: AccountId) -> Self {
-        Self::of_instance("password", "account.password", instance, Object(*account.as_uuid(), None))
+        Self::of_instance(Column::Password, instance, *account.as_uuid())
     }
 
     /// A passcode seed, under the instance key.
     pub(crate) fn seed(instance: InstanceId, account: AccountId, seed: SeedId) -> Self {
-        Self::of_instance("seed", "account.seed", instance, Object(*account.as_uuid(), Some(*seed.as_uuid())))
+        let object = Object(*account.as_uuid(), Some(*seed.as_uuid()));
+        Self { object, ..Self::of_instance(Column::Seed, instance, *account.as_uuid()) }
     }
 
-    fn of_instance(kind: &'static str, column: &'static str, instance: InstanceId, object: Object) -> Self {
-        Self { kind, instance: Some(instance), organization: None, object, column, version: 0, wrapped: None }
+    fn of_instance(column: Column, instance: InstanceId, object: Uuid) -> Self {
+        Self {
+            column,
+            instance: Some(instance),
+            organization: None,
+            object: Object(object, None),
+            version: 0,
+            wrapped: None,
+        }
     }
 
-    /// Which column it is, for errors.
+    /// The table, for errors.
+    pub fn table(&self) -> &'static str {
+        self.column.table()
+    }
+
+    /// The column, for errors.
     pub fn column(&self) -> &'static str {
-        self.column
+        self.column.name()
     }
 
-    /// Which row it is, for errors.
+    /// The id of the row in [`Context::table`], for errors.
     pub fn object(&self) -> String {
-        self.object.0.hyphenated().to_string()
+        match (self.column, self.organization) {
+            // The blob is bound to the id of the key, but the key is a column of the organization's row.
+            (Column::FingerprintKey, Some(organization)) => organization.to_string(),
+            _ => self.object.0.hyphenated().to_string(),
+        }
     }
 
     /// The associated data of a blob of `format` sealed by `key`: the number of parts, then each part with its
@@ -156,18 +216,18 @@ impl Context {
         let mut object = [0; 32];
         let parts: [&[u8]; 9] = [
             &format.to_bytes(),
-            self.kind.as_bytes(),
+            self.column.kind().as_bytes(),
             self.instance.as_ref().map_or(&[], |id| id.as_bytes()),
             self.organization.as_ref().map_or(&[], |id| id.as_bytes()),
             self.object.write(&mut object),
-            self.column.as_bytes(),
+            self.column.name().as_bytes(),
             &self.version.to_be_bytes(),
             key.as_bytes(),
             self.wrapped.as_ref().map_or(&[], |id| id.as_bytes()),
         ];
         // A wrap has one part more than a seal.
         let parts = if self.wrapped.is_some() { &parts[..] } else { &parts[..8] };
-        // More than any of ours has, so that it is set aside once.
+        // Larger than any associated data of ours, so that it is allocated once.
         let mut data = Vec::with_capacity(192);
         data.push(parts.len() as u8);
         for part in parts {
@@ -176,5 +236,35 @@ impl Context {
             data.extend_from_slice(part);
         }
         data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{id, key_id};
+
+    #[test]
+    fn errors_name_the_table_and_the_row() {
+        let instance = InstanceId::from_uuid(id(1));
+        let (organization, account) = (OrganizationId::from_uuid(id(2)), AccountId::from_uuid(id(3)));
+        let credential = vault_core::id::CredentialId::from_uuid(id(4));
+        let place = CredentialContext { organization, credential, version: 1 };
+        let key = key_id(5);
+        let rows = [
+            (Context::data(instance, place), "credential_secrets", 4),
+            (Context::data_key(instance, place, key), "credential_secrets", 4),
+            (Context::information(instance, place), "credentials", 4),
+            (Context::organization_key(instance, organization, key), "organization_keys", 5),
+            (Context::fingerprint_key(instance, organization, key), "organizations", 2),
+            (Context::purpose_key(instance, InstanceKeyPurpose::Audit, key), "instance_keys", 5),
+            (Context::instance_key(instance, key), "instance", 1),
+            (Context::canary(instance), "instance", 1),
+            (Context::password(instance, account), "accounts", 3),
+            (Context::seed(instance, account, SeedId::from_uuid(id(6))), "accounts", 3),
+        ];
+        for (context, table, row) in rows {
+            assert_eq!((context.table(), context.object()), (table, id(row).to_string()), "{}", context.column());
+        }
     }
 }

@@ -28,5 +28,5 @@ pub(crate) fn does_not_open(context: &Context, error: OpenError) -> SealError {
 
 /// A stored thing opens, but what it holds does not fit.
 pub(crate) fn damaged(context: &Context, reason: &'static str) -> SealError {
-    SealError::Integrity { column: context.column(), object: context.object(), reason }
+    SealError::Integrity { table: context.table(), column: context.column(), object: context.object(), reason }
 }

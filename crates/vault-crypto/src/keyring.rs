@@ -4,12 +4,12 @@ use crate::aead::SealingError;
 use crate::audit::HmacAuditSealer;
 use crate::blob::OpenError;
 use crate::context::Context;
-use crate::credential::{CredentialCrypto, CredentialPorts};
+use crate::credential::CredentialCrypto;
 use crate::derive::Label;
 use crate::digest::HmacDigester;
 use crate::entropy::{random_key, random_key_id};
 use crate::key::SymmetricKey;
-use crate::organization_keys::KeyUseLimits;
+use crate::organization_keys::OrganizationKeyring;
 use crate::passcode::TotpVerifier;
 use crate::password::{Argon2Hasher, Argon2Parameters, HashingPool};
 use crate::token::PasetoIssuer;
@@ -17,7 +17,7 @@ use crate::wrapper::{KeyWrapper, WrapError};
 use std::fmt;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
-use vault_core::port::{Entropy, KeyedDigester, NoEntropy, SealError};
+use vault_core::port::{Entropy, KeyRepository, KeyedDigester, NoEntropy, SealError};
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord};
 use vault_core::time::Timestamp;
 
@@ -223,10 +223,11 @@ impl Keyring {
     }
 
     /// What seals credentials, what opens their information and what opens their data: three adapters over one
-    /// cache of keys. None of them gives away another.
-    pub fn credentials(&self, ports: CredentialPorts, limits: KeyUseLimits) -> CredentialCrypto {
+    /// cache of the keys in `repository`. None of them gives access to another.
+    pub fn credentials(&self, repository: Arc<dyn KeyRepository>) -> CredentialCrypto {
         let wrap = Label::InstanceWrap.sealing_key(&self.instance_key, self.instance_key_id);
-        CredentialCrypto::new(self.instance, wrap, ports, limits, Arc::clone(&self.entropy))
+        let keys = OrganizationKeyring::new(self.instance, wrap, repository, Arc::clone(&self.entropy));
+        CredentialCrypto::new(keys)
     }
 }
 

@@ -8,7 +8,7 @@ use vault_core::audit::{Actor, AuditAction, AuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, Information};
 use vault_core::digest::DigestPurpose;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, SessionId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{Passcode, TimeStep};
@@ -24,9 +24,9 @@ const NOW: vault_core::time::Timestamp = ManualClock::START;
 
 struct Setting {
     ids: Arc<SequentialIds>,
-    store: Arc<MemoryStore>,
     sealer: PlainSealer,
     organization: OrganizationId,
+    key: KeyId,
 }
 
 /// An organization with keys of the fake sealer.
@@ -35,13 +35,15 @@ async fn setting() -> Setting {
     let sealer = PlainSealer::new(store.clone(), ids.clone());
     let organization = OrganizationId::from_uuid(ids.ordered(NOW));
     let name = OrganizationName::parse("Acme").unwrap();
+    let keys = sealer.new_organization_keys(organization, NOW).unwrap();
+    let key = keys.keys[0].id;
     let command = CreateOrganization {
         organization: Organization { id: organization, name, state: OrganizationState::Active, created_at: NOW },
-        keys: sealer.new_organization_keys(organization, NOW).unwrap(),
+        keys,
         audit: FakeAuditSealer.seal(record(&ids, AuditAction::OrganizationCreated)),
     };
     assert!(store.create_organization(command).await.unwrap());
-    Setting { ids, store, sealer, organization }
+    Setting { ids, sealer, organization, key }
 }
 
 fn record(ids: &SequentialIds, action: AuditAction) -> AuditRecord {
@@ -68,7 +70,7 @@ fn namespace(name: &str) -> Namespace {
 
 async fn seal(setting: &Setting, context: CredentialContext) -> Result<SealedCredential, SealError> {
     let information = Information::from_json("{}".to_owned()).unwrap();
-    setting.sealer.seal(context, &namespace("imports"), &data().to_canonical_json(), &information).await
+    setting.sealer.seal(setting.key, context, &namespace("imports"), &data().to_canonical_json(), &information).await
 }
 
 #[tokio::test]
@@ -100,26 +102,8 @@ async fn what_was_sealed_opens_in_its_own_place_only() {
     assert!(setting.sealer.open_information(stray, &rows).await.is_err());
     let nowhere = seal(&setting, CredentialContext { organization: stray, ..context }).await;
     assert!(matches!(nowhere, Err(SealError::NoKeys)));
-}
-
-#[tokio::test]
-async fn a_sealer_remembers_its_key_until_it_is_told_to_forget() {
-    let mut setting = setting().await;
-    setting.sealer = setting.sealer.with_use_limit(2);
-    let organization = setting.organization;
-    let context = CredentialContext { organization, credential: CredentialId::from_bytes([1; 16]), version: 1 };
-    let first = seal(&setting, context).await.unwrap().key;
-    let next = setting.sealer.new_organization_key(organization, NOW).unwrap();
-    let replacement = ReplaceOrganizationKey {
-        current: first,
-        next: next.clone(),
-        audit: FakeAuditSealer.seal(record(&setting.ids, AuditAction::OrganizationKeyReplaced)),
-    };
-    assert!(setting.store.replace_organization_key(replacement).await.unwrap());
-    assert_eq!(seal(&setting, context).await.unwrap().key, first);
-    assert!(matches!(seal(&setting, context).await, Err(SealError::Exhausted(key)) if key == first));
-    setting.sealer.forget(organization);
-    assert_eq!(seal(&setting, context).await.unwrap().key, next.id);
+    let unknown = Setting { key: KeyId::from_bytes([9; 16]), ..setting };
+    assert!(matches!(seal(&unknown, context).await, Err(SealError::Fault(_))));
 }
 
 #[tokio::test]

@@ -66,6 +66,8 @@ pub enum Event {
     ShortFormMissed(CheckReason),
     /// An organization key reached its use limit and was replaced.
     OrganizationKeyReplaced(KeyId),
+    /// An organization key reached its use limit and could not be replaced. It seals on until its last use.
+    OrganizationKeyNotReplaced(KeyId),
 }
 
 /// Why a login was refused, for metrics and the log; its caller is never told.

@@ -39,12 +39,11 @@ pub enum SealError {
     /// The organization has no keys: it was deleted.
     #[error("the organization has no keys")]
     NoKeys,
-    /// The organization's key has been used as often as it may be (NIST SP 800-38D).
-    #[error("key {0} is exhausted and must be replaced")]
-    Exhausted(crate::id::KeyId),
     /// What was to be opened is damaged, moved, or sealed under an unknown key.
-    #[error("{column} of {object} does not open: {reason}")]
+    #[error("row {object} of table {table} is damaged: {column}: {reason}")]
     Integrity {
+        /// The table.
+        table: &'static str,
         /// The column.
         column: &'static str,
         /// The row's id.

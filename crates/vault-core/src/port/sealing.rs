@@ -26,18 +26,21 @@ pub trait Sealer: Send + Sync {
     /// The fingerprint of `data` (canonical JSON): equal within the organization for equal data, meaningless outside.
     async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError>;
 
-    /// Seals data under a new data key, and the data key and the information under the organization's
-    /// active key. The data opens in `namespace` alone.
+    /// Seals data under a new data key, and the data key and the information under `key`, which is the organization's.
+    /// The data opens in `namespace` alone.
+    ///
+    /// Counts nothing: [`CountedSealer`](crate::usecase::CountedSealer) takes a use of `key` from the store before.
+    ///
+    /// # Errors
+    /// [`SealError::NoKeys`] if the organization does not exist; [`SealError::Fault`] if `key` is not one of its keys.
     async fn seal(
         &self,
+        key: KeyId,
         context: CredentialContext,
         namespace: &Namespace,
         data: &SecretBytes,
         information: &Information,
     ) -> Result<SealedCredential, SealError>;
-
-    /// Forgets what is remembered of the organization's keys, because the store says that one is no longer active.
-    fn forget(&self, organization: OrganizationId);
 
     /// Keys for a new organization, wrapped.
     ///

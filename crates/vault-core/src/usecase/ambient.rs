@@ -101,8 +101,7 @@ impl Damage for StoreError {
 impl Damage for SealError {
     fn damaged_row(&self) -> Option<(&'static str, String)> {
         match self {
-            // What is opened while a request is answered lies in this table.
-            Self::Integrity { object, .. } => Some(("credentials", object.clone())),
+            Self::Integrity { table, object, .. } => Some((table, object.clone())),
             Self::Store(error) => error.damaged_row(),
             _ => None,
         }

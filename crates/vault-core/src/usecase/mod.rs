@@ -67,5 +67,6 @@ pub use read_passcode::{CurrentPasscode, ReadPasscode, ReadPasscodeError};
 pub use replace_passcode::{ConfirmPasscodeError, ConfirmPasscodeUseCase, ReplacePasscode};
 pub use replace_recovery_codes::ReplaceRecoveryCodes;
 pub use vault::{
-    CredentialPage, IdempotencyKey, InvalidIdempotencyKey, ListRequest, ListedCredential, SaveRequest, Vault,
+    CountedSealer, CredentialPage, IdempotencyKey, InvalidIdempotencyKey, ListRequest, ListedCredential, SaveRequest,
+    Vault,
 };

@@ -38,7 +38,7 @@ impl InformationOpener for ListOpener {
             // Rows that follow each other mostly lie under the same key.
             let key = match current.take_if(|key| key.id() == row.key) {
                 Some(key) => key,
-                None => match self.keys.opening_key(organization, row.key).await? {
+                None => match self.keys.key(organization, row.key).await? {
                     Some(key) => key,
                     None => return Err(damaged(&context, "sealed under an unknown key")),
                 },

@@ -38,7 +38,7 @@ impl Opener for CredentialOpener {
         let data_key_id =
             blob::sealing_key(&sealed.data).ok_or_else(|| does_not_open(&data_context, OpenError::Truncated))?;
         let key_context = Context::data_key(instance, context, data_key_id);
-        let Some(key) = self.keys.opening_key(context.organization, sealed.key).await? else {
+        let Some(key) = self.keys.key(context.organization, sealed.key).await? else {
             return Err(damaged(&key_context, "wrapped under an unknown key"));
         };
         let data_key =

@@ -1,30 +1,28 @@
-//! Data with the namespace that it lies in, as it is sealed: canonical JSON, which holds no line end, then one, then the
-//! namespace. So it is authenticated where a credential lies, and whoever moves its row gains nothing by it. Data that was
-//! sealed before has no line end.
+//! The plaintext of a credential's data: its canonical JSON, one line feed, its namespace. Canonical JSON has no line
+//! feed, so the first one separates the two. The namespace is authenticated with the data: a row moved to another
+//! namespace does not open.
 
 use vault_core::credential::SecretBytes;
 use vault_core::namespace::Namespace;
 use zeroize::Zeroizing;
 
-const LINE_END: u8 = b'\n';
+const LINE_FEED: u8 = b'\n';
 
-/// `data` with its namespace.
+/// The plaintext for `data` in `namespace`.
 pub(super) fn join(data: &SecretBytes, namespace: &Namespace) -> Zeroizing<Vec<u8>> {
-    let (data, namespace) = (data.expose(), namespace.as_str().as_bytes()); // what is sealed
-    // Of the final size at once: growing would leave a copy of the data behind.
+    let (data, namespace) = (data.expose(), namespace.as_str().as_bytes()); // the plaintext to seal
+    // Allocated at its final size: growing would leave a copy of the data behind.
     let mut text = Zeroizing::new(Vec::with_capacity(data.len() + 1 + namespace.len()));
     text.extend_from_slice(data);
-    text.push(LINE_END);
+    text.push(LINE_FEED);
     text.extend_from_slice(namespace);
     text
 }
 
-/// The data of `text`, unless it was sealed in another namespace.
+/// The data in the plaintext `text`. `None` if it names another namespace or none.
 pub(super) fn split<'a>(text: &'a [u8], namespace: &Namespace) -> Option<&'a [u8]> {
-    match text.iter().position(|byte| *byte == LINE_END) {
-        None => Some(text),
-        Some(end) => (text.get(end + 1..) == Some(namespace.as_str().as_bytes())).then(|| &text[..end]),
-    }
+    let end = text.iter().position(|byte| *byte == LINE_FEED)?;
+    (&text[end + 1..] == namespace.as_str().as_bytes()).then(|| &text[..end])
 }
 
 #[cfg(test)]
@@ -38,7 +36,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_lies_in_a_namespace_opens_there_and_nowhere_else(
+        fn data_opens_in_its_own_namespace_only(
             data in "[ -~]{0,60}", here in "[a-c][a-c/]{0,4}", there in "[a-c][a-c/]{0,4}",
         ) {
             let (here, there) = (namespace(&here), namespace(&there));
@@ -48,8 +46,8 @@ mod tests {
         }
 
         #[test]
-        fn what_was_sealed_before_opens_wherever_it_lies(data in "[ -~]{0,60}") {
-            prop_assert_eq!(split(data.as_bytes(), &namespace("imports")), Some(data.as_bytes()));
+        fn data_without_a_namespace_opens_nowhere(data in "[ -~]{0,60}") {
+            prop_assert_eq!(split(data.as_bytes(), &namespace("imports")), None);
         }
     }
 }

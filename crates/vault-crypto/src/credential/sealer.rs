@@ -5,13 +5,13 @@ use crate::aead::AeadKey;
 use crate::blob::NONCE;
 use crate::context::Context;
 use crate::entropy::{Drawn, random_key, random_key_id};
-use crate::error::{no_entropy, not_sealed};
+use crate::error::{fault, no_entropy, not_sealed};
 use crate::key::SymmetricKey;
 use crate::organization_keys::OrganizationKeyring;
 use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::credential::{Fingerprint, Information, SecretBytes};
-use vault_core::id::OrganizationId;
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialContext, SealError, Sealer};
 use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, SealedCredential};
@@ -20,7 +20,7 @@ use vault_core::time::Timestamp;
 /// Bytes of randomness in a sealed credential: a data key with its id, and three nonces.
 const DRAWN: usize = 16 + SymmetricKey::LENGTH + 3 * NONCE;
 
-/// Seals credentials and makes organizations' keys. Has no way to open anything.
+/// Seals credentials and generates organizations' keys. Cannot open anything.
 pub struct CredentialSealer {
     keys: Arc<OrganizationKeyring>,
 }
@@ -35,24 +35,27 @@ impl CredentialSealer {
 impl Sealer for CredentialSealer {
     async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError> {
         let entry = self.keys.entry(organization).await?;
-        let digest = entry.fingerprint().code([data.expose()]); // what is told apart by the fingerprint
+        let digest = entry.fingerprint().code([data.expose()]); // the bytes to fingerprint
         Ok(Fingerprint::from_digest(&digest))
     }
 
     async fn seal(
         &self,
+        key: KeyId,
         context: CredentialContext,
         namespace: &Namespace,
         data: &SecretBytes,
         information: &Information,
     ) -> Result<SealedCredential, SealError> {
         let instance = self.keys.instance();
-        let key = self.keys.sealing_key(context.organization).await?;
+        let Some(key) = self.keys.key(context.organization, key).await? else {
+            return Err(fault(format!("key {key} is not one of organization {}", context.organization)));
+        };
         let entropy = &Drawn::<DRAWN>::from(self.keys.entropy()).map_err(no_entropy)?;
 
         let data_key_id = random_key_id(entropy).map_err(no_entropy)?;
         let data_key = random_key(entropy).map_err(no_entropy)?;
-        // The data key seals nothing else.
+        // The data key seals this one message.
         let text = placed::join(data, namespace);
         let data = AeadKey::new(data_key_id, &data_key).seal(entropy, &Context::data(instance, context), &text);
         let wrapped = key.wrap.wrap(entropy, &Context::data_key(instance, context, data_key_id), &data_key);
@@ -64,10 +67,6 @@ impl Sealer for CredentialSealer {
             data: data.map_err(not_sealed)?,
             information: information.map_err(not_sealed)?,
         })
-    }
-
-    fn forget(&self, organization: OrganizationId) {
-        self.keys.forget(organization);
     }
 
     fn new_organization_keys(

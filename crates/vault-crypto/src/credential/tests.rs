@@ -21,7 +21,7 @@ fn context(organization: u128, credential: u128, version: i64) -> CredentialCont
 
 async fn crypto(organizations: u128) -> (Bench, CredentialCrypto) {
     let bench = Bench::new().await;
-    let crypto = bench.keyring.credentials(bench.ports(), KeyUseLimits::default());
+    let crypto = bench.keyring.credentials(bench.keys.clone());
     for number in 1..=organizations {
         let organization = OrganizationId::from_uuid(id(number));
         let keys = crypto.sealer.new_organization_keys(organization, NOW).unwrap();
@@ -34,9 +34,10 @@ fn namespace(name: &str) -> Namespace {
     Namespace::parse(name, "").unwrap()
 }
 
-async fn seal(crypto: &CredentialCrypto, context: CredentialContext) -> SealedCredential {
+async fn seal(bench: &Bench, crypto: &CredentialCrypto, context: CredentialContext) -> SealedCredential {
     let information = Information::from_json(INFORMATION.to_owned()).unwrap();
-    crypto.sealer.seal(context, &namespace("imports"), &SecretBytes::from(LINK.to_vec()), &information).await.unwrap()
+    let (key, data) = (bench.active_key(context.organization), SecretBytes::from(LINK.to_vec()));
+    crypto.sealer.seal(key, context, &namespace("imports"), &data, &information).await.unwrap()
 }
 
 async fn list(
@@ -62,9 +63,9 @@ fn is_damaged<T>(result: Result<T, SealError>) -> bool {
 
 #[tokio::test]
 async fn what_is_sealed_opens() {
-    let (_bench, crypto) = crypto(1).await;
+    let (bench, crypto) = crypto(1).await;
     let place = context(1, 2, 3);
-    let sealed = seal(&crypto, place).await;
+    let sealed = seal(&bench, &crypto, place).await;
     assert_eq!(list(&crypto, place, &sealed).await.unwrap()[0].as_json(), INFORMATION);
     let opened = open(&crypto, place, &sealed).await.unwrap();
     assert_eq!(opened.to_canonical_json().expose(), LINK);
@@ -73,9 +74,25 @@ async fn what_is_sealed_opens() {
 }
 
 #[tokio::test]
+async fn a_credential_is_sealed_under_the_key_that_is_named() {
+    let (bench, crypto) = crypto(2).await;
+    let place = context(1, 2, 3);
+    let next = crypto.sealer.new_organization_key(place.organization, NOW).unwrap();
+    let named = next.id;
+    bench.keys.rows.lock().unwrap().get_mut(&place.organization).unwrap().keys.push(next);
+    let (data, information) = (SecretBytes::from(LINK.to_vec()), Information::from_json("{}".to_owned()).unwrap());
+    let sealed = crypto.sealer.seal(named, place, &namespace("imports"), &data, &information).await.unwrap();
+    assert_eq!(sealed.key, named);
+    open(&crypto, place, &sealed).await.unwrap();
+    let foreign = bench.active_key(context(2, 0, 0).organization);
+    let refused = crypto.sealer.seal(foreign, place, &namespace("imports"), &data, &information).await;
+    assert!(matches!(refused, Err(SealError::Fault(_))));
+}
+
+#[tokio::test]
 async fn lengths_tell_nothing_and_nothing_is_sealed_twice_alike() {
-    let (_bench, crypto) = crypto(1).await;
-    let (one, two) = (seal(&crypto, context(1, 2, 3)).await, seal(&crypto, context(1, 2, 3)).await);
+    let (bench, crypto) = crypto(1).await;
+    let (one, two) = (seal(&bench, &crypto, context(1, 2, 3)).await, seal(&bench, &crypto, context(1, 2, 3)).await);
     assert_eq!(one.key, two.key);
     for (one, two) in [(&one.data_key, &two.data_key), (&one.data, &two.data), (&one.information, &two.information)] {
         assert_eq!(one.as_bytes().len(), two.as_bytes().len());
@@ -91,9 +108,9 @@ async fn lengths_tell_nothing_and_nothing_is_sealed_twice_alike() {
 /// A62
 #[tokio::test]
 async fn every_flipped_byte_is_refused() {
-    let (_bench, crypto) = crypto(1).await;
+    let (bench, crypto) = crypto(1).await;
     let place = context(1, 2, 3);
-    let sealed = seal(&crypto, place).await;
+    let sealed = seal(&bench, &crypto, place).await;
     let parts: [fn(&mut SealedCredential) -> &mut Blob; 3] =
         [|sealed| &mut sealed.data_key, |sealed| &mut sealed.data, |sealed| &mut sealed.information];
     for (index, part) in parts.iter().enumerate() {
@@ -115,9 +132,9 @@ async fn every_flipped_byte_is_refused() {
 
 #[tokio::test]
 async fn a_credential_opens_in_its_place_only() {
-    let (_bench, crypto) = crypto(2).await;
+    let (bench, crypto) = crypto(2).await;
     let place = context(1, 2, 3);
-    let sealed = seal(&crypto, place).await;
+    let sealed = seal(&bench, &crypto, place).await;
     for other in [context(1, 2, 4), context(1, 3, 3), context(2, 2, 3)] {
         assert!(is_damaged(open(&crypto, other, &sealed).await), "{other:?}");
         assert!(is_damaged(list(&crypto, other, &sealed).await), "{other:?}");
@@ -127,7 +144,7 @@ async fn a_credential_opens_in_its_place_only() {
         assert!(is_damaged(moved), "{other}");
     }
     // Parts of two versions of one credential do not mix.
-    let next = seal(&crypto, context(1, 2, 4)).await;
+    let next = seal(&bench, &crypto, context(1, 2, 4)).await;
     let mixed = SealedCredential { data_key: next.data_key, ..sealed.clone() };
     assert!(is_damaged(open(&crypto, place, &mixed).await));
     let exchanged = SealedCredential { data: sealed.information.clone(), information: sealed.data.clone(), ..sealed };
@@ -137,19 +154,19 @@ async fn a_credential_opens_in_its_place_only() {
 #[tokio::test]
 async fn another_deployment_opens_nothing() {
     let (bench, ours) = crypto(1).await;
-    let sealed = seal(&ours, context(1, 2, 3)).await;
+    let sealed = seal(&bench, &ours, context(1, 2, 3)).await;
     let (_directory, root) = crate::testing::root();
     let instance = vault_core::id::InstanceId::from_uuid(id(2));
     let other = crate::Keyring::create(&root, Arc::new(crate::OsEntropy), instance, NOW).await.unwrap();
-    let other = other.keyring.credentials(bench.ports(), KeyUseLimits::default());
+    let other = other.keyring.credentials(bench.keys.clone());
     assert!(is_damaged(open(&other, context(1, 2, 3), &sealed).await));
 }
 
 #[tokio::test]
 async fn a_list_is_of_one_organization() {
-    let (_bench, crypto) = crypto(2).await;
+    let (bench, crypto) = crypto(2).await;
     let places = [context(1, 2, 3), context(2, 4, 1)];
-    let sealed = [seal(&crypto, places[0]).await, seal(&crypto, places[1]).await];
+    let sealed = [seal(&bench, &crypto, places[0]).await, seal(&bench, &crypto, places[1]).await];
     let rows: Vec<_> = std::iter::zip(places, &sealed)
         .map(|(context, sealed)| SealedInformation { context, key: sealed.key, blob: &sealed.information })
         .collect();
@@ -165,14 +182,13 @@ async fn a_list_may_lie_under_several_keys() {
     let organization = context(1, 0, 0).organization;
     let mut rows = Vec::new();
     for number in 0..6 {
-        rows.push((context(1, number, 1), seal(&crypto, context(1, number, 1)).await));
+        rows.push((context(1, number, 1), seal(&bench, &crypto, context(1, number, 1)).await));
         if number % 2 == 1 {
             let next = crypto.sealer.new_organization_key(organization, NOW).unwrap();
             let mut stored = bench.keys.rows.lock().unwrap();
             let keys = &mut stored.get_mut(&organization).unwrap().keys;
             keys.iter_mut().for_each(|row| row.state = vault_core::sealed::KeyState::Retiring);
             keys.push(next);
-            crypto.sealer.forget(organization);
         }
     }
     let rows: Vec<_> = rows
@@ -200,11 +216,15 @@ async fn fingerprints_tell_data_apart_within_an_organization() {
 async fn an_organization_without_keys_neither_seals_nor_opens() {
     let (bench, crypto) = crypto(1).await;
     let place = context(1, 2, 3);
-    let sealed = seal(&crypto, place).await;
+    let sealed = seal(&bench, &crypto, place).await;
+    let key = bench.active_key(place.organization);
     bench.keys.rows.lock().unwrap().clear();
-    crypto.sealer.forget(place.organization);
+    let crypto = bench.keyring.credentials(bench.keys.clone());
     assert!(matches!(open(&crypto, place, &sealed).await, Err(SealError::NoKeys)));
     assert!(matches!(list(&crypto, place, &sealed).await, Err(SealError::NoKeys)));
     let data = SecretBytes::from(LINK.to_vec());
     assert!(matches!(crypto.sealer.fingerprint(place.organization, &data).await, Err(SealError::NoKeys)));
+    let information = Information::from_json(INFORMATION.to_owned()).unwrap();
+    let sealed = crypto.sealer.seal(key, place, &namespace("imports"), &data, &information).await;
+    assert!(matches!(sealed, Err(SealError::NoKeys)));
 }

@@ -1,5 +1,6 @@
 //! Passwords: argon2id (RFC 9106), the verifier sealed, the work the same whatever is found.
 
+mod huge_pages;
 mod parameters;
 mod pool;
 mod verifier;

@@ -1,5 +1,6 @@
 //! Threads that hash, and nothing else: as many as cores, each with its memory, behind a short queue.
 
+use super::huge_pages;
 use argon2::Block;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -138,12 +139,11 @@ impl Memory {
     }
 }
 
-/// Blocks of zeros, on huge pages where the operating system has them: a hash jumps about in its memory, and with small
-/// pages looking their addresses up takes a tenth of its time.
+/// Blocks of zeros, on huge pages where the kernel has them: a hash reads its memory in random order, and with small
+/// pages the address translation takes a tenth of its time.
 fn zeroed(blocks: usize) -> Vec<Block> {
     let mut memory: Vec<Block> = Vec::with_capacity(blocks);
-    let unused = memory.spare_capacity_mut();
-    kevy_madvise::advise_hugepage(unused.as_ptr().cast(), size_of_val(unused)); // before its pages are there
+    huge_pages::request(memory.spare_capacity_mut()); // before the first write creates small pages
     memory.resize(blocks, Block::new());
     memory
 }

@@ -56,7 +56,7 @@ async fn data_bound_to_its_namespace_opens_for_ever_and_there_alone() {
 async fn write_later() {
     assert!(!later_file().exists(), "committed vectors never change");
     let directory = tempfile::tempdir().unwrap();
-    let (_, keyring, _bench, crypto) = deployment(directory.path()).await;
+    let (_, keyring, bench, crypto) = deployment(directory.path()).await;
     let mut later = Vectors(BTreeMap::new());
     for purpose in LATER_PURPOSES {
         let digest = keyring.digester().digest(purpose, &[b"one", b"two"]);
@@ -65,7 +65,8 @@ async fn write_later() {
     later.put("audit-code-of-a-note", keyring.audit_sealer().seal(noted()).code.as_bytes());
     let information = Information::from_json(INFORMATION.to_owned()).unwrap();
     let data = SecretBytes::from(DATA.to_vec());
-    let sealed = crypto.sealer.seal(context(), &namespace(), &data, &information).await.unwrap();
+    let key = bench.active_key(context().organization);
+    let sealed = crypto.sealer.seal(key, context(), &namespace(), &data, &information).await.unwrap();
     later.put("credential.data-key", sealed.data_key.as_bytes());
     later.put("credential.data", sealed.data.as_bytes());
     later.write(&later_file());

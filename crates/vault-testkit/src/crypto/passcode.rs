@@ -85,7 +85,8 @@ fn check(account: AccountId, seed: &SealedSeed) -> Result<(), SealError> {
     if seed.blob == blob(account, seed.id) {
         return Ok(());
     }
-    Err(SealError::Integrity { column: "seed", object: account.to_string(), reason: "sealed for another row" })
+    let (table, column) = ("accounts", "seed");
+    Err(SealError::Integrity { table, column, object: account.to_string(), reason: "sealed for another row" })
 }
 
 fn code(seed: SeedId, step: TimeStep) -> String {

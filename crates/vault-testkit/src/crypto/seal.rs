@@ -1,10 +1,8 @@
 //! Sealing that seals nothing.
 
 use super::digest::digest;
-use crate::clock::lock;
 use async_trait::async_trait;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
@@ -14,55 +12,28 @@ use vault_core::port::{
 use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
 use vault_core::time::Timestamp;
 
-/// Writes what a blob is bound to and the plaintext behind it. Opens only where it was sealed for, as a real
-/// one does, and remembers each organization's active key until it is told to forget it.
+/// Writes what a blob is bound to and the plaintext after it. Opens only what was sealed for the same place, as a real
+/// one does, and seals under stored keys only.
 pub struct PlainSealer {
     keys: Arc<dyn KeyRepository>,
     ids: Arc<dyn IdGenerator>,
-    use_limit: Option<u64>,
-    remembered: Mutex<HashMap<OrganizationId, KeyId>>,
-    uses: Mutex<HashMap<KeyId, u64>>,
 }
 
 impl PlainSealer {
     /// Seals under the keys of `keys`, makes new ones with ids of `ids`.
     pub fn new(keys: Arc<dyn KeyRepository>, ids: Arc<dyn IdGenerator>) -> Self {
-        Self { keys, ids, use_limit: None, remembered: Mutex::default(), uses: Mutex::default() }
+        Self { keys, ids }
     }
 
-    /// Each key is [`SealError::Exhausted`] after `limit` credentials.
-    #[must_use]
-    pub fn with_use_limit(mut self, limit: u64) -> Self {
-        self.use_limit = Some(limit);
-        self
-    }
-
-    async fn active_key(&self, organization: OrganizationId) -> Result<KeyId, SealError> {
-        let remembered = lock(&self.remembered).get(&organization).copied();
-        if let Some(key) = remembered {
-            return Ok(key);
-        }
-        let keys = self.keys.organization_keys(organization).await?.ok_or(SealError::NoKeys)?;
-        let active = keys.keys.iter().find(|key| key.state == KeyState::Active).ok_or(SealError::NoKeys)?.id;
-        lock(&self.remembered).insert(organization, active);
-        Ok(active)
-    }
-
-    fn use_key(&self, key: KeyId) -> Result<(), SealError> {
-        let mut uses = lock(&self.uses);
-        let used = uses.entry(key).or_default();
-        if self.use_limit.is_some_and(|limit| *used >= limit) {
-            return Err(SealError::Exhausted(key));
-        }
-        *used += 1;
-        Ok(())
+    async fn keys(&self, organization: OrganizationId) -> Result<OrganizationKeys, SealError> {
+        self.keys.organization_keys(organization).await?.ok_or(SealError::NoKeys)
     }
 }
 
 #[async_trait]
 impl Sealer for PlainSealer {
     async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError> {
-        self.active_key(organization).await?;
+        self.keys(organization).await?;
         // Digested, not shown.
         let digest = digest(0, "fingerprint", &[organization.as_bytes(), data.expose()]);
         Ok(Fingerprint::from_digest(digest.as_bytes()))
@@ -70,13 +41,15 @@ impl Sealer for PlainSealer {
 
     async fn seal(
         &self,
+        key: KeyId,
         context: CredentialContext,
         namespace: &Namespace,
         data: &SecretBytes,
         information: &Information,
     ) -> Result<SealedCredential, SealError> {
-        let key = self.active_key(context.organization).await?;
-        self.use_key(key)?;
+        if !self.keys(context.organization).await?.keys.iter().any(|row| row.id == key) {
+            return Err(SealError::Fault("not a key of the organization".into()));
+        }
         Ok(SealedCredential {
             key,
             data_key: Column::DataKey.write(context, key, &[]),
@@ -84,10 +57,6 @@ impl Sealer for PlainSealer {
             data: Column::Data.write(context, key, &[namespace.as_str().as_bytes(), b":", data.expose()].concat()),
             information: Column::Information.write(context, key, information.as_json().as_bytes()),
         })
-    }
-
-    fn forget(&self, organization: OrganizationId) {
-        lock(&self.remembered).remove(&organization);
     }
 
     fn new_organization_keys(
@@ -186,5 +155,10 @@ impl Column {
 }
 
 fn damaged(column: Column, object: CredentialId) -> SealError {
-    SealError::Integrity { column: column.name(), object: object.to_string(), reason: "not what was sealed here" }
+    let table = match column {
+        Column::DataKey | Column::Data => "credential_secrets",
+        Column::Information => "credentials",
+    };
+    let reason = "not what was sealed here";
+    SealError::Integrity { table, column: column.name(), object: object.to_string(), reason }
 }

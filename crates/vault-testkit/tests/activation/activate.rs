@@ -207,7 +207,7 @@ async fn a_credential_that_does_not_open_fails_the_whole_activation() {
     let failed = setting.activated(&principal, "imports", VendMode::Raw).await;
     let integrity = |error: &SealError| matches!(error, SealError::Integrity { .. });
     assert!(matches!(failed, Err(ActivateError::Open(OpenNamespaceError::Seal(error))) if integrity(&error)));
-    assert!(setting.saw_damage("credentials"));
+    assert!(setting.saw_damage("credential_secrets"));
     assert_eq!(setting.own().list(&principal).await.unwrap(), []);
     let record = &setting.audited(AuditAction::ActivationFailed)[0];
     assert_eq!(record.subject, Subject::Credential(damaged));

@@ -1,15 +1,17 @@
 //! The vault of an organization: its credentials, saved, listed, shown and deleted. Nothing here can open what was saved.
 
+mod counted_sealer;
 mod delete;
 mod list;
 mod save;
 mod show;
 
+pub use counted_sealer::CountedSealer;
 pub use list::{CredentialPage, ListRequest, ListedCredential};
 pub use save::{IdempotencyKey, InvalidIdempotencyKey, SaveRequest};
 
 use super::{Ambient, AuditTally};
-use crate::port::{CredentialStore, InformationOpener, KeyedDigester, Sealer, StorageProbe};
+use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
 
 /// How many credentials an organization may have, unless [`Vault::limit`] says otherwise.
@@ -21,7 +23,7 @@ pub struct Vault {
     ambient: Ambient,
     tally: Arc<AuditTally>,
     store: Arc<dyn CredentialStore>,
-    sealer: Arc<dyn Sealer>,
+    sealer: Arc<CountedSealer>,
     opener: Arc<dyn InformationOpener>,
     digester: Arc<dyn KeyedDigester>,
     probe: Option<Arc<dyn StorageProbe>>,
@@ -38,6 +40,8 @@ impl Vault {
         opener: Arc<dyn InformationOpener>,
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
+        let sealer =
+            Arc::new(CountedSealer::new(ambient.clone(), sealer, Arc::clone(&store) as Arc<dyn KeyRepository>));
         Self { ambient, tally, store, sealer, opener, digester, probe: None, limit: DEFAULT_CREDENTIAL_LIMIT }
     }
 

@@ -73,13 +73,15 @@ impl Vault {
         let context = CredentialContext { organization, credential: id, version: FIRST_VERSION };
 
         for _ in 0..SEAL_ATTEMPTS {
+            let sealed = self.sealer.seal(context, &request.namespace, &data, &information).await?;
+            let key = sealed.key;
             let act = SaveCredential {
                 organization,
                 id,
                 version: context.version,
                 kind: request.data.kind(),
                 namespace: request.namespace.clone(),
-                sealed: self.sealer.seal(context, &request.namespace, &data, &information).await?,
+                sealed,
                 idempotency: idempotency.clone(),
                 limit: self.limit,
             };
@@ -93,8 +95,8 @@ impl Vault {
                 SaveOutcome::Replayed(earlier) => return Ok(earlier),
                 SaveOutcome::IdempotencyMismatch => return Err(Refusal::IdempotencyMismatch.into()),
                 SaveOutcome::LimitReached => return Err(Refusal::LimitReached(self.limit).into()),
-                // Replaced between sealing and saving: what is remembered of the key is out of date.
-                SaveOutcome::KeyInactive => self.sealer.forget(organization),
+                // The key was replaced between sealing and saving.
+                SaveOutcome::KeyInactive => self.sealer.forget(organization, key),
             }
         }
         let cause = "the organization's key was replaced again and again";

@@ -1,0 +1,259 @@
+//! Seals with counted uses of the organization's key, and replaces a key that is used up.
+
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::credential::{Fingerprint, Information, SecretBytes};
+use crate::id::{KeyId, OrganizationId};
+use crate::key_use::{KeyUseDecision, KeyUseLimits};
+use crate::namespace::Namespace;
+use crate::port::{
+    CredentialContext, Event, KeyRepository, ReplaceOrganizationKey, SealError, Sealer, StoreError, TakeKeyUses,
+};
+use crate::sealed::{KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
+use crate::usecase::Ambient;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How often a use is tried again while other replicas take blocks or replace the key.
+const ATTEMPTS: usize = 32;
+/// How many organizations' uses are remembered. One that is dropped costs its organization the rest of a block.
+const REMEMBERED: usize = 10_000;
+/// How many organizations are looked at to find one that has not sealed for long.
+const SAMPLE: usize = 16;
+/// Organizations that take their next block at the same time.
+const TURNS: usize = 64;
+
+/// A [`Sealer`] whose key uses are counted: each seal takes one use that was taken from the key's row before.
+///
+/// One process has one of it; a second one takes blocks of its own.
+pub struct CountedSealer {
+    ambient: Ambient,
+    sealer: Arc<dyn Sealer>,
+    keys: Arc<dyn KeyRepository>,
+    limits: KeyUseLimits,
+    allowances: Mutex<Allowances>,
+    /// Held while a block is taken, so that concurrent callers of one organization take one block together.
+    turns: [futures_util::lock::Mutex<()>; TURNS],
+}
+
+impl CountedSealer {
+    /// Seals with `sealer` and counts in `keys`.
+    pub fn new(ambient: Ambient, sealer: Arc<dyn Sealer>, keys: Arc<dyn KeyRepository>) -> Self {
+        Self {
+            ambient,
+            sealer,
+            keys,
+            limits: KeyUseLimits::default(),
+            allowances: Mutex::new(Allowances::new(REMEMBERED)),
+            turns: std::array::from_fn(|_| futures_util::lock::Mutex::new(())),
+        }
+    }
+
+    /// With lower limits.
+    #[must_use]
+    pub fn with_limits(self, limits: KeyUseLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// [`Sealer::fingerprint`]. Takes no use of a key that has a limit.
+    ///
+    /// # Errors
+    /// Those of [`Sealer::fingerprint`].
+    pub async fn fingerprint(
+        &self,
+        organization: OrganizationId,
+        data: &SecretBytes,
+    ) -> Result<Fingerprint, SealError> {
+        self.sealer.fingerprint(organization, data).await
+    }
+
+    /// [`Sealer::seal`] under the organization's active key. May be cancelled; at most a block of uses is lost.
+    ///
+    /// # Errors
+    /// Those of [`Sealer::seal`]; [`SealError::Store`] where no use can be taken.
+    pub async fn seal(
+        &self,
+        context: CredentialContext,
+        namespace: &Namespace,
+        data: &SecretBytes,
+        information: &Information,
+    ) -> Result<SealedCredential, SealError> {
+        let key = self.take_use(context.organization).await?;
+        self.sealer.seal(key, context, namespace, data, information).await
+    }
+
+    /// Tells that the store no longer takes what is sealed under `key`: its remaining uses are forgotten.
+    pub fn forget(&self, organization: OrganizationId, key: KeyId) {
+        self.allowances().forget(organization, key);
+    }
+
+    /// The organization's active key, with the right to seal once under it.
+    async fn take_use(&self, organization: OrganizationId) -> Result<KeyId, SealError> {
+        let [.., last] = organization.as_bytes();
+        let turn = &self.turns[usize::from(*last) % TURNS];
+        for _ in 0..ATTEMPTS {
+            if let Some(key) = self.allowances().take(organization) {
+                return Ok(key);
+            }
+            let _turn = turn.lock().await;
+            if let Some(key) = self.allowances().take(organization) {
+                return Ok(key);
+            }
+            self.refill(organization).await?;
+        }
+        Err(StoreError::Unavailable("other replicas used or replaced the organization's key first".into()).into())
+    }
+
+    /// Takes the next block of uses, or replaces the key, unless another replica does so first.
+    async fn refill(&self, organization: OrganizationId) -> Result<(), SealError> {
+        let keys = self.keys.organization_keys(organization).await?.ok_or(SealError::NoKeys)?;
+        let active = active(organization, &keys)?;
+        let decision = self.limits.decide(active.uses);
+        if decision != KeyUseDecision::Take {
+            match self.replace(active).await {
+                Ok(()) => return Ok(()),
+                Err(_) if decision == KeyUseDecision::ReplaceOrTake => {
+                    self.ambient.emit(Event::OrganizationKeyNotReplaced(active.id));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let (key, block) = (active.id, self.limits.block());
+        let command = TakeKeyUses { organization, key, from: active.uses, block };
+        if self.keys.take_key_uses(command).await? {
+            self.allowances().add(organization, key, block);
+        }
+        Ok(())
+    }
+
+    async fn replace(&self, active: &OrganizationKeyRecord) -> Result<(), SealError> {
+        let (organization, current) = (active.organization, active.id);
+        let now = self.ambient.now();
+        let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(organization));
+        let command = ReplaceOrganizationKey {
+            current,
+            next: self.sealer.new_organization_key(organization, now)?,
+            audit: self.ambient.record(now, Some(organization), Actor::System, action, subject),
+        };
+        if self.keys.replace_organization_key(command).await? {
+            self.ambient.emit(Event::OrganizationKeyReplaced(current));
+        }
+        Ok(())
+    }
+
+    // No code that holds the lock can panic half-way through a change, so the map of a poisoned lock is whole.
+    fn allowances(&self) -> MutexGuard<'_, Allowances> {
+        self.allowances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The one active key.
+fn active(organization: OrganizationId, keys: &OrganizationKeys) -> Result<&OrganizationKeyRecord, StoreError> {
+    let mut active = keys.keys.iter().filter(|key| key.state == KeyState::Active);
+    match (active.next(), active.next()) {
+        (Some(key), None) => Ok(key),
+        _ => Err(StoreError::Integrity {
+            table: "organization_keys",
+            id: organization.to_string(),
+            reason: "the organization has none or several active keys",
+        }),
+    }
+}
+
+/// The uses left of each organization's key.
+struct Allowances {
+    by_organization: HashMap<OrganizationId, Allowance>,
+    capacity: usize,
+    /// Counts uses; the unit of `last_used`.
+    age: u64,
+}
+
+struct Allowance {
+    key: KeyId,
+    left: i64,
+    last_used: u64,
+}
+
+impl Allowances {
+    fn new(capacity: usize) -> Self {
+        Self { by_organization: HashMap::new(), capacity, age: 0 }
+    }
+
+    fn take(&mut self, organization: OrganizationId) -> Option<KeyId> {
+        let allowance = self.by_organization.get_mut(&organization).filter(|allowance| allowance.left > 0)?;
+        self.age += 1;
+        allowance.left -= 1;
+        allowance.last_used = self.age;
+        Some(allowance.key)
+    }
+
+    /// Adds uses of `key`. Uses of another key are dropped: it is no longer active.
+    fn add(&mut self, organization: OrganizationId, key: KeyId, uses: i64) {
+        if !self.by_organization.contains_key(&organization) && self.by_organization.len() >= self.capacity {
+            let sample = self.by_organization.iter().take(SAMPLE);
+            if let Some(unused) = sample.min_by_key(|(_, allowance)| allowance.last_used).map(|(id, _)| *id) {
+                self.by_organization.remove(&unused);
+            }
+        }
+        let last_used = self.age;
+        let allowance = self.by_organization.entry(organization).or_insert(Allowance { key, left: 0, last_used });
+        if allowance.key != key {
+            *allowance = Allowance { key, left: 0, last_used };
+        }
+        allowance.left += uses;
+    }
+
+    fn forget(&mut self, organization: OrganizationId, key: KeyId) {
+        if self.by_organization.get(&organization).is_some_and(|allowance| allowance.key == key) {
+            self.by_organization.remove(&organization);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn organization(number: u8) -> OrganizationId {
+        OrganizationId::from_bytes([number; 16])
+    }
+
+    fn key(number: u8) -> KeyId {
+        KeyId::from_bytes([number; 16])
+    }
+
+    #[test]
+    fn as_many_uses_are_given_as_were_added() {
+        let mut allowances = Allowances::new(10);
+        assert_eq!(allowances.take(organization(1)), None);
+        allowances.add(organization(1), key(1), 2);
+        allowances.add(organization(2), key(2), 1);
+        allowances.add(organization(1), key(1), 1);
+        let taken: Vec<_> = (0..4).map(|_| allowances.take(organization(1))).collect();
+        assert_eq!(taken, [Some(key(1)), Some(key(1)), Some(key(1)), None]);
+        assert_eq!(allowances.take(organization(2)), Some(key(2)));
+    }
+
+    #[test]
+    fn uses_belong_to_their_key() {
+        let mut allowances = Allowances::new(10);
+        allowances.add(organization(1), key(1), 5);
+        allowances.add(organization(1), key(2), 1);
+        allowances.forget(organization(1), key(1));
+        assert_eq!(allowances.take(organization(1)), Some(key(2)));
+        assert_eq!(allowances.take(organization(1)), None);
+        allowances.add(organization(1), key(2), 1);
+        allowances.forget(organization(1), key(2));
+        assert_eq!(allowances.take(organization(1)), None);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_an_organization_that_seals_stays() {
+        let mut allowances = Allowances::new(3);
+        for number in 1..=200 {
+            allowances.add(organization(number), key(number), 10);
+            allowances.add(organization(1), key(1), 1);
+            assert_eq!(allowances.take(organization(1)), Some(key(1)));
+            assert!(allowances.by_organization.len() <= 3);
+        }
+    }
+}

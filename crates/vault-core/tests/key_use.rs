@@ -1,0 +1,39 @@
+//! How often an organization key may seal.
+
+use proptest::prelude::*;
+use vault_core::key_use::{KeyUseDecision, KeyUseLimits};
+
+#[test]
+fn the_limits_are_those_of_the_documentation() {
+    let limits = KeyUseLimits::default();
+    assert_eq!(limits.block(), 65_536);
+    assert_eq!(limits.decide(0), KeyUseDecision::Take);
+    assert_eq!(limits.decide((1 << 24) - 1), KeyUseDecision::Take);
+    assert_eq!(limits.decide(1 << 24), KeyUseDecision::ReplaceOrTake);
+    assert_eq!(limits.decide((1 << 28) - 65_536), KeyUseDecision::ReplaceOrTake);
+    assert_eq!(limits.decide((1 << 28) - 65_535), KeyUseDecision::Replace);
+    assert_eq!(limits.decide(i64::MAX), KeyUseDecision::Replace);
+}
+
+#[test]
+fn limits_can_only_be_lowered() {
+    assert_eq!(KeyUseLimits::new(i64::MAX, i64::MAX, i64::MAX), KeyUseLimits::MOST);
+    assert_eq!(KeyUseLimits::new(0, -1, i64::MIN), KeyUseLimits::new(1, 1, 1));
+}
+
+proptest! {
+    /// Whoever takes blocks as the rule says never takes more than `stop_at`, even where no replacement succeeds.
+    #[test]
+    fn no_more_uses_are_taken_than_allowed(
+        block in 1_i64..100, replace_at in 1_i64..1_000, stop_at in 1_i64..1_000,
+    ) {
+        let limits = KeyUseLimits::new(block, replace_at, stop_at);
+        let mut taken = 0;
+        while limits.decide(taken) != KeyUseDecision::Replace {
+            prop_assert_eq!(limits.decide(taken) == KeyUseDecision::ReplaceOrTake, taken >= replace_at);
+            taken += limits.block();
+        }
+        prop_assert!(taken <= stop_at);
+        prop_assert!(taken + block > stop_at, "no block is wasted");
+    }
+}

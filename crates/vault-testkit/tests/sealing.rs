@@ -1,0 +1,301 @@
+//! Uses of organizations' keys are counted, and a key that is used up is replaced.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use async_trait::async_trait;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::credential::{CredentialData, CredentialType, Information};
+use vault_core::id::{AccountId, CredentialId, KeyId, OrganizationId};
+use vault_core::key_use::KeyUseLimits;
+use vault_core::namespace::Namespace;
+use vault_core::port::*;
+use vault_core::principal::{EmbedderPrincipal, Principal};
+use vault_core::role::Role;
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys};
+use vault_core::usecase::*;
+use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
+use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
+use vault_testkit::memory::MemoryStore;
+
+/// The keys of a store in memory. Other tasks run between its calls; it can refuse to replace a key, and can report
+/// rows that are not in the store.
+struct Keys {
+    store: Arc<MemoryStore>,
+    reads: AtomicUsize,
+    refuses_to_replace: AtomicBool,
+    damage: Option<fn(&mut OrganizationKeys)>,
+}
+
+#[async_trait]
+impl KeyRepository for Keys {
+    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
+        self.store.instance().await
+    }
+
+    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
+        self.store.create_instance(command).await
+    }
+
+    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
+        self.store.instance_keys().await
+    }
+
+    async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+        let mut found = self.store.organization_keys(organization).await?;
+        if let (Some(keys), Some(damage)) = (&mut found, self.damage) {
+            damage(keys);
+        }
+        Ok(found)
+    }
+
+    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
+        tokio::task::yield_now().await;
+        self.store.take_key_uses(command).await
+    }
+
+    async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
+        tokio::task::yield_now().await;
+        if self.refuses_to_replace.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable("refused".into()));
+        }
+        self.store.replace_organization_key(command).await
+    }
+}
+
+struct Setting {
+    store: Arc<MemoryStore>,
+    keys: Arc<Keys>,
+    events: Arc<RecordingEvents>,
+    ambient: Ambient,
+    plain: Arc<PlainSealer>,
+    limits: KeyUseLimits,
+    organization: OrganizationId,
+}
+
+impl Setting {
+    async fn new(block: i64, replace_at: i64, stop_at: i64) -> Self {
+        let (store, ids) = (Arc::new(MemoryStore::new()), Arc::new(SequentialIds::default()));
+        let events = Arc::new(RecordingEvents::default());
+        let ambient = Ambient {
+            clock: Arc::new(ManualClock::default()),
+            ids: ids.clone(),
+            events: events.clone(),
+            audit: Arc::new(FakeAuditSealer),
+        };
+        let plain = Arc::new(PlainSealer::new(store.clone(), ids));
+        let create = CreateOrganizationUseCase::new(ambient.clone(), plain.clone(), store.clone());
+        let organization = create.run("Acme").await.unwrap().id;
+        let keys = Keys {
+            store: store.clone(),
+            reads: AtomicUsize::new(0),
+            refuses_to_replace: AtomicBool::new(false),
+            damage: None,
+        };
+        let limits = KeyUseLimits::new(block, replace_at, stop_at);
+        Self { store, keys: Arc::new(keys), events, ambient, plain, limits, organization }
+    }
+
+    /// The sealer of one process.
+    fn process(&self) -> CountedSealer {
+        CountedSealer::new(self.ambient.clone(), self.plain.clone(), self.keys.clone()).with_limits(self.limits)
+    }
+
+    /// Each key's state and the uses taken of it.
+    async fn rows(&self) -> Vec<(KeyState, i64)> {
+        let keys = self.store.organization_keys(self.organization).await.unwrap().unwrap();
+        keys.keys.iter().map(|row| (row.state, row.uses)).collect()
+    }
+
+    async fn seal(&self, sealer: &CountedSealer) -> Result<KeyId, SealError> {
+        let credential = CredentialId::from_bytes([1; 16]);
+        let context = CredentialContext { organization: self.organization, credential, version: 1 };
+        let namespace = Namespace::parse("imports", "").unwrap();
+        let information = Information::from_json("{}".to_owned()).unwrap();
+        Ok(sealer.seal(context, &namespace, &data().to_canonical_json(), &information).await?.key)
+    }
+
+    fn vault(&self) -> Vault {
+        let (store, plain, digester) = (self.store.clone(), self.plain.clone(), Arc::new(FakeDigester::default()));
+        let tally = Arc::new(AuditTally::new(self.ambient.clone(), store.clone()));
+        Vault::new(self.ambient.clone(), tally, store, plain.clone(), plain, digester)
+    }
+
+    fn editor(&self) -> Principal {
+        let account = AccountId::from_bytes([2; 16]);
+        Principal::Embedder(EmbedderPrincipal { organization: self.organization, account, role: Role::Editor })
+    }
+}
+
+fn data() -> CredentialData {
+    let json = br#"{"url":"https://files.example/a?sig=q11abcdefghijklmnop"}"#;
+    CredentialData::from_canonical_json(CredentialType::DirectLink, json).unwrap()
+}
+
+fn request() -> SaveRequest {
+    let namespace = Namespace::parse("imports", "").unwrap();
+    SaveRequest { namespace, data: data(), idempotency: None, verify: false }
+}
+
+#[tokio::test]
+async fn uses_are_taken_in_blocks_before_they_are_needed() {
+    let setting = Setting::new(10, 100, 200).await;
+    let sealer = setting.process();
+    for uses in 1..=25 {
+        setting.seal(&sealer).await.unwrap();
+        assert_eq!(setting.rows().await, [(KeyState::Active, (uses + 9) / 10 * 10)]);
+    }
+    assert_eq!(setting.keys.reads.load(Ordering::Relaxed), 3, "one read for each block");
+}
+
+#[tokio::test]
+async fn a_restart_takes_a_new_block() {
+    let setting = Setting::new(10, 100, 200).await;
+    setting.seal(&setting.process()).await.unwrap();
+    setting.seal(&setting.process()).await.unwrap();
+    assert_eq!(setting.rows().await, [(KeyState::Active, 20)]);
+}
+
+#[tokio::test]
+async fn a_key_that_is_used_up_is_replaced_and_recorded() {
+    let setting = Setting::new(10, 100, 200).await;
+    let sealer = setting.process();
+    let first = setting.seal(&sealer).await.unwrap();
+    for _ in 1..100 {
+        assert_eq!(setting.seal(&sealer).await.unwrap(), first);
+    }
+    assert_ne!(setting.seal(&sealer).await.unwrap(), first);
+    assert_eq!(setting.rows().await, [(KeyState::Retiring, 100), (KeyState::Active, 10)]);
+    assert_eq!(setting.events.count(&Event::OrganizationKeyReplaced(first)), 1);
+    let audit = setting.store.audit();
+    let replaced: Vec<_> =
+        audit.iter().filter(|record| record.action == AuditAction::OrganizationKeyReplaced).collect();
+    assert_eq!(replaced.len(), 1);
+    assert_eq!(replaced[0].actor, Actor::System);
+    assert_eq!(replaced[0].subject, Subject::Organization(setting.organization));
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_replaced_is_used_to_its_end_and_no_further() {
+    let setting = Setting::new(10, 100, 200).await;
+    let sealer = setting.process();
+    setting.keys.refuses_to_replace.store(true, Ordering::Relaxed);
+    let key = setting.seal(&sealer).await.unwrap();
+    for _ in 1..200 {
+        assert_eq!(setting.seal(&sealer).await.unwrap(), key);
+    }
+    assert_eq!(setting.events.count(&Event::OrganizationKeyNotReplaced(key)), 10);
+    let refused = setting.seal(&sealer).await;
+    assert!(matches!(refused, Err(SealError::Store(StoreError::Unavailable(_)))));
+    assert_eq!(setting.rows().await, [(KeyState::Active, 200)]);
+    setting.keys.refuses_to_replace.store(false, Ordering::Relaxed);
+    assert_ne!(setting.seal(&sealer).await.unwrap(), key);
+    assert_eq!(setting.rows().await, [(KeyState::Retiring, 200), (KeyState::Active, 10)]);
+}
+
+/// A68: many threads and several replicas, with keys replaced meanwhile, never use a key more often than was taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn caps_hold_under_threads_and_replicas() {
+    const EACH: usize = 150;
+    let setting = Arc::new(Setting::new(7, 70, 140).await);
+    let replicas = [(); 3].map(|()| Arc::new(setting.process()));
+    let mut tasks = Vec::new();
+    for task in 0..12 {
+        let (setting, replica) = (Arc::clone(&setting), Arc::clone(&replicas[task % 3]));
+        tasks.push(tokio::spawn(async move {
+            let mut used = Vec::new();
+            for _ in 0..EACH {
+                used.push(setting.seal(&replica).await.unwrap());
+            }
+            used
+        }));
+    }
+    let mut used = HashMap::new();
+    for task in tasks {
+        for key in task.await.unwrap() {
+            *used.entry(key).or_insert(0_i64) += 1;
+        }
+    }
+    assert_eq!(used.values().sum::<i64>(), 12 * EACH as i64);
+    let rows = setting.store.organization_keys(setting.organization).await.unwrap().unwrap().keys;
+    for row in &rows {
+        let used = used.get(&row.id).copied().unwrap_or(0);
+        assert!(used <= row.uses && row.uses <= 77, "{used} of {}", row.uses);
+    }
+    assert_eq!(rows.iter().filter(|row| row.state == KeyState::Active).count(), 1);
+    let audit = setting.store.audit();
+    let replaced = audit.iter().filter(|record| record.action == AuditAction::OrganizationKeyReplaced).count();
+    assert_eq!(replaced, rows.len() - 1);
+}
+
+/// Callers that find no uses left at the same moment take one block together.
+#[tokio::test]
+async fn concurrent_callers_take_one_block() {
+    let setting = Arc::new(Setting::new(100, 1_000, 2_000).await);
+    let sealer = Arc::new(setting.process());
+    let tasks: Vec<_> = (0..50)
+        .map(|_| {
+            let (setting, sealer) = (Arc::clone(&setting), Arc::clone(&sealer));
+            tokio::spawn(async move { setting.seal(&sealer).await.unwrap() })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(setting.rows().await, [(KeyState::Active, 100)]);
+}
+
+/// Another process replaces the key after this one took uses of it: the save is sealed again, under the new key.
+#[tokio::test]
+async fn a_save_is_sealed_again_when_its_key_was_replaced() {
+    let setting = Setting::new(10, 100, 200).await;
+    let (vault, editor) = (setting.vault(), setting.editor());
+    let saved = vault.save(&editor, request()).await.unwrap();
+    let first = setting.store.sealed_credential(saved).unwrap().key;
+    let next = setting.plain.new_organization_key(setting.organization, ManualClock::START).unwrap();
+    let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(setting.organization));
+    let audit = setting.ambient.record(ManualClock::START, Some(setting.organization), Actor::System, action, subject);
+    let command = ReplaceOrganizationKey { current: first, next: next.clone(), audit };
+    assert!(setting.store.replace_organization_key(command).await.unwrap());
+    let saved = vault.save(&editor, request()).await.unwrap();
+    assert_eq!(setting.store.sealed_credential(saved).unwrap().key, next.id);
+    assert_eq!(setting.rows().await, [(KeyState::Retiring, 65_536), (KeyState::Active, 65_536)]);
+}
+
+#[tokio::test]
+async fn the_stored_version_is_the_sealed_one() {
+    let setting = Setting::new(10, 100, 200).await;
+    let (organization, editor) = (setting.organization, setting.editor());
+    let id = setting.vault().save(&editor, request()).await.unwrap();
+    let query = ShowCredential { principal: editor, organization, now: ManualClock::START, id };
+    let row = setting.store.show_credential(query).await.unwrap().unwrap();
+    let context = CredentialContext { organization, credential: id, version: row.version };
+    let sealed = [SealedInformation { context, key: row.key, blob: &row.information }];
+    setting.plain.open_information(organization, &sealed).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_organization_that_does_not_exist_seals_nothing() {
+    let setting = Setting::new(10, 100, 200).await;
+    let nobody = Setting { organization: OrganizationId::from_bytes([9; 16]), ..setting };
+    assert!(matches!(nobody.seal(&nobody.process()).await, Err(SealError::NoKeys)));
+}
+
+#[tokio::test]
+async fn an_organization_without_exactly_one_active_key_is_damaged() {
+    let two: fn(&mut OrganizationKeys) = |keys| keys.keys.push(keys.keys[0].clone());
+    let none: fn(&mut OrganizationKeys) = |keys| keys.keys[0].state = KeyState::Retiring;
+    for damage in [two, none] {
+        let mut setting = Setting::new(10, 100, 200).await;
+        Arc::get_mut(&mut setting.keys).unwrap().damage = Some(damage);
+        let refused = setting.seal(&setting.process()).await;
+        let row = (setting.organization.to_string(), "organization_keys");
+        let Err(SealError::Store(StoreError::Integrity { table, id, .. })) = refused else { panic!("{refused:?}") };
+        assert_eq!((id, table), row);
+        assert_eq!(setting.rows().await, [(KeyState::Active, 0)]);
+    }
+}
