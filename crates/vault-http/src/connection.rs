@@ -103,6 +103,8 @@ pub(crate) struct Connection {
     reading: Deadline,
     writing: Deadline,
     unwritten: bool,
+    /// Whether the peer was told that nothing more will be written.
+    shut: bool,
     _admission: Admission,
 }
 
@@ -118,6 +120,7 @@ impl Connection {
             reading: Deadline::default(),
             writing: Deadline::default(),
             unwritten: false,
+            shut: false,
             _admission: admission,
         }
     }
@@ -148,10 +151,13 @@ impl Connection {
         read
     }
 
-    /// Reads and drops what was sent behind the last request, so that a peer that still sends it reads the answer first.
-    /// Nothing read means that the peer has closed.
+    /// Says that no answer will follow the last one, then reads and drops what was sent behind its request, so that the peer
+    /// is not cut off before it has read the answer (RFC 9112, 9.6). Nothing read means that the peer has closed.
     fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.ahead = Vec::new();
+        if !self.unwritten && !self.shut {
+            self.shut = Pin::new(&mut self.stream).poll_shutdown(context)?.is_ready();
+        }
         let mut scratch = [0; 4 * 1024];
         for _ in 0..DISCARDED_AT_ONCE / scratch.len() {
             let mut buffer = ReadBuf::new(&mut scratch);
