@@ -32,6 +32,7 @@ mod parts;
 mod peers;
 mod portion;
 mod query;
+mod readiness;
 mod refusal;
 mod route;
 mod server;
@@ -44,7 +45,8 @@ mod unix;
 
 pub use activation::{ActivationParts, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
-pub use parts::{AccountParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
+pub use parts::{AccountParts, IntegrationParts, OwnAccountParts, ServerParts};
+pub use readiness::Readiness;
 pub use route::{Route, activation_routes, routes};
 pub use server::{BoundServer, ListeningServer, server};
 pub use settings::{

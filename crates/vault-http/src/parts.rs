@@ -1,7 +1,6 @@
 //! What the public listener is made of.
 
-use std::future::Future;
-use std::pin::Pin;
+use crate::readiness::Readiness;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
@@ -11,9 +10,6 @@ use vault_core::usecase::{
     ListCredentialsUseCase, ListIntegrationsUseCase, LogIn, LogOut, OwnSessions, ReplacePasscode, ReplaceRecoveryCodes,
     SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
 };
-
-/// Tells whether everything that requests need is there.
-pub type Readiness = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
 /// The use cases behind the public listener. None of them can open a credential.
 ///

@@ -7,6 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 use vault_core::role::Role;
+use vault_http::Readiness;
 
 const JSON: &str = "Content-Type: application/json";
 
@@ -115,16 +116,6 @@ fn nor_is_it_on_a_socket_in_the_file_system() {
 
 #[test]
 fn requests_sent_together_do_not_change_one_another() {
-    let asked = Arc::new(Barrier::new(2));
-    let answering = Arc::clone(&asked);
-    let world = WorldBuilder::default()
-        .parts(|parts| {
-            parts.readiness = Arc::new(move || {
-                let answering = Arc::clone(&answering);
-                Box::pin(async move { spawn_blocking(move || answering.wait()).await.is_ok() })
-            });
-        })
-        .start();
     // Of the first, the answer waits until the others were sent. Each of them would change its length or its connection.
     for behind in [
         request("HEAD /livez", &[], ""),
@@ -132,6 +123,13 @@ fn requests_sent_together_do_not_change_one_another() {
         b"GET /livez HTTP/1.0\r\n\r\n".to_vec(),
         request("POST /v1/login", &["Content-Type: application/json", "Transfer-Encoding: chunked"], ""),
     ] {
+        let asked = Arc::new(Barrier::new(2));
+        let answering = Arc::clone(&asked);
+        let readiness = Readiness::new(move || {
+            let answering = Arc::clone(&answering);
+            async move { spawn_blocking(move || answering.wait()).await.is_ok() }
+        });
+        let world = WorldBuilder::default().parts(|parts| parts.readiness = readiness).start();
         let mut wire = world.wire();
         let first = request("GET /readyz", &[], "");
         wire.send([&first[..], &behind].concat());

@@ -12,7 +12,7 @@ use vault_core::usecase::{
     ListIntegrationsUseCase, LogIn, LogOut, OpenNamespace, OwnActivations, OwnSessions, ProveOwner, ReplacePasscode,
     ReplaceRecoveryCodes, SaveCredentialUseCase, ShowCredentialUseCase, ShowOwnAccount,
 };
-use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, ServerParts};
+use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
 use vault_testkit::clock::SeededEntropy;
 use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
 use vault_testkit::memory::MemoryStore;
@@ -77,7 +77,7 @@ impl Fakes {
             own_account: self.own_account(),
             integrations: self.integrations(),
             ids: ambient.ids.clone(),
-            readiness: Arc::new(|| Box::pin(std::future::ready(true))),
+            readiness: Readiness::new(|| std::future::ready(true)),
         }
     }
 
@@ -128,7 +128,7 @@ impl Fakes {
             }),
             check: Arc::new(CheckNamespace { open, probe: Some(self.storage.clone()) }),
             ids: self.ambient.ids.clone(),
-            readiness: Arc::new(|| Box::pin(std::future::ready(true))),
+            readiness: Readiness::new(|| std::future::ready(true)),
         }
     }
 
