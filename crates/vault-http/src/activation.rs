@@ -2,7 +2,7 @@
 //! opened; never on the public listener.
 
 use crate::operation::ActivationApi;
-use crate::parts::Readiness;
+use crate::readiness::Readiness;
 use crate::server::{BoundServer, serve};
 use crate::settings::ActivationSettings;
 use std::io;

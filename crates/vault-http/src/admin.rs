@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::exchange::Api;
 use crate::fault::Fault;
 use crate::operation::probe;
-use crate::parts::Readiness;
+use crate::readiness::Readiness;
 use crate::route::{Operation, Place};
 use crate::server::{BoundServer, serve};
 use crate::settings::AdminSettings;
@@ -24,7 +24,7 @@ pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
 /// What the operators' listener is made of.
 #[derive(Clone)]
 pub struct AdminParts {
-    /// The runtime on which readiness is found out.
+    /// The runtime on which readiness is checked.
     pub runtime: Handle,
     /// For `/metrics`.
     pub metrics: MetricsText,

@@ -1,5 +1,6 @@
 //! The body of a request: at most 64 KiB within 10 s, in memory that is wiped.
 
+use crate::connection::Phase;
 use crate::fault::Fault;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::Payload;
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use std::ops::Deref;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -26,18 +28,23 @@ pub(crate) struct Incoming {
     payload: Payload,
     announced: Option<u64>,
     left: bool,
+    phase: Option<Rc<Phase>>,
 }
 
 impl Incoming {
     pub(crate) fn new(request: &HttpRequest, payload: Payload) -> Self {
         let left = !matches!(payload, Payload::None);
-        Self { payload, announced: announced(request.headers()), left }
+        let phase = request.conn_data::<Rc<Phase>>().cloned();
+        Self { payload, announced: announced(request.headers()), left, phase }
     }
 
     /// The whole body.
     pub(crate) async fn read(&mut self) -> Result<Body, Fault> {
         if self.announced.is_some_and(|length| length > MAX_BODY as u64) {
             return Err(too_large());
+        }
+        if let Some(phase) = self.phase.as_ref().filter(|_| self.left) {
+            phase.read_body(self.announced);
         }
         match timeout(DEADLINE, self.collect()).await {
             Ok(body) => body,

@@ -1,10 +1,11 @@
-//! One connection, with the deadlines that the framework lacks: it times the first head of a connection only,
-//! and no writing at all.
+//! One connection, with what the framework lacks: it times the first head of a connection only and no writing at all, and
+//! it reads requests ahead of the one it is answering (see [`portion`](crate::portion)).
 
+use crate::deadline::Deadline;
 use crate::peers::Admission;
+use crate::portion::Portion;
 use crate::transport::Transport;
-use crate::watch::Watch;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -19,31 +20,75 @@ pub(crate) const HEAD_DEADLINE: Duration = Duration::from_secs(5);
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// How long a peer may take to read an answer, once it no longer fits into the socket's buffer.
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
+/// How much is read and dropped at once of what was sent behind the last request.
+const DISCARDED_AT_ONCE: usize = 64 * 1024;
 
 const TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// How far a connection is, as those who answer its requests tell it.
+/// How far a connection is. Told by those who answer its requests, read by [`Connection`].
 #[derive(Default)]
 pub(crate) struct Phase {
-    busy: Cell<bool>,
-    answered: Cell<u64>,
+    turn: Cell<Turn>,
+    /// Whether the request that is being answered is the last one.
+    closing: Cell<bool>,
+    /// What the framework may be given now.
+    portion: RefCell<Portion>,
+}
+
+/// Who acts next on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Turn {
+    /// The peer, with its first request.
+    #[default]
+    First,
+    /// The server, with an answer.
+    Answering,
+    /// The peer, with another request.
+    Next,
+    /// Nobody: the last answer was given, and nothing more is carried out.
+    Closed,
 }
 
 impl Phase {
     /// A request is being answered until what is returned is dropped.
-    pub(crate) fn begin(self: Rc<Self>) -> Busy {
-        self.busy.set(true);
-        Busy(self)
+    pub(crate) fn begin(self: Rc<Self>) -> Answering {
+        self.turn.set(Turn::Answering);
+        Answering(self)
+    }
+
+    /// The body of the request that is being answered is wanted now: so many bytes, or chunks.
+    pub(crate) fn read_body(&self, length: Option<u64>) {
+        *self.portion.borrow_mut() = length.map_or(Portion::CHUNKED, Portion::Bytes);
+    }
+
+    /// Makes the request that is being answered the last one: nothing that was sent behind it is carried out.
+    pub(crate) fn close(&self) {
+        self.closing.set(true);
+    }
+
+    /// Lets the framework have the next head, if it is the peer's turn and it has all of what it had before.
+    fn expect_head(&self) {
+        let mut portion = self.portion.borrow_mut();
+        if matches!(self.turn.get(), Turn::First | Turn::Next) && *portion == Portion::Nothing {
+            *portion = Portion::HEAD;
+        }
+    }
+
+    /// Whether there is nothing that the framework may be given now.
+    fn is_held(&self) -> bool {
+        *self.portion.borrow() == Portion::Nothing
     }
 }
 
 /// A request is being answered.
-pub(crate) struct Busy(Rc<Phase>);
+pub(crate) struct Answering(Rc<Phase>);
 
-impl Drop for Busy {
+impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.busy.set(false);
-        self.0.answered.set(self.0.answered.get() + 1);
+        let phase = &self.0;
+        phase.turn.set(if phase.closing.get() { Turn::Closed } else { Turn::Next });
+        // Of a body that was not read whole nothing more is given to the framework.
+        *phase.portion.borrow_mut() = Portion::Nothing;
     }
 }
 
@@ -51,56 +96,86 @@ impl Drop for Busy {
 pub(crate) struct Connection {
     stream: Transport,
     phase: Rc<Phase>,
-    /// How many answers had been given when `reading` was last set anew.
-    seen: u64,
-    /// Whether bytes have come since, so that a head has begun.
-    head_begun: bool,
-    reading: Watch,
-    writing: Watch,
+    /// What was read, and is not the framework's to have yet.
+    ahead: Vec<u8>,
+    /// Whether the framework was told to wait, though the socket was not asked to wake it.
+    paused: bool,
+    reading: Deadline,
+    writing: Deadline,
     unwritten: bool,
+    /// Whether the peer was told that nothing more will be written.
+    shut: bool,
     _admission: Admission,
 }
 
 impl Connection {
     pub(crate) fn new(stream: Transport, admission: Admission) -> Self {
+        let phase = Phase::default();
+        phase.expect_head();
         Self {
             stream,
-            phase: Rc::default(),
-            seen: 0,
-            head_begun: false,
-            reading: Watch::default(),
-            writing: Watch::default(),
+            phase: Rc::new(phase),
+            ahead: Vec::new(),
+            paused: false,
+            reading: Deadline::default(),
+            writing: Deadline::default(),
             unwritten: false,
+            shut: false,
             _admission: admission,
         }
     }
 
-    /// Where to tell that a request is being answered.
+    /// Where to tell how far the connection is.
     pub(crate) fn phase(&self) -> Rc<Phase> {
         Rc::clone(&self.phase)
     }
 
-    /// Whether the peer is between two requests. The framework times the head of the first.
-    fn is_between(&self) -> bool {
-        !self.phase.busy.get() && self.phase.answered.get() > 0
+    /// Reads what the framework may have, no more.
+    fn poll_portion(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut portion = self.phase.portion.borrow_mut();
+        if !self.ahead.is_empty() {
+            let most = self.ahead.len().min(buffer.remaining());
+            let taken = portion.take(&self.ahead[..most]);
+            buffer.put_slice(&self.ahead[..taken]);
+            self.ahead.drain(..taken);
+            if self.ahead.is_empty() {
+                self.ahead = Vec::new(); // a body may have been in it: freed memory is wiped
+            }
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let taken = portion.take(&buffer.filled()[before..]);
+        self.ahead.extend_from_slice(&buffer.filled()[before + taken..]);
+        buffer.set_filled(before + taken);
+        read
     }
 
-    fn note_bytes(&mut self) {
-        if !self.head_begun {
-            self.head_begun = true;
-            self.reading.set(Instant::now() + HEAD_DEADLINE);
+    /// Says that no answer will follow the last one, then reads and drops what was sent behind its request, so that the peer
+    /// is not cut off before it has read the answer (RFC 9112, 9.6). Nothing read means that the peer has closed.
+    fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.ahead = Vec::new();
+        if !self.unwritten && !self.shut {
+            self.shut = Pin::new(&mut self.stream).poll_shutdown(context)?.is_ready();
         }
+        let mut scratch = [0; 4 * 1024];
+        for _ in 0..DISCARDED_AT_ONCE / scratch.len() {
+            let mut buffer = ReadBuf::new(&mut scratch);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
+                ended_or_pending => return ended_or_pending,
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Whether the peer has been waited for too long.
     fn is_overdue(&mut self, context: &mut Context<'_>) -> bool {
-        // Somewhat later than the framework gives up an idle connection: this one is for the beginning of a head
-        // that came together with the request before, which the framework holds and does not time.
-        self.reading.begin(|| Instant::now() + KEEP_ALIVE + HEAD_DEADLINE);
         if self.reading.poll(context).is_pending() {
             return false;
         }
-        if self.head_begun && !self.unwritten {
+        if !self.unwritten {
             // Fits into the empty buffer of the socket, or nobody misses it.
             let _ = Pin::new(&mut self.stream).poll_write(context, TIMED_OUT);
             let _ = Pin::new(&mut self.stream).poll_flush(context);
@@ -113,7 +188,7 @@ impl Connection {
         if outcome.is_pending() {
             // Kept through partial progress: a peer that reads byte by byte is as slow as one that does not read.
             self.unwritten = true;
-            self.writing.begin(|| Instant::now() + WRITE_DEADLINE);
+            self.writing.set_once(|| Instant::now() + WRITE_DEADLINE);
             if self.writing.poll(context).is_ready() {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
@@ -129,21 +204,22 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let answered = this.phase.answered.get();
-        if answered != this.seen || this.phase.busy.get() {
-            this.seen = answered;
-            this.head_begun = false;
-            this.reading.lift();
+        if this.phase.turn.get() == Turn::Closed {
+            return this.poll_discard(context);
+        }
+        if this.phase.is_held() {
+            this.paused = true;
+            return Poll::Pending;
         }
         let before = buffer.filled().len();
-        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if this.is_between() {
-            if read.is_pending() && this.is_overdue(context) {
-                return Poll::Ready(Ok(())); // nothing read: as if the peer had closed
-            }
-            if buffer.filled().len() > before {
-                this.note_bytes();
-            }
+        let read = this.poll_portion(context, buffer);
+        // The framework times the first head, and idleness until a head begins.
+        if this.phase.turn.get() != Turn::Next || this.phase.is_held() {
+            this.reading.clear();
+        } else if buffer.filled().len() > before {
+            this.reading.set_once(|| Instant::now() + HEAD_DEADLINE);
+        } else if read.is_pending() && this.is_overdue(context) {
+            return Poll::Ready(Ok(())); // nothing read: as if the peer had closed
         }
         read
     }
@@ -156,13 +232,21 @@ impl AsyncWrite for Connection {
         this.in_time(written, context)
     }
 
-    /// The framework flushes when all it had to write was taken; by TLS, perhaps, which then still holds it.
+    /// The framework flushes when all it had to write was taken; by TLS, perhaps, which then still holds it. It flushes also
+    /// at the end of each turn, after it has called whoever answers: the place to let it read again.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        if this.paused {
+            this.phase.expect_head();
+            if !this.phase.is_held() || this.phase.turn.get() == Turn::Closed {
+                this.paused = false;
+                context.waker().wake_by_ref();
+            }
+        }
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
         if flushed.is_ready() {
             this.unwritten = false;
-            this.writing.lift();
+            this.writing.clear();
         }
         this.in_time(flushed, context)
     }

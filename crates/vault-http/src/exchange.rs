@@ -9,7 +9,7 @@ use crate::route::{Operation, Place};
 use crate::telemetry::{Answered, Telemetry};
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
-use actix_web::http::{ConnectionType, Method};
+use actix_web::http::{ConnectionType, Method, Version};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::FutureExt as _;
 use std::panic::AssertUnwindSafe;
@@ -60,7 +60,8 @@ impl<A: Api> Exchange<A> {
     /// The answer to `request`, whatever happens.
     pub(crate) async fn answer(&self, request: HttpRequest, payload: Payload) -> HttpResponse {
         let began = Instant::now();
-        let _busy = request.conn_data::<Rc<Phase>>().map(|phase| Rc::clone(phase).begin());
+        let phase = request.conn_data::<Rc<Phase>>().cloned();
+        let _answering = phase.clone().map(Phase::begin);
         let mut id = Uuid::encode_buffer();
         let id: &str = self.ids.random().hyphenated().encode_lower(&mut id);
 
@@ -68,18 +69,26 @@ impl<A: Api> Exchange<A> {
         let operation = place.and_then(|place| place.operation(request.method()));
         let mut body = Incoming::new(&request, payload);
         let outcome = AssertUnwindSafe(self.run(&request, place, operation, &mut body)).catch_unwind().await;
-        let mut response = match outcome {
+        let response = match outcome {
             Ok(Ok(response)) => response,
             Ok(Err(fault)) => fault.into_response(id),
             // What it panicked with could hold anything; the panic hook is the one to show it.
             Err(_) => Fault::internal().caused_by("a handler panicked").into_response(id),
         };
 
-        if request.head().upgrade() {
-            // The framework would repeat `Connection: upgrade`, then close.
-            response.head_mut().set_connection_type(ConnectionType::Close);
-        }
         let mut response = body.conclude(response);
+        let head = response.head_mut();
+        // The framework takes response heads from a pool, each with the version of its last answer, which counts below.
+        head.version = Version::HTTP_11;
+        // Of an upgrade that is ignored it would repeat `Connection: upgrade`, then close.
+        if request.head().upgrade() || request.head().connection_type() == ConnectionType::Close {
+            head.set_connection_type(ConnectionType::Close);
+        }
+        if head.connection_type() == ConnectionType::Close
+            && let Some(phase) = phase
+        {
+            phase.close();
+        }
         let headers = response.headers_mut();
         for (name, value) in STANDARD {
             headers.insert(name, value);

@@ -1,7 +1,6 @@
 //! What the public listener is made of.
 
-use std::future::Future;
-use std::pin::Pin;
+use crate::readiness::Readiness;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
@@ -10,9 +9,6 @@ use vault_core::usecase::{
     ConfirmPasscodeUseCase, CreateIntegrationUseCase, Enrol, Invite, ListAccountsUseCase, ListIntegrationsUseCase,
     LogIn, LogOut, OwnSessions, ReplacePasscode, ReplaceRecoveryCodes, ShowOwnAccount, Vault,
 };
-
-/// Tells whether everything that requests need is there.
-pub type Readiness = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
 /// The use cases behind the public listener. None of them can open a credential.
 ///

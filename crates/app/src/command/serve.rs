@@ -91,9 +91,9 @@ pub(crate) async fn run(settings: Settings, whole: Whole, lock: Lock) -> Result<
 /// Ready while the store answers and its clock, where it has one, agrees with ours.
 fn readiness(vault: &Vault) -> Readiness {
     let (housekeeping, clock) = (vault.store.operator.clone(), vault.ambient.clock.clone());
-    Arc::new(move || {
+    Readiness::new(move || {
         let (housekeeping, clock) = (housekeeping.clone(), clock.clone());
-        Box::pin(async move {
+        async move {
             match housekeeping.check(clock.now()).await {
                 Ok(skew) if skew.is_none_or(|skew| skew.abs() <= MAX_SKEW) => true,
                 Ok(skew) => {
@@ -105,7 +105,7 @@ fn readiness(vault: &Vault) -> Readiness {
                     false
                 }
             }
-        })
+        }
     })
 }
 

@@ -9,7 +9,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use vault_core::role::Role;
-use vault_http::{Rate, activation_routes, routes};
+use vault_http::{Rate, Readiness, activation_routes, routes};
 
 const JSON: &str = "Content-Type: application/json";
 
@@ -184,7 +184,7 @@ fn methods_heads_and_addresses_are_as_everywhere() {
     }
     let door = world.door_with(|settings, parts| {
         settings.base_path = "/batch/v9".parse().expect("a base path");
-        parts.readiness = Arc::new(|| Box::pin(std::future::ready(false)));
+        parts.readiness = Readiness::new(|| std::future::ready(false));
     });
     assert_eq!(door.send("GET /batch/v9/activations", &[&token], "").status, 200);
     assert_problem(&door.send("GET /v1/activations", &[&token], ""), 404, "not-found", "below another");

@@ -3,7 +3,7 @@
 use crate::support::{Wire, assert_problem, assert_standard_headers, request};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use vault_http::{AdminParts, AdminSettings, ListenerSettings, admin_server};
+use vault_http::{AdminParts, AdminSettings, ListenerSettings, Readiness, admin_server};
 use vault_testkit::clock::SequentialIds;
 
 #[test]
@@ -13,7 +13,7 @@ fn it_has_metrics_and_probes_and_nothing_else() {
     let parts = AdminParts {
         runtime: runtime.handle().clone(),
         metrics: Arc::new(|| "up 1\n".to_owned()),
-        readiness: Arc::new(|| Box::pin(std::future::ready(false))),
+        readiness: Readiness::new(|| std::future::ready(false)),
         ids: Arc::new(SequentialIds::default()),
     };
     let bound = runtime.block_on(async { admin_server(&settings, parts) }).unwrap();

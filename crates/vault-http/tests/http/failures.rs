@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use vault_core::port::{MockCredentialStore, SaveOutcome, StoreError};
 use vault_core::role::Role;
+use vault_http::Readiness;
 
 const JSON: &str = "Content-Type: application/json";
 
@@ -94,20 +95,12 @@ fn a_client_that_goes_away_does_not_cut_a_save_in_half() {
 }
 
 #[test]
-fn readiness_is_asked_every_time() {
-    let ready = Arc::new(AtomicBool::new(true));
-    let asked = Arc::clone(&ready);
-    let world = WorldBuilder::default()
-        .parts(|parts| {
-            parts.readiness = Arc::new(move || {
-                let ready = asked.load(Ordering::SeqCst);
-                Box::pin(async move { ready })
-            });
-        })
-        .start();
+fn what_is_not_ready_says_so_and_lives() {
+    let world = World::start();
     let response = world.send("GET /readyz", &[], "");
     assert_eq!((response.status, response.text()), (200, "{\"status\":\"ok\"}".to_owned()));
-    ready.store(false, Ordering::SeqCst);
+    let not_ready = Readiness::new(|| std::future::ready(false));
+    let world = WorldBuilder::default().parts(|parts| parts.readiness = not_ready).start();
     assert_problem(&world.send("GET /readyz", &[], ""), 503, "unavailable", "not ready");
     assert_eq!(world.send("GET /livez", &[], "").status, 200);
 }

@@ -8,6 +8,7 @@ mod activation_edge;
 mod admin;
 mod authorization;
 mod bodies;
+mod closing;
 mod enrolment;
 mod failures;
 mod headers;

@@ -15,13 +15,13 @@ use vault_core::role::Role;
 use vault_http::Tls;
 
 /// A certificate for `localhost`, with its key.
-struct Identity {
+pub(crate) struct Identity {
     certificate: String,
     key: String,
 }
 
 impl Identity {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         Self { certificate: cert.pem(), key: signing_key.serialize_pem() }
     }
@@ -65,11 +65,11 @@ fn stream(world: &World, identity: &Identity) -> Stream {
     handshake(world.address, identity.client(rustls::ALL_VERSIONS, &["http/1.1"])).expect("a handshake")
 }
 
-fn wire(world: &World, identity: &Identity) -> Wire {
+pub(crate) fn wire(world: &World, identity: &Identity) -> Wire {
     Wire::over(stream(world, identity))
 }
 
-fn world(identity: &Identity) -> (World, Tls) {
+pub(crate) fn world(identity: &Identity) -> (World, Tls) {
     let tls = identity.tls();
     let shared = tls.clone();
     (WorldBuilder::default().settings(|settings| settings.listener.tls = Some(shared)).start(), tls)

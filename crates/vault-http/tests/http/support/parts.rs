@@ -12,7 +12,7 @@ use vault_core::usecase::{
     OpenNamespace, OwnActivations, OwnSessions, ProveOwner, ReplacePasscode, ReplaceRecoveryCodes, ShowOwnAccount,
     Vault,
 };
-use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, ServerParts};
+use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
 use vault_testkit::clock::SeededEntropy;
 use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
 use vault_testkit::memory::MemoryStore;
@@ -65,7 +65,7 @@ impl Fakes {
             own_account: self.own_account(),
             integrations: self.integrations(),
             ids: ambient.ids.clone(),
-            readiness: Arc::new(|| Box::pin(std::future::ready(true))),
+            readiness: Readiness::new(|| std::future::ready(true)),
         }
     }
 
@@ -116,7 +116,7 @@ impl Fakes {
             }),
             check: Arc::new(CheckNamespace { open, probe: Some(self.storage.clone()) }),
             ids: self.ambient.ids.clone(),
-            readiness: Arc::new(|| Box::pin(std::future::ready(true))),
+            readiness: Readiness::new(|| std::future::ready(true)),
         }
     }
 

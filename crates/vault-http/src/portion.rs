@@ -1,0 +1,155 @@
+//! How much of what a peer has sent belongs to the request whose turn it is.
+//!
+//! The framework reads ahead: it decodes requests that were sent behind the one it is answering, carries them out even
+//! after an answer that closes the connection, and mixes up their heads (the body of a GET is left out if a HEAD is
+//! behind it). So it is given the bytes of one request at a time. It alone decides what they mean: to stop at a wrong
+//! byte here could only hold a request up.
+
+/// The part of a request that the framework may be given.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) enum Portion {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Lines until an empty one ends them: a head, or the trailers of a chunked body.
+    Lines {
+        /// Whether a line was seen that is not empty. Empty lines before a head do not end it (RFC 9112, 2.2).
+        begun: bool,
+        /// Whether nothing was seen of the current line.
+        empty: bool,
+    },
+    /// This many bytes.
+    Bytes(u64),
+    /// A chunked body, from the line with a chunk's size on.
+    ChunkSize {
+        /// The size so far.
+        size: u64,
+        /// Whether the next character may belong to the size.
+        digits: bool,
+    },
+    /// This many bytes of a chunk and its line end.
+    Chunk(u64),
+}
+
+impl Portion {
+    /// A request's head.
+    pub(crate) const HEAD: Self = Self::Lines { begun: false, empty: true };
+    /// A body in chunks (RFC 9112, 7.1).
+    pub(crate) const CHUNKED: Self = Self::ChunkSize { size: 0, digits: true };
+
+    /// How many of `bytes` belong to it, from the first. It is [`Portion::Nothing`] once its last byte was taken.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        while taken < bytes.len() && *self != Self::Nothing {
+            taken += self.step(&bytes[taken..]);
+        }
+        taken
+    }
+
+    /// Takes one byte at least of `bytes`, which are not empty.
+    fn step(&mut self, bytes: &[u8]) -> usize {
+        let (first, available) = (bytes[0], bytes.len() as u64);
+        match self {
+            Self::Nothing => 0,
+            Self::Bytes(left) => {
+                let taken = available.min(*left);
+                *left -= taken;
+                if *left == 0 {
+                    *self = Self::Nothing;
+                }
+                taken as usize
+            }
+            Self::Chunk(left) => {
+                let taken = available.min(*left);
+                *left -= taken;
+                if *left == 0 {
+                    *self = Self::CHUNKED;
+                }
+                taken as usize
+            }
+            Self::ChunkSize { size, digits } => {
+                match char::from(first).to_digit(16).filter(|_| *digits) {
+                    Some(digit) => *size = size.saturating_mul(16).saturating_add(digit.into()),
+                    None => *digits = false,
+                }
+                if first == b'\n' {
+                    *self = match *size {
+                        0 => Self::Lines { begun: true, empty: true },
+                        size => Self::Chunk(size.saturating_add(2)),
+                    };
+                }
+                1
+            }
+            Self::Lines { begun, empty } => {
+                let line = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
+                *empty &= bytes[..line].iter().all(|byte| b"\r\n".contains(byte));
+                *begun |= !*empty;
+                if bytes[line - 1] == b'\n' {
+                    let ended = *begun && *empty;
+                    *empty = true;
+                    if ended {
+                        *self = Self::Nothing;
+                    }
+                }
+                line
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HEADS: [&str; 5] = [
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: v\r\nX: \r\n\r\n",
+        "\r\n\r\nGET / HTTP/1.1\r\nHost: v\r\n\r\n",
+        "\nGET / HTTP/1.1\nHost: v\n\n",
+        "GET / HTTP/1.1\r\nHost: v\n\r\n",
+    ];
+    const CHUNKED: [&str; 5] = [
+        "0\r\n\r\n",
+        "1\r\na\r\n0\r\n\r\n",
+        "A;name=\"5\"\r\n0\r\n\r\n01234\r\n4 \r\n\r\n\r\n\r\n000\r\n\r\n",
+        "3\r\nabc\r\n0\r\nTrailer: 1\r\nOther: 2\r\n\r\n",
+        "00a\r\n0123456789\r\n0;x\r\n\r\n",
+    ];
+
+    /// Everything that belongs to a portion, with what it is.
+    fn portions() -> impl Strategy<Value = (Portion, Vec<u8>)> {
+        prop_oneof![
+            prop::sample::select(&HEADS[..]).prop_map(|head| (Portion::HEAD, head.as_bytes().to_vec())),
+            prop::sample::select(&CHUNKED[..]).prop_map(|body| (Portion::CHUNKED, body.as_bytes().to_vec())),
+            prop::collection::vec(any::<u8>(), 1..40).prop_map(|body| (Portion::Bytes(body.len() as u64), body)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_portion_ends_with_its_last_byte_however_it_arrives(
+            (mut portion, bytes) in portions(),
+            behind in prop::collection::vec(any::<u8>(), 0..20),
+            pieces in prop::collection::vec(1..9_usize, 0..60),
+        ) {
+            let mut taken = 0;
+            let all = [&bytes[..], &behind].concat();
+            let mut pieces = pieces.into_iter();
+            while portion != Portion::Nothing {
+                let piece = pieces.next().unwrap_or(all.len()).min(all.len() - taken);
+                taken += portion.take(&all[taken..taken + piece]);
+            }
+            prop_assert_eq!(taken, bytes.len());
+            prop_assert_eq!(portion.take(&behind), 0);
+        }
+
+        #[test]
+        fn any_bytes_are_taken_or_left(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            for mut portion in [Portion::HEAD, Portion::CHUNKED, Portion::Bytes(100), Portion::Nothing] {
+                let taken = portion.take(&bytes);
+                prop_assert!(taken == bytes.len() || portion == Portion::Nothing);
+            }
+        }
+    }
+}

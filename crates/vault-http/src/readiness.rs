@@ -1,0 +1,93 @@
+//! Whether requests can be served, found out at most once a second.
+
+use futures_util::future::BoxFuture;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+/// How long a result holds.
+const FRESH: Duration = Duration::from_secs(1);
+/// How long a check may take; past it, something is not ready.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// Tells whether everything that requests need is available: the answer of `/readyz`.
+///
+/// Clones share one result, so that any number of listeners and probes cost one check a second.
+#[derive(Clone)]
+pub struct Readiness(Arc<Shared>);
+
+struct Shared {
+    check: Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>,
+    last: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Readiness {
+    /// What `check` finds; not ready when it takes more than 3 s. It is called when somebody asks and the last result is
+    /// older than 1 s, and never twice at once.
+    pub fn new<F>(check: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        let check = move || -> BoxFuture<'static, bool> { Box::pin(check()) };
+        Self(Arc::new(Shared { check: Box::new(check), last: Mutex::default() }))
+    }
+
+    /// Whether requests can be served. If the caller stops waiting, what its check found is lost: run it where it is not
+    /// cancelled.
+    pub(crate) async fn is_ready(self) -> bool {
+        let mut last = self.0.last.lock().await;
+        if let Some((found_at, ready)) = *last
+            && found_at.elapsed() < FRESH
+        {
+            return ready;
+        }
+        let ready = timeout(DEADLINE, (self.0.check)()).await.unwrap_or(false);
+        *last = Some((Instant::now(), ready));
+        ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::future::join_all;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Readiness whose every check takes this long, and how many there were.
+    fn counted(takes: Duration) -> (Readiness, Arc<AtomicU32>) {
+        let checks = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&checks);
+        let readiness = Readiness::new(move || {
+            let number = counted.fetch_add(1, Ordering::Relaxed);
+            async move {
+                tokio::time::sleep(takes).await;
+                number.is_multiple_of(2)
+            }
+        });
+        (readiness, checks)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn any_number_of_callers_cost_one_check_a_second() {
+        let (readiness, checks) = counted(Duration::from_millis(200));
+        for (second, ready) in [(1, true), (2, false), (3, true)] {
+            let answers = join_all((0..100).map(|_| readiness.clone().is_ready())).await;
+            assert_eq!(answers, [ready; 100], "all have the result of one check");
+            tokio::time::advance(FRESH - Duration::from_millis(1)).await;
+            assert_eq!(readiness.clone().is_ready().await, ready, "it holds for a second");
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert_eq!(checks.load(Ordering::Relaxed), second);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_that_takes_too_long_is_not_ready() {
+        let (readiness, checks) = counted(Duration::from_secs(60));
+        let began = Instant::now();
+        let answers = join_all((0..3).map(|_| readiness.clone().is_ready())).await;
+        assert_eq!((answers, began.elapsed().as_secs()), (vec![false; 3], DEADLINE.as_secs()));
+        assert_eq!(checks.load(Ordering::Relaxed), 1);
+    }
+}
