@@ -36,7 +36,7 @@ impl Readiness {
 
     /// Whether requests can be served. If the caller stops waiting, what its check found is lost: run it where it is not
     /// cancelled.
-    pub(crate) async fn is_ready(self) -> bool {
+    pub(crate) async fn find_out(self) -> bool {
         let mut last = self.0.last.lock().await;
         if let Some((found_at, ready)) = *last
             && found_at.elapsed() < FRESH
@@ -73,10 +73,10 @@ mod tests {
     async fn any_number_of_callers_cost_one_check_a_second() {
         let (readiness, checks) = counted(Duration::from_millis(200));
         for (second, ready) in [(1, true), (2, false), (3, true)] {
-            let answers = join_all((0..100).map(|_| readiness.clone().is_ready())).await;
+            let answers = join_all((0..100).map(|_| readiness.clone().find_out())).await;
             assert_eq!(answers, [ready; 100], "all have the result of one check");
             tokio::time::advance(FRESH - Duration::from_millis(1)).await;
-            assert_eq!(readiness.clone().is_ready().await, ready, "it holds for a second");
+            assert_eq!(readiness.clone().find_out().await, ready, "it holds for a second");
             tokio::time::advance(Duration::from_millis(1)).await;
             assert_eq!(checks.load(Ordering::Relaxed), second);
         }
@@ -86,7 +86,7 @@ mod tests {
     async fn a_check_that_takes_too_long_is_not_ready() {
         let (readiness, checks) = counted(Duration::from_secs(60));
         let began = Instant::now();
-        let answers = join_all((0..3).map(|_| readiness.clone().is_ready())).await;
+        let answers = join_all((0..3).map(|_| readiness.clone().find_out())).await;
         assert_eq!((answers, began.elapsed().as_secs()), (vec![false; 3], DEADLINE.as_secs()));
         assert_eq!(checks.load(Ordering::Relaxed), 1);
     }

@@ -88,8 +88,9 @@ impl Setting {
             audit: Arc::new(FakeAuditSealer),
         };
         let plain = Arc::new(PlainSealer::new(store.clone(), ids));
-        let create = CreateOrganizationUseCase::new(ambient.clone(), plain.clone(), store.clone());
-        let organization = create.run("Acme").await.unwrap().id;
+        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+        let operator = Operator::new(ambient.clone(), tally, store.clone(), plain.clone());
+        let organization = operator.create_organization("Acme").await.unwrap().id;
         let keys = Keys {
             store: store.clone(),
             reads: AtomicUsize::new(0),

@@ -15,7 +15,7 @@ pub(crate) fn live() -> HttpResponse {
 
 /// Everything that requests need is available.
 pub(crate) async fn ready(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, Fault> {
-    if complete(runtime, readiness.clone().is_ready()).await? { Ok(ok()) } else { Err(Fault::unavailable(5)) }
+    if complete(runtime, readiness.clone().find_out()).await? { Ok(ok()) } else { Err(Fault::unavailable(5)) }
 }
 
 fn ok() -> HttpResponse {

@@ -83,7 +83,8 @@ impl Service {
 
     pub(crate) fn operator(&self) -> Operator {
         let sealer = Arc::new(PlainSealer::new(self.store.clone(), self.ids.clone()));
-        Operator::new(self.ambient.clone(), self.tally.clone(), self.store.clone(), sealer)
+        let tally = Arc::new(AuditTally::new(self.ambient.clone(), self.store.clone()));
+        Operator::new(self.ambient.clone(), tally, self.store.clone(), sealer)
     }
 
     pub(crate) fn create_account(&self) -> CreateAccountUseCase {
