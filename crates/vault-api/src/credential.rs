@@ -34,8 +34,12 @@ pub struct CredentialItem {
     pub kind: String,
     /// Its namespace.
     pub namespace: String,
-    /// What may be shown of its data.
+    /// What may be shown of its data; empty where it is damaged.
+    #[serde(default)]
     pub information: Map<String, Value>,
+    /// Whether what is stored is damaged; an operator has to look.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
     /// Its version.
     pub version: i64,
     /// When it was saved, RFC 3339 in UTC.

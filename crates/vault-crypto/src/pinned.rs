@@ -213,7 +213,7 @@ async fn sealed_forms_open_for_ever() {
     let (key, information) = (vectors.key("organization-key.id"), vectors.blob("credential.information"));
     let row = SealedInformation { context: context(), key, blob: &information };
     let listed = crypto.list_opener.open_information(context().organization, &[row]).await.unwrap();
-    assert_eq!(listed[0].as_json(), INFORMATION);
+    assert_eq!(listed[0].as_ref().unwrap().as_json(), INFORMATION);
 
     let pool = HashingPool::with_size(1, 0).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST).unwrap();

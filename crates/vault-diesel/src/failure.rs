@@ -1,7 +1,8 @@
 //! How a decision fails, and what its caller is told of it.
 
 use diesel::result::Error as SqlError;
-use vault_core::port::StoreError;
+use std::sync::{Arc, OnceLock};
+use vault_core::port::{Event, EventSink, StoreError};
 use vault_core::principal::Denial;
 
 /// A decision could not be made. Nothing of it stands.
@@ -83,6 +84,24 @@ impl Failure {
                 Severity::Broken | Severity::BrokenElsewhere => StoreError::Fault(Box::new(error)),
             },
         }
+    }
+}
+
+/// Where damaged rows are counted and logged, once it is known.
+#[derive(Default)]
+pub(crate) struct Reports(OnceLock<Arc<dyn EventSink>>);
+
+impl Reports {
+    pub(crate) fn to(&self, events: Arc<dyn EventSink>) {
+        let _ = self.0.set(events); // the first one stays
+    }
+
+    /// The outcome of a decision, reported if it tells of a damaged row.
+    pub(crate) fn seen<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let (Err(StoreError::Integrity { table, id, .. }), Some(events)) = (&outcome, self.0.get()) {
+            events.emit(Event::IntegrityFailure { table, id: id.clone() });
+        }
+        outcome
     }
 }
 

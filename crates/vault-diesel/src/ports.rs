@@ -5,9 +5,9 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, CredentialStore, FreezeRepository,
-    Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OperatorStore,
-    OrganizationRepository, OwnAccountRepository, SessionRepository, StoreError,
+    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, CredentialStore, EventSink,
+    FreezeRepository, Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard,
+    OperatorStore, OrganizationRepository, OwnAccountRepository, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -57,6 +57,14 @@ impl Store {
         match self {
             Self::Sqlite(store) => StorePorts::of(store),
             Self::Postgres(store) => StorePorts::of(store),
+        }
+    }
+
+    /// Has damaged rows counted and logged by `events`.
+    pub fn report_to(&self, events: Arc<dyn EventSink>) {
+        match self {
+            Self::Sqlite(store) => store.report_to(events),
+            Self::Postgres(store) => store.report_to(events),
         }
     }
 

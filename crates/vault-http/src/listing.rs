@@ -45,7 +45,9 @@ pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &
 }
 
 fn size(credential: &ListedCredential) -> usize {
-    FRAME + credential.namespace.as_str().len() + credential.information.as_json().len()
+    FRAME
+        + credential.namespace.as_str().len()
+        + credential.information.as_ref().map_or(0, |information| information.as_json().len())
 }
 
 fn write(buffer: &mut Vec<u8>, credential: &ListedCredential) {
@@ -56,8 +58,13 @@ fn write(buffer: &mut Vec<u8>, credential: &ListedCredential) {
     buffer.extend_from_slice(credential.kind.as_str().as_bytes());
     buffer.extend_from_slice(b"\",\"namespace\":\"");
     buffer.extend_from_slice(credential.namespace.as_str().as_bytes());
-    buffer.extend_from_slice(b"\",\"information\":");
-    buffer.extend_from_slice(credential.information.as_json().as_bytes());
+    match &credential.information {
+        Some(information) => {
+            buffer.extend_from_slice(b"\",\"information\":");
+            buffer.extend_from_slice(information.as_json().as_bytes());
+        }
+        None => buffer.extend_from_slice(b"\",\"damaged\":true"),
+    }
     buffer.extend_from_slice(b",\"version\":");
     buffer.extend_from_slice(credential.version.to_string().as_bytes());
     buffer.extend_from_slice(b",\"created_at\":\"");
@@ -84,7 +91,7 @@ mod tests {
             version: 7,
             created_at: Timestamp::from_millis(1_795_176_000_123),
             updated_at: Timestamp::from_millis(1_795_176_001_000),
-            information: Information::from_json("{\"host\":\"a\\u00e4\",\"secrets\":[]}".into()).ok()?,
+            information: Information::from_json("{\"host\":\"a\\u00e4\",\"secrets\":[]}".into()).ok(),
         })
     }
 

@@ -88,7 +88,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let page =
         service.vault.list(&principal, ListRequest { filter: Default::default(), limit: 100, cursor: None }).await?;
     for credential in &page.credentials {
-        println!("{} {} {}", credential.id, credential.namespace, credential.information.as_json());
+        let Some(information) = &credential.information else { continue }; // damaged
+        println!("{} {} {}", credential.id, credential.namespace, information.as_json());
     }
 
     // Lists are counted and recorded once a minute, and at the end.

@@ -127,8 +127,10 @@ impl MemoryStore {
     /// Changes a credential's sealed parts, as somebody who writes to the database might. `false`: no such credential.
     pub fn tamper_with_credential(&self, id: CredentialId, change: impl FnOnce(&mut SealedCredential)) -> bool {
         let mut state = lock(&self.0);
-        let row = state.credentials.values_mut().find(|row| row.stored.id == id);
-        row.map(|row| change(&mut row.sealed)).is_some()
+        let Some(row) = state.credentials.values_mut().find(|row| row.stored.id == id) else { return false };
+        change(&mut row.sealed);
+        row.stored.information = row.sealed.information.clone();
+        true
     }
 
     /// Carries a command out: judges its principal first and records what was done.

@@ -77,12 +77,16 @@ pub struct SealedInformation<'a> {
 /// Opens what a list shows; cannot open data.
 #[async_trait]
 pub trait InformationOpener: Send + Sync {
-    /// Opens the information of rows of one organization, in their order.
+    /// Opens the information of rows of one organization, in their order. A row that does not open is an error of its
+    /// own and keeps no other from being opened.
+    ///
+    /// # Errors
+    /// The organization's keys cannot be read.
     async fn open_information<'a>(
         &self,
         organization: OrganizationId,
         rows: &[SealedInformation<'a>],
-    ) -> Result<Vec<Information>, SealError>;
+    ) -> Result<Vec<Result<Information, SealError>>, SealError>;
 }
 
 /// Opens data: the activation side's alone.

@@ -32,6 +32,13 @@ impl Ambient {
         self.events.emit(event);
     }
 
+    /// Counts and logs that a stored row does not open.
+    pub fn report(&self, error: &SealError) {
+        if let SealError::Integrity { table, object, .. } = error {
+            self.emit(Event::IntegrityFailure { table, id: object.clone() });
+        }
+    }
+
     /// Passes a failure on; counts and logs it if a stored row is damaged.
     pub fn witness<E: Damage>(&self, error: E) -> E {
         if let Some((table, id)) = error.damaged_row() {

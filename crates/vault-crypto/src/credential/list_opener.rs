@@ -26,24 +26,28 @@ impl InformationOpener for ListOpener {
         &self,
         organization: OrganizationId,
         rows: &[SealedInformation<'a>],
-    ) -> Result<Vec<Information>, SealError> {
+    ) -> Result<Vec<Result<Information, SealError>>, SealError> {
         let instance = self.keys.instance();
         let mut opened = Vec::with_capacity(rows.len());
         let mut current: Option<Arc<DerivedKeys>> = None;
         for row in rows {
             let context = Context::information(instance, row.context);
             if row.context.organization != organization {
-                return Err(damaged(&context, "belongs to another organization"));
+                opened.push(Err(damaged(&context, "belongs to another organization")));
+                continue;
             }
             // Rows that follow each other mostly lie under the same key.
             let key = match current.take_if(|key| key.id() == row.key) {
                 Some(key) => key,
                 None => match self.keys.key(organization, row.key).await? {
                     Some(key) => key,
-                    None => return Err(damaged(&context, "sealed under an unknown key")),
+                    None => {
+                        opened.push(Err(damaged(&context, "sealed under an unknown key")));
+                        continue;
+                    }
                 },
             };
-            opened.push(open(instance, &key, row)?);
+            opened.push(open(instance, &key, row));
             current = Some(key);
         }
         Ok(opened)

@@ -5,7 +5,7 @@ use super::decision::{Decided, Verdict};
 use super::pool::{Pooled, pool};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::judge;
-use crate::failure::{Failure, Severity, unavailable};
+use crate::failure::{Failure, Reports, Severity, unavailable};
 use bb8::{Pool, PooledConnection};
 use diesel_async::{
     AnsiTransactionManager, AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as _, TransactionManager,
@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use vault_core::port::StoreError;
+use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
 /// A decision that writes.
@@ -43,6 +43,7 @@ pub struct PostgresStore {
     pool: Pool<Connector>,
     /// One per connection. The pool serves whoever asks at the right moment; this serves in turn.
     permits: Semaphore,
+    reports: Reports,
 }
 
 /// A connection in use.
@@ -77,12 +78,17 @@ impl PostgresStore {
         let pool = pool(connector, settings.connections);
         // Full already only if the pool has no room for one; then the connection is closed again.
         let _ = pool.add(first);
-        Ok(Arc::new(Self { pool, permits }))
+        Ok(Arc::new(Self { pool, permits, reports: Reports::default() }))
     }
 
     /// Refuses whatever comes from now on. Connections close with the store.
     pub async fn close(&self) {
         self.permits.close();
+    }
+
+    /// Has damaged rows counted and logged by `events`.
+    pub fn report_to(&self, events: Arc<dyn EventSink>) {
+        self.reports.to(events);
     }
 
     /// Makes a decision.
@@ -91,7 +97,7 @@ impl PostgresStore {
         C: Send + Sync,
         T: Send,
     {
-        in_time(self.try_to_write(&command, decide, Haste::Usual)).await
+        self.reports.seen(in_time(self.try_to_write(&command, decide, Haste::Usual)).await)
     }
 
     /// Makes a decision that may take long.
@@ -100,7 +106,7 @@ impl PostgresStore {
         C: Send + Sync,
         T: Send,
     {
-        self.try_to_write(&command, decide, Haste::None).await
+        self.reports.seen(self.try_to_write(&command, decide, Haste::None).await)
     }
 
     /// Answers a question in one snapshot.
@@ -109,7 +115,7 @@ impl PostgresStore {
         Q: Send + Sync,
         T: Send,
     {
-        in_time(self.try_to_read(&question, look)).await
+        self.reports.seen(in_time(self.try_to_read(&question, look)).await)
     }
 
     async fn try_to_write<C, T>(&self, command: &C, decide: Decide<C, T>, haste: Haste) -> Result<T, StoreError> {

@@ -6,7 +6,7 @@ use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
 use super::task::{Decide, Job};
 use super::writer::{DISK_FAILED, Message, Writer};
-use crate::failure::{Failure, unavailable};
+use crate::failure::{Failure, Reports, unavailable};
 use crate::schema::instance;
 use diesel::SqliteConnection;
 use diesel::r2d2::Pool;
@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, watch};
-use vault_core::port::StoreError;
+use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
 /// The store on an embedded, encrypted database file: one writer, several readers. Implements every port.
@@ -30,6 +30,7 @@ pub struct SqliteStore {
     writer: Mutex<Option<JoinHandle<()>>>,
     /// Whether the disk has failed a commit.
     failure: watch::Receiver<bool>,
+    reports: Reports,
     /// Every connection and whoever may open one has a share of it.
     source: Arc<Source>,
 }
@@ -52,7 +53,15 @@ impl SqliteStore {
         let writer = std::thread::Builder::new().name("vault-writer".to_owned()).spawn(move || writer.work(waiting))?;
         let permits = Semaphore::new(usize::try_from(settings.readers.max(1)).unwrap_or(1));
         let readers = Mutex::new(Some(readers(Arc::clone(&source), settings.readers)));
-        Ok(Arc::new(Self { readers, permits, queue, writer: Mutex::new(Some(writer)), failure, source }))
+        Ok(Arc::new(Self {
+            readers,
+            permits,
+            queue,
+            writer: Mutex::new(Some(writer)),
+            failure,
+            reports: Reports::default(),
+            source,
+        }))
     }
 
     /// Makes the decisions that wait, moves the log into the file, ends the writer and closes every connection.
@@ -76,6 +85,11 @@ impl SqliteStore {
         }
     }
 
+    /// Has damaged rows counted and logged by `events`.
+    pub fn report_to(&self, events: Arc<dyn EventSink>) {
+        self.reports.to(events);
+    }
+
     fn refuse_after_failure(&self) -> Result<(), StoreError> {
         if *self.failure.borrow() { Err(unavailable(DISK_FAILED)) } else { Ok(()) }
     }
@@ -92,7 +106,7 @@ impl SqliteStore {
             TrySendError::Full(_) => unavailable("too many decisions wait for the writer"),
             TrySendError::Closed(_) => unavailable("the writer has ended"),
         })?;
-        answer.await.unwrap_or_else(|_| Err(unavailable("the writer has ended")))
+        self.reports.seen(answer.await.unwrap_or_else(|_| Err(unavailable("the writer has ended"))))
     }
 
     /// Has the writer make a decision that may take long.
@@ -117,7 +131,7 @@ impl SqliteStore {
         let readers = readers.ok_or_else(|| unavailable("the store is closed"))?;
         let answer = joined(tokio::task::spawn_blocking(move || read(&readers, &question, look)).await);
         drop(permit);
-        answer
+        self.reports.seen(answer)
     }
 
     /// Whether a page can be read and the writer is at work. There is no other clock to compare with.

@@ -93,14 +93,14 @@ impl InformationOpener for PlainSealer {
         &self,
         organization: OrganizationId,
         rows: &[SealedInformation<'a>],
-    ) -> Result<Vec<Information>, SealError> {
+    ) -> Result<Vec<Result<Information, SealError>>, SealError> {
         let open = |row: &SealedInformation<'_>| {
             let context = CredentialContext { organization, ..row.context };
             let plain = Column::Information.read(context, row.key, row.blob)?;
             let text = String::from_utf8(plain).map_err(|_| damaged(Column::Information, context.credential))?;
             Information::from_json(text).map_err(|_| damaged(Column::Information, context.credential))
         };
-        rows.iter().map(open).collect()
+        Ok(rows.iter().map(open).collect())
     }
 }
 

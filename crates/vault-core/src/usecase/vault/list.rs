@@ -38,8 +38,8 @@ pub struct ListedCredential {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
-    /// What may be shown of its data.
-    pub information: Information,
+    /// What may be shown of its data; `None`: it is damaged, and an operator has to look.
+    pub information: Option<Information>,
 }
 
 /// A page of a list.
@@ -106,7 +106,7 @@ impl Vault {
             version: row.version,
             created_at: row.created_at,
             updated_at: row.updated_at,
-            information,
+            information: information.map_err(|error| self.ambient.report(&error)).ok(),
         });
         Ok(listed.collect())
     }

@@ -1,0 +1,185 @@
+//! Upkeep: what has expired goes, and what was counted is recorded.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use async_trait::async_trait;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
+use vault_core::id::OrganizationId;
+use vault_core::organization::{Organization, OrganizationName};
+use vault_core::port::*;
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys};
+use vault_core::time::Timestamp;
+use vault_core::usecase::{Ambient, AuditTally, Operator};
+use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
+use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
+use vault_testkit::memory::MemoryStore;
+
+/// A store of which only upkeep matters: so many rows of each kind have expired, and one kind fails.
+struct Heap {
+    rest: Arc<MemoryStore>,
+    expired: Mutex<HashMap<Expired, usize>>,
+    failing: Option<Expired>,
+    clock: Arc<ManualClock>,
+    /// How long a sweep takes, in milliseconds.
+    takes: i64,
+}
+
+#[async_trait]
+impl Housekeeping for Heap {
+    async fn sweep(&self, expired: Expired, _now: Timestamp) -> Result<usize, StoreError> {
+        self.clock.advance_millis(self.takes);
+        if self.failing == Some(expired) {
+            return Err(StoreError::Unavailable("no".into()));
+        }
+        let mut left = self.expired.lock().unwrap();
+        let left = left.entry(expired).or_default();
+        let slice = (*left).min(SWEEP_SLICE);
+        *left -= slice;
+        Ok(slice)
+    }
+
+    async fn check(&self, _now: Timestamp) -> Result<Option<i64>, StoreError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl AuditLog for Heap {
+    async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
+        self.rest.append(records).await
+    }
+}
+
+#[async_trait]
+impl OrganizationRepository for Heap {
+    async fn create_organization(&self, command: CreateOrganization) -> Result<bool, StoreError> {
+        self.rest.create_organization(command).await
+    }
+    async fn find_organization(&self, name: &OrganizationName) -> Result<Option<Organization>, StoreError> {
+        self.rest.find_organization(name).await
+    }
+    async fn organization(&self, id: OrganizationId) -> Result<Option<Organization>, StoreError> {
+        self.rest.organization(id).await
+    }
+    async fn list_organizations(&self) -> Result<Vec<Organization>, StoreError> {
+        self.rest.list_organizations().await
+    }
+    async fn set_organization_state(&self, command: SetOrganizationState) -> Result<bool, StoreError> {
+        self.rest.set_organization_state(command).await
+    }
+    async fn delete_organization(&self, command: DeleteOrganization) -> Result<bool, StoreError> {
+        self.rest.delete_organization(command).await
+    }
+}
+
+#[async_trait]
+impl KeyRepository for Heap {
+    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
+        self.rest.instance().await
+    }
+    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
+        self.rest.create_instance(command).await
+    }
+    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
+        self.rest.instance_keys().await
+    }
+    async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
+        self.rest.organization_keys(organization).await
+    }
+    async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError> {
+        self.rest.take_key_uses(command).await
+    }
+    async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
+        self.rest.replace_organization_key(command).await
+    }
+}
+
+struct Setting {
+    heap: Arc<Heap>,
+    operator: Operator,
+}
+
+fn setting(expired: &[(Expired, usize)], failing: Option<Expired>, takes: i64) -> Setting {
+    let (rest, clock, ids) =
+        (Arc::new(MemoryStore::new()), Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
+    let ambient = ambient(&clock, &ids);
+    let tally = Arc::new(AuditTally::new(ambient.clone(), rest.clone()));
+    let sealer = Arc::new(PlainSealer::new(rest.clone(), ids));
+    let expired = Mutex::new(expired.iter().copied().collect());
+    let heap = Arc::new(Heap { rest, expired, failing, clock, takes });
+    Setting { operator: Operator::new(ambient, tally, heap.clone(), sealer), heap }
+}
+
+fn ambient(clock: &Arc<ManualClock>, ids: &Arc<SequentialIds>) -> Ambient {
+    Ambient {
+        clock: clock.clone(),
+        ids: ids.clone(),
+        events: Arc::new(RecordingEvents::default()),
+        audit: Arc::new(FakeAuditSealer),
+    }
+}
+
+#[tokio::test]
+async fn everything_that_has_expired_goes_and_a_kind_that_fails_stops_no_other() {
+    let many = 5 * SWEEP_SLICE + 7;
+    let setting = setting(&[(Expired::Sessions, many), (Expired::Activations, 3)], Some(Expired::IdempotencyKeys), 0);
+    let tidied = setting.operator.tidy(1).await;
+    assert_eq!((tidied.deleted, tidied.more), (many + 3, false));
+    assert!(matches!(&tidied.failed[..], [(Expired::IdempotencyKeys, StoreError::Unavailable(_))]));
+    assert!(setting.heap.expired.lock().unwrap().values().all(|left| *left == 0));
+}
+
+#[tokio::test]
+async fn a_round_ends_when_its_time_is_used_and_says_that_more_is_left() {
+    let setting = setting(&[(Expired::Sessions, 100 * SWEEP_SLICE)], None, 10);
+    let tidied = setting.operator.tidy(200).await;
+    assert!(tidied.more && tidied.failed.is_empty());
+    // The kinds take turns: none starves behind the one with the most rows.
+    assert!(tidied.deleted >= SWEEP_SLICE && tidied.deleted < 100 * SWEEP_SLICE, "{}", tidied.deleted);
+    assert!(setting.operator.tidy(10_000).await.deleted > 0);
+}
+
+/// 200 logins a second with a lifetime of 60 s, for ten minutes: what one round a minute leaves does not grow.
+#[tokio::test]
+async fn two_hundred_logins_a_second_do_not_outgrow_upkeep() {
+    const A_MINUTES_LOGINS: usize = 200 * 60;
+    // A slice takes 100 ms here; a round may take 6 s.
+    let setting = setting(&[], None, 100);
+    for _ in 0..10 {
+        *setting.heap.expired.lock().unwrap().entry(Expired::Sessions).or_default() += A_MINUTES_LOGINS;
+        setting.operator.tidy(6_000).await;
+        assert_eq!(setting.heap.expired.lock().unwrap()[&Expired::Sessions], 0);
+    }
+}
+
+/// A log whose appends wait until told to go on.
+struct SlowLog {
+    rest: Arc<MemoryStore>,
+    gate: tokio::sync::Semaphore,
+}
+
+#[async_trait]
+impl AuditLog for SlowLog {
+    async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
+        self.gate.acquire().await.unwrap().forget();
+        self.rest.append(records).await
+    }
+}
+
+#[tokio::test]
+async fn a_flush_that_is_cancelled_loses_no_count() {
+    let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
+    let log = Arc::new(SlowLog { rest: Arc::new(MemoryStore::new()), gate: tokio::sync::Semaphore::new(0) });
+    let tally = AuditTally::new(ambient(&clock, &ids), log.clone());
+    for _ in 0..3 {
+        tally.count(clock.now(), None, Actor::Unknown, AuditAction::CredentialsListed, Subject::Vault);
+    }
+    let cancelled = tokio::time::timeout(std::time::Duration::ZERO, tally.flush(true)).await;
+    assert!(cancelled.is_err(), "the log let nothing through");
+    log.gate.add_permits(1);
+    tally.flush(true).await.unwrap();
+    let recorded = log.rest.audit();
+    assert_eq!(recorded.iter().map(|record| record.count).sum::<i64>(), 3);
+}
