@@ -21,6 +21,7 @@ use vault_core::id::{AccountId, InstanceId};
 use vault_core::password::MAX_BYTES;
 use vault_core::port::{Entropy, HashError, HashPermit, PasswordHasher, PasswordVerdict, SealError};
 use vault_core::sealed::SealedPassword;
+use vault_core::seats::Requester;
 use verifier::{Damaged, HASH, SALT, Verifier};
 use zeroize::Zeroizing;
 
@@ -56,8 +57,8 @@ impl Argon2Hasher {
 
 #[async_trait]
 impl PasswordHasher for Argon2Hasher {
-    fn permit(&self) -> Result<HashPermit, HashError> {
-        self.pool.permit()
+    fn permit(&self, requester: Requester) -> Result<HashPermit, HashError> {
+        self.pool.permit(requester)
     }
 
     async fn verify(

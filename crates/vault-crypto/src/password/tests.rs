@@ -2,10 +2,9 @@ use super::*;
 use crate::testing::{NoEntropyLeft, entropy, id, key, key_id};
 use argon2::{AssociatedData, ParamsBuilder};
 use hex_literal::hex;
-use std::time::{Duration, Instant};
 
 fn hasher(parameters: Argon2Parameters) -> Argon2Hasher {
-    let pool = HashingPool::with_size(1, 0).unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
     let sealing = AeadKey::new(key_id(1), &key(1));
     Argon2Hasher::new(InstanceId::from_uuid(id(1)), sealing, pool, parameters, entropy()).unwrap()
 }
@@ -15,7 +14,7 @@ fn account(number: u128) -> AccountId {
 }
 
 async fn hash(hasher: &Argon2Hasher, of: AccountId, password: &str) -> SealedPassword {
-    let permit = hasher.permit().unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     hasher.hash(permit, of, password.into()).await.unwrap()
 }
 
@@ -25,7 +24,7 @@ async fn verify(
     password: &str,
     stored: Option<&SealedPassword>,
 ) -> PasswordVerdict {
-    let permit = hasher.permit().unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
 }
 
@@ -59,7 +58,7 @@ async fn no_password_is_cut_short() {
 
 /// The sizes of the hashes made so far, in KiB.
 async fn hashes(hasher: &Argon2Hasher) -> Vec<usize> {
-    let permit = hasher.permit().unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     hasher.pool.run(permit, |memory| memory.hashes.clone()).await.unwrap()
 }
 
@@ -80,7 +79,7 @@ async fn a_password_that_no_account_has_is_not_hashed() {
     let stored = hash(&hasher, account(1), "correct horse").await;
     let long = "x".repeat(1025);
     assert!(matches!(verify(&hasher, Some(account(1)), &long, Some(&stored)).await, PasswordVerdict::Wrong));
-    let permit = hasher.permit().unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     assert!(matches!(hasher.hash(permit, account(1), long.into()).await, Err(HashError::Fault(_))));
     assert_eq!(hashes(&hasher).await, [19_456]);
 }
@@ -188,52 +187,72 @@ fn parameters_have_bounds() {
 
 #[test]
 fn a_full_queue_is_busy_at_once() {
-    let pool = HashingPool::with_size(2, 1).unwrap();
-    let seats: Vec<_> = (0..3).map(|_| pool.permit().unwrap()).collect();
+    let pool = HashingPool::with_size(2, 3).unwrap();
+    let seats: Vec<_> = (0..3).map(|_| pool.permit(Requester::Trusted).unwrap()).collect();
     for _ in 0..3 {
-        assert!(matches!(pool.permit(), Err(HashError::Busy)));
+        assert!(matches!(pool.permit(Requester::Trusted), Err(HashError::Busy)));
     }
     drop(seats);
-    assert!(pool.permit().is_ok());
+    assert!(pool.permit(Requester::Trusted).is_ok());
+}
+
+#[test]
+fn one_network_cannot_fill_the_queue() {
+    let pool = HashingPool::with_size(1, 16).unwrap();
+    let network = |number, known| {
+        let network = vault_core::digest::Digest::from_bytes([number; 32]);
+        pool.permit(Requester::Network { network, known })
+    };
+    let flood: Vec<_> = std::iter::from_fn(|| network(1, false).ok()).collect();
+    assert_eq!(flood.len(), 4);
+    let many: Vec<_> = (2..20).filter_map(|number| network(number, false).ok()).collect();
+    assert_eq!(flood.len() + many.len(), 8, "half is kept for known networks");
+    assert!(network(20, true).is_ok());
+    drop(flood);
+    assert!(network(1, false).is_ok());
 }
 
 #[tokio::test]
-async fn a_permit_is_of_its_pool_and_outlives_whoever_gave_up() {
-    let pool = HashingPool::with_size(1, 0).unwrap();
-    for foreign in [HashPermit(Box::new(())), HashingPool::with_size(1, 0).unwrap().permit().unwrap()] {
+async fn a_permit_of_another_pool_is_refused() {
+    let pool = HashingPool::with_size(1, 1).unwrap();
+    let foreign = HashingPool::with_size(1, 1).unwrap().permit(Requester::Trusted).unwrap();
+    for foreign in [HashPermit(Box::new(())), foreign] {
         assert!(matches!(pool.run(foreign, |_| ()).await, Err(HashError::Fault(_))));
     }
+}
+
+#[tokio::test]
+async fn a_cancelled_caller_keeps_its_seat_until_its_hash_ends() {
+    let pool = HashingPool::with_size(1, 2).unwrap();
     let (end, ended) = std::sync::mpsc::channel::<()>();
-    let permit = pool.permit().unwrap();
+    let [first, second] = [(); 2].map(|()| pool.permit(Requester::Trusted).unwrap());
     let running = tokio::spawn({
         let pool = Arc::clone(&pool);
-        async move { pool.run(permit, move |_| ended.recv()).await }
+        async move { pool.run(first, move |_| ended.recv()).await }
     });
-    tokio::task::yield_now().await;
+    tokio::task::yield_now().await; // the job is queued now
     running.abort();
-    let _ = running.await;
-    assert!(matches!(pool.permit(), Err(HashError::Busy)));
+    assert!(running.await.unwrap_err().is_cancelled());
+    assert!(matches!(pool.permit(Requester::Trusted), Err(HashError::Busy)));
     end.send(()).unwrap();
-    let started = Instant::now();
-    while pool.permit().is_err() {
-        assert!(started.elapsed() < Duration::from_secs(10));
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    // The one thread takes it up when the first job has ended.
+    pool.run(second, |_| ()).await.unwrap();
+    let _both = [(); 2].map(|()| pool.permit(Requester::Trusted).unwrap());
 }
 
 #[tokio::test]
 async fn a_thread_survives_a_panic() {
-    let pool = HashingPool::with_size(1, 0).unwrap();
-    let permit = pool.permit().unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
+    let permit = pool.permit(Requester::Trusted).unwrap();
     assert!(matches!(pool.run(permit, |_| panic!("on purpose")).await, Err(HashError::Fault(_))));
-    let permit = pool.permit().unwrap();
+    let permit = pool.permit(Requester::Trusted).unwrap();
     assert_eq!(pool.run(permit, |_| 1).await.unwrap(), 1);
 }
 
 #[tokio::test]
 async fn hashing_is_the_least_urgent_work() {
-    let pool = HashingPool::with_size(1, 0).unwrap();
-    let permit = pool.permit().unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
+    let permit = pool.permit(Requester::Trusted).unwrap();
     let of_thread = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
     assert_eq!(pool.run(permit, move |_| of_thread()).await.unwrap(), 19);
     assert!(of_thread() < 19);
@@ -241,7 +260,7 @@ async fn hashing_is_the_least_urgent_work() {
 
 #[test]
 fn without_entropy_there_is_no_hasher() {
-    let pool = HashingPool::with_size(1, 0).unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
     let sealing = AeadKey::new(key_id(1), &key(1));
     let parameters = Argon2Parameters::LEAST;
     let made = Argon2Hasher::new(InstanceId::from_uuid(id(1)), sealing, pool, parameters, Arc::new(NoEntropyLeft));
