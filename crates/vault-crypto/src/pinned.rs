@@ -217,7 +217,7 @@ async fn sealed_forms_open_for_ever() {
     assert_eq!(listed[0].as_json(), INFORMATION);
 
     let pool = HashingPool::with_size(1, 1).unwrap();
-    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST).unwrap();
+    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
     let stored = SealedPassword(vectors.blob("password"));
     let permit = hasher.permit(Requester::Trusted).unwrap();
     let verdict = hasher.verify(permit, Some(account()), PASSWORD.into(), Some(stored)).await.unwrap();
@@ -286,7 +286,7 @@ async fn write() {
     vectors.put("credential.information", sealed.information.as_bytes());
 
     let pool = HashingPool::with_size(1, 1).unwrap();
-    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST).unwrap();
+    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
     let permit = hasher.permit(Requester::Trusted).unwrap();
     vectors.put("password", hasher.hash(permit, account(), PASSWORD.into()).await.unwrap().0.as_bytes());
     let passcodes = keyring.passcodes(Arc::new(keyring.digester()));

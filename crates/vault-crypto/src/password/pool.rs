@@ -124,7 +124,8 @@ fn lower_priority() {
     }
 }
 
-/// The working memory of one thread, allocated at its first hash and kept.
+/// The working memory of one thread, allocated at its first hash and kept: as much as its largest hash so far took, at
+/// most [`Argon2Parameters::MOST`](super::Argon2Parameters::MOST).
 #[derive(Default)]
 pub(super) struct Memory {
     kept: Vec<Block>,
@@ -134,8 +135,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Runs `hash` in `blocks` blocks. Blocks beyond `keep` are freed afterwards.
-    pub(super) fn with<T>(&mut self, blocks: usize, keep: usize, hash: impl FnOnce(&mut [Block]) -> T) -> T {
+    /// Runs `hash` in `blocks` blocks.
+    pub(super) fn with<T>(&mut self, blocks: usize, hash: impl FnOnce(&mut [Block]) -> T) -> T {
         if self.kept.len() < blocks {
             // Freed first: growing the vector would copy its content.
             self.kept = Vec::new();
@@ -143,12 +144,7 @@ impl Memory {
         }
         #[cfg(test)]
         self.hashes.push(blocks);
-        let result = hash(&mut self.kept[..blocks]);
-        if self.kept.len() > keep {
-            self.kept.truncate(keep);
-            self.kept.shrink_to_fit();
-        }
-        result
+        hash(&mut self.kept[..blocks])
     }
 }
 
