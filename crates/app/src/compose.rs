@@ -331,7 +331,7 @@ impl Surroundings {
         let store = opened.store.ports();
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester());
         let crypto = keyring.credentials(store.keys.clone());
-        let hasher = keyring.password_hasher(HashingPool::new()?, Argon2Parameters::LEAST)?;
+        let hasher = keyring.password_hasher(HashingPool::new()?, Argon2Parameters::LEAST, Vec::new())?;
         let opener = Arc::new(crypto.opener);
         let vault = Vault {
             instance: keyring.instance(),

@@ -32,6 +32,7 @@ pub mod port;
 pub mod principal;
 pub mod role;
 pub mod sealed;
+pub mod seats;
 pub mod session;
 pub mod time;
 pub mod usecase;

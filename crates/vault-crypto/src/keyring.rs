@@ -209,7 +209,8 @@ impl Keyring {
         TotpVerifier::new(self.instance, key, digester, Arc::clone(&self.entropy))
     }
 
-    /// What hashes and verifies passwords.
+    /// What hashes and verifies passwords: new ones with `parameters`, stored ones with theirs. `legacy` names the other
+    /// sets of parameters that stored hashes still have; each login then hashes once with each of them too.
     ///
     /// # Errors
     /// No entropy.
@@ -217,9 +218,10 @@ impl Keyring {
         &self,
         pool: Arc<HashingPool>,
         parameters: Argon2Parameters,
+        legacy: Vec<Argon2Parameters>,
     ) -> Result<Argon2Hasher, SealError> {
         let key = Label::Password.sealing_key(&self.instance_key, self.instance_key_id);
-        Argon2Hasher::new(self.instance, key, pool, parameters, Arc::clone(&self.entropy))
+        Argon2Hasher::new(self.instance, key, pool, parameters, legacy, Arc::clone(&self.entropy))
     }
 
     /// What seals credentials, what opens their information and what opens their data: three adapters over one

@@ -25,6 +25,7 @@ use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
     SealedCredential, SealedPassword, SealedSeed,
 };
+use vault_core::seats::Requester;
 use vault_core::session::SessionClaims;
 
 mod second;
@@ -215,10 +216,10 @@ async fn sealed_forms_open_for_ever() {
     let listed = crypto.list_opener.open_information(context().organization, &[row]).await.unwrap();
     assert_eq!(listed[0].as_ref().unwrap().as_json(), INFORMATION);
 
-    let pool = HashingPool::with_size(1, 0).unwrap();
-    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST).unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
+    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
     let stored = SealedPassword(vectors.blob("password"));
-    let permit = hasher.permit().unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     let verdict = hasher.verify(permit, Some(account()), PASSWORD.into(), Some(stored)).await.unwrap();
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
 
@@ -284,9 +285,9 @@ async fn write() {
     // The data is in the second file, since it names its namespace.
     vectors.put("credential.information", sealed.information.as_bytes());
 
-    let pool = HashingPool::with_size(1, 0).unwrap();
-    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST).unwrap();
-    let permit = hasher.permit().unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
+    let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     vectors.put("password", hasher.hash(permit, account(), PASSWORD.into()).await.unwrap().0.as_bytes());
     let passcodes = keyring.passcodes(Arc::new(keyring.digester()));
     let email = vault_core::email::EmailAddress::parse("a@example.com").unwrap();

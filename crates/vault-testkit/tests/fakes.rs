@@ -15,6 +15,7 @@ use vault_core::passcode::{Passcode, TimeStep};
 use vault_core::port::*;
 use vault_core::role::Role;
 use vault_core::sealed::SealedCredential;
+use vault_core::seats::Requester;
 use vault_core::session::SessionClaims;
 use vault_testkit::clock::{ManualClock, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
@@ -140,12 +141,12 @@ async fn a_verifier_is_right_for_one_password_of_one_account() {
     let hasher = FakeHasher::with_permits(1);
     let (account, other) = (AccountId::from_bytes([1; 16]), AccountId::from_bytes([2; 16]));
     let password = || SecretString::from("correct: horse");
-    let permit = hasher.permit().unwrap();
-    assert!(matches!(hasher.permit(), Err(HashError::Busy)));
+    let permit = hasher.permit(Requester::Trusted).unwrap();
+    assert!(matches!(hasher.permit(Requester::Trusted), Err(HashError::Busy)));
     let stored = hasher.hash(permit, account, password()).await.unwrap();
 
     let verify = async |account, password, stored| {
-        let permit = hasher.permit().unwrap();
+        let permit = hasher.permit(Requester::Trusted).unwrap();
         hasher.verify(permit, account, password, stored).await.unwrap()
     };
     let right = verify(Some(account), password(), Some(stored.clone())).await;
@@ -155,6 +156,7 @@ async fn a_verifier_is_right_for_one_password_of_one_account() {
     assert!(matches!(verify(Some(other), password(), Some(stored.clone())).await, PasswordVerdict::Damaged));
     assert!(matches!(verify(None, password(), None).await, PasswordVerdict::Wrong));
     assert_eq!(hasher.verified(), [Some(account), Some(account), Some(other), None]);
+    assert_eq!(hasher.requested(), [Requester::Trusted; 6]);
 
     hasher.raise_parameters();
     let PasswordVerdict::Right { rehashed: Some(rehashed) } = verify(Some(account), password(), Some(stored)).await

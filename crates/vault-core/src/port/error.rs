@@ -63,7 +63,7 @@ pub enum SealError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HashError {
-    /// More logins wait than the queue holds.
+    /// No seat in the queue is left for this requester.
     #[error("too many logins at once")]
     Busy,
     /// A fault of the adapter.

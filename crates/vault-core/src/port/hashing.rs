@@ -6,12 +6,13 @@ use crate::email::EmailAddress;
 use crate::id::AccountId;
 use crate::passcode::{Digits, PasscodeSecret, RecoveryCode, TimeStep};
 use crate::sealed::{SealedPassword, SealedSeed};
+use crate::seats::Requester;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use secrecy::SecretString;
 use std::any::Any;
 
-/// The right to run one password hash; given back when dropped.
+/// The right to run one password hash. Dropping it frees the seat.
 pub struct HashPermit(pub Box<dyn Any + Send>);
 
 /// What verifying a password found.
@@ -32,11 +33,12 @@ pub enum PasswordVerdict {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
-    /// A place among those whose passwords are hashed or wait for it. The queue is short.
+    /// A seat among those whose passwords are hashed or wait for it. There are few; [`Seats`](crate::seats::Seats) is
+    /// the rule.
     ///
     /// # Errors
-    /// [`HashError::Busy`] at once when it is full.
-    fn permit(&self) -> Result<HashPermit, HashError>;
+    /// [`HashError::Busy`] at once if no seat is left for this requester.
+    fn permit(&self, requester: Requester) -> Result<HashPermit, HashError>;
 
     /// Verifies `password`. With `stored` absent a decoy is verified: the same work, always wrong.
     async fn verify(

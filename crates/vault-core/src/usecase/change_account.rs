@@ -17,6 +17,7 @@ use crate::port::{
 };
 use crate::principal::{Denial, Principal, SessionPrincipal};
 use crate::role::Role;
+use crate::seats::Requester;
 use secrecy::SecretString;
 use std::sync::Arc;
 
@@ -270,7 +271,7 @@ impl ChangeAccountUseCase {
                 let organization = self.organizations.organization(grant.organization).await?;
                 let name = organization.as_ref().map_or("", |organization| organization.name.as_str());
                 check_new_password(password, &grant.email, name)?;
-                let permit = self.hasher.permit()?;
+                let permit = self.hasher.permit(Requester::Trusted)?;
                 let sealed = self.hasher.hash(permit, grant.account, password.clone()).await?;
                 unchanged(AccountChange::Password(sealed), AuditAction::AccountPasswordChanged)
             }

@@ -5,6 +5,7 @@ use crate::audit::{Actor, AuditAction};
 use crate::password::{PasswordFlaw, check_new_password};
 use crate::port::{OwnAccountRepository, OwnChange};
 use crate::principal::SessionPrincipal;
+use crate::seats::Requester;
 use secrecy::SecretString;
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ impl ChangePassword {
         let account = self.owner.own_account(&*self.accounts, principal).await?;
         check_new_password(&new, &account.email, account.organization.as_str())?;
         let proven = self.owner.judge(&account.email, Actor::from(principal), brought).await?;
-        let permit = self.owner.hasher.permit().map_err(ProofError::from)?;
+        let permit = self.owner.hasher.permit(Requester::Trusted).map_err(ProofError::from)?;
         let sealed = self.owner.hasher.hash(permit, principal.account, new).await.map_err(ProofError::from)?;
         let change = OwnChange::Password(sealed);
         self.owner.complete_own(proven, principal, change, AuditAction::AccountPasswordChanged).await?;

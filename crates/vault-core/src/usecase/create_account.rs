@@ -14,6 +14,7 @@ use crate::port::{
     OrganizationRepository, PasscodeVerifier, PasswordHasher, SealError, StoreError,
 };
 use crate::role::Role;
+use crate::seats::Requester;
 use secrecy::SecretString;
 use std::sync::Arc;
 
@@ -118,7 +119,7 @@ impl CreateAccountUseCase {
         }
 
         let account = AccountId::from_uuid(self.ambient.ids.ordered(now));
-        let permit = self.hasher.permit()?;
+        let permit = self.hasher.permit(Requester::Trusted)?;
         let sealed_password = self.hasher.hash(permit, account, password).await?;
         let seed = self.passcodes.new_seed(account, &email)?;
         let recovery = self.passcodes.new_recovery_codes(account)?;

@@ -12,6 +12,7 @@ use crate::port::{
     Event, HashError, InvitationRepository, KeyedDigester, OpenInvitation, PasscodeVerifier, PasswordHasher, SealError,
     StoreError, WriteDraft,
 };
+use crate::seats::Requester;
 use secrecy::SecretString;
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ impl Enrol {
         let grant = stored.invitation.grant;
         check_new_password(&password, &grant.email, organization.as_str())?;
 
-        let permit = self.hasher.permit()?;
+        let permit = self.hasher.permit(Requester::Trusted)?;
         let password = self.hasher.hash(permit, grant.account, password).await?;
         let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
         let recovery = self.passcodes.new_recovery_codes(grant.account)?;

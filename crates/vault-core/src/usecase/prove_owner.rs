@@ -18,6 +18,7 @@ use crate::port::{
 };
 use crate::principal::{Denial, SessionPrincipal};
 use crate::sealed::SealedPassword;
+use crate::seats::Requester;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 
@@ -100,9 +101,9 @@ impl ProveOwner {
         }
 
         // Before the account is looked up, so that an overload looks the same for every address.
-        let permit = self.hasher.permit()?;
-        let now = self.ambient.now();
         let network = self.digester.digest(DigestPurpose::Network, &[brought.network.as_bytes()]);
+        let permit = self.hasher.permit(Requester::Network { network, known: false })?;
+        let now = self.ambient.now();
         let bucket = self.bucket(email);
         let address = self.digester.digest(DigestPurpose::Address, &[email.as_str().as_bytes()]);
         let reserved = match self.guard.reserve_attempt(ReserveAttempt { address, bucket, network, now }).await? {

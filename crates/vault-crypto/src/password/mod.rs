@@ -1,4 +1,4 @@
-//! Passwords: argon2id (RFC 9106), the verifier sealed, the work the same whatever is found.
+//! Passwords: argon2id (RFC 9106), the verifier sealed, the same work for every login.
 
 mod huge_pages;
 mod parameters;
@@ -15,12 +15,14 @@ use argon2::{Algorithm, Argon2, Version};
 use async_trait::async_trait;
 use pool::Memory;
 use secrecy::{ExposeSecret as _, SecretString};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
 use subtle::ConstantTimeEq as _;
 use vault_core::id::{AccountId, InstanceId};
 use vault_core::password::MAX_BYTES;
 use vault_core::port::{Entropy, HashError, HashPermit, PasswordHasher, PasswordVerdict, SealError};
 use vault_core::sealed::SealedPassword;
+use vault_core::seats::Requester;
 use verifier::{Damaged, HASH, SALT, Verifier};
 use zeroize::Zeroizing;
 
@@ -33,9 +35,12 @@ pub struct Argon2Hasher {
 struct Inner {
     instance: InstanceId,
     key: AeadKey,
+    /// For new hashes.
     parameters: Argon2Parameters,
+    /// Every set of parameters that a stored hash may have, `parameters` included, in ascending order.
+    sets: RwLock<BTreeSet<Argon2Parameters>>,
     entropy: Arc<dyn Entropy>,
-    /// The verifier of nobody's password: verified where there is none, or none that can be used.
+    /// The verifier of nobody's password: verified where there is none, or none that opens.
     decoy: Verifier,
 }
 
@@ -45,19 +50,21 @@ impl Argon2Hasher {
         key: AeadKey,
         pool: Arc<HashingPool>,
         parameters: Argon2Parameters,
+        legacy: Vec<Argon2Parameters>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, SealError> {
         let mut decoy = Verifier { parameters, salt: [0; SALT], hash: [0; HASH] };
         entropy.fill(&mut decoy.salt).map_err(no_entropy)?;
         entropy.fill(&mut decoy.hash).map_err(no_entropy)?;
-        Ok(Self { pool, inner: Arc::new(Inner { instance, key, parameters, entropy, decoy }) })
+        let sets = RwLock::new(legacy.into_iter().chain([parameters]).collect());
+        Ok(Self { pool, inner: Arc::new(Inner { instance, key, parameters, sets, entropy, decoy }) })
     }
 }
 
 #[async_trait]
 impl PasswordHasher for Argon2Hasher {
-    fn permit(&self) -> Result<HashPermit, HashError> {
-        self.pool.permit()
+    fn permit(&self, requester: Requester) -> Result<HashPermit, HashError> {
+        self.pool.permit(requester)
     }
 
     async fn verify(
@@ -105,19 +112,41 @@ impl Inner {
             Some((account, Ok(verifier))) => (Some(*account), verifier),
             Some((_, Err(Damaged))) | None => (None, &self.decoy),
         };
-        let computed = self.compute(memory, verifier.parameters, &verifier.salt, password)?;
-        let right = bool::from(computed.ct_eq(&verifier.hash));
-        // Done for a wrong password too, or the time would tell that it was right before the passcode is known.
+        // The same hashes in the same order for every login, right or wrong: the time tells neither which parameters an
+        // account has nor whether there is an account.
         let lags = verifier.parameters.lags_behind(self.parameters);
-        let rehashed = match account {
-            Some(account) if lags => Some(self.hash(memory, account, password)?),
-            _ => None,
-        };
+        let (mut right, mut rehashed) = (false, None);
+        for set in self.sets_with(verifier.parameters) {
+            if set == verifier.parameters {
+                let computed = self.compute(memory, set, &verifier.salt, password)?;
+                right = computed.ct_eq(&verifier.hash).into();
+            } else if let Some(account) = account
+                && set == self.parameters
+                && lags
+            {
+                rehashed = Some(self.hash(memory, account, password)?);
+            } else {
+                self.compute(memory, set, &self.decoy.salt, password)?;
+            }
+        }
         Ok(match opened {
             Some((_, Err(Damaged))) => PasswordVerdict::Damaged,
             Some((_, Ok(_))) if right => PasswordVerdict::Right { rehashed },
             Some(_) | None => PasswordVerdict::Wrong,
         })
+    }
+
+    /// The sets that a login hashes with. A set that was not named at start joins them for good.
+    fn sets_with(&self, found: Argon2Parameters) -> Vec<Argon2Parameters> {
+        // No code that holds the lock can panic half-way through a change, so a poisoned set is whole.
+        let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
+        if sets.contains(&found) {
+            return sets.iter().copied().collect();
+        }
+        drop(sets);
+        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        sets.insert(found);
+        sets.iter().copied().collect()
     }
 
     fn open(&self, account: AccountId, sealed: &SealedPassword) -> Result<Verifier, Damaged> {
@@ -152,14 +181,13 @@ impl Inner {
         password: &SecretString,
     ) -> Result<Zeroizing<[u8; HASH]>, HashError> {
         let fault = |error: argon2::Error| HashError::Fault(error.into());
-        let ours = self.parameters.to_argon2().map_err(fault)?;
         let params = parameters.to_argon2().map_err(fault)?;
-        let (blocks, keep) = (params.block_count(), ours.block_count());
+        let blocks = params.block_count();
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
         let mut hash = Zeroizing::new([0; HASH]);
         memory
-            .with(blocks, keep, |blocks| {
-                let password = password.expose_secret().as_bytes(); // what is hashed
+            .with(blocks, |blocks| {
+                let password = password.expose_secret().as_bytes(); // the bytes to hash
                 argon2.hash_password_into_with_memory(password, salt, hash.as_mut_slice(), blocks)
             })
             .map_err(fault)?;

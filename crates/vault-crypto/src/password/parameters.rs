@@ -1,16 +1,18 @@
-//! How much work a password hash is (RFC 9106 section 3.1).
+//! The cost of a password hash (RFC 9106 section 3.1).
 
 use argon2::Params;
+use std::fmt;
+use std::str::FromStr;
 
 /// The cost of one argon2id hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Argon2Parameters {
     memory_kib: u32,
     passes: u32,
     lanes: u32,
 }
 
-/// Parameters weaker than the least or heavier than the most that is allowed.
+/// Parameters below the least or above the most that is allowed, or not of their one spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("argon2id takes 19456 to 65536 KiB of memory, 2 to 10 passes and 1 to 4 lanes")]
 pub struct ParametersOutOfBounds;
@@ -18,7 +20,7 @@ pub struct ParametersOutOfBounds;
 impl Argon2Parameters {
     /// The least for new hashes (OWASP Password Storage Cheat Sheet): 19 MiB, 2 passes, 1 lane.
     pub const LEAST: Self = Self { memory_kib: 19_456, passes: 2, lanes: 1 };
-    /// The most, for stored hashes too: what a row says is not allowed to take more memory or time.
+    /// The most, for stored hashes too: no row may cost more memory or time.
     pub const MOST: Self = Self { memory_kib: 65_536, passes: 10, lanes: 4 };
 
     /// Parameters for new hashes.
@@ -28,11 +30,6 @@ impl Argon2Parameters {
     pub const fn new(memory_kib: u32, passes: u32, lanes: u32) -> Result<Self, ParametersOutOfBounds> {
         let parameters = Self { memory_kib, passes, lanes };
         if parameters.lags_behind(Self::LEAST) { Err(ParametersOutOfBounds) } else { parameters.capped() }
-    }
-
-    /// The parameters of a stored hash, which may be weaker than today's least but not heavier than the most.
-    pub(super) const fn stored(memory_kib: u32, passes: u32, lanes: u32) -> Result<Self, ParametersOutOfBounds> {
-        Self { memory_kib, passes, lanes }.capped()
     }
 
     const fn capped(self) -> Result<Self, ParametersOutOfBounds> {
@@ -48,12 +45,33 @@ impl Argon2Parameters {
         self.memory_kib < other.memory_kib || self.passes < other.passes || self.lanes < other.lanes
     }
 
-    pub(super) const fn parts(self) -> [u32; 3] {
-        [self.memory_kib, self.passes, self.lanes]
-    }
-
     pub(super) fn to_argon2(self) -> Result<Params, argon2::Error> {
         Params::new(self.memory_kib, self.passes, self.lanes, Some(super::verifier::HASH))
+    }
+}
+
+/// As in a PHC string: `m=19456,t=2,p=1`.
+impl fmt::Display for Argon2Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { memory_kib, passes, lanes } = self;
+        write!(f, "m={memory_kib},t={passes},p={lanes}")
+    }
+}
+
+/// The parameters of a stored hash, in the spelling of [`Display`](fmt::Display) only. They may be below
+/// [`Argon2Parameters::LEAST`], not above [`Argon2Parameters::MOST`].
+impl FromStr for Argon2Parameters {
+    type Err = ParametersOutOfBounds;
+
+    fn from_str(text: &str) -> Result<Self, ParametersOutOfBounds> {
+        let mut parts = text.split(',');
+        let mut next = |name: &str| -> Result<u32, ParametersOutOfBounds> {
+            let digits = parts.next().and_then(|part| part.strip_prefix(name)).ok_or(ParametersOutOfBounds)?;
+            digits.parse().map_err(|_| ParametersOutOfBounds)
+        };
+        let parameters = Self { memory_kib: next("m=")?, passes: next("t=")?, lanes: next("p=")? }.capped()?;
+        // `parse` also takes a sign and leading zeros, and there may be more parts.
+        if parameters.to_string() == text { Ok(parameters) } else { Err(ParametersOutOfBounds) }
     }
 }
 

@@ -1,20 +1,21 @@
-//! Threads that hash, and nothing else: as many as cores, each with its memory, behind a short queue.
+//! Threads that only hash: as many as cores, each with memory of its own, behind a short queue.
 
 use super::huge_pages;
 use argon2::Block;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use vault_core::port::{HashError, HashPermit};
+use vault_core::seats::{Requester, Seat, Seats};
 
-/// How many wait for each thread at most, where nothing else is configured: about half a second's work. A shorter
-/// queue would turn people away who only came at the same moment.
-const QUEUE_PER_THREAD: usize = 24;
+/// How many seats there are for each thread, the one being hashed included: about half a second's work. With fewer,
+/// logins that only come at the same moment would be refused.
+const SEATS_PER_THREAD: usize = 32;
 
-/// The least urgent there is: hashing never takes time from vault operations.
+/// The lowest priority: hashing takes no time from vault operations.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 19;
 
@@ -23,30 +24,39 @@ type Job = Box<dyn FnOnce(&mut Memory) + Send>;
 /// A pool of hashing threads. They end when the pool is dropped.
 pub struct HashingPool {
     jobs: Sender<Job>,
-    seats: Arc<Semaphore>,
+    seats: Arc<Mutex<Seats>>,
 }
 
-/// What a permit is inside.
+/// The content of a permit.
 struct Permit {
-    pool: Arc<Semaphore>,
-    _seat: OwnedSemaphorePermit,
+    seats: Arc<Mutex<Seats>>,
+    /// Present until it is dropped.
+    seat: Option<Seat>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(seat) = self.seat.take() {
+            lock(&self.seats).give_back(seat);
+        }
+    }
 }
 
 impl HashingPool {
-    /// A pool with a thread per core and a short queue for each.
+    /// A pool with a thread per core and 32 seats for each.
     ///
     /// # Errors
     /// The operating system starts no threads.
     pub fn new() -> io::Result<Arc<Self>> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self::with_size(cores, cores.saturating_mul(QUEUE_PER_THREAD))
+        Self::with_size(cores, cores.saturating_mul(SEATS_PER_THREAD))
     }
 
-    /// A pool of `threads` (at least one) with room for `queue` callers more.
+    /// A pool of `threads` (at least one) with as many `seats` (at least one for each thread).
     ///
     /// # Errors
     /// The operating system starts no threads.
-    pub fn with_size(threads: usize, queue: usize) -> io::Result<Arc<Self>> {
+    pub fn with_size(threads: usize, seats: usize) -> io::Result<Arc<Self>> {
         let threads = threads.max(1);
         let (jobs, queued) = channel();
         let queued = Arc::new(Mutex::new(queued));
@@ -54,49 +64,52 @@ impl HashingPool {
             let queued = Arc::clone(&queued);
             thread::Builder::new().name(format!("hash-{number}")).spawn(move || work(&queued))?;
         }
-        let seats = threads.saturating_add(queue).min(Semaphore::MAX_PERMITS);
-        Ok(Arc::new(Self { jobs, seats: Arc::new(Semaphore::new(seats)) }))
+        Ok(Arc::new(Self { jobs, seats: Arc::new(Mutex::new(Seats::new(seats.max(threads)))) }))
     }
 
-    /// A seat: on a thread or in the queue. There are more seats than threads, so that a thread does not
-    /// stand idle while the one who comes next still looks its account up.
-    pub(super) fn permit(&self) -> Result<HashPermit, HashError> {
-        let seats = Arc::clone(&self.seats);
-        let seat = Arc::clone(&seats).try_acquire_owned().map_err(|_| HashError::Busy)?;
-        Ok(HashPermit(Box::new(Permit { pool: seats, _seat: seat })))
+    /// A seat: on a thread or in the queue. There are more seats than threads, so that no thread is idle while the
+    /// next login still looks its account up.
+    pub(super) fn permit(&self, requester: Requester) -> Result<HashPermit, HashError> {
+        let seat = lock(&self.seats).take(requester).ok_or(HashError::Busy)?;
+        Ok(HashPermit(Box::new(Permit { seats: Arc::clone(&self.seats), seat: Some(seat) })))
     }
 
-    /// Runs a job on a thread of the pool. The permit is given back when the job has ended, even if nobody waits
-    /// for it any more.
+    /// Runs a job on a thread of the pool. The permit is dropped when the job has ended, even if its caller was
+    /// cancelled.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         permit: HashPermit,
         job: impl FnOnce(&mut Memory) -> T + Send + 'static,
     ) -> Result<T, HashError> {
-        if !self.gave(&permit.0) {
+        if !self.issued(&permit.0) {
             return Err(HashError::Fault("not a permit of this pool".into()));
         }
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |memory| {
             let result = job(memory);
             drop(permit);
-            // Nobody may be waiting any more.
+            // The caller may have been cancelled.
             let _ = answer.send(result);
         });
         self.jobs.send(job).map_err(|_| HashError::Fault("the hashing threads have ended".into()))?;
         answered.await.map_err(|_| HashError::Fault("a hash was broken off".into()))
     }
 
-    fn gave(&self, permit: &Box<dyn Any + Send>) -> bool {
-        permit.downcast_ref::<Permit>().is_some_and(|permit| Arc::ptr_eq(&permit.pool, &self.seats))
+    fn issued(&self, permit: &Box<dyn Any + Send>) -> bool {
+        permit.downcast_ref::<Permit>().is_some_and(|permit| Arc::ptr_eq(&permit.seats, &self.seats))
     }
+}
+
+// No code that holds one of the locks can panic half-way through a change, so what a poisoned lock guards is whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn work(queued: &Mutex<Receiver<Job>>) {
     lower_priority();
     let mut memory = Memory::default();
     loop {
-        let next = queued.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = lock(queued).recv();
         let Ok(job) = next else { return };
         if catch_unwind(AssertUnwindSafe(|| job(&mut memory))).is_err() {
             tracing::error!("a password hash panicked");
@@ -111,31 +124,27 @@ fn lower_priority() {
     }
 }
 
-/// The working memory of one thread: set aside at its first hash and kept.
+/// The working memory of one thread, allocated at its first hash and kept: as much as its largest hash so far took, at
+/// most [`Argon2Parameters::MOST`](super::Argon2Parameters::MOST).
 #[derive(Default)]
 pub(super) struct Memory {
     kept: Vec<Block>,
-    /// How many blocks each hash so far was made in.
+    /// The size of each hash so far, in blocks.
     #[cfg(test)]
     pub(super) hashes: Vec<usize>,
 }
 
 impl Memory {
-    /// Runs `hash` in `blocks` blocks. More than `keep` are given back afterwards.
-    pub(super) fn with<T>(&mut self, blocks: usize, keep: usize, hash: impl FnOnce(&mut [Block]) -> T) -> T {
+    /// Runs `hash` in `blocks` blocks.
+    pub(super) fn with<T>(&mut self, blocks: usize, hash: impl FnOnce(&mut [Block]) -> T) -> T {
         if self.kept.len() < blocks {
-            // No copying of what a longer vector would take along.
+            // Freed first: growing the vector would copy its content.
             self.kept = Vec::new();
             self.kept = zeroed(blocks);
         }
         #[cfg(test)]
         self.hashes.push(blocks);
-        let result = hash(&mut self.kept[..blocks]);
-        if self.kept.len() > keep {
-            self.kept.truncate(keep);
-            self.kept.shrink_to_fit();
-        }
-        result
+        hash(&mut self.kept[..blocks])
     }
 }
 

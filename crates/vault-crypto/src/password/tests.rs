@@ -2,12 +2,11 @@ use super::*;
 use crate::testing::{NoEntropyLeft, entropy, id, key, key_id};
 use argon2::{AssociatedData, ParamsBuilder};
 use hex_literal::hex;
-use std::time::{Duration, Instant};
 
 fn hasher(parameters: Argon2Parameters) -> Argon2Hasher {
-    let pool = HashingPool::with_size(1, 0).unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
     let sealing = AeadKey::new(key_id(1), &key(1));
-    Argon2Hasher::new(InstanceId::from_uuid(id(1)), sealing, pool, parameters, entropy()).unwrap()
+    Argon2Hasher::new(InstanceId::from_uuid(id(1)), sealing, pool, parameters, Vec::new(), entropy()).unwrap()
 }
 
 fn account(number: u128) -> AccountId {
@@ -15,7 +14,7 @@ fn account(number: u128) -> AccountId {
 }
 
 async fn hash(hasher: &Argon2Hasher, of: AccountId, password: &str) -> SealedPassword {
-    let permit = hasher.permit().unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     hasher.hash(permit, of, password.into()).await.unwrap()
 }
 
@@ -25,7 +24,7 @@ async fn verify(
     password: &str,
     stored: Option<&SealedPassword>,
 ) -> PasswordVerdict {
-    let permit = hasher.permit().unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
 }
 
@@ -59,7 +58,7 @@ async fn no_password_is_cut_short() {
 
 /// The sizes of the hashes made so far, in KiB.
 async fn hashes(hasher: &Argon2Hasher) -> Vec<usize> {
-    let permit = hasher.permit().unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     hasher.pool.run(permit, |memory| memory.hashes.clone()).await.unwrap()
 }
 
@@ -80,7 +79,7 @@ async fn a_password_that_no_account_has_is_not_hashed() {
     let stored = hash(&hasher, account(1), "correct horse").await;
     let long = "x".repeat(1025);
     assert!(matches!(verify(&hasher, Some(account(1)), &long, Some(&stored)).await, PasswordVerdict::Wrong));
-    let permit = hasher.permit().unwrap();
+    let permit = hasher.permit(Requester::Trusted).unwrap();
     assert!(matches!(hasher.hash(permit, account(1), long.into()).await, Err(HashError::Fault(_))));
     assert_eq!(hashes(&hasher).await, [19_456]);
 }
@@ -158,7 +157,7 @@ async fn stored_parameters_are_capped_before_use() {
 
 #[tokio::test]
 async fn weaker_hashes_verify_and_are_made_anew() {
-    let weak = Argon2Parameters::stored(8_192, 1, 1).unwrap();
+    let weak: Argon2Parameters = "m=8192,t=1,p=1".parse().unwrap();
     let (before, after) = (hasher(weak), hasher(Argon2Parameters::LEAST));
     let stored = hash(&before, account(1), "correct horse").await;
     let verdict = verify(&after, Some(account(1)), "correct horse", Some(&stored)).await;
@@ -166,13 +165,70 @@ async fn weaker_hashes_verify_and_are_made_anew() {
     let verdict = verify(&after, Some(account(1)), "correct horse", Some(&rehashed)).await;
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
     assert!(matches!(verify(&after, Some(account(1)), "wrong", Some(&stored)).await, PasswordVerdict::Wrong));
-    // Right or wrong, a weaker hash takes the same work.
-    assert_eq!(hashes(&after).await, [8_192, 19_456, 19_456, 8_192, 19_456]);
     // Stronger ones than today's, within bounds, verify as they are.
     let strong = hasher(Argon2Parameters::new(32_768, 2, 2).unwrap());
     let stored = hash(&strong, account(1), "correct horse").await;
     let verdict = verify(&after, Some(account(1)), "correct horse", Some(&stored)).await;
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
+}
+
+/// While old parameters are stored, a login hashes once with each set: neither the answer nor the time tells which set an
+/// account has, or whether there is an account.
+#[tokio::test]
+async fn every_login_hashes_once_with_each_set_of_stored_parameters() {
+    let [old, older] = ["m=9216,t=1,p=1", "m=8192,t=1,p=1"].map(|text| text.parse().unwrap());
+    let today = Argon2Parameters::LEAST;
+    let sealing = || AeadKey::new(key_id(1), &key(1));
+    let instance = InstanceId::from_uuid(id(1));
+    let pool = || HashingPool::with_size(1, 1).unwrap();
+    let stored = async |parameters| {
+        let hasher = Argon2Hasher::new(instance, sealing(), pool(), parameters, Vec::new(), entropy()).unwrap();
+        hash(&hasher, account(1), "correct horse").await
+    };
+    let [new, lagging, far_behind] = [stored(today).await, stored(old).await, stored(older).await];
+    let damaged = SealedPassword(vault_core::sealed::Blob::from_bytes(vec![1; 100]));
+    let logins = [
+        (None, None),
+        (Some(account(1)), Some(&new)),
+        (Some(account(1)), Some(&lagging)),
+        (Some(account(1)), Some(&far_behind)),
+        (Some(account(1)), Some(&damaged)),
+        (Some(account(2)), Some(&new)),
+    ];
+    for (of, stored) in logins {
+        for password in ["correct horse", "wrong horse"] {
+            let legacy = vec![older, today, old, old];
+            let hasher = Argon2Hasher::new(instance, sealing(), pool(), today, legacy, entropy()).unwrap();
+            let verdict = verify(&hasher, of, password, stored).await;
+            let right = of == Some(account(1)) && password == "correct horse" && stored != Some(&damaged);
+            assert_eq!(matches!(verdict, PasswordVerdict::Right { .. }), right, "{verdict:?}");
+            if let PasswordVerdict::Right { rehashed } = verdict {
+                assert_eq!(rehashed.is_some(), stored != Some(&new));
+            }
+            assert_eq!(hashes(&hasher).await, [8_192, 9_216, 19_456], "{of:?} {password}");
+        }
+    }
+}
+
+/// A set that was not named at start (another process wrote it since) is hashed for everybody once it has been seen.
+#[tokio::test]
+async fn a_set_of_parameters_that_is_found_later_joins_the_others() {
+    let stored = hash(&hasher("m=8192,t=1,p=1".parse().unwrap()), account(1), "correct horse").await;
+    let after = hasher(Argon2Parameters::LEAST);
+    verify(&after, None, "correct horse", None).await;
+    verify(&after, Some(account(1)), "wrong horse", Some(&stored)).await;
+    verify(&after, None, "correct horse", None).await;
+    assert_eq!(hashes(&after).await, [19_456, 8_192, 19_456, 8_192, 19_456]);
+}
+
+#[test]
+fn parameters_have_one_text() {
+    let text = "m=19456,t=2,p=1";
+    assert_eq!(text.parse(), Ok(Argon2Parameters::LEAST));
+    assert_eq!(Argon2Parameters::LEAST.to_string(), text);
+    for other in ["", "m=19456,t=2", "m=019456,t=2,p=1", "m=19456,t=2,p=1,", "t=2,m=19456,p=1", "m=99999,t=2,p=1"] {
+        assert_eq!(other.parse::<Argon2Parameters>(), Err(ParametersOutOfBounds), "{other}");
+    }
 }
 
 #[test]
@@ -188,52 +244,72 @@ fn parameters_have_bounds() {
 
 #[test]
 fn a_full_queue_is_busy_at_once() {
-    let pool = HashingPool::with_size(2, 1).unwrap();
-    let seats: Vec<_> = (0..3).map(|_| pool.permit().unwrap()).collect();
+    let pool = HashingPool::with_size(2, 3).unwrap();
+    let seats: Vec<_> = (0..3).map(|_| pool.permit(Requester::Trusted).unwrap()).collect();
     for _ in 0..3 {
-        assert!(matches!(pool.permit(), Err(HashError::Busy)));
+        assert!(matches!(pool.permit(Requester::Trusted), Err(HashError::Busy)));
     }
     drop(seats);
-    assert!(pool.permit().is_ok());
+    assert!(pool.permit(Requester::Trusted).is_ok());
+}
+
+#[test]
+fn one_network_cannot_fill_the_queue() {
+    let pool = HashingPool::with_size(1, 16).unwrap();
+    let network = |number, known| {
+        let network = vault_core::digest::Digest::from_bytes([number; 32]);
+        pool.permit(Requester::Network { network, known })
+    };
+    let flood: Vec<_> = std::iter::from_fn(|| network(1, false).ok()).collect();
+    assert_eq!(flood.len(), 4);
+    let many: Vec<_> = (2..20).filter_map(|number| network(number, false).ok()).collect();
+    assert_eq!(flood.len() + many.len(), 8, "half is kept for known networks");
+    assert!(network(20, true).is_ok());
+    drop(flood);
+    assert!(network(1, false).is_ok());
 }
 
 #[tokio::test]
-async fn a_permit_is_of_its_pool_and_outlives_whoever_gave_up() {
-    let pool = HashingPool::with_size(1, 0).unwrap();
-    for foreign in [HashPermit(Box::new(())), HashingPool::with_size(1, 0).unwrap().permit().unwrap()] {
+async fn a_permit_of_another_pool_is_refused() {
+    let pool = HashingPool::with_size(1, 1).unwrap();
+    let foreign = HashingPool::with_size(1, 1).unwrap().permit(Requester::Trusted).unwrap();
+    for foreign in [HashPermit(Box::new(())), foreign] {
         assert!(matches!(pool.run(foreign, |_| ()).await, Err(HashError::Fault(_))));
     }
+}
+
+#[tokio::test]
+async fn a_cancelled_caller_keeps_its_seat_until_its_hash_ends() {
+    let pool = HashingPool::with_size(1, 2).unwrap();
     let (end, ended) = std::sync::mpsc::channel::<()>();
-    let permit = pool.permit().unwrap();
+    let [first, second] = [(); 2].map(|()| pool.permit(Requester::Trusted).unwrap());
     let running = tokio::spawn({
         let pool = Arc::clone(&pool);
-        async move { pool.run(permit, move |_| ended.recv()).await }
+        async move { pool.run(first, move |_| ended.recv()).await }
     });
-    tokio::task::yield_now().await;
+    tokio::task::yield_now().await; // the job is queued now
     running.abort();
-    let _ = running.await;
-    assert!(matches!(pool.permit(), Err(HashError::Busy)));
+    assert!(running.await.unwrap_err().is_cancelled());
+    assert!(matches!(pool.permit(Requester::Trusted), Err(HashError::Busy)));
     end.send(()).unwrap();
-    let started = Instant::now();
-    while pool.permit().is_err() {
-        assert!(started.elapsed() < Duration::from_secs(10));
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    // The one thread takes it up when the first job has ended.
+    pool.run(second, |_| ()).await.unwrap();
+    let _both = [(); 2].map(|()| pool.permit(Requester::Trusted).unwrap());
 }
 
 #[tokio::test]
 async fn a_thread_survives_a_panic() {
-    let pool = HashingPool::with_size(1, 0).unwrap();
-    let permit = pool.permit().unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
+    let permit = pool.permit(Requester::Trusted).unwrap();
     assert!(matches!(pool.run(permit, |_| panic!("on purpose")).await, Err(HashError::Fault(_))));
-    let permit = pool.permit().unwrap();
+    let permit = pool.permit(Requester::Trusted).unwrap();
     assert_eq!(pool.run(permit, |_| 1).await.unwrap(), 1);
 }
 
 #[tokio::test]
 async fn hashing_is_the_least_urgent_work() {
-    let pool = HashingPool::with_size(1, 0).unwrap();
-    let permit = pool.permit().unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
+    let permit = pool.permit(Requester::Trusted).unwrap();
     let of_thread = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
     assert_eq!(pool.run(permit, move |_| of_thread()).await.unwrap(), 19);
     assert!(of_thread() < 19);
@@ -241,10 +317,11 @@ async fn hashing_is_the_least_urgent_work() {
 
 #[test]
 fn without_entropy_there_is_no_hasher() {
-    let pool = HashingPool::with_size(1, 0).unwrap();
+    let pool = HashingPool::with_size(1, 1).unwrap();
     let sealing = AeadKey::new(key_id(1), &key(1));
     let parameters = Argon2Parameters::LEAST;
-    let made = Argon2Hasher::new(InstanceId::from_uuid(id(1)), sealing, pool, parameters, Arc::new(NoEntropyLeft));
+    let instance = InstanceId::from_uuid(id(1));
+    let made = Argon2Hasher::new(instance, sealing, pool, parameters, Vec::new(), Arc::new(NoEntropyLeft));
     assert!(made.is_err());
 }
 
@@ -269,7 +346,7 @@ fn rfc_9106() {
         let mut hash = [0; 32];
         let argon2 = Argon2::new_with_secret(&[3; 8], algorithm, Version::V0x13, params.clone()).unwrap();
         memory
-            .with(params.block_count(), 0, |blocks| {
+            .with(params.block_count(), |blocks| {
                 argon2.hash_password_into_with_memory(&[1; 32], &[2; 16], &mut hash, blocks)
             })
             .unwrap();

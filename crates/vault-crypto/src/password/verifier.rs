@@ -1,4 +1,5 @@
-//! What is kept of a password: a PHC string, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`, read in this one spelling only.
+//! What is stored of a password, before it is sealed: a PHC string, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`, read in this
+//! one spelling only.
 
 use super::{Argon2Parameters, ParametersOutOfBounds};
 use base64::Engine as _;
@@ -10,7 +11,7 @@ pub(super) const SALT: usize = 16;
 /// Bytes of hash.
 pub(super) const HASH: usize = 32;
 
-/// The longest string that is looked at, in bytes.
+/// The longest string that is parsed, in bytes.
 const LONGEST: usize = 256;
 
 /// Parameters, salt and hash.
@@ -22,7 +23,7 @@ pub(super) struct Verifier {
     pub(super) hash: [u8; HASH],
 }
 
-/// The string is not of the one accepted spelling, or its parameters are out of bounds.
+/// The string is not in the one accepted spelling, or its parameters are out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
@@ -35,10 +36,9 @@ impl From<ParametersOutOfBounds> for Damaged {
 impl Verifier {
     /// The PHC string.
     pub(super) fn to_text(&self) -> Zeroizing<String> {
-        let [memory_kib, passes, lanes] = self.parameters.parts();
-        // Of the final size at once: growing would leave copies behind.
+        // Allocated at its final size: growing would leave copies behind.
         let mut text = Zeroizing::new(String::with_capacity(LONGEST));
-        text.push_str(&format!("$argon2id$v=19$m={memory_kib},t={passes},p={lanes}$"));
+        text.push_str(&format!("$argon2id$v=19${}$", self.parameters));
         STANDARD_NO_PAD.encode_string(self.salt, &mut text);
         text.push('$');
         STANDARD_NO_PAD.encode_string(self.hash, &mut text);
@@ -56,23 +56,9 @@ impl Verifier {
         else {
             return Err(Damaged);
         };
-        let verifier = Self { parameters: read_parameters(costs)?, salt: read_bytes(salt)?, hash: read_bytes(hash)? };
+        let verifier = Self { parameters: costs.parse()?, salt: read_bytes(salt)?, hash: read_bytes(hash)? };
         Ok(verifier)
     }
-}
-
-fn read_parameters(text: &str) -> Result<Argon2Parameters, Damaged> {
-    let mut parts = text.split(',');
-    let mut next = |name: &str| -> Result<u32, Damaged> {
-        let digits = parts.next().and_then(|part| part.strip_prefix(name)).ok_or(Damaged)?;
-        let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
-        if plain { digits.parse().map_err(|_| Damaged) } else { Err(Damaged) }
-    };
-    let (memory_kib, passes, lanes) = (next("m=")?, next("t=")?, next("p=")?);
-    if parts.next().is_some() {
-        return Err(Damaged);
-    }
-    Ok(Argon2Parameters::stored(memory_kib, passes, lanes)?)
 }
 
 fn read_bytes<const LENGTH: usize>(text: &str) -> Result<[u8; LENGTH], Damaged> {

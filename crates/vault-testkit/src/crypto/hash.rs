@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use vault_core::id::AccountId;
 use vault_core::port::{HashError, HashPermit, PasswordHasher, PasswordVerdict};
 use vault_core::sealed::{Blob, SealedPassword};
+use vault_core::seats::Requester;
 
 /// Compares passwords as they are; the verifier is bound to its account, as a real one is.
 #[derive(Debug)]
@@ -19,12 +20,18 @@ pub struct FakeHasher {
     parameters: AtomicUsize,
     /// For which account each password was verified; `None` for a decoy.
     verified: Mutex<Vec<Option<AccountId>>>,
+    requested: Mutex<Vec<Requester>>,
 }
 
 impl FakeHasher {
-    /// A hasher that is [`HashError::Busy`] once `permits` are out.
+    /// A hasher that is [`HashError::Busy`] while `permits` are held, whoever holds them.
     pub fn with_permits(permits: usize) -> Self {
-        Self { permits: Arc::new(Semaphore::new(permits)), parameters: AtomicUsize::new(1), verified: Mutex::default() }
+        Self {
+            permits: Arc::new(Semaphore::new(permits)),
+            parameters: AtomicUsize::new(1),
+            verified: Mutex::default(),
+            requested: Mutex::default(),
+        }
     }
 
     /// Makes all verifiers so far lag behind, so that the next right password is hashed anew.
@@ -35,6 +42,11 @@ impl FakeHasher {
     /// For which account each password so far was verified; `None` for a decoy.
     pub fn verified(&self) -> Vec<Option<AccountId>> {
         lock(&self.verified).clone()
+    }
+
+    /// Who asked for a permit so far.
+    pub fn requested(&self) -> Vec<Requester> {
+        lock(&self.requested).clone()
     }
 
     fn verifier(&self, account: AccountId, password: &SecretString) -> SealedPassword {
@@ -53,7 +65,8 @@ impl Default for FakeHasher {
 
 #[async_trait]
 impl PasswordHasher for FakeHasher {
-    fn permit(&self) -> Result<HashPermit, HashError> {
+    fn permit(&self, requester: Requester) -> Result<HashPermit, HashError> {
+        lock(&self.requested).push(requester);
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| HashError::Busy)?;
         Ok(HashPermit(Box::new(permit)))
     }

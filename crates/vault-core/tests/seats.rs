@@ -1,0 +1,112 @@
+//! Who gets a seat in the queue of the password hash.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::prelude::*;
+use vault_core::digest::Digest;
+use vault_core::seats::{Requester, Seats};
+
+fn network(number: u8, known: bool) -> Requester {
+    Requester::Network { network: Digest::from_bytes([number; 32]), known }
+}
+
+/// A network is known or unknown as a whole, but becomes known by a login while it holds seats.
+fn requester() -> impl Strategy<Value = Requester> {
+    prop_oneof![
+        1 => Just(Requester::Trusted),
+        8 => (0_u8..6, any::<bool>()).prop_map(|(number, known)| network(number, known)),
+    ]
+}
+
+/// Take a seat, or give back the one at an index.
+fn steps() -> impl Strategy<Value = Vec<Result<Requester, prop::sample::Index>>> {
+    let step = prop_oneof![3 => requester().prop_map(Ok), 1 => any::<prop::sample::Index>().prop_map(Err)];
+    prop::collection::vec(step, 0..200)
+}
+
+fn count(held: &[Requester], matches: impl Fn(&Requester) -> bool) -> usize {
+    held.iter().filter(|requester| matches(requester)).count()
+}
+
+proptest! {
+    #[test]
+    fn a_seat_is_given_exactly_if_the_rule_leaves_one(total in 0_usize..40, steps in steps()) {
+        let mut seats = Seats::new(total);
+        let (mut held, mut tokens) = (Vec::new(), Vec::new());
+        for step in steps {
+            match step {
+                Ok(requester) => {
+                    let allowed = held.len() < total
+                        && match requester {
+                            Requester::Trusted => true,
+                            Requester::Network { network, known } => {
+                                let of_network = |other: &Requester| {
+                                    matches!(other, Requester::Network { network: other, .. } if *other == network)
+                                };
+                                let of_unknown = |other: &Requester| {
+                                    matches!(other, Requester::Network { known: false, .. })
+                                };
+                                count(&held, of_network) < (total / 4).max(1)
+                                    && (known || count(&held, of_unknown) < total - total / 2)
+                            }
+                        };
+                    let seat = seats.take(requester);
+                    prop_assert_eq!(seat.is_some(), allowed, "{:?} beside {:?}", requester, held);
+                    if let Some(seat) = seat {
+                        held.push(requester);
+                        tokens.push(seat);
+                    }
+                }
+                Err(index) if !held.is_empty() => {
+                    let index = index.index(held.len());
+                    held.swap_remove(index);
+                    seats.give_back(tokens.swap_remove(index));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// However many unknown networks ask, each of them as often as it likes, half of the seats stay for known ones.
+    #[test]
+    fn unknown_networks_leave_half_of_the_seats(total in 1_usize..40) {
+        let mut seats = Seats::new(total);
+        let mut held = Vec::new();
+        for number in 0..200 {
+            while let Some(seat) = seats.take(network(number, false)) {
+                held.push(seat);
+            }
+        }
+        prop_assert_eq!(held.len(), total - total / 2);
+        for number in 200..=255 {
+            while let Some(seat) = seats.take(network(number, true)) {
+                held.push(seat);
+            }
+        }
+        prop_assert_eq!(held.len(), total);
+        // All that was given back can be taken again.
+        held.into_iter().for_each(|seat| seats.give_back(seat));
+        let all: Vec<_> = std::iter::from_fn(|| seats.take(Requester::Trusted)).collect();
+        prop_assert_eq!(all.len(), total);
+    }
+
+    /// One network, known or not, holds a quarter and leaves the rest to the others.
+    #[test]
+    fn one_network_holds_a_quarter(total in 4_usize..40, known in any::<bool>()) {
+        let mut seats = Seats::new(total);
+        let first: Vec<_> = std::iter::from_fn(|| seats.take(network(1, known))).collect();
+        prop_assert_eq!(first.len(), total / 4);
+        prop_assert!(seats.take(network(2, known)).is_some());
+    }
+}
+
+#[test]
+fn the_smallest_queue_serves_everybody_in_turn() {
+    let mut seats = Seats::new(1);
+    for requester in [network(1, false), network(2, true), Requester::Trusted] {
+        let seat = seats.take(requester).unwrap();
+        assert!(seats.take(Requester::Trusted).is_none());
+        seats.give_back(seat);
+    }
+    assert!(Seats::new(0).take(Requester::Trusted).is_none());
+}
