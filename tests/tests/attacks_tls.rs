@@ -71,7 +71,7 @@ fn the_whole_job_over_tls() {
     let client = vault_client::Client::with(&base, &settings).unwrap();
     let request: LoginRequest = serde_json::from_value(account.sound_login()).unwrap();
     let strangers = vault_client::Client::new(&base).unwrap();
-    assert!(matches!(strangers.log_in(&request), Err(ClientError::Transport(_))), "nobody vouches for it");
+    assert!(matches!(strangers.log_in(&request), Err(ClientError::Transport { .. })), "nobody vouches for it");
     let session = client.log_in(&request).unwrap();
     let sample: SaveRequest = serde_json::from_value(s3().request).unwrap();
     let saved = session.save(&sample, None).unwrap();

@@ -26,6 +26,12 @@ impl Failure {
         Self { message: message.into(), status }
     }
 
+    /// The same failure, with `status` where it had no other than 1.
+    #[must_use]
+    pub(crate) fn or_status(self, status: u8) -> Self {
+        Self { status: if self.status == 1 { status } else { self.status }, ..self }
+    }
+
     /// The exit status.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.status)

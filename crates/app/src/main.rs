@@ -55,7 +55,6 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             return command::activate::run(args, cli.flags.base_path.as_deref(), output);
         }
         Command::Exec(args) => {
-            hardening::apply_beside_a_command()?;
             return command::exec::run(args, cli.flags.base_path.as_deref());
         }
         _ => hardening::apply()?,

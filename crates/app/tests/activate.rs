@@ -77,8 +77,36 @@ fn what_is_not_clear_or_has_no_such_form_is_refused_and_ended() {
 fn refusals_of_the_server_are_told() {
     let door = Door::new(403, problem(403, "frozen"));
     let said = door.run(&ACTIVATE).refused(1);
-    assert_eq!(said, "orgvault: T: D\n  request r\n");
+    assert_eq!(said, "orgvault: cannot activate a/b: T: D\n  request r\n");
     assert_eq!(door.asked().len(), 1);
+    let unknown = Door::new(401, problem(401, "invalid-token"));
+    let (socket, token) = (unknown.path("socket"), unknown.path("token"));
+    assert_eq!(
+        unknown.run(&ACTIVATE).refused(1),
+        format!(
+            "orgvault: cannot activate a/b: unix:{} does not accept the token in {}. It was replaced, has expired or was \
+             deleted, or its integration or organization is disabled. Ask an admin for a new token\n  request r\n",
+            socket.display(),
+            token.display()
+        )
+    );
+    let empty = Door::new(404, problem(404, "not-found"));
+    let said = empty.run(&ACTIVATE).refused(1);
+    assert!(
+        said.starts_with(&format!("orgvault: cannot activate a/b at unix:{}: T: D", empty.path("socket").display()))
+    );
+    let said = empty.run(&[&ACTIVATE[..], &["--check"]].concat()).refused(1);
+    assert!(said.starts_with("orgvault: cannot check a/b at unix:"), "{said}");
+    fs::remove_file(empty.path("socket")).unwrap();
+    let said = empty.run(&ACTIVATE).refused(1);
+    assert_eq!(
+        said,
+        format!(
+            "orgvault: cannot activate a/b: cannot reach unix:{}: No such file or directory (os error 2). Is the server \
+             running with --activation-listen?\n",
+            empty.path("socket").display()
+        )
+    );
     let younger = Door::new(201, activation(&[s3().replace("\"s3\"", "\"tape\"")]));
     let said = younger.run(&ACTIVATE).refused(1);
     assert!(said.contains("older than the server"), "{said}");
@@ -119,7 +147,7 @@ fn a_token_that_others_can_read_is_not_used() {
     assert!(door.run(&ACTIVATE).refused(1).contains("chmod 600"));
     write_private(&door.path("token"), "ovi_something");
     let said = door.run(&ACTIVATE).refused(1);
-    assert!(said.contains("copy it whole") && !said.contains("something"), "{said}");
+    assert!(said.contains("not copied whole") && !said.contains("something"), "{said}");
     assert!(door.asked().is_empty());
 }
 

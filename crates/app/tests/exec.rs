@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use support::{ACTIVATION, Door, S3_ID, SECRET, activation, gcs, problem, s3};
@@ -32,13 +32,14 @@ fn nothing_is_left(door: &Door) {
 fn a_command_gets_its_variables_and_nothing_of_what_activates() {
     let door = Door::new(201, activation(&[s3()]));
     let mut command = door.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--", "env", "-0"]);
-    command.env("AWS_SESSION_TOKEN", "of somebody else").env("AWS_PROFILE", "other").env("KEPT", "as it is");
+    let displaced = ["AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "RCLONE_S3_ENDPOINT"];
+    command.envs(displaced.map(|name| (name, "of somebody else"))).env("KEPT", "as it is");
     let ran = support::Ran::of(command.output().unwrap()).done();
     let value = |name: &str| ran.split('\0').find_map(|set| set.strip_prefix(name)?.strip_prefix('='));
     assert_eq!(value("AWS_SECRET_ACCESS_KEY"), Some(SECRET));
     assert_eq!(value("RCLONE_CONFIG_ORGVAULT_SECRET_ACCESS_KEY"), Some(SECRET));
     assert_eq!((value("ORGVAULT_BUCKET"), value("KEPT")), (Some("b"), Some("as it is")));
-    for name in ["AWS_SESSION_TOKEN", "AWS_PROFILE", "ORGVAULT_ACTIVATION_URL", "ORGVAULT_INTEGRATION_TOKEN_FILE"] {
+    for name in displaced.into_iter().chain(["ORGVAULT_ACTIVATION_URL", "ORGVAULT_INTEGRATION_TOKEN_FILE"]) {
         assert_eq!(value(name), None, "{name}");
     }
     assert!(!ran.contains(&support::token()));
@@ -82,8 +83,8 @@ fn several_have_names() {
     assert_eq!(printed.done(), "AKIA\n");
     nothing_is_left(&door);
     // Without them it is not clear which is meant, and nothing is started.
-    let said = door.exec(&[], "echo started").refused(1);
-    assert!(said.contains(S3_ID), "{said}");
+    let said = door.exec(&[], "echo started").refused(125);
+    assert!(said.contains("a/b has 2 matching credentials") && said.contains(S3_ID), "{said}");
     nothing_is_left(&door);
 }
 
@@ -102,7 +103,7 @@ fn the_exit_status_is_the_commands() {
         [("/nowhere/program", 127), ("no-such-program-anywhere", 127), (plain.to_str().unwrap(), 126)]
     {
         let said = door.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
-        assert!(said.contains("cannot be started"), "{said}");
+        assert!(said.contains(&format!("cannot start {program}")), "{said}");
         nothing_is_left(&door);
     }
     for misused in
@@ -111,8 +112,12 @@ fn the_exit_status_is_the_commands() {
         door.run(misused).refused(2);
     }
     let refusing = Door::new(404, problem(404, "not-found"));
-    refusing.exec(&[], "echo started").refused(1);
+    let said = refusing.exec(&[], "echo started").refused(125);
+    assert!(said.starts_with("orgvault: cannot activate a/b at unix:/"), "{said}");
     assert_eq!(refusing.asked().len(), 1);
+    // Before anything is asked for, too.
+    fs::remove_file(refusing.path("token")).unwrap();
+    refusing.exec(&[], "echo started").refused(125);
 }
 
 #[test]
@@ -125,7 +130,7 @@ fn an_end_that_fails_is_told_and_changes_no_status() {
     door.end_with(503, problem(503, "unavailable"));
     let ran = door.exec(&[], "exit 3");
     assert_eq!(ran.status, Some(3));
-    assert!(ran.stderr.contains(&format!("activation {ACTIVATION} was not ended")), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("cannot end activation {ACTIVATION}: ")), "{ran:?}");
     nothing_is_left(&door);
 }
 
@@ -181,31 +186,118 @@ fn signals_that_were_ignored_before_stay_ignored() {
 #[test]
 fn told_to_stop_before_the_command_is_there_it_does_not_start_it() {
     let (tell, told) = mpsc::channel();
-    let stop = move || kill_process(told.recv().unwrap(), Signal::TERM).unwrap();
+    let stop = move |line: &str| {
+        if line.starts_with("POST ") {
+            kill_process(told.recv().unwrap(), Signal::TERM).unwrap();
+        }
+    };
     let door = Door::with_hook(201, activation(&[gcs()]), Box::new(stop));
     let mut command = door.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     tell.send(pid(&child)).unwrap();
     let said = support::Ran::of(child.wait_with_output().unwrap()).refused(143);
-    assert!(said.contains("before echo was started"), "{said}");
-    nothing_is_left(&door);
+    assert!(said.contains("stopped before echo was started"), "{said}");
+    assert_eq!(door.left_behind(), 0);
+}
+
+/// A listener that takes a request of this method and never answers; what comes out of the channel says that it has one.
+fn silent(method: &'static str) -> (Door, mpsc::Receiver<()>) {
+    let (asked, asks) = mpsc::channel();
+    let hook = move |line: &str| {
+        if line.starts_with(method) {
+            asked.send(()).unwrap();
+            loop {
+                std::thread::park();
+            }
+        }
+    };
+    (Door::with_hook(201, activation(&[gcs()]), Box::new(hook)), asks)
+}
+
+#[test]
+fn a_listener_that_never_answers_keeps_nobody() {
+    for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        let (door, asks) = silent("POST ");
+        let mut command = door.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        asks.recv().unwrap();
+        kill_process(pid(&child), signal).unwrap();
+        let said = support::Ran::of(child.wait_with_output().unwrap()).refused(status);
+        assert!(said.contains("stopped before echo was started"), "{said}");
+    }
+    // In the end, too: the command has ended, and its status is what counts.
+    for signal in [Signal::TERM, Signal::INT] {
+        let (door, asks) = silent("DELETE ");
+        let mut command = door.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", "exit 7"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        asks.recv().unwrap();
+        kill_process(pid(&child), signal).unwrap();
+        let ran = support::Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.status, Some(7), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("before activation {ACTIVATION} was ended")), "{ran:?}");
+        assert_eq!(door.left_behind(), 0);
+    }
+}
+
+/// `exec` of a command that is killed; gives what it left, and the command, which goes on.
+fn killed(door: &Door, script: &str) -> (PathBuf, BufReader<std::process::ChildStdout>, Pid) {
+    let (mut killed, stdout, command) = start(door, script);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let left = fs::read_dir(door.runtime()).unwrap().next().unwrap().unwrap().path();
+    (left, stdout, Pid::from_raw(command.parse().unwrap()).unwrap())
 }
 
 #[test]
 fn what_a_killed_run_left_is_removed_by_the_next_when_its_command_has_ended() {
     let door = Door::new(201, activation(&[gcs()]));
-    let (mut killed, mut stdout, command) = start(&door, "echo $$; exec sleep 600");
-    killed.kill().unwrap();
-    killed.wait().unwrap();
-    let left = fs::read_dir(door.runtime()).unwrap().next().unwrap().unwrap().path();
-    let key = left.join("0-gcp-key.json");
+    let (left, mut stdout, command) = killed(&door, "echo $$; exec sleep 600");
     // The command goes on, and keeps what it needs.
     door.exec(&[], "true").done();
-    assert!(key.is_file());
-    let command = Pid::from_raw(command.parse().unwrap()).unwrap();
+    assert!(left.join("0-gcp-key.json").is_file());
     kill_process(command, Signal::KILL).unwrap();
     stdout.read_to_end(&mut Vec::new()).unwrap();
     flock(File::open(&left).unwrap(), FlockOperation::LockExclusive).unwrap(); // waits for the last holder
+    wait_for_the_end_of(command);
     door.exec(&[], "true").done();
     assert_eq!(door.left_behind(), 0);
+}
+
+/// Commands that start others often close what they have inherited, and with it the lock on the directory.
+#[test]
+fn a_command_that_closed_what_it_inherited_keeps_its_files_too() {
+    const SCRIPT: &str = r#"exec python3 -c '
+import os, sys
+os.closerange(3, 4096)
+record = os.path.join(os.path.dirname(os.environ["GOOGLE_APPLICATION_CREDENTIALS"]), "command")
+while not os.path.exists(record): pass
+print(os.getpid(), flush=True)
+sys.stdin.read()
+'"#;
+    let door = Door::new(201, activation(&[gcs()]));
+    let mut command = door.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", SCRIPT]);
+    let mut exec = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (stdin, mut stdout) = (exec.stdin.take().unwrap(), BufReader::new(exec.stdout.take().unwrap()));
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    exec.kill().unwrap();
+    exec.wait().unwrap();
+    let left = fs::read_dir(door.runtime()).unwrap().next().unwrap().unwrap().path();
+    flock(File::open(&left).unwrap(), FlockOperation::NonBlockingLockExclusive).unwrap(); // nobody holds it
+    door.exec(&[], "true").done();
+    assert!(left.join("0-gcp-key.json").is_file(), "the command still runs");
+    drop(stdin);
+    stdout.read_to_end(&mut Vec::new()).unwrap();
+    wait_for_the_end_of(Pid::from_raw(line.trim().parse().unwrap()).unwrap());
+    door.exec(&[], "true").done();
+    assert_eq!(door.left_behind(), 0);
+}
+
+/// Waits until the process, which is not this one's child, has ended: its descriptors are closed before it has.
+fn wait_for_the_end_of(process: Pid) {
+    let ended = |status: String| status.lines().any(|line| line.starts_with("State:\tZ"));
+    let path = format!("/proc/{}/status", process.as_raw_nonzero());
+    while fs::read_to_string(&path).is_ok_and(|status| !ended(status)) {
+        std::thread::yield_now();
+    }
 }

@@ -107,7 +107,11 @@ impl ActivationClient {
                     return Err(ClientError::BaseUrl);
                 }
                 let base = ["http://localhost", &settings.base_path].concat().parse()?;
-                Client::of(Agent::with_parts(config.build(), UnixConnector::new(path), NoResolver), base)
+                Client::of(
+                    Agent::with_parts(config.build(), UnixConnector::new(path), NoResolver),
+                    base,
+                    address.to_string(),
+                )
             }
             Place::Network(base) => {
                 let tls = base.is_https().then(|| trust::tls(settings.ca_file.as_deref(), settings.identity.as_ref()));
@@ -115,7 +119,7 @@ impl ActivationClient {
                     Some(tls) => config.tls_config(tls),
                     None => config,
                 };
-                Client::of(config.build().new_agent(), base.clone())
+                Client::of(config.build().new_agent(), base.clone(), base.to_string())
             }
         };
         Ok(Self { client, token })

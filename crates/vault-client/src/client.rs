@@ -1,6 +1,7 @@
 //! Requests and their answers.
 
 use crate::base::BaseUrl;
+use crate::error::transport;
 use crate::trust;
 use crate::{ClientError, Session};
 use secrecy::zeroize::Zeroizing;
@@ -8,6 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use ureq::{Agent, Body};
@@ -31,6 +33,8 @@ pub struct ClientSettings {
 pub struct Client {
     agent: Agent,
     base: BaseUrl,
+    /// As errors name it: where the interface is behind a socket, `base` does not say that.
+    address: Arc<str>,
 }
 
 impl Client {
@@ -61,12 +65,13 @@ impl Client {
             .timeout_global(Some(DEADLINE))
             .build()
             .new_agent();
-        Ok(Self { agent, base })
+        let address = base.to_string().into();
+        Ok(Self { agent, base, address })
     }
 
-    /// A client that talks through `agent`.
-    pub(crate) fn of(agent: Agent, base: BaseUrl) -> Self {
-        Self { agent, base }
+    /// A client that talks through `agent`, and whose errors name `address`.
+    pub(crate) fn of(agent: Agent, base: BaseUrl, address: String) -> Self {
+        Self { agent, base, address: address.into() }
     }
 
     /// Logs in.
@@ -96,11 +101,11 @@ impl Client {
         let response = match body {
             Some(body) => {
                 let builder = builder.header(header::CONTENT_TYPE, "application/json");
-                self.agent.run(builder.body(body).map_err(ureq::Error::from)?)?
+                builder.body(body).map_err(ureq::Error::from).and_then(|request| self.agent.run(request))
             }
-            None => self.agent.run(builder.body(()).map_err(ureq::Error::from)?)?,
+            None => builder.body(()).map_err(ureq::Error::from).and_then(|request| self.agent.run(request)),
         };
-        Answer::read(response)
+        Answer::read(response.map_err(|error| transport(&self.address, error))?, &self.address)
     }
 }
 
@@ -156,27 +161,31 @@ impl RequestParts {
 
 /// An answer that says success.
 pub(crate) struct Answer {
+    address: Arc<str>,
     status: u16,
     headers: HeaderMap,
     body: Zeroizing<Vec<u8>>,
 }
 
 impl Answer {
-    fn read(mut response: Response<Body>) -> Result<Self, ClientError> {
+    fn read(mut response: Response<Body>, address: &Arc<str>) -> Result<Self, ClientError> {
         let status = response.status().as_u16();
-        let body = Zeroizing::new(response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec()?);
+        let body = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
+        let body = Zeroizing::new(body.map_err(|error| transport(address, error))?);
         if (200..300).contains(&status) {
-            return Ok(Self { status, headers: response.into_parts().0.headers, body });
+            let address = Arc::clone(address);
+            return Ok(Self { address, status, headers: response.into_parts().0.headers, body });
         }
         match serde_json::from_slice(&body) {
             Ok(problem) if status >= 400 => Err(ClientError::Problem(Box::new(problem))),
-            _ => Err(ClientError::Unexpected { status }),
+            _ => Err(ClientError::Unexpected { address: address.to_string(), status }),
         }
     }
 
     /// The body, read as JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
-        serde_json::from_slice(&self.body).map_err(|_| ClientError::Unexpected { status: self.status })
+        serde_json::from_slice(&self.body)
+            .map_err(|_| ClientError::Unexpected { address: self.address.to_string(), status: self.status })
     }
 
     /// The values of the header `name`.

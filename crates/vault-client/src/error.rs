@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::PathBuf;
 use vault_api::{Problem, ProblemCode};
 
@@ -12,19 +13,26 @@ pub enum ClientError {
     #[error("{}", describe(.0))]
     Problem(Box<Problem>),
     /// An answer that is not the interface's: a proxy's, perhaps, or of another service.
-    #[error("unexpected answer of status {status}: is this the address of an OrgVault interface?")]
+    #[error("{address} gave an unexpected answer with status {status}: is it the address of an OrgVault interface?")]
     Unexpected {
+        /// The address of the interface, or the socket.
+        address: String,
         /// The answer's status.
         status: u16,
     },
-    /// No answer came.
-    #[error("no answer from the server")]
-    Transport(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// No connection, or no answer.
+    #[error("cannot reach {address}")]
+    Transport {
+        /// The address of the interface, or the socket.
+        address: String,
+        /// Why not; an [`std::io::Error`] where the operating system said it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The request cannot be written: data that is not JSON, or a header that cannot be one.
     #[error("the request cannot be sent: {0}")]
     Request(&'static str),
-    /// The certificates to trust cannot be read.
-    #[error("{path:?} holds no certificate in PEM that can be read")]
+    /// The CA certificates cannot be read.
+    #[error("{} has no readable certificate in PEM", path.display())]
     CaFile {
         /// The file.
         path: PathBuf,
@@ -33,16 +41,16 @@ pub enum ClientError {
         source: Option<std::io::Error>,
     },
     /// The client's own certificate and key cannot be read.
-    #[error("the client's certificate and key: {0}")]
+    #[error("client certificate and key: {0}")]
     Identity(&'static str),
-    /// Not an address of a listener of activations.
+    /// Not the address of an activation listener.
     #[error(
-        "not an address of activations: give unix:/path/to/socket, or https://host:port/v1; http only to an address of \
-         this machine, such as http://127.0.0.1:8081/v1"
+        "not the address of an activation listener: expected unix:/path/to/socket or https://host:port/v1; http only to \
+         a loopback address, such as http://127.0.0.1:8081/v1"
     )]
     ActivationAddress,
-    /// Not an address of an interface.
-    #[error("not the address of an interface: give scheme, host and base path, such as http://127.0.0.1:8080/v1")]
+    /// Not the address of an interface.
+    #[error("not the address of an interface: expected scheme, host and base path, such as http://127.0.0.1:8080/v1")]
     BaseUrl,
 }
 
@@ -56,10 +64,15 @@ impl ClientError {
     }
 }
 
-impl From<ureq::Error> for ClientError {
-    fn from(error: ureq::Error) -> Self {
-        Self::Transport(Box::new(error))
-    }
+/// What the agent says, in the operating system's words where they are behind it.
+pub(crate) fn transport(address: &str, error: ureq::Error) -> ClientError {
+    let source: Box<dyn std::error::Error + Send + Sync> = match error {
+        ureq::Error::Io(error) => Box::new(error),
+        ureq::Error::Timeout(_) => Box::new(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")),
+        ureq::Error::HostNotFound => "the host name cannot be resolved".into(),
+        error => Box::new(error),
+    };
+    ClientError::Transport { address: address.to_owned(), source }
 }
 
 fn describe(problem: &Problem) -> String {

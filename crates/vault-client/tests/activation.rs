@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use secrecy::{ExposeSecret, SecretString};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -114,25 +114,33 @@ fn redirects_are_not_followed_and_problems_are_told() {
     let server = serve(listener, vec![answer("403 Forbidden", problem), redirect.to_owned()]);
     let error = client.activate(&of("n")).unwrap_err();
     assert!(matches!(&error, ClientError::Problem(problem) if problem.code == "frozen"), "{error:?}");
-    assert!(matches!(client.activate(&of("n")).unwrap_err(), ClientError::Unexpected { status: 307 }));
+    assert!(matches!(client.activate(&of("n")).unwrap_err(), ClientError::Unexpected { status: 307, .. }));
     assert_eq!(server.join().unwrap().len(), 2);
 }
 
 #[test]
 fn no_answer_ends_with_the_deadline() {
     let (directory, _listener, client) = door(Duration::from_millis(50));
+    let path = |name: &str| directory.path().join(name).display().to_string();
     // Connects, since the queue has a place, and is never answered.
-    assert!(matches!(client.list().unwrap_err(), ClientError::Transport(_)));
-    let nobody = self::client(&directory.path().join("nobody.sock").display().to_string(), Duration::from_secs(60));
-    assert!(matches!(nobody.list().unwrap_err(), ClientError::Transport(_)));
-    let too_long = self::client(&format!("/{}", "a".repeat(300)), Duration::from_secs(60));
-    assert!(matches!(too_long.list().unwrap_err(), ClientError::Transport(_)));
+    let silent = (path("activation.sock"), client.list());
+    let nobody = (path("nobody.sock"), self::client(&path("nobody.sock"), Duration::from_secs(60)).list());
+    let long = format!("/{}", "a".repeat(300));
+    let too_long = (long.clone(), self::client(&long, Duration::from_secs(60)).list());
+    for ((path, listed), kind) in
+        [(silent, ErrorKind::TimedOut), (nobody, ErrorKind::NotFound), (too_long, ErrorKind::InvalidFilename)]
+    {
+        let error = listed.unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot reach unix:{path}"));
+        let ClientError::Transport { source, .. } = error else { panic!("{error:?}") };
+        assert_eq!(source.downcast_ref::<std::io::Error>().map(std::io::Error::kind), Some(kind), "{source}");
+    }
 }
 
 #[test]
 fn an_answer_that_is_cut_off_is_no_answer() {
     let (_directory, listener, client) = door(Duration::from_secs(60));
     let server = serve(listener, vec!["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[".to_owned()]);
-    assert!(matches!(client.list().unwrap_err(), ClientError::Transport(_)));
+    assert!(matches!(client.list().unwrap_err(), ClientError::Transport { .. }));
     server.join().unwrap();
 }

@@ -18,8 +18,13 @@ pub(crate) fn start(mut command: Command) -> Result<Child, Failure> {
     command.spawn().map_err(|error| {
         let status = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED };
         let program = command.as_std().get_program().to_string_lossy().into_owned();
-        Failure::with_status(format!("{program} cannot be started: {error}"), status)
+        Failure::with_status(format!("cannot start {program}: {error}"), status)
     })
+}
+
+/// Its number.
+pub(crate) fn pid(child: &Child) -> Option<Pid> {
+    child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
 }
 
 /// Waits until it ends and passes signals on to it; gives the exit status to end with.
@@ -29,8 +34,7 @@ pub(crate) async fn wait(mut child: Child, signals: &mut Signals) -> Result<u8, 
             status = child.wait() => return Ok(status_of(status?)),
             signal = signals.next() => {
                 // Until it has been waited for, the number is nobody else's.
-                let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-                if let Some(pid) = pid.filter(|_| !comes_from_terminal(signal)) {
+                if let Some(pid) = pid(&child).filter(|_| !comes_from_terminal(signal)) {
                     let _ = kill_process(pid, signal); // it may have ended
                 }
             }

@@ -1,11 +1,28 @@
-//! Which of a namespace's credentials is meant. What is not clear is refused: nothing is guessed.
+//! Which of a namespace's credentials is meant. An unclear choice is refused: nothing is guessed.
 
-use super::args::ChoiceArgs;
+use super::names::named;
+use super::opened::Opened;
+use clap::Args;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use vault_core::activation::FormName;
 use vault_core::credential::CredentialType;
 use vault_core::id::CredentialId;
+use vault_core::namespace::Namespace;
+
+/// Which of a namespace's credentials.
+#[derive(Args)]
+pub(crate) struct ChoiceArgs {
+    /// Only the credential with this ID
+    #[arg(long, value_name = "ID")]
+    id: Option<CredentialId>,
+    /// Only credentials of this type
+    #[arg(long = "type", value_parser = named(CredentialType::ALL.map(CredentialType::as_str), CredentialType::parse))]
+    kind: Option<CredentialType>,
+    /// Prefix of the variables, or name of the profile or remote. For several credentials, repeat NAME=ID or NAME=TYPE
+    #[arg(long = "name", value_name = "NAME[=ID|TYPE]")]
+    names: Vec<Naming>,
+}
 
 /// `NAME`, or `NAME=ID` or `NAME=TYPE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +55,7 @@ impl FromStr for Naming {
             Some((name, of)) => {
                 let kind = CredentialType::parse(of).map(Pick::Type);
                 let pick = kind.or_else(|| of.parse().ok().map(Pick::Id));
-                (name, Some(pick.ok_or("behind = stands the id of a credential, or a type")?))
+                (name, Some(pick.ok_or("expected the id of a credential or a type after =")?))
             }
         };
         Ok(Self { name: FormName::parse(name).map_err(|flaw| flaw.to_string())?, of })
@@ -51,30 +68,30 @@ pub(crate) type Chosen = (usize, Option<FormName>);
 /// Why it is not clear which credential is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unclear {
-    /// None fits.
-    Nothing(Vec<(CredentialId, CredentialType)>),
-    /// Several fit.
-    Several(Vec<(CredentialId, CredentialType)>),
+    /// None of the namespace's credentials matches.
+    Nothing(Namespace, Vec<(CredentialId, CredentialType)>),
+    /// Several match.
+    Several(Namespace, Vec<(CredentialId, CredentialType)>),
     /// Several names, and one does not say what it names.
     NameAlone,
-    /// Two names begin the same variables.
+    /// Two names give the same variables.
     SameName,
 }
 
 impl fmt::Display for Unclear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nothing(there) => {
-                write!(f, "no credential of the namespace is what was asked for; there is{}", list(there))
-            }
-            Self::Several(fitting) => write!(
+            Self::Nothing(namespace, all) => write!(f, "{namespace} has no matching credential, only:{}", list(all)),
+            Self::Several(namespace, matching) => write!(
                 f,
-                "several credentials are what was asked for: choose with --id or --type, or take several as --name NAME=ID{}",
-                list(fitting)
+                "{namespace} has {} matching credentials. Choose one with --id or --type, or name each with \
+                 --name NAME=ID:{}",
+                matching.len(),
+                list(matching)
             ),
-            Self::NameAlone => f.write_str("--name: of several, each says what it names, as NAME=ID or NAME=TYPE"),
+            Self::NameAlone => f.write_str("--name: for several credentials, write each as NAME=ID or NAME=TYPE"),
             Self::SameName => {
-                f.write_str("--name: two names would begin the same variables; case, - and _ do not tell them apart")
+                f.write_str("--name: two names give the same variables; upper and lower case, - and _ count as equal")
             }
         }
     }
@@ -91,9 +108,18 @@ fn list(credentials: &[(CredentialId, CredentialType)]) -> String {
 }
 
 impl ChoiceArgs {
-    /// The one of `there` that is meant, or each that has a name; `all` of those that fit where no name is given and
+    /// The one credential of `opened` that matches, or each that is named; `all` that match where no name is given and
     /// the form has room for them.
-    pub(crate) fn of(&self, there: &[(CredentialId, CredentialType)], all: bool) -> Result<Vec<Chosen>, Unclear> {
+    pub(crate) fn of(&self, opened: &Opened, all: bool) -> Result<Vec<Chosen>, Unclear> {
+        self.among(&opened.namespace, &opened.kinds(), all)
+    }
+
+    fn among(
+        &self,
+        namespace: &Namespace,
+        there: &[(CredentialId, CredentialType)],
+        all: bool,
+    ) -> Result<Vec<Chosen>, Unclear> {
         let fits =
             |(id, kind)| self.id.is_none_or(|wanted| wanted == id) && self.kind.is_none_or(|wanted| wanted == kind);
         let fitting: Vec<usize> = (0..there.len()).filter(|index| fits(there[*index])).collect();
@@ -101,9 +127,9 @@ impl ChoiceArgs {
             return Ok(fitting.into_iter().map(|index| (index, None)).collect());
         }
         let only = |indices: Vec<usize>| match indices.as_slice() {
-            [] => Err(Unclear::Nothing(there.to_vec())),
+            [] => Err(Unclear::Nothing(namespace.clone(), there.to_vec())),
             [index] => Ok(*index),
-            _ => Err(Unclear::Several(indices.into_iter().map(|index| there[index]).collect())),
+            _ => Err(Unclear::Several(namespace.clone(), indices.into_iter().map(|index| there[index]).collect())),
         };
         match self.names.as_slice() {
             [] => Ok(vec![(only(fitting)?, None)]),
@@ -141,6 +167,10 @@ mod tests {
         ChoiceArgs { id, kind, names: names.iter().map(|name| name.parse().expect("a name")).collect() }
     }
 
+    fn namespace() -> Namespace {
+        Namespace::parse("a/b", "").expect("a namespace")
+    }
+
     const S3: CredentialType = CredentialType::S3;
     const GCS: CredentialType = CredentialType::Gcs;
 
@@ -148,7 +178,7 @@ mod tests {
     fn one_is_taken_and_several_are_listed() {
         let there = [(id(1), S3), (id(2), GCS), (id(3), GCS)];
         let places = |args: ChoiceArgs| {
-            let chosen = args.of(&there, false)?;
+            let chosen = args.among(&namespace(), &there, false)?;
             Ok(chosen.into_iter().map(|(index, name)| (index, name.map(|name| name.as_str().to_owned()))).collect())
         };
         let one = |index, name: Option<&str>| Ok::<_, Unclear>(vec![(index, name.map(str::to_owned))]);
@@ -160,12 +190,12 @@ mod tests {
         assert_eq!(both, Ok(vec![(0, Some("from".to_owned())), (2, Some("To".to_owned()))]));
         assert_eq!(places(args(None, None, &["from=s3", "to"])), Err(Unclear::NameAlone));
         assert_eq!(places(args(None, None, &["a-b=s3", &format!("A_b={}", id(2))])), Err(Unclear::SameName));
-        assert_eq!(places(args(Some(id(4)), None, &[])), Err(Unclear::Nothing(there.to_vec())));
-        assert_eq!(places(args(Some(id(1)), Some(GCS), &[])), Err(Unclear::Nothing(there.to_vec())));
+        assert_eq!(places(args(Some(id(4)), None, &[])), Err(Unclear::Nothing(namespace(), there.to_vec())));
+        assert_eq!(places(args(Some(id(1)), Some(GCS), &[])), Err(Unclear::Nothing(namespace(), there.to_vec())));
         let unclear = places(args(None, Some(GCS), &[])).expect_err("there are two");
         assert_eq!(
             unclear.to_string(),
-            "several credentials are what was asked for: choose with --id or --type, or take several as --name NAME=ID\n  \
+            "a/b has 2 matching credentials. Choose one with --id or --type, or name each with --name NAME=ID:\n  \
              00000000-0000-0000-0000-000000000002  gcs\n  00000000-0000-0000-0000-000000000003  gcs"
         );
     }
@@ -197,15 +227,15 @@ mod tests {
                 wanted_id.is_none_or(|wanted| wanted == *id) && wanted_kind.is_none_or(|wanted| wanted == *kind)
             };
             let fitting = there.iter().filter(|one| fits(one)).count();
-            let chosen = args(wanted_id, wanted_kind, if name { &["n"] } else { &[] }).of(&there, all);
+            let chosen = args(wanted_id, wanted_kind, if name { &["n"] } else { &[] }).among(&namespace(), &there, all);
             match &chosen {
                 Ok(chosen) => {
                     prop_assert!(chosen.iter().all(|(index, named)| fits(&there[*index]) && named.is_some() == name));
                     prop_assert_eq!(chosen.len(), fitting);
                     prop_assert!(fitting == 1 || all && !name);
                 }
-                Err(Unclear::Nothing(listed)) => prop_assert!(fitting == 0 && *listed == there),
-                Err(Unclear::Several(listed)) => prop_assert!((name || !all) && listed.len() == fitting && fitting > 1),
+                Err(Unclear::Nothing(_, listed)) => prop_assert!(fitting == 0 && *listed == there),
+                Err(Unclear::Several(_, listed)) => prop_assert!((name || !all) && listed.len() == fitting && fitting > 1),
                 Err(other) => prop_assert!(false, "{other}"),
             }
         }

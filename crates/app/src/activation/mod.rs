@@ -1,9 +1,11 @@
-//! The integration's side: what it asks for, what it gets, and the command that it is for.
+//! The integration's side: what it asks for, what it gets, and the command that it runs.
 
 pub(crate) mod args;
 pub(crate) mod child;
 pub(crate) mod choice;
-pub(crate) mod door;
+pub(crate) mod life;
+pub(crate) mod listener;
+mod names;
 pub(crate) mod opened;
 pub(crate) mod private_files;
 pub(crate) mod signals;

@@ -8,6 +8,7 @@ use vault_client::{BegunActivation, VendedCredential};
 use vault_core::activation::{FormName, FormSubject, Vended, VendedForm};
 use vault_core::credential::CredentialType;
 use vault_core::id::CredentialId;
+use vault_core::namespace::Namespace;
 use vault_core::time::Timestamp;
 
 /// A namespace's credentials, opened.
@@ -16,7 +17,7 @@ pub(crate) struct Opened {
     /// The activation.
     pub(crate) activation: String,
     /// The namespace.
-    pub(crate) namespace: String,
+    pub(crate) namespace: Namespace,
     /// When it is over.
     pub(crate) expires_at: Timestamp,
     /// The credentials, oldest first.
@@ -35,8 +36,10 @@ impl Opened {
     /// What the answer says.
     pub(crate) fn read(answer: BegunActivation) -> Result<Self, Failure> {
         let expires_at = moment(&answer.expires_at)?;
+        let namespace = Namespace::parse(&answer.namespace, "")
+            .map_err(|flaw| Failure::new(format!("the listener's answer has an invalid namespace: {}", flaw.detail)))?;
         let credentials = answer.credentials.into_iter().map(OpenedCredential::read).collect::<Result<_, _>>()?;
-        Ok(Self { activation: answer.id, namespace: answer.namespace, expires_at, credentials })
+        Ok(Self { activation: answer.id, namespace, expires_at, credentials })
     }
 
     /// Ids and types, by which credentials are told apart.
@@ -55,7 +58,7 @@ impl OpenedCredential {
     fn read(answer: VendedCredential) -> Result<Self, Failure> {
         let younger = || {
             Failure::new(format!(
-                "credential {} is of a type or form that this program does not know: it is older than the server",
+                "credential {} has a type or form that this program does not know. It is older than the server: update it",
                 answer.id
             ))
         };
@@ -72,6 +75,6 @@ impl OpenedCredential {
 
 fn moment(text: &str) -> Result<Timestamp, Failure> {
     let moment =
-        OffsetDateTime::parse(text, &Rfc3339).map_err(|_| Failure::new("the answer holds a time that is none"))?;
+        OffsetDateTime::parse(text, &Rfc3339).map_err(|_| Failure::new("the listener's answer has an invalid time"))?;
     Ok(Timestamp::from_millis(moment.unix_timestamp() * 1_000 + i64::from(moment.millisecond())))
 }

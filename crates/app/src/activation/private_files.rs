@@ -1,12 +1,15 @@
-//! Files for a command: readable by its user alone, in memory where there is a place for that, and gone when it is done.
+//! Files for a command: readable by its user alone, in memory where possible, and removed when the command has ended.
 //!
-//! Each run has a directory of its own and holds a lock on it. The command inherits the lock, so that a directory
-//! without a holder is what a run left behind that was killed: the next run removes it.
+//! A run that is killed cannot remove its directory; the next run does, once the command has ended too. It can tell by
+//! two signs. The run holds a lock on the directory, which the command inherits. And the command is recorded in the
+//! directory, because many commands close the descriptors that they inherit. (Between the start of a command and its
+//! record there is the lock alone.)
 
+use super::life::Life;
 use crate::failure::Failure;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, stat, statfs};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::geteuid;
+use rustix::process::{Pid, geteuid};
 use std::env;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,6 +19,8 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 const PREFIX: &str = "orgvault-exec-";
+/// The file in which the command is recorded. Other files begin with a number.
+const COMMAND: &str = "command";
 /// What `statfs` calls a file system in memory.
 const TMPFS: u64 = 0x0102_1994;
 
@@ -41,12 +46,12 @@ pub(crate) struct PrivateDirectory {
 impl PrivateDirectory {
     /// A new one, in the first of `places` that takes it.
     pub(crate) fn create(places: &[PathBuf], mut name: impl FnMut() -> Uuid) -> Result<Self, Failure> {
-        let mut flaw = Failure::new("there is no place for temporary files");
+        let mut flaw = Failure::new("no directory for temporary files");
         for place in places {
             match Self::create_in(place, &mut name) {
                 Ok(directory) => return Ok(directory),
                 Err(error) => {
-                    flaw = Failure::new(format!("no temporary file can be made in {}: {error}", place.display()))
+                    flaw = Failure::new(format!("cannot create a temporary file in {}: {error}", place.display()))
                 }
             }
         }
@@ -67,7 +72,7 @@ impl PrivateDirectory {
     /// Writes a file of this name, and gives its path.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
-        let failed = |error: io::Error| Failure::new(format!("no temporary file can be made: {error}"));
+        let failed = |error: io::Error| Failure::new(format!("cannot create a temporary file: {error}"));
         let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
         file.write_all(content).map_err(failed)?;
         Ok(path)
@@ -78,11 +83,19 @@ impl PrivateDirectory {
         Ok(fcntl_setfd(&self.lock, FdFlags::empty())?)
     }
 
+    /// Records the command that uses the files.
+    pub(crate) fn record(&self, command: Pid) {
+        // Without it the lock is what is left to judge by.
+        if let Some(life) = Life::of(command) {
+            let _ = self.write(COMMAND, life.to_text().as_bytes());
+        }
+    }
+
     /// Removes it.
     pub(crate) fn remove(self) -> Result<(), Failure> {
         let (path, removed) = (self.path.clone(), std::fs::remove_dir_all(&self.path));
         removed
-            .map_err(|error| Failure::new(format!("{} holds a secret and cannot be removed: {error}", path.display())))
+            .map_err(|error| Failure::new(format!("cannot remove {}, which holds a secret: {error}", path.display())))
     }
 }
 
@@ -97,11 +110,18 @@ pub(crate) fn sweep(places: &[PathBuf]) {
     let entries = places.iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten().filter_map(Result::ok);
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())) {
         let path = entry.path();
-        // What somebody holds, or is not ours, is none of ours.
-        if let Ok(Some(_lock)) = lock(&path, FlockOperation::NonBlockingLockExclusive) {
+        // Somebody else's, or in use.
+        let Ok(Some(_lock)) = lock(&path, FlockOperation::NonBlockingLockExclusive) else { continue };
+        if is_unused(&path) {
             let _ = std::fs::remove_dir_all(&path); // the next run tries again
         }
     }
+}
+
+/// Whether the command that was recorded in `directory` has ended, or none was started.
+fn is_unused(directory: &Path) -> bool {
+    let record = std::fs::read_to_string(directory.join(COMMAND)).unwrap_or_default();
+    Life::parse(&record).is_none_or(|command| command.is_over())
 }
 
 /// The lock on a directory of ours; `None` if the path no longer leads to what was locked.
@@ -127,6 +147,7 @@ fn lock(path: &Path, operation: FlockOperation) -> io::Result<Option<OwnedFd>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::getpid;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn names() -> impl FnMut() -> Uuid {
@@ -177,7 +198,16 @@ mod tests {
         std::fs::set_permissions(path("orgvault-exec-open"), std::fs::Permissions::from_mode(0o755)).expect("a mode");
         std::os::unix::fs::symlink(path("other"), path("orgvault-exec-link")).expect("a link");
         std::fs::write(path("orgvault-exec-file"), b"").expect("a file");
+        // Of a command that still runs, and of one that has ended.
+        for (name, command) in [
+            ("orgvault-exec-used", Life::of(getpid()).map(|life| life.to_text())),
+            ("orgvault-exec-ended", Some("x".into())),
+        ] {
+            DirBuilder::new().mode(0o700).create(path(name)).expect("a directory");
+            std::fs::write(path(name).join(COMMAND), command.expect("this process")).expect("a file");
+        }
         sweep(&places);
+        assert!(path("orgvault-exec-used").join(COMMAND).is_file() && !path("orgvault-exec-ended").exists());
         assert!(held.path.is_dir() && !path("orgvault-exec-left").exists());
         for name in ["orgvault-exec-open/key.json", "other/key.json", "orgvault-exec-link", "orgvault-exec-file"] {
             assert!(path(name).exists(), "{name}");

@@ -40,6 +40,21 @@ impl Signals {
         .await
     }
 
+    /// The next one that asks to stop.
+    pub(crate) async fn stop(&mut self) -> Signal {
+        loop {
+            let signal = self.next().await;
+            if asks_to_stop(signal) {
+                return signal;
+            }
+        }
+    }
+
+    /// Forgets those that have arrived.
+    pub(crate) async fn forget(&mut self) {
+        while self.arrived().await.is_some() {}
+    }
+
     /// One that has arrived.
     pub(crate) async fn arrived(&mut self) -> Option<Signal> {
         tokio::select! {
@@ -48,6 +63,10 @@ impl Signals {
             () = tokio::task::yield_now() => None,
         }
     }
+}
+
+pub(crate) const fn asks_to_stop(signal: Signal) -> bool {
+    !matches!(signal, Signal::USR1 | Signal::USR2)
 }
 
 /// Whether `signal` has reached the command by itself: a terminal's keys send these to everything in the foreground,

@@ -3,32 +3,31 @@
 use super::check;
 use crate::activation::args::ActivateArgs;
 use crate::activation::choice::Chosen;
-use crate::activation::door;
+use crate::activation::listener::Listener;
 use crate::activation::opened::Opened;
 use crate::failure::Failure;
 use crate::output::{Output, warn};
 use crate::text::rfc3339;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use vault_client::{ActivationClient, ProblemCode};
 use vault_core::activation::{Form, FormError};
 use vault_core::credential::SecretText;
 
 /// Carries the command out.
 pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) -> Result<ExitCode, Failure> {
     if args.check {
-        return check::run(args, &door::open(&args.door, base_path)?, output);
+        return check::run(args, &Listener::open(&args.listener, base_path)?, output);
     }
     let to_terminal = io::stdout().is_terminal();
     let form = form(args.format, output.is_json(), to_terminal)?;
-    let client = door::open(&args.door, base_path)?;
-    let opened = Opened::read(client.activate(&args.wanted.request())?)?;
-    let chosen = args.choice.of(&opened.kinds(), form == Form::Json);
-    // What nobody gets is not left open.
+    let listener = Listener::open(&args.listener, base_path)?;
+    let opened = Opened::read(listener.activate(&args.wanted.request())?)?;
+    let chosen = args.choice.of(&opened, form == Form::Json);
+    // An activation that nobody gets is ended.
     let pieces = chosen.map_err(Failure::from).and_then(|chosen| render(form, &opened, &chosen));
-    let pieces = pieces.inspect_err(|_| end(&client, &opened.activation))?;
+    let pieces = pieces.inspect_err(|_| end(&listener, &opened.activation))?;
     if to_terminal {
-        warn("this holds secrets and stays in the terminal's memory: clear it when you are done");
+        warn("warning: these secrets stay in the terminal's scrollback. Clear it afterwards");
     }
     print(form, &opened, &pieces)?;
     Ok(ExitCode::SUCCESS)
@@ -37,12 +36,9 @@ pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) 
 /// The form to print. Secrets go to a terminal only if somebody says so, since they stay there to be scrolled back to.
 fn form(asked: Option<Form>, json: bool, to_terminal: bool) -> Result<Form, Failure> {
     match asked {
-        Some(form) if json && form != Form::Json => {
-            Err(Failure::usage("--json and --format ask for different things: give one of them"))
-        }
+        Some(form) if json && form != Form::Json => Err(Failure::usage("--json cannot be combined with --format")),
         None if to_terminal && !json => Err(Failure::usage(
-            "standard output is a terminal, where secrets would stay to be read: say what to print with --format, or send \
-             it into a file or a program",
+            "refusing to print secrets to a terminal. Redirect the output, or pass --format to print them anyway",
         )),
         asked => Ok(asked.unwrap_or(Form::Json)),
     }
@@ -58,7 +54,7 @@ const fn holds_several(form: Form) -> bool {
 
 fn render(form: Form, opened: &Opened, chosen: &[Chosen]) -> Result<Vec<SecretText>, Failure> {
     if chosen.len() > 1 && !holds_several(form) {
-        return Err(Failure::usage(format!("--format {form} prints one credential: choose it with --id or --type")));
+        return Err(Failure::usage(format!("--format {form} prints one credential. Choose it with --id or --type")));
     }
     let rendered = chosen.iter().map(|(index, name)| form.render(&opened.subject(*index, name.as_ref())));
     Ok(rendered.collect::<Result<_, FormError>>()?)
@@ -74,7 +70,7 @@ fn print(form: Form, opened: &Opened, pieces: &[SecretText]) -> Result<(), Failu
             return stdout.flush();
         }
         let text = |text: &str| serde_json::Value::from(text);
-        let (id, namespace) = (text(&opened.activation), text(&opened.namespace));
+        let (id, namespace) = (text(&opened.activation), text(opened.namespace.as_str()));
         let end = text(&rfc3339(opened.expires_at));
         write!(stdout, "{{\"id\":{id},\"namespace\":{namespace},\"expires_at\":{end},\"credentials\":[")?;
         for (index, piece) in pieces.iter().enumerate() {
@@ -91,14 +87,10 @@ fn print(form: Form, opened: &Opened, pieces: &[SecretText]) -> Result<(), Failu
     }
 }
 
-/// Ends an activation, unless it is over; if it cannot be, it ends by itself.
-pub(super) fn end(client: &ActivationClient, activation: &str) {
-    match client.end(activation) {
-        Ok(()) => {}
-        Err(error) if error.code() == Some(ProblemCode::NotFound) => {}
-        Err(error) => {
-            warn(&format!("activation {activation} was not ended and ends by itself: {}", Failure::from(error)));
-        }
+/// Ends an activation. If that fails, it ends by itself when its time is over.
+pub(super) fn end(listener: &Listener, activation: &str) {
+    if let Err(failure) = listener.end(activation) {
+        warn(&format!("{failure}\n  It ends by itself when its lifetime is over"));
     }
 }
 

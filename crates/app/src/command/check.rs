@@ -1,19 +1,20 @@
 //! `orgvault activate --check`
 
 use crate::activation::args::ActivateArgs;
+use crate::activation::listener::Listener;
 use crate::failure::Failure;
 use crate::output::{Output, table};
 use std::process::ExitCode;
-use vault_client::{ActivationClient, CheckRequest, CheckedNamespace};
+use vault_client::{CheckRequest, CheckedNamespace};
 
 /// Carries the command out: status 1 if a credential cannot be used.
-pub(super) fn run(args: &ActivateArgs, client: &ActivationClient, output: Output) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &ActivateArgs, listener: &Listener, output: Output) -> Result<ExitCode, Failure> {
     let request = CheckRequest {
         namespace: args.wanted.namespace.to_string(),
         operations: args.operations.iter().map(|operation| operation.as_str().to_owned()).collect(),
         until: args.until.clone(),
     };
-    let checked = client.check(&request)?;
+    let checked = listener.check(&request)?;
     output.print(&checked, &text(&checked))?;
     Ok(if checked.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -33,10 +34,10 @@ fn text(checked: &CheckedNamespace) -> String {
     }
     let of_no_use = checked.credentials.iter().filter(|credential| !credential.usable).count();
     let verdict = match of_no_use {
-        0 if checked.usable => format!("namespace {} can be used", checked.namespace),
+        0 if checked.usable => format!("All credentials of {} can be used.", checked.namespace),
         count => {
             let all = checked.credentials.len();
-            format!("namespace {} cannot be used: {count} of its {all} credentials will not do", checked.namespace)
+            format!("{count} of {all} credentials of {} cannot be used.", checked.namespace)
         }
     };
     format!("{}\n{verdict}", table(&["CREDENTIAL", "TYPE", "CHECK", "RESULT", "WHAT TO DO"], &rows))
@@ -61,7 +62,7 @@ mod tests {
              one         s3    settings      passed\n\
              \x20                 read          failed: denied  Ask for it.\n\
              two         gcs   authenticate  passed\n\n\
-             namespace a/b cannot be used: 1 of its 2 credentials will not do"
+             1 of 2 credentials of a/b cannot be used."
         );
     }
 }

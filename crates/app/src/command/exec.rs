@@ -1,14 +1,16 @@
 //! `orgvault exec`: a command with a namespace's credentials, and nothing left of them afterwards.
 
 use super::activate::end;
-use crate::activation::args::{ChoiceArgs, DOOR_VARIABLES, ExecArgs};
+use crate::activation::args::{ExecArgs, LISTENER_VARIABLES};
 use crate::activation::child;
-use crate::activation::door;
+use crate::activation::choice::ChoiceArgs;
+use crate::activation::listener::Listener;
 use crate::activation::opened::Opened;
 use crate::activation::private_files::{PrivateDirectory, places, sweep};
-use crate::activation::signals::Signals;
+use crate::activation::signals::{Signals, asks_to_stop};
 use crate::ambient::SystemIds;
 use crate::failure::Failure;
+use crate::hardening;
 use crate::output::warn;
 use rustix::process::Signal;
 use std::env;
@@ -18,47 +20,65 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::process::Command;
 use tokio::task::spawn_blocking;
-use vault_client::ActivationClient;
 use vault_core::activation::{Environment, FormError};
 use vault_core::port::IdGenerator as _;
 
+/// The exit status where `exec` itself failed, as env(1) and timeout(1) have it: commands seldom use it.
+const OWN_FAILURE: u8 = 125;
+
 /// Carries the command out.
 pub(crate) fn run(args: &ExecArgs, base_path: Option<&str>) -> Result<ExitCode, Failure> {
-    let client = Arc::new(door::open(&args.door, base_path)?);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let status = runtime.block_on(activate_and_run(args, client))?;
-    Ok(ExitCode::from(status))
+    execute(args, base_path).map(ExitCode::from).map_err(|failure| failure.or_status(OWN_FAILURE))
 }
 
-async fn activate_and_run(args: &ExecArgs, client: Arc<ActivationClient>) -> Result<u8, Failure> {
+fn execute(args: &ExecArgs, base_path: Option<&str>) -> Result<u8, Failure> {
+    hardening::apply_beside_a_command()?;
+    let listener = Arc::new(Listener::open(&args.listener, base_path)?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let status = runtime.block_on(activate_and_run(args, listener));
+    // Without waiting for a listener that does not answer.
+    runtime.shutdown_background();
+    status
+}
+
+async fn activate_and_run(args: &ExecArgs, listener: Arc<Listener>) -> Result<u8, Failure> {
     // Before anything is begun, so that nothing is left undone.
     let mut signals = Signals::listen()?;
     let places = places();
     sweep(&places);
 
-    let (asking, request) = (client.clone(), args.wanted.request());
-    let answer = spawn_blocking(move || asking.activate(&request)).await??;
+    let (asking, request) = (Arc::clone(&listener), args.wanted.request());
+    let answer = tokio::select! {
+        biased;
+        answer = spawn_blocking(move || asking.activate(&request)) => answer??,
+        // If the listener begins the activation all the same, it ends by itself.
+        signal = signals.stop() => return Err(stopped(args, signal)),
+    };
     let activation = answer.id.clone();
     let run = async {
         let opened = Opened::read(answer)?;
-        match signals.arrived().await.filter(|signal| asks_to_stop(*signal)) {
-            Some(signal) => Err(Failure::with_status(
-                format!("told to stop before {} was started", args.command[0].to_string_lossy()),
-                u8::try_from(128 + signal.as_raw()).unwrap_or(u8::MAX),
-            )),
-            None => {
-                let run = Run::prepare(&args.command, &args.choice, opened, &places)?;
-                run.wait(&mut signals).await
-            }
+        if let Some(signal) = signals.arrived().await.filter(|signal| asks_to_stop(*signal)) {
+            return Err(stopped(args, signal));
         }
+        Run::prepare(&args.command, &args.choice, &opened, &places)?.wait(&mut signals).await
     };
     let status = run.await;
-    spawn_blocking(move || end(&client, &activation)).await?;
+
+    // They were for the command.
+    signals.forget().await;
+    let (ending, ended) = (listener, activation.clone());
+    tokio::select! {
+        biased;
+        result = spawn_blocking(move || end(&ending, &ended)) => result?,
+        _ = signals.stop() => warn(&format!("stopped before activation {activation} was ended: it ends by itself")),
+    }
     status
 }
 
-const fn asks_to_stop(signal: Signal) -> bool {
-    !matches!(signal, Signal::USR1 | Signal::USR2)
+/// Told to stop before the command was started: the status that shells give to a command which a signal ended.
+fn stopped(args: &ExecArgs, signal: Signal) -> Failure {
+    let status = u8::try_from(128 + signal.as_raw()).unwrap_or(u8::MAX);
+    Failure::with_status(format!("stopped before {} was started", args.command[0].to_string_lossy()), status)
 }
 
 /// A command and the files that it needs.
@@ -68,8 +88,8 @@ struct Run {
 }
 
 impl Run {
-    fn prepare(words: &[OsString], choice: &ChoiceArgs, opened: Opened, places: &[PathBuf]) -> Result<Self, Failure> {
-        let chosen = choice.of(&opened.kinds(), false)?;
+    fn prepare(words: &[OsString], choice: &ChoiceArgs, opened: &Opened, places: &[PathBuf]) -> Result<Self, Failure> {
+        let chosen = choice.of(opened, false)?;
         let environments =
             chosen.iter().map(|(index, name)| Environment::for_command(&opened.subject(*index, name.as_ref())));
         let environments = environments.collect::<Result<Vec<_>, FormError>>()?;
@@ -78,7 +98,9 @@ impl Run {
         command.args(&words[1..]);
         for (name, _) in env::vars_os() {
             let known = name.to_str().unwrap_or_default();
-            if DOOR_VARIABLES.contains(&known) || environments.iter().any(|environment| environment.displaces(known)) {
+            if LISTENER_VARIABLES.contains(&known)
+                || environments.iter().any(|environment| environment.displaces(known))
+            {
                 command.env_remove(&name);
             }
         }
@@ -105,6 +127,9 @@ impl Run {
             files.share_lock()?;
         }
         let child = child::start(self.command)?;
+        if let (Some(files), Some(pid)) = (&self.files, child::pid(&child)) {
+            files.record(pid);
+        }
         let status = child::wait(child, signals).await;
         if let Some(Err(flaw)) = self.files.map(PrivateDirectory::remove) {
             warn(&flaw.to_string());

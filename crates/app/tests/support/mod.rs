@@ -54,15 +54,15 @@ pub struct Door {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-type Hook = Box<dyn FnMut() + Send>;
+type Hook = Box<dyn FnMut(&str) + Send>;
 
 impl Door {
     /// A listener that answers activations and checks with this status and body.
     pub fn new(status: u16, body: String) -> Self {
-        Self::with_hook(status, body, Box::new(|| ()))
+        Self::with_hook(status, body, Box::new(|_| ()))
     }
 
-    /// The same; calls `hook` before it answers an activation.
+    /// The same; calls `hook` with each request's method and path before it answers.
     pub fn with_hook(status: u16, body: String, mut hook: Hook) -> Self {
         let directory = TempDir::new().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -81,12 +81,9 @@ impl Door {
                 assert!(rest.to_lowercase().contains("authorization: bearer ovi_"), "{request}");
                 let (_, sent) = rest.split_once("\r\n\r\n").unwrap();
                 asked.lock().unwrap().push(format!("{line} {sent}").trim_end().to_owned());
-                let (status, body) = if line.starts_with("DELETE ") {
-                    end.lock().unwrap().clone()
-                } else {
-                    hook();
-                    (status, body.clone())
-                };
+                hook(line);
+                let (status, body) =
+                    if line.starts_with("DELETE ") { end.lock().unwrap().clone() } else { (status, body.clone()) };
                 let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
                 stream.write_all(format!("HTTP/1.1 {status} Whatever\r\n{length}\r\n{body}").as_bytes()).unwrap();
             }

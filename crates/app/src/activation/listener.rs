@@ -1,0 +1,166 @@
+//! The activation listener, as the integration reaches it, and its token.
+
+use super::args::ListenerArgs;
+use crate::failure::Failure;
+use crate::secret_file;
+use secrecy::SecretString;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use vault_client::{
+    ActivateRequest, ActivationAddress, ActivationClient, ActivationSettings, BegunActivation, CheckRequest,
+    CheckedNamespace, ClientError, ClientIdentity, ProblemCode,
+};
+use vault_core::integration::IntegrationToken;
+
+/// The longest token file that is read, in bytes: more than any token has, to tell what it holds instead.
+const MAX_TOKEN_FILE: usize = 4 * 1024;
+/// The longest key file that is read, in bytes.
+const MAX_KEY_FILE: usize = 64 * 1024;
+
+/// The listener. Its errors name what the command line named.
+pub(crate) struct Listener {
+    client: ActivationClient,
+    address: ActivationAddress,
+    token_file: PathBuf,
+}
+
+impl Listener {
+    /// A client as the flags say. Nothing is sent yet.
+    pub(crate) fn open(args: &ListenerArgs, base_path: Option<&str>) -> Result<Self, Failure> {
+        let token = token("--token-file", &args.token_file)?;
+        let mut settings = ActivationSettings { ca_file: args.ca_file.clone(), ..ActivationSettings::default() };
+        if let Some(base_path) = base_path {
+            base_path.clone_into(&mut settings.base_path);
+        }
+        if let (Some(chain), Some(key)) = (&args.client_cert_file, &args.client_key_file) {
+            let unreadable =
+                |error| Failure::new(format!("--client-cert-file: cannot read {}: {error}", chain.display()));
+            let chain = std::fs::read(chain).map_err(unreadable)?;
+            let key = secret_file::read("--client-key-file", key, MAX_KEY_FILE)?;
+            settings.identity = Some(ClientIdentity::from_pem(&chain, &key)?);
+        }
+        let client = ActivationClient::new(&args.activation_url, token, &settings)?;
+        Ok(Self { client, address: args.activation_url.clone(), token_file: args.token_file.clone() })
+    }
+
+    /// Activates a namespace.
+    pub(crate) fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, Failure> {
+        let answer = self.client.activate(request);
+        answer.map_err(|error| self.failure(&format!("activate {}", request.namespace), &error))
+    }
+
+    /// Checks a namespace's credentials.
+    pub(crate) fn check(&self, request: &CheckRequest) -> Result<CheckedNamespace, Failure> {
+        let answer = self.client.check(request);
+        answer.map_err(|error| self.failure(&format!("check {}", request.namespace), &error))
+    }
+
+    /// Ends an activation, unless it is over already.
+    pub(crate) fn end(&self, activation: &str) -> Result<(), Failure> {
+        match self.client.end(activation) {
+            Err(error) if error.code() == Some(ProblemCode::NotFound) => Ok(()),
+            ended => ended.map_err(|error| self.failure(&format!("end activation {activation}"), &error)),
+        }
+    }
+
+    /// What was being done, what stood in the way, and what to do.
+    fn failure(&self, doing: &str, error: &ClientError) -> Failure {
+        let address = &self.address;
+        let said = Failure::from(error);
+        Failure::new(match (error, error.code()) {
+            (ClientError::Transport { source, .. }, _) => {
+                let kind = source.downcast_ref().map(io::Error::kind);
+                let nobody = matches!(kind, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused));
+                let hint = if nobody { ". Is the server running with --activation-listen?" } else { "" };
+                format!("cannot {doing}: {said}{hint}")
+            }
+            // The token's form was checked before it was sent; the server does not say which of these it is.
+            (ClientError::Problem(problem), Some(ProblemCode::InvalidToken)) => format!(
+                "cannot {doing}: {address} does not accept the token in {}. It was replaced, has expired or was deleted, or \
+                 its integration or organization is disabled. Ask an admin for a new token\n  request {}",
+                self.token_file.display(),
+                problem.request_id
+            ),
+            (ClientError::Problem(_), Some(ProblemCode::NotFound)) => format!(
+                "cannot {doing} at {address}: {said}\n  If the namespace has credentials, check that --activation-url is the \
+                 activation listener's"
+            ),
+            _ => format!("cannot {doing}: {said}"),
+        })
+    }
+}
+
+/// The token in `path`, without the line end that editors put after it. What is not a whole token is never sent.
+fn token(flag: &str, path: &Path) -> Result<SecretString, Failure> {
+    let bytes = secret_file::read(flag, path, MAX_TOKEN_FILE)?;
+    let text = std::str::from_utf8(&bytes).unwrap_or_default().trim_end_matches(['\r', '\n']);
+    let token = SecretString::from(text);
+    if IntegrationToken::read(&token).is_some() {
+        return Ok(token);
+    }
+    let expected = format!("an integration token ({} characters, starting with ovi_)", IntegrationToken::LENGTH);
+    let found = match text {
+        text if text.starts_with("ovi_") => "it starts like one, but was changed or not copied whole",
+        text if text.starts_with("v4.local.") => "it has an access token, as a login gives it to an account",
+        text if text.starts_with("-----BEGIN") => "it has a certificate or a key",
+        "" => "it is empty or not text",
+        _ => "it has something else",
+    };
+    Err(Failure::new(format!("{flag}: {} does not hold {expected}: {found}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use vault_core::port::{Entropy, NoEntropy};
+
+    struct Same;
+
+    impl Entropy for Same {
+        fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
+            bytes.fill(7);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_token_is_whole_and_its_file_private() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("token");
+        let read = |content: &str, mode| {
+            fs::write(&path, content).expect("a file");
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
+            token("--token-file", &path).map(|token| token.expose_secret().to_owned()).map_err(|flaw| flaw.to_string())
+        };
+        let whole = IntegrationToken::generate(&Same).expect("a token");
+        let whole = whole.text().expose_secret();
+        for content in [whole.to_owned(), format!("{whole}\n"), format!("{whole}\r\n")] {
+            assert_eq!(read(&content, 0o600).as_deref(), Ok(whole));
+        }
+        let short = &whole[..whole.len() - 1];
+        for (content, found) in [
+            (short, "not copied whole"),
+            (&format!("{whole} "), "not copied whole"),
+            (&format!("v4.local.{}", "a".repeat(400)), "access token"),
+            ("-----BEGIN PRIVATE KEY-----\n", "certificate or a key"),
+            ("", "empty"),
+            ("\n", "empty"),
+            (&format!(" {whole}"), "something else"),
+            (&whole.to_uppercase(), "something else"),
+        ] {
+            let flaw = read(content, 0o600).expect_err("not a token");
+            assert!(
+                flaw.contains("token does not hold an integration token (53 characters, starting with ovi_)"),
+                "{flaw}"
+            );
+            assert!(flaw.contains(found) && !flaw.contains(short), "{flaw}");
+        }
+        for mode in [0o640, 0o604, 0o660] {
+            assert!(read(whole, mode).expect_err("open to others").contains("chmod 600"));
+        }
+        assert!(read(&"a".repeat(MAX_TOKEN_FILE + 1), 0o600).is_err());
+    }
+}
