@@ -6,11 +6,11 @@ use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::{CredentialVendor, Opener, StorageProbe};
 use vault_core::usecase::{
-    Activate, Authenticate, AuthenticateIntegration, ChangeAccountUseCase, ChangeIntegrationUseCase,
-    ChangePassword, CheckNamespace, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase,
-    CreateAccountUseCase, CreateIntegrationUseCase, Enrol, FreezeNamespaceUseCase, Invite,
-    ListAccountsUseCase, ListIntegrationsUseCase, LogIn, LogOut, OpenNamespace, Operator, OwnActivations, OwnSessions,
-    ProveOwner, ReadPasscode, ReplacePasscode, ReplaceRecoveryCodes, ShowOwnAccount, Vault,
+    Activate, Authenticate, AuthenticateIntegration, ChangeAccountUseCase, ChangeIntegrationUseCase, ChangePassword,
+    CheckNamespace, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase, CreateAccountUseCase, CreateIntegrationUseCase,
+    Enrol, FreezeNamespaceUseCase, Invite, ListAccountsUseCase, ListIntegrationsUseCase, LogIn, LogOut, OpenNamespace,
+    Operator, OwnActivations, OwnSessions, ProveOwner, ReadPasscode, ReplacePasscode, ReplaceRecoveryCodes,
+    ShowOwnAccount, Vault,
 };
 
 /// Credentials.
