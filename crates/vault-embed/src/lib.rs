@@ -18,12 +18,55 @@
 //! - A root key, or a database key file, that is found without its database is refused, unless it was left by an
 //!   interrupted first run of this crate. A lost database is thereby never taken for a new vault.
 //!
-//! Everything is made of ports in one module, `wiring`. What opens the data of credentials comes from
-//! [`Opening::with_opener`] alone: an [`OpenVault`] holds nothing that does.
+//! Every operation is made of the vault's ports in one module, `wiring`. What opens the data of credentials comes from
+//! [`Opening::with_opener`] alone, apart from the vault:
+//!
+//! ```no_run
+//! # use vault_embed::{OpenVault, Opening};
+//! # async fn with(opening: Opening) -> Result<(), Box<dyn std::error::Error>> {
+//! let (opened, opener) = opening.with_opener().await?;
+//! let activate = opened.activate(opener, 1_000, None);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An [`OpenVault`] has none to give, so a listener that is made of one cannot open a credential. Neither the vault nor its
+//! ports have one,
 //!
 //! ```compile_fail,E0599
-//! # fn with(opened: vault_embed::OpenVault) {
+//! # fn with(opened: &vault_embed::OpenVault) {
 //! opened.opener();
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0609
+//! # fn with(opened: &vault_embed::OpenVault) {
+//! &opened.ports().opener;
+//! # }
+//! ```
+//!
+//! nothing that opens is made without one,
+//!
+//! ```compile_fail,E0061
+//! # use vault_core::usecase::Activate;
+//! # fn with(opened: &vault_embed::OpenVault) -> Activate {
+//! opened.activate(1_000, None)
+//! # }
+//! ```
+//!
+//! and what seals, or opens what a list shows, is not one:
+//!
+//! ```compile_fail,E0308
+//! # use vault_core::usecase::Activate;
+//! # fn with(opened: &vault_embed::OpenVault) -> Activate {
+//! opened.activate(opened.ports().information_opener.clone(), 1_000, None)
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use vault_core::usecase::Activate;
+//! # fn with(opened: &vault_embed::OpenVault) -> Activate {
+//! opened.activate(opened.ports().sealer.clone(), 1_000, None)
 //! # }
 //! ```
 

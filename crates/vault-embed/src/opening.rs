@@ -393,7 +393,7 @@ impl Surroundings {
             entropy: self.entropy.clone(),
             sealer: Arc::new(crypto.sealer),
             information_opener: Arc::new(crypto.list_opener),
-            hasher: Arc::new(keyring.password_hasher(pool, Argon2Parameters::LEAST)?),
+            hasher: Arc::new(keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
             tokens: Arc::new(keyring.token_issuer(RESTORE_EPOCH)?),
             ambient,
