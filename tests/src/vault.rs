@@ -8,6 +8,7 @@ use crate::process::Server;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
@@ -245,6 +246,7 @@ impl Vault {
         let file = self.scratch(&format!("password-{}", self.accounts.fetch_add(1, Ordering::Relaxed)));
         // With the line end that editors put there, which is left out.
         std::fs::write(&file, format!("{password}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         file
     }
 

@@ -87,7 +87,7 @@ fn the_core_knows_no_technology() {
         &CIPHERS,
         &RUNTIMES,
         &ADAPTERS,
-        &["vault-api", "vault-testkit", "app", "clap", "metrics"],
+        &["vault-api", "vault-testkit", "vault-embed", "app", "clap", "metrics"],
     ]
     .concat()
     {
@@ -109,13 +109,40 @@ fn adapters_do_not_see_each_other() {
     let metadata = metadata();
     for adapter in ADAPTERS {
         let found = direct(member(&metadata, adapter), &ANY);
-        for other in ADAPTERS.iter().chain(&["app"]).filter(|other| **other != adapter) {
+        for other in ADAPTERS.iter().chain(&["vault-embed", "app"]).filter(|other| **other != adapter) {
             assert!(!found.contains(other), "{adapter} depends on {other}");
         }
         assert!(!shipped(&metadata, adapter).contains("vault-testkit"), "{adapter} ships with what is for tests");
     }
     assert!(!shipped(&metadata, "app").contains("vault-testkit"));
     assert!(!shipped(&metadata, "vault-client").contains("vault-core"), "a client needs the wire types alone");
+}
+
+#[test]
+fn only_the_program_and_what_opens_a_vault_name_adapters() {
+    let metadata = metadata();
+    for package in metadata.workspace_packages() {
+        let name = package.name.as_str();
+        let found = direct(package, &SHIPPED);
+        match name {
+            "app" => {}
+            "vault-embed" => {
+                for adapter in ADAPTERS.iter().filter(|adapter| !["vault-crypto", "vault-diesel"].contains(adapter)) {
+                    assert!(!found.contains(adapter), "an embedder would ship with {adapter}");
+                }
+                assert!(!shipped(&metadata, name).contains("actix-web"), "an embedder has a web framework of its own");
+            }
+            // The acceptance tests and their client.
+            "vault-tests" => {}
+            _ => {
+                for adapter in ADAPTERS {
+                    assert!(!found.contains(adapter), "{name} names {adapter}");
+                }
+            }
+        }
+        let uses = direct(package, &ANY).contains("vault-embed");
+        assert!(!uses || name == "app", "{name} depends on vault-embed, which would make a circle or hide an adapter");
+    }
 }
 
 #[test]

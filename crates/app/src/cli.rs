@@ -74,12 +74,12 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct QuickstartArgs {
-    /// The organization to make
-    #[arg(long, default_value = "Example", value_name = "NAME")]
-    pub(crate) org: String,
-    /// The admin account to make
-    #[arg(long, default_value = "admin@example.com", value_name = "ADDRESS")]
-    pub(crate) email: String,
+    /// Organization to create [default: Example]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) org: Option<String>,
+    /// E-mail address of the admin account to create [default: admin@example.com]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) email: Option<String>,
 }
 
 #[derive(Args)]

@@ -1,7 +1,6 @@
 //! The listeners of a server: the HTTP interface, the integrations' door and the operators', as far as the settings have
 //! them.
 
-use crate::compose::Vault;
 use crate::failure::Failure;
 use crate::parts;
 use crate::settings::{Activation, ActivationListen, Settings};
@@ -15,7 +14,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::credential::DataPolicy;
 use vault_core::port::Opener;
-use vault_core::usecase::AuditTally;
+use vault_embed::OpenVault;
 use vault_http::{
     ActivationSettings, AdminParts, AdminSettings, BoundServer, ListenerSettings, ListeningServer, MetricsText,
     Readiness, ServerSettings, activation_server, admin_server, server,
@@ -27,7 +26,6 @@ pub(crate) struct ListenerParts {
     pub(crate) storage: Option<Arc<Storage>>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: MetricsText,
-    pub(crate) tally: Arc<AuditTally>,
 }
 
 /// Listeners that are bound, and answer once they are served.
@@ -39,18 +37,20 @@ pub(crate) struct Listeners {
     admin: Vec<SocketAddr>,
 }
 
-/// An address that cannot be listened on.
-pub(crate) fn cannot_listen(place: impl Display, error: &io::Error) -> Failure {
-    Failure::new(format!(
-        "cannot listen on {place}: {error}; choose another with --listen, --admin-listen or --activation-listen"
-    ))
+/// An address, named by `flag`, that cannot be listened on.
+pub(crate) fn cannot_listen(flag: &str, place: impl Display, error: &io::Error) -> Failure {
+    let reason = match error.kind() {
+        io::ErrorKind::AddrInUse => "address in use".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure::new(format!("cannot listen on {place}: {reason}. Choose another with {flag}"))
 }
 
 impl Listeners {
     /// Listens wherever the settings say. The opener goes to the activation listener, and is dropped where there is none.
     pub(crate) fn bind(
         settings: &Settings,
-        vault: &Vault,
+        vault: &OpenVault,
         opener: Arc<dyn Opener>,
         parts: ListenerParts,
     ) -> Result<Self, Failure> {
@@ -72,16 +72,17 @@ impl Listeners {
                 runtime: Handle::current(),
                 metrics: parts.metrics,
                 readiness: parts.readiness,
-                ids: vault.ambient.ids.clone(),
+                ids: vault.ports().ambient.ids.clone(),
             };
             let settings = AdminSettings { listener: ListenerSettings::new(vec![address]) };
-            let bound = admin_server(&settings, parts).map_err(|error| cannot_listen(address, &error))?;
+            let bound =
+                admin_server(&settings, parts).map_err(|error| cannot_listen("--admin-listen", address, &error))?;
             listeners.admin = listeners.keep(bound);
         }
         Ok(listeners)
     }
 
-    fn bind_public(&mut self, settings: &Settings, vault: &Vault, parts: &ListenerParts) -> Result<(), Failure> {
+    fn bind_public(&mut self, settings: &Settings, vault: &OpenVault, parts: &ListenerParts) -> Result<(), Failure> {
         let mut listener = ListenerSettings::new(vec![settings.listen]);
         if let Some(files) = &settings.tls {
             let loaded = files.load()?;
@@ -96,8 +97,9 @@ impl Listeners {
             data_policy: DataPolicy { allow_http_links: settings.allow_http_links },
             rate: settings.login_rate,
         };
-        let parts = parts::public(settings, vault, parts.storage.as_ref(), &parts.tally, &parts.readiness);
-        let bound = server(&server_settings, parts).map_err(|error| cannot_listen(settings.listen, &error))?;
+        let parts = parts::public(settings, vault, parts.storage.as_ref(), &parts.readiness);
+        let bound =
+            server(&server_settings, parts).map_err(|error| cannot_listen("--listen", settings.listen, &error))?;
         self.public = self.keep(bound);
         Ok(())
     }
@@ -106,7 +108,7 @@ impl Listeners {
         &mut self,
         settings: &Settings,
         activation: &Activation,
-        vault: &Vault,
+        vault: &OpenVault,
         opener: Arc<dyn Opener>,
         parts: &ListenerParts,
     ) -> Result<(), Failure> {
@@ -127,10 +129,13 @@ impl Listeners {
         let activation_settings =
             ActivationSettings { listener, unix, base_path: settings.base_path.clone(), rate: activation.rate };
         let storage = parts.storage.as_ref();
-        let parts = parts::activation(activation, vault, opener, storage, &parts.tally, &parts.readiness);
+        let parts = parts::activation(activation, vault, opener, storage, &parts.readiness);
         let bound = activation_server(&activation_settings, parts).map_err(|error| match &activation.listen {
-            ActivationListen::Tcp(address) => cannot_listen(address, &error),
-            ActivationListen::Unix(socket) => cannot_listen(socket.path.display(), &error),
+            ActivationListen::Tcp(address) => cannot_listen("--activation-listen", address, &error),
+            // Its text names the socket.
+            ActivationListen::Unix(_) => {
+                Failure::new(format!("cannot listen on {error}. Choose another with --activation-listen"))
+            }
         })?;
         let addresses = self.keep(bound);
         let addresses = addresses.iter().map(|address| format!("{scheme}://{address}{}", settings.base_path));

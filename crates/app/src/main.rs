@@ -4,10 +4,10 @@
 //! cases as ports, and runs one command.
 
 mod activation;
-mod ambient;
 mod cli;
 mod command;
 mod compose;
+mod events;
 mod failure;
 mod hardening;
 mod listeners;
@@ -27,6 +27,7 @@ use output::Output;
 use settings::Settings;
 use std::io::Write;
 use std::process::ExitCode;
+use vault_embed::OpenVault;
 
 /// Wipes what is freed, so that a secret does not outlive its use in memory that nobody owns any more: request
 /// buffers of the web framework, strings of the JSON reader, rows of the database drivers.
@@ -79,18 +80,24 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Init => command::init::run(&settings, output).await,
         Command::Serve(args) => command::serve::open_and_run(settings, args).await,
         Command::Migrate => command::migrate::run(&settings, output).await,
-        Command::Org(command) => command::organization::run(&compose::open(&settings).await?, command, output).await,
-        Command::Account(command) => {
-            command::account::run(&settings, &compose::open(&settings).await?, command, output).await
+        command => {
+            let vault = compose::open(&settings).await?;
+            let done = on_vault(&settings, &vault, command, output).await;
+            let closed = vault.close().await;
+            done?;
+            Ok(closed?)
         }
-        Command::Integration(command) => {
-            command::integration::run(&compose::open(&settings).await?, command, output).await
-        }
-        Command::Namespace(command) => command::namespace::run(&compose::open(&settings).await?, command, output).await,
-        Command::Database(command) => {
-            command::database::run(&settings, &compose::open(&settings).await?, command, output).await
-        }
-        // Done without a vault.
-        Command::Activate(_) | Command::Exec(_) | Command::Completions { .. } => Ok(()),
+    }
+}
+
+async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, output: Output) -> Result<(), Failure> {
+    match command {
+        Command::Org(command) => command::organization::run(vault, command, output).await,
+        Command::Account(command) => command::account::run(settings, vault, command, output).await,
+        Command::Integration(command) => command::integration::run(vault, command, output).await,
+        Command::Namespace(command) => command::namespace::run(vault, command, output).await,
+        Command::Database(command) => command::database::run(settings, vault, command, output).await,
+        // Done before, or without a vault.
+        _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! Files that are on disk when a call returns, readable by their owner alone.
 
-use rustix::fs::{Mode, OFlags, fchmod, fsync, open};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, fchmod, fsync, open, renameat_with};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -8,18 +8,22 @@ use std::path::{Path, PathBuf};
 
 const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Writes a new file.
+/// Writes a new file: a crash leaves nothing at `path` or the whole content.
 ///
 /// # Errors
 /// There already is something at `path` (`AlreadyExists`), or it cannot be written; then nothing is left of it.
 pub(crate) fn create_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    let file = open_new(path)?;
-    let written = write(file, content).and_then(|()| sync_directory(path));
-    if written.is_err() {
-        // The error that is returned says more than a failure to tidy up would.
-        let _ = std::fs::remove_file(path);
+    if path.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
     }
-    written
+    put(path, content, |unfinished| match renameat_with(CWD, unfinished, CWD, path, RenameFlags::NOREPLACE) {
+        // Some file systems cannot rename without replacing.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            std::fs::hard_link(unfinished, path)?;
+            std::fs::remove_file(unfinished)
+        }
+        other => Ok(other?),
+    })
 }
 
 /// Puts a new content in the place of `path`: a crash leaves the old content or the new one, whole.
@@ -27,18 +31,21 @@ pub(crate) fn create_new(path: &Path, content: &[u8]) -> io::Result<()> {
 /// # Errors
 /// It cannot be written; then the old content stands.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let beside = beside(path);
+    put(path, content, |unfinished| std::fs::rename(unfinished, path))
+}
+
+fn put(path: &Path, content: &[u8], rename: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let unfinished = beside(path);
     // Left by a crash before its rename, and never read.
-    match std::fs::remove_file(&beside) {
+    match std::fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let replaced =
-        open_new(&beside).and_then(|file| write(file, content)).and_then(|()| std::fs::rename(&beside, path));
-    match replaced {
+    match open_new(&unfinished).and_then(|file| write(file, content)).and_then(|()| rename(&unfinished)) {
         Ok(()) => sync_directory(path),
         Err(error) => {
-            let _ = std::fs::remove_file(&beside); // as above
+            // The error that is returned says more than a failure to tidy up would.
+            let _ = std::fs::remove_file(&unfinished);
             Err(error)
         }
     }

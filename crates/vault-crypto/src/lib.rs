@@ -63,6 +63,6 @@ pub use keyring::{Keyring, KeyringError, NewInstance};
 pub use passcode::TotpVerifier;
 pub use password::{Argon2Hasher, Argon2Parameters, HashingPool, ParametersOutOfBounds};
 pub use root_key::{RootKeyError, RootKeyFile, RootKeyFlaw};
-pub use secret_file::{SecretFileFlaw, check_secret_file};
+pub use secret_file::{SecretFile, SecretFileError, SecretFileFlaw};
 pub use token::PasetoIssuer;
 pub use wrapper::{KeyWrapper, WrapError};

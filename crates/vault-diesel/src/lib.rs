@@ -15,4 +15,4 @@ mod stored;
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState};
 pub use ports::{Store, StorePorts};
 pub use postgres::{ConnectError, PostgresSettings, PostgresStore};
-pub use sqlite::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
+pub use sqlite::{LockError, LockFileFlaw, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};

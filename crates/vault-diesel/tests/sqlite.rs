@@ -72,7 +72,9 @@ fn a_database_is_made_only_where_asked_for() {
 fn one_server_holds_a_database_and_says_so() {
     let scratch = Scratch::new();
     let lock = ServerLock::take(&scratch.path(), "serve").unwrap();
-    let Err(LockError::Held { holder }) = ServerLock::take(&scratch.path(), "migrate") else { panic!("taken twice") };
+    let Err(LockError::Held { holder, .. }) = ServerLock::take(&scratch.path(), "migrate") else {
+        panic!("taken twice")
+    };
     assert_eq!(holder, format!("serve (process {})", std::process::id()));
     drop(lock);
     ServerLock::take(&scratch.path(), "migrate").unwrap();

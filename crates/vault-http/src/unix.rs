@@ -1,99 +1,181 @@
-//! A socket in the file system: made so that at no moment anybody may connect whom its mode does not allow, and gone
-//! when the listener stops.
+//! A socket in the file system: nobody may ever connect whom its mode does not allow, and it is removed when the listener
+//! stops.
+//!
+//! Everything is done from the opened directory, and no link in it is followed. The socket is made and given its mode in a
+//! directory that only this process's user may enter, and moved to its place when it listens.
 
 use crate::settings::UnixSocket;
-use std::fs::{self, File, Permissions, TryLockError};
+use rustix::fd::{AsRawFd as _, OwnedFd};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{CWD, chmodat, flock, fstat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// How often, and how long in between, it is tried to have the directory for oneself.
+/// How often, and how long in between, the lock on the directory is tried for.
 const TURNS: u32 = 100;
 const TURN: Duration = Duration::from_millis(20);
 
-/// The file of a socket; removed when dropped, unless another one stands in its place by then.
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// The name of the socket while it is in its private directory.
+const UNFINISHED: &str = "s";
+
+/// The file of a socket; removed when dropped, unless something else has its name by then.
 pub(crate) struct SocketFile {
-    path: PathBuf,
+    directory: OwnedFd,
+    name: OsString,
     identity: Identity,
 }
 
-/// Device, number and time of a file: numbers are given out again.
-type Identity = (u64, u64, (i64, i64));
-
-impl SocketFile {
-    fn at(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), identity: identity(path)? })
-    }
-}
+/// Device, number and time of a file: numbers are used again.
+type Identity = (u64, u64, (i64, u64));
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|identity| identity == self.identity)
-            && let Err(error) = fs::remove_file(&self.path)
+        if look(&self.directory, &self.name).is_ok_and(|found| identity(&found) == self.identity)
+            && let Err(error) = unlinkat(&self.directory, &self.name, AtFlags::empty())
         {
-            tracing::warn!(path = %self.path.display(), %error, "the socket stays behind");
+            tracing::warn!(socket = ?self.name, %error, "the socket could not be removed");
         }
     }
 }
 
-fn identity(path: &Path) -> io::Result<Identity> {
-    fs::symlink_metadata(path).map(|found| (found.dev(), found.ino(), (found.mtime(), found.mtime_nsec())))
+#[expect(clippy::unnecessary_cast, reason = "the types differ from machine to machine")]
+fn identity(found: &Stat) -> Identity {
+    (found.st_dev as u64, found.st_ino as u64, (found.st_mtime as i64, found.st_mtime_nsec as u64))
 }
 
-/// A listener at the socket's path. What a process left there that is no more is replaced.
+fn look(directory: &OwnedFd, name: &OsStr) -> rustix::io::Result<Stat> {
+    statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// A listener at the socket's path. A socket that a killed process left there is replaced.
 ///
 /// # Errors
-/// Another process serves the socket, something else stands in its place, or there cannot be one.
+/// Another process serves the socket, something else has its name, or it cannot be created.
 pub(crate) fn bind(socket: &UnixSocket, backlog: u32, runtime: &Handle) -> io::Result<(UnixListener, SocketFile)> {
     bind_in_turn(socket, backlog, runtime)
         .map_err(|error| io::Error::new(error.kind(), format!("the socket {}: {error}", socket.path.display())))
 }
 
 fn bind_in_turn(socket: &UnixSocket, backlog: u32, runtime: &Handle) -> io::Result<(UnixListener, SocketFile)> {
-    let path = &*socket.path;
+    SocketAddr::from_pathname(&socket.path)?; // no longer than clients can name
+    let name = socket.path.file_name().ok_or_else(|| refused(io::ErrorKind::InvalidInput, "the path names no file"))?;
     let _context = runtime.enter(); // tokio's sockets register with a runtime even to be handed out again
-    let _turn = take_turn(path)?;
-    make_room(path)?;
+    let directory = open_directory(&socket.path)?;
+    wait_for_turn(&directory)?;
+    make_room(&directory, name)?;
+    let private = PrivateDirectory::create(&directory, name)?;
     let unbound = tokio::net::UnixSocket::new_stream()?;
-    unbound.bind(path)?;
-    let file = SocketFile::at(path)?;
-    // The process's mask would have its say, and belongs to all threads. Nobody can connect before it listens.
-    fs::set_permissions(path, Permissions::from_mode(socket.mode))?;
-    Ok((unbound.listen(backlog)?.into_std()?, file))
+    unbound.bind(private.path(UNFINISHED))?;
+    // The process's mask would limit the mode, and is the same for all threads.
+    chmodat(&private.opened, UNFINISHED, Mode::from_raw_mode(socket.mode), AtFlags::empty())?;
+    let listener = unbound.listen(backlog)?.into_std()?;
+    renameat(&private.opened, UNFINISHED, &directory, name)?;
+    let identity = identity(&look(&directory, name)?);
+    drop(private);
+    flock(&directory, FlockOperation::Unlock)?;
+    Ok((listener, SocketFile { directory, name: name.to_owned(), identity }))
 }
 
-/// A lock on the directory: of two that start at once, one would else take the other's socket, not listening yet, for
-/// a stale one.
-fn take_turn(path: &Path) -> io::Result<File> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let directory = File::open(directory)?;
+fn refused(kind: io::ErrorKind, reason: impl Into<String>) -> io::Error {
+    io::Error::new(kind, reason.into())
+}
+
+fn open_directory(socket: &Path) -> io::Result<OwnedFd> {
+    let directory = socket.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    openat(CWD, directory, DIRECTORY, Mode::empty()).map_err(|error| match error {
+        Errno::NOENT => {
+            refused(io::ErrorKind::NotFound, format!("the directory {} does not exist", directory.display()))
+        }
+        error => error.into(),
+    })
+}
+
+/// Locks the directory: of two processes that start at once and find the same stale socket, the second would else remove
+/// the socket of the first.
+fn wait_for_turn(directory: &OwnedFd) -> io::Result<()> {
     for _ in 0..TURNS {
-        match directory.try_lock() {
-            Ok(()) => return Ok(directory),
-            Err(TryLockError::WouldBlock) => thread::sleep(TURN),
-            Err(TryLockError::Error(error)) => return Err(error),
+        match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) => thread::sleep(TURN),
+            Err(error) => return Err(error.into()),
         }
     }
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process holds a lock on its directory"))
+    Err(refused(io::ErrorKind::ResourceBusy, "another process holds a lock on its directory"))
 }
 
-/// Removes the socket of a process that is no more.
-fn make_room(path: &Path) -> io::Result<()> {
-    let found = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+/// Removes the socket of a process that has ended.
+fn make_room(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    let found = match look(directory, name) {
+        Err(Errno::NOENT) => return Ok(()),
         found => found?,
     };
-    if !found.file_type().is_socket() {
-        let reason = "something else stands there, and is left alone";
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
+    if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
+        return Err(refused(
+            io::ErrorKind::AlreadyExists,
+            "a file that is not a socket has this name; it is not replaced",
+        ));
     }
-    match UnixStream::connect(path) {
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another process serves it")),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+    match UnixStream::connect(in_opened(directory, name)) {
+        Ok(_) => Err(refused(io::ErrorKind::AddrInUse, "another process serves it")),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            Ok(unlinkat(directory, name, AtFlags::empty())?)
+        }
         Err(error) => Err(error),
+    }
+}
+
+/// The path of `name` in a directory that is open: short enough for a socket, and the same directory for certain.
+fn in_opened(directory: &OwnedFd, name: impl AsRef<Path>) -> PathBuf {
+    Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name)
+}
+
+/// A directory of mode 0700; removed when dropped.
+struct PrivateDirectory<'a> {
+    parent: &'a OwnedFd,
+    name: OsString,
+    opened: OwnedFd,
+}
+
+impl<'a> PrivateDirectory<'a> {
+    /// Makes it in `parent`, or takes the one that a killed process left there.
+    fn create(parent: &'a OwnedFd, socket: &OsStr) -> io::Result<Self> {
+        let mut name = OsString::from(".");
+        name.push(socket);
+        name.push(".new");
+        match mkdirat(parent, &name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let foreign =
+            || refused(io::ErrorKind::AlreadyExists, format!("{} is not a directory of its own", name.display()));
+        let opened = openat(parent, &name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()).map_err(|_| foreign())?;
+        let found = fstat(&opened)?;
+        if found.st_uid != geteuid().as_raw() || found.st_mode & 0o077 != 0 {
+            return Err(foreign());
+        }
+        match unlinkat(&opened, UNFINISHED, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Self { parent, name, opened })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        in_opened(&self.opened, name)
+    }
+}
+
+impl Drop for PrivateDirectory<'_> {
+    fn drop(&mut self) {
+        let _ = unlinkat(&self.opened, UNFINISHED, AtFlags::empty()); // only where something failed
+        let _ = unlinkat(self.parent, &self.name, AtFlags::REMOVEDIR); // the next start takes it over
     }
 }

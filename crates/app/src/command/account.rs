@@ -3,10 +3,9 @@
 use super::invitation;
 use super::organization::Organizations;
 use crate::cli::{AccountCommand as Asked, PasswordFile, RoleArg};
-use crate::compose::Vault;
 use crate::failure::Failure;
 use crate::output::{Output, table};
-use crate::parts;
+use crate::secret_file;
 use crate::settings::Settings;
 use crate::text::{passcode_sheet, rfc3339};
 use secrecy::{ExposeSecret, SecretString};
@@ -18,9 +17,8 @@ use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::password::{MAX_BYTES, generate_password};
 use vault_core::port::AccountScope;
 use vault_core::role::Role;
-use vault_core::usecase::{
-    AccountCommand, CreateAccountRequest, CreateAccountUseCase, CreatedAccount, CurrentPasscode, ReadPasscode,
-};
+use vault_core::usecase::{AccountCommand, CreateAccountRequest, CreatedAccount, CurrentPasscode};
+use vault_embed::OpenVault;
 use zeroize::Zeroizing;
 
 impl From<RoleArg> for Role {
@@ -99,7 +97,7 @@ struct ShownAccount {
 }
 
 /// Carries the command out.
-pub(crate) async fn run(settings: &Settings, vault: &Vault, command: Asked, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Invite { org, account, role } => {
             invitation::run(settings, vault, org, &account.email, role.into(), output).await
@@ -139,22 +137,13 @@ pub(crate) async fn run(settings: &Settings, vault: &Vault, command: Asked, outp
 
 /// Makes an account.
 pub(crate) async fn create(
-    vault: &Vault,
+    vault: &OpenVault,
     organization: String,
     email: String,
     role: Role,
     password: Option<SecretString>,
 ) -> Result<CreatedAccount, Failure> {
-    let use_case = CreateAccountUseCase {
-        ambient: vault.ambient.clone(),
-        entropy: vault.entropy.clone(),
-        hasher: vault.hasher.clone(),
-        passcodes: vault.passcodes.clone(),
-        digester: vault.digester.clone(),
-        organizations: vault.store.organizations.clone(),
-        accounts: vault.store.accounts.clone(),
-    };
-    Ok(use_case.run(CreateAccountRequest { organization, email, role, password }).await?)
+    Ok(vault.create_account().run(CreateAccountRequest { organization, email, role, password }).await?)
 }
 
 /// A new account's sign-in details, for people.
@@ -172,7 +161,7 @@ pub(crate) fn created_text(created: &CreatedAccount) -> Result<String, Failure> 
 }
 
 async fn change(
-    vault: &Vault,
+    vault: &OpenVault,
     email: &str,
     command: AccountCommand,
     done: &str,
@@ -183,12 +172,12 @@ async fn change(
 }
 
 async fn changed(
-    vault: &Vault,
+    vault: &OpenVault,
     email: &str,
     command: AccountCommand,
     done: &str,
 ) -> Result<(ShownAccount, String), Failure> {
-    let changed = parts::change_account(vault).as_operator(email, command).await?;
+    let changed = vault.change_account().as_operator(email, command).await?;
     let grant = &changed.account.grant;
     let mut shown = shown(grant, organization_name(vault, grant).await?);
     let mut text = format!("account {} {done}\n", grant.email);
@@ -200,11 +189,11 @@ async fn changed(
     Ok((shown, text))
 }
 
-async fn set_password(vault: &Vault, email: &str, file: &PasswordFile, output: Output) -> Result<(), Failure> {
+async fn set_password(vault: &OpenVault, email: &str, file: &PasswordFile, output: Output) -> Result<(), Failure> {
     let given = file.read()?;
     let generated = match given {
         Some(_) => None,
-        None => Some(generate_password(&*vault.entropy)?),
+        None => Some(generate_password(&*vault.ports().entropy)?),
     };
     let Some(password) = given.or_else(|| generated.clone()) else { return Ok(()) };
     let done = "has its new password; its sessions have ended";
@@ -216,13 +205,13 @@ async fn set_password(vault: &Vault, email: &str, file: &PasswordFile, output: O
     output.print(&shown, &text)
 }
 
-async fn list(vault: &Vault, org: Option<String>, output: Output) -> Result<(), Failure> {
+async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<(), Failure> {
     let organizations = Organizations::of(vault).await?;
     let scope = match &org {
         None => AccountScope::Everywhere,
         Some(name) => AccountScope::Organization(organizations.id_of(name)?),
     };
-    let accounts = parts::list_accounts(vault).run(scope).await?;
+    let accounts = vault.list_accounts().run(scope).await?;
     let shown: Vec<ShownAccount> = accounts
         .iter()
         .map(|account| ShownAccount {
@@ -256,8 +245,8 @@ fn shown(grant: &AccountGrant, organization: String) -> ShownAccount {
     }
 }
 
-async fn organization_name(vault: &Vault, grant: &AccountGrant) -> Result<String, Failure> {
-    let organization = vault.store.organizations.organization(grant.organization).await?;
+async fn organization_name(vault: &OpenVault, grant: &AccountGrant) -> Result<String, Failure> {
+    let organization = vault.ports().store.organizations.organization(grant.organization).await?;
     Ok(organization.map_or_else(String::new, |organization| organization.name.to_string()))
 }
 
@@ -267,13 +256,8 @@ struct ShownPasscode<'a> {
     expires_at: String,
 }
 
-async fn passcode(vault: &Vault, email: &str, output: Output) -> Result<(), Failure> {
-    let use_case = ReadPasscode {
-        ambient: vault.ambient.clone(),
-        passcodes: vault.passcodes.clone(),
-        digester: vault.digester.clone(),
-        accounts: vault.store.accounts.clone(),
-    };
+async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
+    let use_case = vault.read_passcode();
     loop {
         match use_case.run(email).await? {
             CurrentPasscode::Ready(code, until) => {
@@ -281,7 +265,7 @@ async fn passcode(vault: &Vault, email: &str, output: Output) -> Result<(), Fail
                 return output.print(&ShownPasscode { passcode: code, expires_at: rfc3339(until) }, code);
             }
             CurrentPasscode::SpentUntil(next) => {
-                let wait = next.millis_since(vault.ambient.now()).max(0);
+                let wait = next.millis_since(vault.ports().ambient.now()).max(0);
                 tracing::info!(seconds = (wait + 999) / 1000, "the current code is spent; waiting for the next one");
                 tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
             }
@@ -293,16 +277,16 @@ impl PasswordFile {
     /// The password in the file, if one was named, without the line end that editors put after it.
     fn read(&self) -> Result<Option<SecretString>, Failure> {
         let Some(path) = &self.password_file else { return Ok(None) };
-        let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_BYTES));
-        let limit = u64::try_from(2 * MAX_BYTES).unwrap_or(u64::MAX);
-        let failed = |error: std::io::Error| {
-            Failure::new(format!("--password-file: {} cannot be read: {error}", path.display()))
-        };
-        if path.as_os_str() == "-" {
-            std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(failed)?;
+        const FLAG: &str = "--password-file";
+        let bytes = if path.as_os_str() == "-" {
+            let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_BYTES)); // one that grows leaves copies behind
+            let limit = u64::try_from(2 * MAX_BYTES).unwrap_or(u64::MAX);
+            let read = std::io::stdin().lock().take(limit).read_to_end(&mut bytes);
+            read.map_err(|error| Failure::new(format!("{FLAG}: standard input cannot be read: {error}")))?;
+            bytes
         } else {
-            std::fs::File::open(path).map_err(failed)?.take(limit).read_to_end(&mut bytes).map_err(failed)?;
-        }
+            secret_file::read(FLAG, path, 2 * MAX_BYTES)?
+        };
         let text = std::str::from_utf8(&bytes).map_err(|_| Failure::new("--password-file: must be UTF-8 text"))?;
         let text = text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text));
         Ok(Some(SecretString::from(text)))

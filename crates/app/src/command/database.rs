@@ -1,13 +1,13 @@
 //! `orgvault database …`
 
 use crate::cli::DatabaseCommand;
-use crate::compose::Vault;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::{Database, Settings};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_embed::OpenVault;
 use zeroize::Zeroizing;
 
 #[derive(Serialize)]
@@ -19,7 +19,7 @@ struct Shown<'a> {
 /// Carries the command out.
 pub(crate) async fn run(
     settings: &Settings,
-    vault: &Vault,
+    vault: &OpenVault,
     command: DatabaseCommand,
     output: Output,
 ) -> Result<(), Failure> {
@@ -29,15 +29,15 @@ pub(crate) async fn run(
             "only the embedded database has a key; on PostgreSQL the volume is encrypted, or not",
         ));
     };
-    let Some(key) = &vault.database_key else {
+    let Some(key) = vault.database_key() else {
         return Err(Failure::new("the embedded database has no key file"));
     };
     if !yes {
         output.confirm("Whoever has this key can read the whole database file.", "yes")?;
     }
     let (actor, action) = (Actor::Operator, AuditAction::DatabaseKeyRead);
-    let record = vault.ambient.record(vault.ambient.now(), None, actor, action, Subject::Instance);
-    vault.store.audit.append(vec![record]).await?;
+    let record = vault.ports().ambient.record(vault.ports().ambient.now(), None, actor, action, Subject::Instance);
+    vault.ports().store.audit.append(vec![record]).await?;
     let key = key.expose_hex();
     // Printed because it was asked for, after it was recorded.
     let literal = Zeroizing::new(format!("x'{}'", key.expose_secret()));

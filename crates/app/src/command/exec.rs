@@ -8,7 +8,6 @@ use crate::activation::listener::Listener;
 use crate::activation::opened::Opened;
 use crate::activation::private_files::{PrivateDirectory, places, sweep};
 use crate::activation::signals::{Signals, asks_to_stop};
-use crate::ambient::SystemIds;
 use crate::failure::Failure;
 use crate::hardening;
 use crate::output::warn;
@@ -22,6 +21,7 @@ use tokio::process::Command;
 use tokio::task::spawn_blocking;
 use vault_core::activation::{Environment, FormError};
 use vault_core::port::IdGenerator as _;
+use vault_embed::SystemIds;
 
 /// The exit status where `exec` itself failed, as env(1) and timeout(1) have it: commands seldom use it.
 const OWN_FAILURE: u8 = 125;
@@ -105,7 +105,7 @@ impl Run {
             }
         }
         let needs_files = environments.iter().any(|environment| !environment.files.is_empty());
-        let ids = SystemIds::new();
+        let ids = SystemIds::default();
         let files = needs_files.then(|| PrivateDirectory::create(places, || ids.random())).transpose()?;
         for (number, environment) in environments.iter().enumerate() {
             for set in &environment.variables {

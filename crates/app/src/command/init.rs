@@ -16,13 +16,14 @@ struct Made {
 
 /// Carries the command out.
 pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
-    let vault = compose::create(settings).await?.vault;
-    vault.close().await;
+    compose::make_data_dir(settings)?;
+    let vault = compose::create(settings).await.map_err(|error| compose::failure(settings, error))?;
+    vault.close().await?;
     let made = Made {
         data_dir: settings.data_dir.display().to_string(),
         root_key_file: settings.root_key_file.display().to_string(),
         database: settings.database.to_string(),
-        instance: vault.instance.to_string(),
+        instance: vault.instance().to_string(),
     };
     let text = format!(
         "A new vault is in {}.\n{}\n\nNext: orgvault org create NAME, orgvault account create --org NAME --email ADDRESS --role admin, orgvault serve.",

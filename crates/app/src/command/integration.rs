@@ -2,10 +2,8 @@
 
 use super::organization::Organizations;
 use crate::cli::{IntegrationCommand as Asked, NamedIntegration};
-use crate::compose::Vault;
 use crate::failure::Failure;
 use crate::output::{Output, table};
-use crate::parts;
 use crate::text::{moment, rfc3339};
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -15,6 +13,7 @@ use vault_core::port::IntegrationScope;
 use vault_core::usecase::{
     Administrator, CreateIntegrationError, CreateIntegrationRequest, IntegrationCommand, IntegrationRef,
 };
+use vault_embed::OpenVault;
 
 /// An integration and its new token, as scripts read it.
 #[derive(Serialize)]
@@ -44,13 +43,13 @@ struct Shown {
 }
 
 /// Carries the command out.
-pub(crate) async fn run(vault: &Vault, command: Asked, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Create { integration, namespace, expires } => {
             let expires_at = expires.as_deref().map(|text| moment("--expires", text)).transpose()?;
             let NamedIntegration { org, name } = integration;
             let request = CreateIntegrationRequest { name, namespaces: namespace, expires_at };
-            let made = parts::create_integration(vault).run(Administrator::Operator(org), request).await;
+            let made = vault.create_integration().run(Administrator::Operator(org), request).await;
             let made = made.map_err(|error| match error {
                 CreateIntegrationError::Fields(errors) => refused(&errors),
                 error => error.into(),
@@ -94,18 +93,18 @@ fn refused(errors: &[FieldError]) -> Failure {
 }
 
 async fn change(
-    vault: &Vault,
+    vault: &OpenVault,
     integration: &NamedIntegration,
     command: IntegrationCommand,
 ) -> Result<(Integration, Option<IntegrationToken>), Failure> {
     let operator = Administrator::Operator(integration.org.clone());
     let meant = IntegrationRef::Name(integration.name.clone());
-    let changed = parts::change_integration(vault).run(operator, meant, command).await?;
+    let changed = vault.change_integration().run(operator, meant, command).await?;
     Ok((changed.integration, changed.token))
 }
 
 async fn print_changed(
-    vault: &Vault,
+    vault: &OpenVault,
     integration: &NamedIntegration,
     command: IntegrationCommand,
     done: &str,
@@ -138,13 +137,13 @@ fn print_token(integration: &Integration, token: &IntegrationToken, done: &str, 
     output.print(&document, &text)
 }
 
-async fn list(vault: &Vault, org: Option<String>, output: Output) -> Result<(), Failure> {
+async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<(), Failure> {
     let organizations = Organizations::of(vault).await?;
     let scope = match &org {
         None => IntegrationScope::Everywhere,
         Some(name) => IntegrationScope::Organization(organizations.id_of(name)?),
     };
-    let listed = parts::list_integrations(vault).run(scope).await?;
+    let listed = vault.list_integrations().run(scope).await?;
     let shown: Vec<Shown> = listed
         .iter()
         .map(|row| shown(vault, &row.integration, organizations.name_of(row.integration.organization)))
@@ -159,8 +158,8 @@ async fn list(vault: &Vault, org: Option<String>, output: Output) -> Result<(), 
     output.print(&shown, &table(&["ORGANIZATION", "NAME", "STATE", "EXPIRES", "NAMESPACES"], &rows))
 }
 
-fn shown(vault: &Vault, integration: &Integration, organization: String) -> Shown {
-    let now = vault.ambient.now();
+fn shown(vault: &OpenVault, integration: &Integration, organization: String) -> Shown {
+    let now = vault.ports().ambient.now();
     Shown {
         integration_id: integration.id.to_string(),
         organization,

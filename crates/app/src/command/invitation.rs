@@ -1,15 +1,14 @@
 //! `orgvault account invite`
 
-use crate::compose::Vault;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::parts;
 use crate::settings::Settings;
 use crate::text::rfc3339;
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use vault_core::role::Role;
 use vault_core::usecase::{Invited, Inviter};
+use vault_embed::OpenVault;
 
 /// An invitation, as scripts read it.
 #[derive(Serialize)]
@@ -25,14 +24,14 @@ struct ShownInvitation<'a> {
 /// Carries the command out.
 pub(super) async fn run(
     settings: &Settings,
-    vault: &Vault,
+    vault: &OpenVault,
     organization: String,
     email: &str,
     role: Role,
     output: Output,
 ) -> Result<(), Failure> {
-    let invited = parts::invite(vault).run(Inviter::Operator(organization), email, role).await?;
-    let organization = vault.store.organizations.organization(invited.grant.organization).await?;
+    let invited = vault.invite().run(Inviter::Operator(organization), email, role).await?;
+    let organization = vault.ports().store.organizations.organization(invited.grant.organization).await?;
     let organization = organization.map_or_else(String::new, |organization| organization.name.to_string());
     let shown = ShownInvitation {
         account_id: invited.grant.account.to_string(),

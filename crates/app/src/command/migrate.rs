@@ -4,8 +4,9 @@ use crate::compose;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde::Serialize;
+use vault_embed::Opening;
 
 #[derive(Serialize)]
 struct Migrated {
@@ -14,7 +15,11 @@ struct Migrated {
 
 /// Carries the command out.
 pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
-    let applied = apply(settings).await?;
+    let opening = with_bar(compose::serve(settings, "migrate").without_upkeep())?;
+    let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
+    let applied: Vec<String> =
+        vault.applied_migrations().iter().map(|migration| migration.version.to_owned()).collect();
+    vault.close().await?;
     let text = match applied.len() {
         0 => "the schema is up to date".to_owned(),
         1 => format!("applied 1 migration: {}", applied.join(", ")),
@@ -23,16 +28,15 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
     output.print(&Migrated { applied }, &text)
 }
 
-/// Applies pending migrations, with a bar on standard error where it is a terminal.
-pub(crate) async fn apply(settings: &Settings) -> Result<Vec<String>, Failure> {
+/// Has pending migrations applied, with a bar on standard error where it is a terminal.
+pub(crate) fn with_bar(opening: Opening) -> Result<Opening, Failure> {
     let bar = ProgressBar::no_length();
     bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);
-    let applied = compose::migrate(settings, "migrate", &|name: &str, index: usize, total: usize| {
+    // Cleared when it is dropped with the closure.
+    let bar = bar.with_finish(ProgressFinish::AndClear);
+    Ok(opening.migrate(move |migration, index, total| {
         bar.set_length(u64::try_from(total).unwrap_or_default());
         bar.set_position(u64::try_from(index).unwrap_or_default());
-        bar.set_message(name.to_owned());
-    })
-    .await?;
-    bar.finish_and_clear();
-    Ok(applied)
+        bar.set_message(migration.version);
+    }))
 }

@@ -2,15 +2,14 @@
 
 use super::organization::Organizations;
 use crate::cli::{NamedNamespace, NamespaceCommand};
-use crate::compose::Vault;
 use crate::failure::Failure;
 use crate::output::{Output, table};
-use crate::parts;
 use crate::text::rfc3339;
 use serde::Serialize;
 use vault_core::namespace::Namespace;
 use vault_core::port::IntegrationScope;
 use vault_core::usecase::Administrator;
+use vault_embed::OpenVault;
 
 /// What became of a namespace, as scripts read it.
 #[derive(Serialize)]
@@ -31,7 +30,7 @@ struct Shown {
 }
 
 /// Carries the command out.
-pub(crate) async fn run(vault: &Vault, command: NamespaceCommand, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(vault: &OpenVault, command: NamespaceCommand, output: Output) -> Result<(), Failure> {
     match command {
         NamespaceCommand::Freeze(namespace) => set(vault, namespace, true, output).await,
         NamespaceCommand::Thaw(namespace) => set(vault, namespace, false, output).await,
@@ -39,10 +38,10 @@ pub(crate) async fn run(vault: &Vault, command: NamespaceCommand, output: Output
     }
 }
 
-async fn set(vault: &Vault, given: NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
+async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
     let namespace = Namespace::parse(&given.name, "NAME")
         .map_err(|error| Failure::usage(format!("{}: {}", error.pointer, error.detail)))?;
-    let (use_case, operator) = (parts::freeze_namespace(vault), Administrator::Operator(given.org.clone()));
+    let (use_case, operator) = (vault.freeze_namespace(), Administrator::Operator(given.org.clone()));
     let changed =
         if frozen { use_case.freeze(operator, namespace).await? } else { use_case.thaw(operator, namespace).await? };
     let text = match (frozen, changed) {
@@ -57,9 +56,9 @@ async fn set(vault: &Vault, given: NamedNamespace, frozen: bool, output: Output)
     output.print(&Changed { organization: given.org, namespace: given.name, frozen, changed }, &text)
 }
 
-async fn list(vault: &Vault, output: Output) -> Result<(), Failure> {
+async fn list(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let organizations = Organizations::of(vault).await?;
-    let frozen = parts::freeze_namespace(vault).list(IntegrationScope::Everywhere).await?;
+    let frozen = vault.freeze_namespace().list(IntegrationScope::Everywhere).await?;
     let shown: Vec<Shown> = frozen
         .iter()
         .map(|row| Shown {

@@ -1,7 +1,6 @@
 //! `orgvault org …`
 
 use crate::cli::OrgCommand;
-use crate::compose::Vault;
 use crate::failure::Failure;
 use crate::output::{Output, table};
 use crate::text::rfc3339;
@@ -9,6 +8,7 @@ use serde::Serialize;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::usecase::OrganizationCommand;
+use vault_embed::OpenVault;
 
 #[derive(Serialize)]
 struct Shown {
@@ -30,7 +30,7 @@ impl From<&Organization> for Shown {
 }
 
 /// Carries the command out.
-pub(crate) async fn run(vault: &Vault, command: OrgCommand, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(vault: &OpenVault, command: OrgCommand, output: Output) -> Result<(), Failure> {
     let (name, change, done) = match command {
         OrgCommand::Create(org) => {
             let organization = vault.operator().create_organization(&org.name).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn run(vault: &Vault, command: OrgCommand, output: Output) -> R
     output.print(&Shown::from(&organization), &format!("organization {} {done}", organization.name))
 }
 
-async fn list(vault: &Vault, output: Output) -> Result<(), Failure> {
+async fn list(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let organizations = vault.operator().organizations().await?;
     let shown: Vec<Shown> = organizations.iter().map(Shown::from).collect();
     let rows: Vec<Vec<String>> = shown
@@ -68,7 +68,7 @@ async fn list(vault: &Vault, output: Output) -> Result<(), Failure> {
 pub(super) struct Organizations(Vec<Organization>);
 
 impl Organizations {
-    pub(super) async fn of(vault: &Vault) -> Result<Self, Failure> {
+    pub(super) async fn of(vault: &OpenVault) -> Result<Self, Failure> {
         Ok(Self(vault.operator().organizations().await?))
     }
 

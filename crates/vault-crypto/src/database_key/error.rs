@@ -7,7 +7,7 @@ use vault_core::id::KeyId;
 
 /// The database key file could not be read, written or opened.
 #[derive(Debug, thiserror::Error)]
-#[error("database key {path:?}: {flaw}")]
+#[error("database key {} {flaw}", .path.display())]
 pub struct DatabaseKeyError {
     path: PathBuf,
     flaw: DatabaseKeyFlaw,
@@ -29,16 +29,16 @@ impl DatabaseKeyError {
 #[non_exhaustive]
 pub enum DatabaseKeyFlaw {
     /// There is no file. Without it the database cannot be read.
-    #[error("there is no such file; restore it from the backup that holds the database")]
+    #[error("not found; restore it from the backup that holds the database")]
     Missing,
     /// A new key was to be made where something already is.
     #[error("already exists and is never overwritten")]
     Exists,
     /// Not of this form, or of a version that this program does not know.
-    #[error("is damaged or of an unknown version; restore it from a backup")]
+    #[error("is damaged or has an unknown version; restore it from a backup")]
     Malformed,
     /// Wrapped under other root keys.
-    #[error("is wrapped under root key {}, but the root key given is {given}", list(.wrapped_under))]
+    #[error("needs root key {}, but was given root key {given}. Use the root key of this vault", list(.wrapped_under))]
     OtherRoot {
         /// The root keys that open it.
         wrapped_under: Vec<KeyId>,

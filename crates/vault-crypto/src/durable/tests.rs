@@ -21,6 +21,18 @@ fn a_new_file_is_not_written_through_a_link() {
 }
 
 #[test]
+fn a_new_file_is_whole_whatever_a_crash_left_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(directory.path().join("file.new"), b"half wri").unwrap();
+    create_new(&path, b"whole").unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    assert_eq!(create_new(&path, b"second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn a_replaced_file_holds_the_new_content_whatever_a_crash_left_behind() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");

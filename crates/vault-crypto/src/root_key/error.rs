@@ -1,12 +1,12 @@
-//! Why a root key file is refused, in one line that says how to mend it.
+//! Why a root key file is refused. No text advises a new key: one never opens an existing vault.
 
-use crate::secret_file::SecretFileFlaw;
+use crate::secret_file::{SecretFileError, SecretFileFlaw};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// A root key file was refused.
 #[derive(Debug, thiserror::Error)]
-#[error("root key {path:?}: {flaw}")]
+#[error("root key {} {flaw}", .path.display())]
 pub struct RootKeyError {
     path: PathBuf,
     pub(super) flaw: RootKeyFlaw,
@@ -28,69 +28,58 @@ impl RootKeyError {
     }
 }
 
-/// What is wrong with a root key file, and how to mend it.
+/// What is wrong with a root key file, and what to do. Reads on from the file's path.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootKeyFlaw {
-    /// There is no file.
-    #[error("there is no such file; restore it from where you keep it, or run `init` for a new deployment")]
-    Missing,
-    /// A new key was to be made where something already is.
-    #[error("already exists and is never overwritten; move it away first if you are sure")]
+    /// There is no file, or it is not to be trusted with a secret.
+    #[error(transparent)]
+    File(SecretFileFlaw),
+    /// A new key was to be made where there already is a file.
+    #[error("already exists; it is never overwritten")]
     Exists,
-    /// Not a regular file.
-    #[error("is not a regular file; name the key file itself")]
-    NotAFile,
-    /// A link in a directory that others may write, or too many links.
+    /// Not 32 bytes long, but so many.
     #[error(
-        "is reached by a link in a directory that others may write; name the file itself or run `chmod go-w` on the directory"
+        "has {0} bytes; expected 32. {hint}Do not replace it: a new key cannot open a vault made with this one",
+        hint = encoding(*.0)
     )]
-    UntrustedLink,
-    /// Owned by somebody else.
-    #[error("is owned by user {0}; make this process's user or root its owner (`chown`)")]
-    Owner(u32),
-    /// Others may read or write it.
-    #[error("has mode {0:04o} and is open to others; run `chmod 600` on it")]
-    Mode(u32),
-    /// Not 32 bytes long. Longer files are not read to their end.
-    #[error(
-        "is not exactly 32 bytes long; make it with `init` or `head -c 32 /dev/urandom`, without text encoding or newline"
-    )]
-    Length,
+    Length(u64),
     /// All zero, a text, an example, or otherwise not random.
-    #[error("is not random ({0}); make it with `init` or `head -c 32 /dev/urandom`")]
+    #[error("does not hold a random key ({0}); expected 32 random bytes. Restore the key from your copy")]
     Weak(&'static str),
-    /// The operating system refused.
-    #[error("cannot be read or written: {0}")]
+    /// It could not be written.
+    #[error("cannot be written: {0}")]
     Io(#[source] io::Error),
     /// The operating system gives no randomness.
     #[error(transparent)]
     NoEntropy(#[from] vault_core::port::NoEntropy),
 }
 
-impl From<SecretFileFlaw> for RootKeyFlaw {
-    fn from(flaw: SecretFileFlaw) -> Self {
-        match flaw {
-            SecretFileFlaw::NotAFile => Self::NotAFile,
-            SecretFileFlaw::Owner(owner) => Self::Owner(owner),
-            SecretFileFlaw::Mode(mode) => Self::Mode(mode),
-            SecretFileFlaw::Io(error) => error.into(),
-        }
+/// How to get the key out of the text that it probably was made into, with or without a line end.
+const fn encoding(length: u64) -> &'static str {
+    match length {
+        44..=46 => "If it is base64, decode it with `base64 -d`. ",
+        64..=66 => "If it is hexadecimal, decode it with `xxd -r -p`. ",
+        _ => "Restore it from your copy. ",
+    }
+}
+
+impl From<SecretFileError> for RootKeyError {
+    fn from(error: SecretFileError) -> Self {
+        let (path, flaw) = error.into_parts();
+        let flaw = match flaw {
+            SecretFileFlaw::TooLong { found, .. } => RootKeyFlaw::Length(found),
+            flaw => RootKeyFlaw::File(flaw),
+        };
+        Self { path, flaw }
     }
 }
 
 impl From<io::Error> for RootKeyFlaw {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound => Self::Missing,
             io::ErrorKind::AlreadyExists => Self::Exists,
             _ => Self::Io(error),
         }
-    }
-}
-
-impl From<rustix::io::Errno> for RootKeyFlaw {
-    fn from(errno: rustix::io::Errno) -> Self {
-        io::Error::from(errno).into()
     }
 }

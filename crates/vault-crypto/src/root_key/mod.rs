@@ -2,7 +2,6 @@
 
 mod error;
 mod file;
-mod locate;
 mod weak;
 
 pub use error::{RootKeyError, RootKeyFlaw};
@@ -11,6 +10,7 @@ use crate::aead::AeadKey;
 use crate::context::Context;
 use crate::derive::Label;
 use crate::key::SymmetricKey;
+use crate::secret_file::SecretFile;
 use crate::wrapper::{KeyWrapper, WrapError};
 use async_trait::async_trait;
 use std::fmt;
@@ -27,18 +27,21 @@ pub struct RootKeyFile {
 }
 
 impl RootKeyFile {
-    /// Reads the root key at `path`, if it is one that may be trusted.
-    ///
-    /// What is opened is judged, not what the path said before: a regular file of exactly 32 bytes that are not
-    /// a text, an example or all alike, owned by this process's user or root and closed to everybody else. A
-    /// link is followed only out of a directory that nobody else may write, as mounted secrets have it. A file
-    /// of root's may also be readable by this process's group, since that is how they are handed to it.
+    /// Reads the root key at `path`: exactly 32 bytes that are not a text, an example or all alike, in a file that
+    /// [`SecretFile`] trusts.
     ///
     /// # Errors
-    /// One line that names the path, the flaw and how to mend it; never the content.
+    /// The path, what is wrong and what to do; never the content.
     pub fn load(path: &Path, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
-        let key = file::read(path).map_err(|flaw| RootKeyError::new(path, flaw))?;
-        Ok(Self::new(&key, entropy))
+        Self::read(SecretFile::open(path)?, entropy)
+    }
+
+    /// Reads the root key in a file that was opened before.
+    ///
+    /// # Errors
+    /// As for [`RootKeyFile::load`].
+    pub fn read(file: SecretFile, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
+        Ok(Self::new(&file::read(file)?, entropy))
     }
 
     /// Makes a new root key at `path`, readable by its owner alone and on disk when this returns.

@@ -1,5 +1,7 @@
+use super::RootKeyFlaw::File;
 use super::*;
 use crate::blob::OpenError;
+use crate::secret_file::SecretFileFlaw;
 use crate::testing::{NoEntropyLeft, entropy, id, key_id};
 use rustix::fs::{Mode, mkfifoat};
 use std::fs::{self, Permissions};
@@ -54,8 +56,8 @@ fn a_sound_file_is_accepted_however_it_is_named() {
 #[test]
 fn a66_missing() {
     let (directory, path) = sound();
-    assert!(matches!(flaw(&path.with_file_name("other.key")), RootKeyFlaw::Missing));
-    assert!(matches!(flaw(&directory.path().join("none/root.key")), RootKeyFlaw::Missing));
+    assert!(matches!(flaw(&path.with_file_name("other.key")), File(SecretFileFlaw::Missing)));
+    assert!(matches!(flaw(&directory.path().join("none/root.key")), File(SecretFileFlaw::Missing)));
 }
 
 #[test]
@@ -63,11 +65,11 @@ fn a66_length() {
     let (_directory, path) = sound();
     for length in [0, 1, 31, 33, 64, 65, 1 << 20] {
         fs::write(&path, RANDOM.repeat(1 << 15).get(..length).unwrap()).unwrap();
-        assert!(matches!(flaw(&path), RootKeyFlaw::Length), "{length}");
+        assert!(matches!(flaw(&path), RootKeyFlaw::Length(found) if found == length as u64), "{length}");
     }
     let text = "d1f0c5a48e6b3972004fa7e69b1c83d2f85e60b7492ad31c7fe5804b96c2ad13";
     fs::write(&path, format!("{text}\n")).unwrap();
-    assert!(matches!(flaw(&path), RootKeyFlaw::Length));
+    assert!(matches!(flaw(&path), RootKeyFlaw::Length(_)));
 }
 
 #[test]
@@ -93,11 +95,39 @@ fn a66_not_random() {
 }
 
 #[test]
+fn what_is_said_of_a_damaged_key_never_invites_a_new_one() {
+    let (_directory, path) = sound();
+    let says = |content: &[u8]| {
+        fs::write(&path, content).unwrap();
+        load(&path).unwrap_err().to_string()
+    };
+    let key = path.display();
+    let keep = "Do not replace it: a new key cannot open a vault made with this one";
+    let line = says(b"0fDFpI5rOXIAT6fmmxyD0vheYLdJKtMcf+WAS5bCrRM=\n");
+    assert_eq!(
+        line,
+        format!("root key {key} has 45 bytes; expected 32. If it is base64, decode it with `base64 -d`. {keep}")
+    );
+    let line = says(&[b'a'; 64]);
+    assert_eq!(
+        line,
+        format!("root key {key} has 64 bytes; expected 32. If it is hexadecimal, decode it with `xxd -r -p`. {keep}")
+    );
+    assert_eq!(says(b""), format!("root key {key} has 0 bytes; expected 32. Restore it from your copy. {keep}"));
+    for content in [&[0; 32][..], &[7; 31], b"0123456789abcdef0123456789abcdef"] {
+        let line = says(content);
+        for advice in ["init", "quickstart", "/dev/urandom", "generate", "chmod", "chown"] {
+            assert!(!line.contains(advice), "{line}");
+        }
+    }
+}
+
+#[test]
 fn a66_open_to_others() {
     let (_directory, path) = sound();
     for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o666, 0o777, 0o440] {
         set_mode(&path, mode);
-        assert!(matches!(flaw(&path), RootKeyFlaw::Mode(found) if found == mode), "{mode:o}");
+        assert!(matches!(flaw(&path), File(SecretFileFlaw::Mode(found)) if found == mode), "{mode:o}");
     }
 }
 
@@ -108,20 +138,20 @@ fn a66_owned_by_somebody_else() {
     }
     let (_directory, path) = sound();
     chown(&path, Some(12_345), None).unwrap();
-    assert!(matches!(flaw(&path), RootKeyFlaw::Owner(12_345)));
+    assert!(matches!(flaw(&path), File(SecretFileFlaw::Owner { owner: 12_345, .. })));
 }
 
 #[test]
 fn a66_not_a_file() {
     let (directory, path) = sound();
-    assert!(matches!(flaw(directory.path()), RootKeyFlaw::NotAFile));
-    assert!(matches!(load(Path::new("/")).unwrap_err().flaw, RootKeyFlaw::NotAFile));
-    assert!(matches!(load(Path::new("/dev/zero")).unwrap_err().flaw, RootKeyFlaw::NotAFile));
-    assert!(matches!(load(Path::new("")).unwrap_err().flaw, RootKeyFlaw::NotAFile));
+    assert!(matches!(flaw(directory.path()), File(SecretFileFlaw::NotAFile)));
+    assert!(matches!(load(Path::new("/")).unwrap_err().flaw, File(SecretFileFlaw::NotAFile)));
+    assert!(matches!(load(Path::new("/dev/zero")).unwrap_err().flaw, File(SecretFileFlaw::NotAFile)));
+    assert!(matches!(load(Path::new("")).unwrap_err().flaw, File(SecretFileFlaw::NotAFile)));
     let pipe = directory.path().join("pipe");
     mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR).unwrap();
-    assert!(matches!(flaw(&pipe), RootKeyFlaw::NotAFile));
-    assert!(matches!(flaw(&path.join("root.key")), RootKeyFlaw::NotAFile));
+    assert!(matches!(flaw(&pipe), File(SecretFileFlaw::NotAFile)));
+    assert!(matches!(flaw(&path.join("root.key")), File(SecretFileFlaw::NotAFile)));
 }
 
 #[test]
@@ -133,7 +163,7 @@ fn a66_a_link_in_a_directory_that_others_may_write() {
     symlink(&path, &link).unwrap();
     for mode in [0o777, 0o1777, 0o770, 0o775, 0o702] {
         set_mode(&open, mode);
-        assert!(matches!(flaw(&link), RootKeyFlaw::UntrustedLink), "{mode:o}");
+        assert!(matches!(flaw(&link), File(SecretFileFlaw::UntrustedLink)), "{mode:o}");
     }
     for mode in [0o755, 0o700, 0o711] {
         set_mode(&open, mode);
@@ -141,7 +171,7 @@ fn a66_a_link_in_a_directory_that_others_may_write() {
     }
     if is_root() {
         chown(&open, Some(12_345), None).unwrap();
-        assert!(matches!(flaw(&link), RootKeyFlaw::UntrustedLink));
+        assert!(matches!(flaw(&link), File(SecretFileFlaw::UntrustedLink)));
     }
 }
 
@@ -157,8 +187,8 @@ fn a66_a_link_as_mounted_secrets_are() {
     assert!(load(&mounted.join("root.key")).is_ok());
     // A directory on the way is reached by a link that anybody could have set.
     set_mode(&mounted, 0o1777);
-    assert!(matches!(flaw(&mounted.join("..data/root.key")), RootKeyFlaw::UntrustedLink));
-    assert!(matches!(flaw(&mounted.join("root.key")), RootKeyFlaw::UntrustedLink));
+    assert!(matches!(flaw(&mounted.join("..data/root.key")), File(SecretFileFlaw::UntrustedLink)));
+    assert!(matches!(flaw(&mounted.join("root.key")), File(SecretFileFlaw::UntrustedLink)));
 }
 
 #[test]
@@ -166,10 +196,10 @@ fn a_circle_of_links_ends() {
     let (directory, _) = sound();
     let link = directory.path().join("circle");
     symlink("circle", &link).unwrap();
-    assert!(matches!(flaw(&link), RootKeyFlaw::UntrustedLink));
+    assert!(matches!(flaw(&link), File(SecretFileFlaw::UntrustedLink)));
     let dangling = directory.path().join("dangling");
     symlink("nowhere", &dangling).unwrap();
-    assert!(matches!(flaw(&dangling), RootKeyFlaw::Missing));
+    assert!(matches!(flaw(&dangling), File(SecretFileFlaw::Missing)));
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Connector {
     pub(super) fn new(url: &str) -> Result<Self, ConnectError> {
         let (address, wish) = split_address(url);
         let mut config: Config = address.parse().map_err(|error| ConnectError::Address(Box::new(error)))?;
-        let use_tls = wish.wanted.unwrap_or_else(|| !is_local(config.get_hosts()));
+        let use_tls = wish.wanted.unwrap_or_else(|| !is_local(config.get_hosts(), config.get_hostaddrs()));
         config
             .ssl_mode(if use_tls { SslMode::Require } else { SslMode::Disable })
             .target_session_attrs(TargetSessionAttrs::ReadWrite)
@@ -95,4 +95,41 @@ async fn set_up(connection: &mut AsyncPgConnection) -> Result<(), ConnectError> 
     }
     let _ = connection.batch_execute(IN_ENGLISH).await;
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn uses_tls(url: &str) -> bool {
+        let connector = Connector::new(url).unwrap();
+        let required = connector.config.get_ssl_mode() == SslMode::Require;
+        assert_eq!(required, connector.tls.is_some(), "{url}");
+        required
+    }
+
+    #[test]
+    fn tls_is_off_only_where_every_connection_stays_on_this_machine() {
+        for local in [
+            "postgres:///d?host=/run/postgresql",
+            "postgres://localhost/d",
+            "postgres://127.0.0.1,[::1]/d",
+            "postgres://localhost/d?hostaddr=127.0.0.1",
+        ] {
+            assert!(!uses_tls(local), "{local}");
+        }
+        for remote in [
+            "postgres://db.example/d",
+            "postgres://localhost,db.example/d",
+            "postgres://localhost/d?hostaddr=192.0.2.1",
+            "postgres:///d?host=/run/postgresql&hostaddr=192.0.2.1",
+            "postgres:///d?hostaddr=192.0.2.1",
+            "postgres:///d",
+        ] {
+            assert!(uses_tls(remote), "{remote}");
+            let separator = if remote.contains('?') { '&' } else { '?' };
+            assert!(!uses_tls(&format!("{remote}{separator}sslmode=disable")), "{remote}: declined");
+        }
+    }
 }

@@ -9,7 +9,8 @@ pub struct PostgresSettings {
     ///
     /// Beside the parameters of `tokio_postgres::Config` it takes `sslmode=verify-ca` and `verify-full` and
     /// `sslrootcert=<file>`. Where TLS is used, the server's certificate and name are always verified. It is
-    /// used unless `sslmode=disable` is given, or nothing is and every host is a socket or this machine.
+    /// used unless `sslmode=disable` is given, or no `sslmode` is and every host and `hostaddr` is a socket or this
+    /// machine. An address without a host counts as remote.
     pub url: SecretString,
     /// The most connections at once.
     pub connections: u32,

@@ -52,12 +52,14 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether every host is on this machine, so that nothing travels.
-pub(super) fn is_local(hosts: &[Host]) -> bool {
-    hosts.iter().all(|host| match host {
+/// Whether every connection stays on this machine. `addresses` (`hostaddr`) are connected to in place of `hosts`, whose
+/// names then only verify certificates. An address that names no host is not local: nobody said that it is.
+pub(super) fn is_local(hosts: &[Host], addresses: &[IpAddr]) -> bool {
+    let local = |host: &Host| match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
-    })
+    };
+    !hosts.is_empty() && hosts.iter().all(local) && addresses.iter().all(IpAddr::is_loopback)
 }
 
 /// The connector that verifies servers by the given certificates, or by the system's.
@@ -104,7 +106,13 @@ mod tests {
     #[test]
     fn tells_this_machine_from_others() {
         let tcp = |name: &str| Host::Tcp(name.to_owned());
-        assert!(is_local(&[Host::Unix("/run/postgresql".into()), tcp("127.0.0.1"), tcp("::1"), tcp("localhost")]));
-        assert!(!is_local(&[tcp("localhost"), tcp("db.example")]));
+        let local = [Host::Unix("/run/postgresql".into()), tcp("127.0.0.1"), tcp("::1"), tcp("localhost")];
+        assert!(is_local(&local, &[]));
+        assert!(!is_local(&[tcp("localhost"), tcp("db.example")], &[]));
+        assert!(!is_local(&[], &[]), "no host is named");
+        let loopback: IpAddr = "127.0.0.1".parse().unwrap();
+        assert!(is_local(&local, &[loopback]));
+        assert!(!is_local(&local, &[loopback, "192.0.2.1".parse().unwrap()]), "one address is elsewhere");
+        assert!(!is_local(&[], &[loopback]), "no host is named");
     }
 }

@@ -1,11 +1,15 @@
 //! One server per database file: a lock that dies with its process and says who holds it.
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use rustix::process::geteuid;
+use std::fmt;
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
+
+/// The most bytes that a lock file of ours holds.
+const LONGEST: u64 = 200;
 
 /// Held by the one process that serves, migrates or restores a database file. Dropped, it is free again.
 #[derive(Debug)]
@@ -19,12 +23,22 @@ pub struct ServerLock {
 #[non_exhaustive]
 pub enum LockError {
     /// Another process holds it.
-    #[error("another process holds the database: {holder}")]
+    #[error("the database {database} is in use by {holder}; stop that process first")]
     Held {
-        /// Its command and process id, as it wrote them.
+        /// The database.
+        database: PathBuf,
+        /// The command and process id that the holder wrote.
         holder: String,
     },
-    /// The lock file cannot be made or written.
+    /// Something that this program did not make has the lock file's name. It was not touched.
+    #[error("the lock file {path} {flaw}; it was not touched. Move it away if nothing else needs it")]
+    Foreign {
+        /// The lock file.
+        path: PathBuf,
+        /// Why it cannot be a lock file of ours.
+        flaw: LockFileFlaw,
+    },
+    /// The lock file cannot be created or written.
     #[error("the lock file {path} cannot be used")]
     Io {
         /// The lock file.
@@ -34,40 +48,225 @@ pub enum LockError {
     },
 }
 
+/// Why a file is not a lock file of this process's user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LockFileFlaw {
+    /// A symbolic link, which is not followed.
+    Link,
+    /// Not a regular file.
+    NotAFile,
+    /// The file has other names, which may belong to something else.
+    HardLinked,
+    /// The file belongs to this user.
+    Owner(u32),
+    /// The file holds something else than the name of a lock's holder.
+    Content,
+}
+
+impl fmt::Display for LockFileFlaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Link => f.write_str("is a symbolic link"),
+            Self::NotAFile => f.write_str("is not a regular file"),
+            Self::HardLinked => f.write_str("has further hard links"),
+            Self::Owner(owner) => write!(f, "belongs to user {owner}, not to user {}", geteuid().as_raw()),
+            Self::Content => f.write_str("holds something else than a lock"),
+        }
+    }
+}
+
 impl ServerLock {
     /// Takes the lock of `database` for `command`, or says who has it.
     ///
+    /// The lock file has the database's name with `.lock` after it. It is opened without following a link, and written
+    /// to only if this process's user made it.
+    ///
     /// # Errors
-    /// It is taken, or its file (the database's name with `.lock` after it) cannot be used.
+    /// Another process holds the lock, the file is not ours, or it cannot be used.
     pub fn take(database: &Path, command: &str) -> Result<Self, LockError> {
         let mut path = database.to_owned().into_os_string();
         path.push(".lock");
         let path = PathBuf::from(path);
-        take(&path, command).map_err(|source| LockError::Io { path, source })?
+        match take(&path, command) {
+            Ok(lock) => Ok(lock),
+            Err(Refusal::Held(holder)) => Err(LockError::Held { database: database.to_owned(), holder }),
+            Err(Refusal::Foreign(flaw)) => Err(LockError::Foreign { path, flaw }),
+            Err(Refusal::Io(source)) => Err(LockError::Io { path, source }),
+        }
     }
 }
 
-fn take(path: &Path, command: &str) -> io::Result<Result<ServerLock, LockError>> {
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    // Root may take the lock before the service's own user ever does, who must then be able to open it.
-    if let Some(Ok(directory)) = path.parent().map(Path::metadata) {
-        let _ = fchown(&file, Some(directory.uid()), Some(directory.gid()));
+enum Refusal {
+    Held(String),
+    Foreign(LockFileFlaw),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
     }
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+}
+
+impl From<Errno> for Refusal {
+    fn from(error: Errno) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+fn take(path: &Path, command: &str) -> Result<ServerLock, Refusal> {
+    let mut file = create_or_open(path)?;
+    let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    let holder = read(&mut file)?;
+    match locked {
         Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Ok(Err(LockError::Held { holder: read_holder(&mut file)? })),
+        Err(Errno::WOULDBLOCK) if holder.is_empty() => return Err(Refusal::Held("a process that is starting".into())),
+        Err(Errno::WOULDBLOCK) => return Err(Refusal::Held(holder)),
         Err(error) => return Err(error.into()),
     }
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{command} (process {})", std::process::id())?;
     file.flush()?;
-    Ok(Ok(ServerLock { _file: file }))
+    Ok(ServerLock { _file: file })
 }
 
-fn read_holder(file: &mut File) -> io::Result<String> {
-    let mut holder = String::new();
-    file.take(200).read_to_string(&mut holder)?;
-    let holder = holder.trim();
-    Ok(if holder.is_empty() { "it has not said which yet".to_owned() } else { holder.to_owned() })
+fn create_or_open(path: &Path) -> Result<File, Refusal> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    loop {
+        match open(path, flags | OFlags::CREATE | OFlags::EXCL, Mode::RUSR | Mode::WUSR) {
+            Ok(made) => return Ok(made.into()),
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match open(path, flags, Mode::empty()) {
+            Ok(found) => {
+                judge(&found)?;
+                return Ok(found.into());
+            }
+            Err(Errno::NOENT) => {} // removed in between
+            Err(Errno::LOOP) => return Err(Refusal::Foreign(LockFileFlaw::Link)),
+            Err(Errno::ISDIR | Errno::NXIO) => return Err(Refusal::Foreign(LockFileFlaw::NotAFile)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Judges what was opened, whatever its path says by now.
+fn judge(file: &impl rustix::fd::AsFd) -> Result<(), Refusal> {
+    let found = fstat(file)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return Err(Refusal::Foreign(LockFileFlaw::NotAFile));
+    }
+    if found.st_uid != geteuid().as_raw() {
+        return Err(Refusal::Foreign(LockFileFlaw::Owner(found.st_uid)));
+    }
+    if found.st_nlink > 1 {
+        return Err(Refusal::Foreign(LockFileFlaw::HardLinked));
+    }
+    Ok(())
+}
+
+/// The holder that the file names; empty before the first one has written.
+fn read(file: &mut File) -> Result<String, Refusal> {
+    let mut content = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut content)?;
+    let foreign = || Refusal::Foreign(LockFileFlaw::Content);
+    let content = String::from_utf8(content).map_err(|_| foreign())?;
+    let holder = content.strip_suffix('\n').unwrap_or(&content);
+    let ours = holder.is_empty()
+        || holder.split_once(" (process ").is_some_and(|(command, process)| {
+            let id = process.strip_suffix(')').unwrap_or_default();
+            !command.is_empty() && !command.contains(char::is_control) && id.parse::<u32>().is_ok()
+        });
+    if ours { Ok(holder.to_owned()) } else { Err(foreign()) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+    use tempfile::TempDir;
+
+    fn place() -> (TempDir, PathBuf, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, lock) = (directory.path().join("vault.db"), directory.path().join("vault.db.lock"));
+        (directory, database, lock)
+    }
+
+    #[track_caller]
+    fn foreign(database: &Path) -> LockFileFlaw {
+        match ServerLock::take(database, "serve") {
+            Err(LockError::Foreign { flaw, .. }) => flaw,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn it_is_held_by_one_at_a_time_and_says_by_whom() {
+        let (_directory, database, lock) = place();
+        let held = ServerLock::take(&database, "serve").unwrap();
+        assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o7777, 0o600);
+        let refused = ServerLock::take(&database, "migrate").unwrap_err().to_string();
+        let holder = format!("serve (process {})", std::process::id());
+        assert!(refused.contains(&holder) && refused.contains(database.to_str().unwrap()), "{refused}");
+        drop(held);
+        ServerLock::take(&database, "migrate").unwrap();
+        assert!(fs::read_to_string(&lock).unwrap().starts_with("migrate (process "));
+    }
+
+    #[test]
+    fn nothing_that_others_made_is_written_to() {
+        let (directory, database, lock) = place();
+        let precious = directory.path().join("precious");
+        fs::write(&precious, "precious\n").unwrap();
+        let whole = || assert_eq!(fs::read_to_string(&precious).unwrap(), "precious\n");
+
+        symlink(&precious, &lock).unwrap();
+        assert_eq!(foreign(&database), LockFileFlaw::Link);
+        whole();
+        fs::remove_file(&lock).unwrap();
+        symlink(directory.path().join("nowhere"), &lock).unwrap();
+        assert_eq!(foreign(&database), LockFileFlaw::Link);
+        assert!(!directory.path().join("nowhere").exists(), "nothing is made through a link");
+        fs::remove_file(&lock).unwrap();
+
+        fs::hard_link(&precious, &lock).unwrap();
+        assert_eq!(foreign(&database), LockFileFlaw::HardLinked);
+        whole();
+        fs::remove_file(&lock).unwrap();
+
+        for content in ["precious\n", "serve (process x)\n", "(process 1)\n", &"long ".repeat(100)] {
+            fs::write(&lock, content).unwrap();
+            assert_eq!(foreign(&database), LockFileFlaw::Content, "{content}");
+            assert_eq!(fs::read_to_string(&lock).unwrap(), content);
+        }
+        fs::remove_file(&lock).unwrap();
+
+        fs::create_dir(&lock).unwrap();
+        assert_eq!(foreign(&database), LockFileFlaw::NotAFile);
+        fs::remove_dir(&lock).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &lock, Mode::RUSR | Mode::WUSR).unwrap();
+        assert_eq!(foreign(&database), LockFileFlaw::NotAFile);
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_left_alone_and_none_is_given_away() {
+        if !geteuid().is_root() {
+            return; // only root can make a file of another user's
+        }
+        let (directory, database, lock) = place();
+        fs::write(&lock, "").unwrap();
+        chown(&lock, Some(12_345), None).unwrap();
+        assert_eq!(foreign(&database), LockFileFlaw::Owner(12_345));
+        fs::remove_file(&lock).unwrap();
+
+        chown(directory.path(), Some(12_345), Some(12_345)).unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        drop(ServerLock::take(&database, "serve").unwrap());
+        assert_eq!(fs::metadata(&lock).unwrap().uid(), 0, "it belongs to whoever made it");
+    }
 }

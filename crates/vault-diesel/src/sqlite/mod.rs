@@ -17,7 +17,7 @@ mod writer;
 #[path = "../decision/mod.rs"]
 mod decision;
 
-pub use lock::{LockError, ServerLock};
+pub use lock::{LockError, LockFileFlaw, ServerLock};
 pub use settings::{OpenError, SqliteKey, SqliteSettings};
 pub use store::SqliteStore;
 

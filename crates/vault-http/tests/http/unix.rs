@@ -1,8 +1,10 @@
 //! The activation listener on a socket in the file system.
 
 use crate::support::{Wire, World, assert_problem, assert_standard_headers, request};
+use rustix::fs::inotify;
 use std::fs;
 use std::io::ErrorKind;
+use std::mem::MaybeUninit;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -55,6 +57,51 @@ fn its_mode_is_exactly_the_one_asked_for() {
     }
 }
 
+/// At no moment could somebody connect whom the mode does not allow, or be turned to another file by a link.
+#[test]
+fn it_gets_its_name_only_with_its_mode() {
+    let world = World::start();
+    let directory = tempfile::tempdir().unwrap();
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    let changes = inotify::WatchFlags::CREATE | inotify::WatchFlags::ATTRIB | inotify::WatchFlags::MOVED_TO;
+    inotify::add_watch(&watch, directory.path(), changes).unwrap();
+    let door = world.socket_door(directory.path().join("s"), 0o666).unwrap();
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&watch, &mut buffer);
+    let mut found = Vec::new();
+    while let Ok(event) = events.next() {
+        if event.file_name().is_some_and(|name| name == c"s") {
+            found.push(event.events());
+        }
+    }
+    assert_eq!(found, [inotify::ReadFlags::MOVED_TO]);
+    door.stop(&world);
+}
+
+#[test]
+fn what_has_the_name_of_its_private_directory_is_not_used() {
+    let world = World::start();
+    let directory = tempfile::tempdir().unwrap();
+    let (path, private) = (directory.path().join("s"), directory.path().join(".s.new"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &private).unwrap();
+    let refused = world.socket_door(&path, 0o600).err().expect("a refusal");
+    assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{refused}");
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    fs::remove_file(&private).unwrap();
+
+    fs::create_dir(&private).unwrap();
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(world.socket_door(&path, 0o600).is_err(), "others may enter it");
+
+    // Left by a process that was killed.
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
+    drop(UnixListener::bind(private.join("s")).unwrap());
+    let door = world.socket_door(&path, 0o600).unwrap();
+    assert!(!private.exists());
+    door.stop(&world);
+}
+
 #[test]
 fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
     let world = World::start();
@@ -99,6 +146,8 @@ fn nothing_but_a_socket_is_replaced() {
     assert!(link.is_symlink());
     let missing = world.socket_door(directory.path().join("no/where"), 0o600).err().expect("a refusal");
     assert_eq!(missing.kind(), ErrorKind::NotFound);
+    let parent = directory.path().join("no");
+    assert!(missing.to_string().contains(&format!("the directory {} does not exist", parent.display())), "{missing}");
     let long = world.socket_door(directory.path().join("l".repeat(120)), 0o600).err().expect("a refusal");
     assert_eq!(long.kind(), ErrorKind::InvalidInput);
 }

@@ -3,7 +3,7 @@
 //! Each step is taken from an open directory and never follows a link by itself, so nothing can be swapped
 //! between the check and the use.
 
-use super::RootKeyFlaw;
+use super::SecretFileFlaw;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatVfsMountFlags};
 use rustix::fs::{fstat, fstatvfs, openat, readlinkat, statat};
@@ -26,7 +26,7 @@ const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// The file that `path` names, opened for reading.
-pub(super) fn open(path: &Path) -> Result<OwnedFd, RootKeyFlaw> {
+pub(super) fn open(path: &Path) -> Result<OwnedFd, SecretFileFlaw> {
     let mut directory = openat(CWD, if path.is_absolute() { "/" } else { "." }, DIRECTORY, Mode::empty())?;
     let mut steps = VecDeque::new();
     prepend(&mut steps, path);
@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path) -> Result<OwnedFd, RootKeyFlaw> {
             FileType::Symlink => {
                 links += 1;
                 if links > MAX_LINKS || !only_we_may_write(&directory)? {
-                    return Err(RootKeyFlaw::UntrustedLink);
+                    return Err(SecretFileFlaw::UntrustedLink);
                 }
                 let target = readlinkat(&directory, &step, Vec::new())?;
                 prepend(&mut steps, Path::new(&OsString::from_vec(target.into_bytes())));
@@ -52,10 +52,10 @@ pub(super) fn open(path: &Path) -> Result<OwnedFd, RootKeyFlaw> {
             FileType::RegularFile if steps.is_empty() => {
                 return Ok(openat(&directory, &step, FILE, Mode::empty())?);
             }
-            _ => return Err(RootKeyFlaw::NotAFile),
+            _ => return Err(SecretFileFlaw::NotAFile),
         }
     }
-    Err(RootKeyFlaw::NotAFile)
+    Err(SecretFileFlaw::NotAFile)
 }
 
 fn prepend(steps: &mut VecDeque<OsString>, path: &Path) {
@@ -70,7 +70,7 @@ fn prepend(steps: &mut VecDeque<OsString>, path: &Path) {
 }
 
 /// Whether nobody but us and root can change what `directory` holds.
-fn only_we_may_write(directory: &impl AsFd) -> Result<bool, RootKeyFlaw> {
+fn only_we_may_write(directory: &impl AsFd) -> Result<bool, SecretFileFlaw> {
     // Mounted secrets may lie in a directory of mode 1777 that is mounted read-only.
     if fstatvfs(directory)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Ok(true);

@@ -1,0 +1,98 @@
+//! Files that hold a secret: how they are opened, and when they are trusted.
+
+mod error;
+mod locate;
+
+pub use error::{SecretFileError, SecretFileFlaw};
+
+use rustix::fd::AsFd;
+use rustix::fs::{FileType, fstat};
+use rustix::process::{getegid, geteuid, getgroups};
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// A file that is to hold a secret, opened. What was opened is judged when it is read, whatever its path says by then.
+#[derive(Debug)]
+pub struct SecretFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl SecretFile {
+    /// Opens the file at `path` and reads nothing. A link is followed only out of a directory that nobody but this
+    /// process's user and root may write to, as mounted secrets and certificate tools have it. Never blocks on a pipe.
+    ///
+    /// # Errors
+    /// There is no such file, it is not a regular one, or a link on the way to it cannot be trusted.
+    pub fn open(path: &Path) -> Result<Self, SecretFileError> {
+        match locate::open(path) {
+            Ok(file) => Ok(Self { path: path.to_owned(), file: file.into() }),
+            Err(flaw) => Err(SecretFileError::new(path, flaw)),
+        }
+    }
+
+    /// The path that it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its content, of at most `limit` bytes. The file must be a regular one that belongs to this process's user or to
+    /// root, with mode 0600 or less. One of root's may also be readable by a group: by one of this process's, or, if
+    /// this process is root's, by any but root's own.
+    ///
+    /// # Errors
+    /// The file is not to be trusted, is longer than `limit`, or cannot be read. Names the path, never the content.
+    pub fn read(self, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
+        judge(&self.file).and_then(|()| read(&self.file, limit)).map_err(|flaw| SecretFileError::new(&self.path, flaw))
+    }
+}
+
+fn read(mut file: &File, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileFlaw> {
+    // Of its final size at once: one that grows leaves copies behind. One byte more shows a longer file.
+    let mut bytes = Zeroizing::new(vec![0; limit + 1]);
+    let mut length = 0;
+    while length < bytes.len() {
+        match file.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(SecretFileFlaw::Io(error)),
+        }
+    }
+    if length > limit {
+        let found = file.metadata().map_or(0, |found| found.len()).max(length as u64);
+        return Err(SecretFileFlaw::TooLong { found, limit });
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+fn judge(file: impl AsFd) -> Result<(), SecretFileFlaw> {
+    let found = fstat(file)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return Err(SecretFileFlaw::NotAFile);
+    }
+    let we = geteuid().as_raw();
+    if found.st_uid != we && found.st_uid != 0 {
+        return Err(SecretFileFlaw::Owner { owner: found.st_uid, user: we });
+    }
+    let mode = found.st_mode & 0o7777;
+    // Root hands its file to a service's group (or to the service alone, by an access list, whose mask shows as the
+    // group's). Root's own commands must take that file too.
+    let handed_over = match (found.st_uid, we) {
+        (0, 0) => found.st_gid != 0,
+        (0, _) => found.st_gid == 0 || is_our_group(found.st_gid),
+        _ => false,
+    };
+    let refused = if handed_over { 0o037 } else { 0o077 };
+    if mode & refused != 0 { Err(SecretFileFlaw::Mode(mode)) } else { Ok(()) }
+}
+
+fn is_our_group(group: u32) -> bool {
+    getegid().as_raw() == group || getgroups().is_ok_and(|groups| groups.iter().any(|ours| ours.as_raw() == group))
+}
+
+#[cfg(test)]
+mod tests;

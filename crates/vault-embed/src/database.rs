@@ -1,0 +1,124 @@
+//! The database of a vault, and what of it is found on disk before it is opened.
+
+use crate::error::OpeningError;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The database of a vault. Its `Display` form never holds a user name, password or parameter.
+#[derive(Clone, Debug)]
+pub struct Database(pub(crate) Kind);
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// An absolute path, unless the working directory is unknown.
+    Sqlite(PathBuf),
+    Postgres(SecretString),
+}
+
+/// A database URL has neither of the forms `sqlite://PATH` and `postgres://…`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be sqlite://PATH or postgres://…")]
+pub struct InvalidDatabaseUrl;
+
+impl Database {
+    /// The embedded database file at `path`, encrypted whole. A relative path is relative to the working directory now.
+    pub fn sqlite(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        Self(Kind::Sqlite(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())))
+    }
+
+    /// A PostgreSQL server; `url` as [`PostgresSettings::url`](vault_diesel::PostgresSettings::url) says.
+    pub fn postgres(url: impl Into<SecretString>) -> Self {
+        Self(Kind::Postgres(url.into()))
+    }
+
+    /// The absolute path of the embedded database file.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.0 {
+            Kind::Sqlite(path) => Some(path),
+            Kind::Postgres(_) => None,
+        }
+    }
+}
+
+impl FromStr for Database {
+    type Err = InvalidDatabaseUrl;
+
+    fn from_str(url: &str) -> Result<Self, Self::Err> {
+        match url.split_once("://") {
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Self::sqlite(path)),
+            Some(("postgres" | "postgresql", _)) => Ok(Self::postgres(url)),
+            _ => Err(InvalidDatabaseUrl),
+        }
+    }
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
+            Kind::Postgres(url) => {
+                let url = url.expose_secret(); // only the part after the password
+                let place = url.split_once("://").map_or("", |(_, place)| place);
+                let place = place.split(['?', '#']).next().unwrap_or("");
+                write!(f, "postgres://{}", place.rsplit_once('@').map_or(place, |(_, place)| place))
+            }
+        }
+    }
+}
+
+/// What is found at the path of an embedded database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FoundFile {
+    pub(crate) state: FileState,
+    /// Whether there is a database key file or a write-ahead log of the database.
+    pub(crate) leftovers: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileState {
+    Missing,
+    Empty,
+    Present,
+}
+
+impl FoundFile {
+    /// Looks without opening anything.
+    pub(crate) fn at(database: &Path, key_file: &Path) -> Result<Self, OpeningError> {
+        let state = match look(database)? {
+            None => FileState::Missing,
+            Some(0) => FileState::Empty,
+            Some(_) => FileState::Present,
+        };
+        let log = with_suffix(database, "-wal");
+        Ok(Self { state, leftovers: look(key_file)?.is_some() || look(&log)?.is_some() })
+    }
+}
+
+/// The length of the file that `path` names, links followed; a link that leads nowhere counts as a file that is there.
+fn look(path: &Path) -> Result<Option<u64>, OpeningError> {
+    match path.metadata() {
+        Ok(found) => Ok(Some(found.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => exists(path).map(|exists| exists.then_some(u64::MAX)),
+        Err(source) => Err(OpeningError::Unreadable { path: path.to_owned(), source }),
+    }
+}
+
+/// Whether there is anything at `path`, be it a link that leads nowhere.
+pub(crate) fn exists(path: &Path) -> Result<bool, OpeningError> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(OpeningError::Unreadable { path: path.to_owned(), source }),
+    }
+}
+
+/// `path` with `suffix` at the end of its name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.to_owned().into_os_string();
+    path.push(suffix);
+    path.into()
+}

@@ -1,0 +1,143 @@
+//! Why a vault cannot be opened or made.
+
+use std::io;
+use std::path::PathBuf;
+use vault_core::port::{SealError, StoreError};
+use vault_crypto::{DatabaseKeyError, KeyringError, RootKeyError};
+use vault_diesel::{ConnectError, LockError, MigrateError, OpenError};
+
+/// Why a vault cannot be opened or made. Nothing is changed then, except that an interrupted first run may have left files
+/// that the next one takes up.
+///
+/// Each message names the object, what was expected and found, and what to do; none names a secret, and none advises what
+/// could destroy a vault.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpeningError {
+    /// There is no vault.
+    #[error("no vault found at {database}. Check the path or URL of the database")]
+    NotFound {
+        /// The database: an absolute path or a URL without user, password and parameters.
+        database: String,
+    },
+    /// A first run that was to make the vault was interrupted.
+    #[error(
+        "the vault at {database} is unfinished: its first run was interrupted. Run the command that makes it again"
+    )]
+    Unfinished {
+        /// The database.
+        database: String,
+    },
+    /// A vault was to be made where one is.
+    #[error("a vault already exists at {database}; nothing was changed")]
+    Exists {
+        /// The database.
+        database: String,
+    },
+    /// There is a vault, but not its root key.
+    #[error(
+        "root key {} not found, but {vault} holds a vault. Restore the key from your copy, or name its file. A new key \
+         cannot open this vault", .root_key.display()
+    )]
+    RootKeyMissing {
+        /// The file that was to hold the root key.
+        root_key: PathBuf,
+        /// The directory or URL of the vault.
+        vault: String,
+    },
+    /// There is a root key, but no vault, and no first run was interrupted.
+    #[error(
+        "root key {} exists, but no vault was found at {database}. If the key belongs to a vault, restore its database \
+         or name the right one; a new vault needs a directory of its own", .root_key.display()
+    )]
+    KeyWithoutVault {
+        /// The file of the root key.
+        root_key: PathBuf,
+        /// The database.
+        database: String,
+    },
+    /// There are remains of an embedded database, but the file itself is missing or empty.
+    #[error(
+        "the database {} is {state}, but its key file or log exists, so it held a vault. Restore the database from a \
+         backup; do not make a new vault here", .database.display()
+    )]
+    DatabaseLost {
+        /// The database file.
+        database: PathBuf,
+        /// `missing` or `empty`.
+        state: &'static str,
+    },
+    /// The database file is empty and nothing belongs to it.
+    #[error("the file {} is empty and no vault; name another path for the database", .0.display())]
+    NotADatabase(PathBuf),
+    /// The directory of the embedded database is missing.
+    #[error("the directory {} for the database does not exist. Check the path, or create the directory", .0.display())]
+    NoDirectory(PathBuf),
+    /// The schema is older than this build.
+    #[error("the database {database} lacks {count} migrations. Back it up, then apply them")]
+    MigrationsPending {
+        /// The database.
+        database: String,
+        /// How many are missing.
+        count: usize,
+    },
+    /// The schema is newer than this build.
+    #[error(
+        "the database {database} has schema version {version}, which this program does not know. Use the newer program"
+    )]
+    NewerSchema {
+        /// The database.
+        database: String,
+        /// The unknown version.
+        version: String,
+    },
+    /// The root key is refused.
+    #[error(transparent)]
+    RootKey(#[from] RootKeyError),
+    /// The database key file is refused.
+    #[error(transparent)]
+    DatabaseKey(#[from] DatabaseKeyError),
+    /// The vault's keys do not open under the root key.
+    #[error(transparent)]
+    Keyring(#[from] KeyringError),
+    /// Another process serves the embedded database, or its lock file cannot be used.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The embedded database does not open.
+    #[error(transparent)]
+    Sqlite(#[from] OpenError),
+    /// PostgreSQL is not reached.
+    #[error(transparent)]
+    Postgres(#[from] ConnectError),
+    /// Migrations were not applied.
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Keys could not be used.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// The operating system refused to look at a file.
+    #[error("{} cannot be examined", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system refused to create a file or thread.
+    #[error("{} cannot be created", .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The threads that hash passwords could not be started.
+    #[error("the threads that hash passwords cannot be started")]
+    Hashing(#[source] io::Error),
+    /// The runtime ended while the database was opened.
+    #[error("the runtime ended while the database was opened")]
+    Cancelled,
+}

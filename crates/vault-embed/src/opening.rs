@@ -1,0 +1,405 @@
+//! Opening a vault, and making one, in the one safe order.
+
+use crate::ambient::{LoggedEvents, SystemClock, SystemIds};
+use crate::database::{Database, FileState, FoundFile, Kind, exists};
+use crate::error::OpeningError;
+use crate::first_run::FirstRun;
+use crate::root_key::RootKey;
+use crate::upkeep::Upkeep;
+use crate::vault::{OpenVault, Ports};
+use std::future::{Future, IntoFuture};
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::id::InstanceId;
+use vault_core::port::{Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, Opener};
+use vault_core::sealed::InstanceRecord;
+use vault_core::usecase::{Ambient, AuditTally};
+use vault_crypto::{Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy};
+use vault_diesel::{
+    Migration, PostgresSettings, PostgresStore, SchemaState, ServerLock, SqliteKey, SqliteSettings, SqliteStore, Store,
+};
+
+/// Raised by a restore, so that older tokens no longer work; no restore exists yet.
+const RESTORE_EPOCH: u64 = 0;
+
+/// Is told of each migration before it runs, with its number from 0 and how many there are.
+type Progress = Box<dyn FnMut(&Migration, usize, usize) + Send>;
+
+/// Opens the vault at `database`, which must exist.
+pub fn open(root_key: RootKey, database: Database) -> Opening {
+    Opening::new(root_key, database, Mode::Open)
+}
+
+/// Makes a new vault at `database`: root key, schema and keys. An interrupted first run is taken up where it ended; where
+/// anything of another vault is found, nothing is changed.
+pub fn create(root_key: RootKey, database: Database) -> Opening {
+    Opening::new(root_key, database, Mode::Create)
+}
+
+/// Opens the vault at `database`, or makes it as [`create`] does.
+pub fn open_or_create(root_key: RootKey, database: Database) -> Opening {
+    Opening::new(root_key, database, Mode::OpenOrCreate)
+}
+
+/// How a vault is to be opened. Awaited on a multi-threaded Tokio runtime it becomes an [`OpenVault`], or an
+/// [`OpeningError`]. It must not be dropped half-way while a vault is made: the next run then takes up what it left.
+#[must_use = "nothing is opened until it is awaited"]
+pub struct Opening {
+    root_key: RootKey,
+    database: Database,
+    mode: Mode,
+    events: Arc<dyn EventSink>,
+    server: Option<String>,
+    progress: Option<Progress>,
+    upkeep: bool,
+}
+
+/// As [`Opening`]. Awaited it becomes the vault and, apart from it, what opens the data of its credentials.
+#[must_use = "nothing is opened until it is awaited"]
+pub struct OpeningWithOpener(Opening);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Open,
+    Create,
+    OpenOrCreate,
+}
+
+impl Opening {
+    fn new(root_key: RootKey, database: Database, mode: Mode) -> Self {
+        let events = Arc::new(LoggedEvents);
+        Self { root_key, database, mode, events, server: None, progress: None, upkeep: true }
+    }
+
+    /// Sends events to `sink` instead of [`LoggedEvents`].
+    pub fn events(self, sink: impl EventSink + 'static) -> Self {
+        Self { events: Arc::new(sink), ..self }
+    }
+
+    /// As the one server of an embedded database: until the vault is closed and dropped no other process may be. Others
+    /// are told that `command` is. On PostgreSQL any number of servers may run.
+    pub fn server(self, command: &str) -> Self {
+        Self { server: Some(command.to_owned()), ..self }
+    }
+
+    /// Applies the migrations that an existing vault lacks, once its root key is proven; without this they are an
+    /// error. `progress` is told of each before it runs, with its number from 0 and how many there are.
+    pub fn migrate(self, progress: impl FnMut(&Migration, usize, usize) + Send + 'static) -> Self {
+        Self { progress: Some(Box::new(progress)), ..self }
+    }
+
+    /// Without the background upkeep, for a process that does one thing and ends.
+    pub fn without_upkeep(self) -> Self {
+        Self { upkeep: false, ..self }
+    }
+
+    /// With what opens the data of credentials, for the part of a program that serves activations and for no other.
+    pub fn with_opener(self) -> OpeningWithOpener {
+        OpeningWithOpener(self)
+    }
+}
+
+impl IntoFuture for Opening {
+    type Output = Result<OpenVault, OpeningError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async { Ok(self.run().await?.0) })
+    }
+}
+
+impl IntoFuture for OpeningWithOpener {
+    type Output = Result<(OpenVault, Arc<dyn Opener>), OpeningError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.0.run())
+    }
+}
+
+/// A store, and the key of the file that it is in.
+struct OpenStore {
+    store: Store,
+    database_key: Option<Arc<DatabaseKey>>,
+}
+
+/// Clock, ids, events and randomness.
+struct Surroundings {
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGenerator>,
+    events: Arc<dyn EventSink>,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// The root key: at hand, or to be loaded once it is known whether there is a vault.
+enum Root {
+    Loaded(Arc<dyn KeyWrapper>),
+    Pending(RootKey),
+}
+
+impl Opening {
+    async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
+        let Self { root_key, database, mode, events, server, progress, upkeep } = self;
+        let surroundings = Surroundings {
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(SystemIds::default()),
+            events,
+            entropy: Arc::new(OsEntropy),
+        };
+        let first_run = FirstRun::of(&root_key, &database);
+        let run = Run { surroundings, database: &database, first_run, creates: mode != Mode::Open };
+
+        let (opened, root, lock) = match &database.0 {
+            Kind::Sqlite(path) => {
+                let mut lock = None;
+                if let Some(command) = &server {
+                    lock = Some(run.lock(path, command)?);
+                }
+                let (opened, root) = run.open_file(path, root_key, &mut lock).await?;
+                (opened, root, lock)
+            }
+            Kind::Postgres(url) => {
+                let store = PostgresStore::connect(PostgresSettings::new(url.clone())).await?;
+                (OpenStore { store: Store::Postgres(store), database_key: None }, Root::Pending(root_key), None)
+            }
+        };
+        // Without a server the lock has done its work once the vault exists.
+        let keep_lock = server.is_some();
+
+        let schema = opened.store.schema_state().await?;
+        if let SchemaState::Newer(version) = schema {
+            return Err(OpeningError::NewerSchema { database: database.to_string(), version });
+        }
+        let instance = match schema {
+            SchemaState::Empty => None,
+            _ => opened.store.ports().keys.instance().await?,
+        };
+        let (root, keyring, applied) = match instance {
+            Some(_) if mode == Mode::Create => return Err(OpeningError::Exists { database: database.to_string() }),
+            Some(record) => run.open_existing(&opened, root, &record, &schema, progress).await?,
+            None => run.create(&opened, root, &schema).await?,
+        };
+        run.first_run.end();
+
+        let (ports, opener) = run.surroundings.ports(&keyring, &opened.store)?;
+        let tally = Arc::new(AuditTally::new(ports.ambient.clone(), ports.store.audit.clone()));
+        let mut vault = OpenVault {
+            instance: keyring.instance(),
+            root_key: root.id(),
+            ports,
+            tally,
+            database_key: opened.database_key,
+            applied: applied.into(),
+            adapter: opened.store,
+            upkeep: None,
+            lock: lock.filter(|_| keep_lock).map(Arc::new),
+        };
+        if upkeep {
+            vault.upkeep = Some(Arc::new(Upkeep::start(vault.operator())));
+        }
+        Ok((vault, opener))
+    }
+}
+
+/// What every step of one opening knows.
+struct Run<'a> {
+    surroundings: Surroundings,
+    database: &'a Database,
+    first_run: FirstRun,
+    creates: bool,
+}
+
+type Proven = (Arc<dyn KeyWrapper>, Keyring, Vec<Migration>);
+
+impl Run<'_> {
+    /// Takes the lock of an embedded database, whose directory must exist.
+    fn lock(&self, database: &Path, command: &str) -> Result<ServerLock, OpeningError> {
+        let directory = database.parent().unwrap_or(Path::new("/"));
+        match directory.metadata() {
+            Ok(found) if found.is_dir() => Ok(ServerLock::take(database, command)?),
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(OpeningError::Unreadable { path: directory.to_owned(), source })
+            }
+            _ if self.creates => Err(OpeningError::NoDirectory(directory.to_owned())),
+            _ => Err(self.not_found()),
+        }
+    }
+
+    /// Opens an embedded database, and makes it where nothing of a vault is found.
+    async fn open_file(
+        &self,
+        path: &Path,
+        root_key: RootKey,
+        lock: &mut Option<ServerLock>,
+    ) -> Result<(OpenStore, Root), OpeningError> {
+        let key_file = DatabaseKeyFile::beside(path);
+        let mut found = FoundFile::at(path, key_file.path())?;
+        if self.creates && found.state != FileState::Present && lock.is_none() {
+            *lock = Some(self.lock(path, "the command that makes the vault")?);
+            found = FoundFile::at(path, key_file.path())?;
+        }
+        let entropy = &self.surroundings.entropy;
+        if found.state == FileState::Present {
+            let root = self.load(root_key)?;
+            let key = key_file.load(&*root).await?;
+            return Ok((open_sqlite(path, key, false).await?, Root::Loaded(root)));
+        }
+        let interrupted = self.creates && self.first_run.was_interrupted()?;
+        match found.state {
+            _ if interrupted => {}
+            FileState::Missing if found.leftovers => return Err(lost(path, "missing")),
+            _ if found.leftovers => return Err(lost(path, "empty")),
+            FileState::Missing if !self.creates => return Err(self.not_found()),
+            FileState::Missing => self.refuse_lone_key(&root_key)?,
+            _ => return Err(OpeningError::NotADatabase(path.to_owned())),
+        }
+        self.first_run.begin()?;
+        let root = root_key.load_or_generate(Arc::clone(entropy))?;
+        let key = match exists(key_file.path())? {
+            true => key_file.load(&*root).await?,
+            false => key_file.create(&*root, &**entropy).await?,
+        };
+        Ok((open_sqlite(path, key, true).await?, Root::Loaded(root)))
+    }
+
+    /// Proves the root key of a vault that exists, then applies migrations if asked to.
+    async fn open_existing(
+        &self,
+        opened: &OpenStore,
+        root: Root,
+        record: &InstanceRecord,
+        schema: &SchemaState,
+        progress: Option<Progress>,
+    ) -> Result<Proven, OpeningError> {
+        let root = match root {
+            Root::Loaded(root) => root,
+            Root::Pending(root_key) => self.load(root_key)?,
+        };
+        let pending = if let SchemaState::Pending(count) = schema { *count } else { 0 };
+        if pending > 0 && progress.is_none() {
+            return Err(OpeningError::MigrationsPending { database: self.database.to_string(), count: pending });
+        }
+        let keys = opened.store.ports().keys.instance_keys().await?;
+        let keyring = Keyring::open(&*root, Arc::clone(&self.surroundings.entropy), record, &keys).await?;
+        let mut applied = Vec::new();
+        if let Some(mut progress) = progress.filter(|_| pending > 0) {
+            let mut note = |migration: Migration| {
+                progress(&migration, applied.len(), pending);
+                applied.push(migration);
+            };
+            opened.store.migrate(self.surroundings.clock.now(), &mut note).await?;
+        }
+        Ok((root, keyring, applied))
+    }
+
+    /// Makes schema and keys in a store that has no instance.
+    async fn create(&self, opened: &OpenStore, root: Root, schema: &SchemaState) -> Result<Proven, OpeningError> {
+        let (surroundings, empty) = (&self.surroundings, *schema == SchemaState::Empty);
+        if !self.creates {
+            let database = self.database.to_string();
+            return Err(match root {
+                Root::Pending(_) if empty => OpeningError::NotFound { database },
+                _ => OpeningError::Unfinished { database },
+            });
+        }
+        let root = match root {
+            Root::Loaded(root) => root,
+            Root::Pending(root_key) => {
+                if empty && !self.first_run.was_interrupted()? {
+                    self.refuse_lone_key(&root_key)?;
+                }
+                self.first_run.begin()?;
+                root_key.load_or_generate(Arc::clone(&surroundings.entropy))?
+            }
+        };
+        let now = surroundings.clock.now();
+        opened.store.migrate(now, &mut |_| {}).await?;
+        let id = InstanceId::from_uuid(surroundings.ids.random());
+        let made = Keyring::create(&*root, Arc::clone(&surroundings.entropy), id, now).await?;
+        let ambient = surroundings.ambient(&made.keyring);
+        let command = CreateInstance {
+            instance: made.instance,
+            keys: made.keys,
+            audit: ambient.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance),
+        };
+        match opened.store.ports().keys.create_instance(command).await? {
+            true => Ok((root, made.keyring, Vec::new())),
+            // Another process was faster.
+            false => Err(OpeningError::Exists { database: self.database.to_string() }),
+        }
+    }
+
+    /// The root key of a vault that exists.
+    fn load(&self, root_key: RootKey) -> Result<Arc<dyn KeyWrapper>, OpeningError> {
+        match root_key.missing_file()? {
+            Some(missing) => Err(OpeningError::RootKeyMissing {
+                root_key: missing.to_owned(),
+                vault: match self.database.file().and_then(Path::parent) {
+                    Some(directory) => directory.display().to_string(),
+                    None => self.database.to_string(),
+                },
+            }),
+            None => root_key.load(Arc::clone(&self.surroundings.entropy)),
+        }
+    }
+
+    /// Refuses a key whose vault is not here.
+    fn refuse_lone_key(&self, root_key: &RootKey) -> Result<(), OpeningError> {
+        match root_key.own_file() {
+            Some(path) if exists(path)? => {
+                Err(OpeningError::KeyWithoutVault { root_key: path.to_owned(), database: self.database.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn not_found(&self) -> OpeningError {
+        OpeningError::NotFound { database: self.database.to_string() }
+    }
+}
+
+fn lost(database: &Path, state: &'static str) -> OpeningError {
+    OpeningError::DatabaseLost { database: database.to_owned(), state }
+}
+
+async fn open_sqlite(path: &Path, key: DatabaseKey, create: bool) -> Result<OpenStore, OpeningError> {
+    let bytes = key.expose_bytes(); // handed to the database adapter
+    let settings = SqliteSettings { create, ..SqliteSettings::new(path.to_owned(), SqliteKey::from_bytes(bytes)) };
+    let store = tokio::task::spawn_blocking(move || SqliteStore::open(settings)).await;
+    let store = store.map_err(|_| OpeningError::Cancelled)??;
+    Ok(OpenStore { store: Store::Sqlite(store), database_key: Some(Arc::new(key)) })
+}
+
+impl Surroundings {
+    fn ambient(&self, keyring: &Keyring) -> Ambient {
+        Ambient {
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            events: self.events.clone(),
+            audit: Arc::new(keyring.audit_sealer()),
+        }
+    }
+
+    /// The ports of an opened vault, and apart from them what opens the data of its credentials.
+    fn ports(&self, keyring: &Keyring, store: &Store) -> Result<(Ports, Arc<dyn Opener>), OpeningError> {
+        let (ambient, store) = (self.ambient(keyring), store.ports());
+        let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester());
+        let crypto = keyring.credentials(store.keys.clone());
+        let pool = HashingPool::new().map_err(OpeningError::Hashing)?;
+        let ports = Ports {
+            entropy: self.entropy.clone(),
+            sealer: Arc::new(crypto.sealer),
+            information_opener: Arc::new(crypto.list_opener),
+            hasher: Arc::new(keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new())?),
+            passcodes: Arc::new(keyring.passcodes(digester.clone())),
+            tokens: Arc::new(keyring.token_issuer(RESTORE_EPOCH)?),
+            ambient,
+            store,
+            digester,
+        };
+        Ok((ports, Arc::new(crypto.opener)))
+    }
+}

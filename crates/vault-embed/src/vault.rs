@@ -1,0 +1,108 @@
+//! A vault that is open.
+
+use crate::upkeep::Upkeep;
+use std::fmt;
+use std::sync::Arc;
+use vault_core::id::{InstanceId, KeyId};
+use vault_core::port::{
+    Entropy, InformationOpener, KeyedDigester, PasscodeVerifier, PasswordHasher, Sealer, StoreError, TokenIssuer,
+};
+use vault_core::usecase::{Ambient, AuditTally};
+use vault_crypto::DatabaseKey;
+use vault_diesel::{Migration, ServerLock, Store, StorePorts};
+
+/// An open vault. A clone is the same vault. Nothing in it opens the data of credentials.
+///
+/// [`OpenVault::close`] it before the process ends: a connection of the embedded database that is closed by the exit
+/// itself may crash.
+#[derive(Clone)]
+pub struct OpenVault {
+    pub(crate) instance: InstanceId,
+    pub(crate) root_key: KeyId,
+    pub(crate) ports: Ports,
+    pub(crate) tally: Arc<AuditTally>,
+    pub(crate) database_key: Option<Arc<DatabaseKey>>,
+    pub(crate) applied: Arc<[Migration]>,
+    pub(crate) adapter: Store,
+    pub(crate) upkeep: Option<Arc<Upkeep>>,
+    // Given back with the last clone.
+    #[expect(dead_code, reason = "held, not used")]
+    pub(crate) lock: Option<Arc<ServerLock>>,
+}
+
+/// The ports of an open vault. None of them opens the data of credentials.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Ports {
+    /// Clock, ids, events and the audit's codes.
+    pub ambient: Ambient,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// The store.
+    pub store: StorePorts,
+    /// Seals credentials.
+    pub sealer: Arc<dyn Sealer>,
+    /// Opens what a list shows.
+    pub information_opener: Arc<dyn InformationOpener>,
+    /// Keyed digests.
+    pub digester: Arc<dyn KeyedDigester>,
+    /// Passwords.
+    pub hasher: Arc<dyn PasswordHasher>,
+    /// Passcodes and recovery codes.
+    pub passcodes: Arc<dyn PasscodeVerifier>,
+    /// Access tokens.
+    pub tokens: Arc<dyn TokenIssuer>,
+}
+
+impl OpenVault {
+    /// The id of the deployment.
+    pub fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    /// The id of the root key, which follows from the key.
+    pub fn root_key(&self) -> KeyId {
+        self.root_key
+    }
+
+    /// Its ports, for what this crate does not make of them.
+    pub fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// The key of the embedded database file; none on PostgreSQL.
+    pub fn database_key(&self) -> Option<&DatabaseKey> {
+        self.database_key.as_deref()
+    }
+
+    /// The migrations that were applied when it was opened.
+    pub fn applied_migrations(&self) -> &[Migration] {
+        &self.applied
+    }
+
+    /// Waits until this process can use the database no more, because the disk failed a write; for ever, if that never
+    /// happens. The process should then end with a failure. May be cancelled.
+    pub async fn failed(&self) {
+        self.adapter.failed().await;
+    }
+
+    /// Ends the upkeep, records what was counted, finishes what was begun and closes the database. Every clone is closed
+    /// with it; to close again does nothing. Should not be cancelled: what was counted may then be lost.
+    ///
+    /// # Errors
+    /// What was counted could not be recorded; the database is closed all the same.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        if let Some(upkeep) = &self.upkeep {
+            upkeep.end().await;
+        }
+        let recorded = self.tally.flush(true).await;
+        self.adapter.close().await;
+        recorded
+    }
+}
+
+impl fmt::Debug for OpenVault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenVault({})", self.instance)
+    }
+}

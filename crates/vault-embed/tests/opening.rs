@@ -1,0 +1,271 @@
+//! Opening and making vaults on the embedded database: what is on disk decides, and nothing that may belong to another
+//! vault is touched.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tempfile::TempDir;
+use vault_core::port::{Event, EventSink};
+use vault_crypto::{DatabaseKeyFile, OsEntropy, RootKeyFile, SecretFile};
+use vault_diesel::{LockError, SqliteKey, SqliteSettings, SqliteStore};
+use vault_embed::{Database, OpenVault, Opening, OpeningError, RootKey, create, open, open_or_create};
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn root_key(&self) -> RootKey {
+        RootKey::file(self.path("root.key"))
+    }
+
+    fn database(&self) -> Database {
+        Database::sqlite(self.path("vault.db"))
+    }
+
+    /// Every way to open or make the vault, each without upkeep.
+    fn ways(&self) -> [Opening; 3] {
+        [open, create, open_or_create].map(|way| way(self.root_key(), self.database()).without_upkeep())
+    }
+
+    async fn made(&self) -> OpenVault {
+        create(self.root_key(), self.database()).without_upkeep().await.unwrap()
+    }
+
+    /// Names and contents of all files but the lock, which says who tried.
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let entries = fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().path());
+        let files = entries.filter(|path| !path.ends_with("vault.db.lock"));
+        files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    }
+}
+
+/// Every way to open or make the vault is refused for this reason, and no file changes.
+async fn refused(place: &Place, is_reason: impl Fn(&OpeningError) -> bool) {
+    let before = place.files();
+    for way in place.ways() {
+        let error = way.await.unwrap_err();
+        assert!(is_reason(&error), "{error:?}");
+        let text = error.to_string();
+        assert!(
+            !["init", "chmod", "chown", "/dev/urandom", "remove", "delete"].iter().any(|word| text.contains(word)),
+            "{text}"
+        );
+        assert_eq!(place.files(), before, "{text}");
+    }
+}
+
+async fn close(vault: OpenVault) {
+    vault.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vault_is_made_once_and_opened_again() {
+    let place = Place::new();
+    let made = open_or_create(place.root_key(), place.database()).await.unwrap();
+    let instance = made.instance();
+    made.operator().create_organization("Acme").await.unwrap();
+    close(made).await;
+    for name in ["root.key", "vault.db", "vault.db.key"] {
+        assert_eq!(fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o7777, 0o600, "{name}");
+    }
+    assert!(!place.path("vault.db.first-run").exists());
+
+    for way in [open, open_or_create] {
+        let opened = way(place.root_key(), place.database()).await.unwrap();
+        assert_eq!(opened.instance(), instance);
+        assert_eq!(opened.operator().organizations().await.unwrap().len(), 1);
+        assert!(opened.applied_migrations().is_empty());
+        close(opened).await;
+    }
+    let before = place.files();
+    let error = create(place.root_key(), place.database()).await.unwrap_err();
+    assert!(matches!(error, OpeningError::Exists { .. }), "{error:?}");
+    assert_eq!(place.files().keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_is_a_vault_is_not_found_and_nothing_is_made_by_opening() {
+    let place = Place::new();
+    let error = open(place.root_key(), place.database()).await.unwrap_err();
+    assert!(matches!(error, OpeningError::NotFound { .. }), "{error:?}");
+    assert!(error.to_string().contains(place.path("vault.db").to_str().unwrap()), "{error}");
+    assert!(place.files().is_empty());
+    let elsewhere = || Database::sqlite(place.path("missing/vault.db"));
+    for way in [open(place.root_key(), elsewhere()), open(place.root_key(), elsewhere()).server("serve")] {
+        let error = way.await.unwrap_err();
+        assert!(matches!(error, OpeningError::NotFound { .. }), "{error:?}");
+    }
+    let error = create(place.root_key(), elsewhere()).await.unwrap_err();
+    assert!(matches!(error, OpeningError::NoDirectory(_)), "{error:?}");
+    assert!(place.files().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_root_key_is_made_for_a_vault_that_lost_its_own() {
+    let place = Place::new();
+    close(place.made().await).await;
+    fs::remove_file(place.path("root.key")).unwrap();
+    refused(&place, |error| matches!(error, OpeningError::RootKeyMissing { .. })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_root_key_changes_nothing() {
+    let place = Place::new();
+    close(place.made().await).await;
+    fs::remove_file(place.path("root.key")).unwrap();
+    RootKeyFile::generate(&place.path("root.key"), Arc::new(OsEntropy)).unwrap();
+    refused(&place, |error| matches!(error, OpeningError::DatabaseKey(_))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_lost_is_not_made_anew() {
+    for empty in [false, true] {
+        let place = Place::new();
+        close(place.made().await).await;
+        fs::remove_file(place.path("vault.db")).unwrap();
+        if empty {
+            fs::write(place.path("vault.db"), "").unwrap();
+        }
+        let lost = |error: &OpeningError| matches!(error, OpeningError::DatabaseLost { .. });
+        refused(&place, lost).await;
+        // Nor where the root key is lost too.
+        fs::remove_file(place.path("root.key")).unwrap();
+        refused(&place, lost).await;
+        // Nor if the write-ahead log alone is left.
+        fs::remove_file(place.path("vault.db.key")).unwrap();
+        fs::write(place.path("vault.db-wal"), "log").unwrap();
+        refused(&place, lost).await;
+    }
+    let place = Place::new();
+    fs::write(place.path("vault.db"), "").unwrap();
+    refused(&place, |error| matches!(error, OpeningError::NotADatabase(_))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_key_that_is_lost_is_not_made_anew() {
+    let place = Place::new();
+    close(place.made().await).await;
+    fs::remove_file(place.path("vault.db.key")).unwrap();
+    refused(&place, |error| matches!(error, OpeningError::DatabaseKey(_))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_root_key_without_its_vault_makes_none_unless_it_was_provisioned() {
+    let place = Place::new();
+    let path = place.path("root.key");
+    let key = RootKeyFile::generate(&path, Arc::new(OsEntropy)).unwrap();
+    let before = place.files();
+    for way in [create, open_or_create] {
+        let error = way(place.root_key(), place.database()).await.unwrap_err();
+        assert!(matches!(error, OpeningError::KeyWithoutVault { .. }), "{error:?}");
+    }
+    assert_eq!(place.files(), before);
+
+    let provisioned = create(RootKey::provisioned_file(&path), place.database()).without_upkeep().await.unwrap();
+    close(provisioned).await;
+    let others: [fn(&Path) -> RootKey; 2] = [
+        |path| RootKey::opened(SecretFile::open(path).unwrap()),
+        |path| RootKey::service(Arc::new(RootKeyFile::load(path, Arc::new(OsEntropy)).unwrap())),
+    ];
+    for (number, root_key) in others.into_iter().enumerate() {
+        let made = create(root_key(&path), Database::sqlite(place.path(&format!("{number}.db")))).without_upkeep();
+        close(made.await.unwrap()).await;
+    }
+    assert_eq!(RootKeyFile::load(&path, Arc::new(OsEntropy)).unwrap().id_of(), key.id_of());
+}
+
+trait IdOf {
+    fn id_of(&self) -> String;
+}
+
+impl IdOf for RootKeyFile {
+    fn id_of(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+/// A first run that is cut off at any point is taken up by the next, with the keys that it left.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_first_run_is_taken_up() {
+    for steps in 0..=5 {
+        let place = Place::new();
+        let (root_path, database) = (place.path("root.key"), place.path("vault.db"));
+        let key_file = DatabaseKeyFile::beside(&database);
+        let mut root = None;
+        if steps >= 1 {
+            fs::write(place.path("vault.db.first-run"), "").unwrap();
+        }
+        if steps >= 2 {
+            root = Some(RootKeyFile::generate(&root_path, Arc::new(OsEntropy)).unwrap());
+        }
+        if steps >= 3 {
+            key_file.create(root.as_ref().unwrap(), &OsEntropy).await.unwrap();
+        }
+        if steps == 4 {
+            fs::write(&database, "").unwrap();
+        }
+        if steps == 5 {
+            let key = key_file.load(root.as_ref().unwrap()).await.unwrap().expose_bytes();
+            let settings = SqliteSettings { create: true, ..SqliteSettings::new(database, SqliteKey::from_bytes(key)) };
+            let store = SqliteStore::open(settings).unwrap();
+            store.migrate(vault_core::time::Timestamp::from_millis(1), &mut |_| {}).await.unwrap();
+            store.close().await;
+        }
+        let left: Vec<_> = ["root.key", "vault.db.key"].map(|name| fs::read(place.path(name)).ok()).into();
+        if steps > 0 {
+            let error = open(place.root_key(), place.database()).without_upkeep().await.unwrap_err();
+            assert!(!matches!(error, OpeningError::Exists { .. }), "{steps}: {error:?}");
+        }
+        close(create(place.root_key(), place.database()).without_upkeep().await.unwrap()).await;
+        for (name, left) in ["root.key", "vault.db.key"].iter().zip(left) {
+            assert!(
+                left.is_none_or(|left| left == fs::read(place.path(name)).unwrap()),
+                "{steps}: {name} was replaced"
+            );
+        }
+        assert!(!place.path("vault.db.first-run").exists(), "{steps}");
+        close(open(place.root_key(), place.database()).without_upkeep().await.unwrap()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_server_has_it_until_it_is_closed_and_dropped() {
+    let place = Place::new();
+    let server = open_or_create(place.root_key(), place.database()).server("serve").await.unwrap();
+    let other = open(place.root_key(), place.database()).server("migrate").await.unwrap_err();
+    let OpeningError::Lock(LockError::Held { holder, .. }) = other else { panic!("{other:?}") };
+    assert_eq!(holder, format!("serve (process {})", std::process::id()));
+    // One that does not serve works beside it.
+    close(open(place.root_key(), place.database()).without_upkeep().await.unwrap()).await;
+    close(server).await;
+    close(open(place.root_key(), place.database()).server("migrate").await.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_opener_comes_apart_and_events_go_to_the_embedder() {
+    struct Counting(Arc<AtomicUsize>);
+    impl EventSink for Counting {
+        fn emit(&self, _event: Event) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let (place, count) = (Place::new(), Arc::new(AtomicUsize::new(0)));
+    let opening = open_or_create(place.root_key(), place.database()).events(Counting(Arc::clone(&count)));
+    let (vault, opener) = opening.without_upkeep().with_opener().await.unwrap();
+    drop(opener);
+    vault.ports().ambient.emit(Event::CredentialSaved);
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    close(vault).await;
+}
