@@ -217,6 +217,22 @@ fn one_function_may_be_unsafe() {
     assert_eq!(allowed, ["huge_pages.rs"]);
 }
 
+/// Clippy merges no files: core's own repeats the workspace's and adds to it.
+#[test]
+fn core_bans_what_the_workspace_bans_and_more() {
+    let root = metadata().workspace_root;
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    let (workspace, core) = (read("clippy.toml"), read("crates/vault-core/clippy.toml"));
+    for line in workspace.lines() {
+        assert!(core.lines().any(|own| own == line), "crates/vault-core/clippy.toml lacks {line}");
+    }
+    for banned in
+        ["std::fs::File", "std::net::TcpStream", "std::env::var", "std::process::Command", "std::time::Instant"]
+    {
+        assert!(core.contains(&format!("\"{banned}\"")), "crates/vault-core/clippy.toml lacks {banned}");
+    }
+}
+
 #[test]
 fn members_inherit_versions_and_lints() {
     let metadata = metadata();
