@@ -81,6 +81,12 @@ impl Run {
         self.failed_with(2)
     }
 
+    /// The run, if `exec` failed before it started its command: status 125, a reason, and nothing printed.
+    #[track_caller]
+    pub fn not_run(self) -> Self {
+        self.failed_with(125)
+    }
+
     #[track_caller]
     fn failed_with(self, status: i32) -> Self {
         assert_eq!(self.status, Some(status), "{self:?}");

@@ -50,7 +50,7 @@ fn a_socket_is_for_whom_its_mode_says_and_goes_with_its_server() {
     let (mut vault, integration) = set(Database::Sqlite);
     let path = socket(&vault);
     let address = format!("unix:{}", path.display());
-    assert_eq!(job(&integration, &address, &[]).status, Some(1), "nobody is there");
+    assert_eq!(job(&integration, &address, &[]).status, Some(125), "nobody is there");
 
     vault.serve_with(&[&listen(&path)]);
     assert!(fs::symlink_metadata(&path).unwrap().file_type().is_socket());
@@ -64,7 +64,7 @@ fn a_socket_is_for_whom_its_mode_says_and_goes_with_its_server() {
     // Killed, it leaves the socket behind, and the next one takes its place.
     vault.take_server().kill();
     assert!(path.exists());
-    assert_eq!(job(&integration, &address, &[]).status, Some(1));
+    assert_eq!(job(&integration, &address, &[]).status, Some(125));
     vault.serve();
     assert_eq!((mode(&path), job(&integration, &address, &[]).done().stdout.as_str()), (0o600, FOUND));
 }
@@ -224,11 +224,11 @@ fn certificates_on_both_sides() {
     };
     assert_eq!(run(&[trust.to_vec(), shown("ours")]).done().stdout, FOUND);
     for refused in [run(&[trust.to_vec()]), run(&[trust.to_vec(), shown("theirs")]), run(&[shown("ours")])] {
-        assert_eq!((refused.status, &*refused.stdout), (Some(1), ""), "{refused:?}");
+        assert_eq!((refused.status, &*refused.stdout), (Some(125), ""), "{refused:?}");
         assert!(!refused.stderr.contains(&integration.token), "{}", refused.stderr);
     }
     // The same token without TLS.
-    assert_eq!(job(&integration, &format!("http://{door}/v1"), &[]).status, Some(1));
+    assert_eq!(job(&integration, &format!("http://{door}/v1"), &[]).status, Some(125));
     assert_eq!(job(&integration, "http://192.0.2.1/v1", &[]).status, Some(2), "in clear to another machine");
-    assert_eq!(job(&integration, "https://127.0.0.1:1/v1", &[]).status, Some(1));
+    assert_eq!(job(&integration, "https://127.0.0.1:1/v1", &[]).status, Some(125));
 }

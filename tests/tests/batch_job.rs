@@ -213,6 +213,12 @@ fn a_job_that_fails_leaves_nothing_behind_either() {
     assert_eq!(job.integration.live(&job.client).len(), 0);
     job.vault.run(&["namespace", "freeze", NAMESPACE, "--org", "Acme"]).done();
     let run = Run::of(&mut job.command(&[], "touch started"));
-    assert_eq!(run.status, Some(1));
-    assert!(run.stderr.contains("frozen") && !job.file("started").exists(), "{}", run.stderr);
+    assert_eq!(run.status, Some(125));
+    assert!(
+        run.stderr.contains("cannot activate imports/nightly: ")
+            && run.stderr.contains("frozen")
+            && !job.file("started").exists(),
+        "{}",
+        run.stderr
+    );
 }

@@ -52,17 +52,18 @@ pub(crate) enum Command {
     /// The embedded database file
     #[command(subcommand)]
     Database(DatabaseCommand),
-    /// Print a namespace's credentials in the form that a tool reads, as its integration
+    /// Print a namespace's credentials in a tool's format, as an integration
     ///
-    /// Needs no vault on this machine: it asks the listener of activations, with an integration token. Every activation
-    /// stands in the vault's audit. With --check nothing is activated: the credentials are tried on their stores, and
-    /// the exit status is 1 if one of them will not do.
+    /// Needs no vault on this machine: it asks the activation listener, with an integration token. Every activation is
+    /// audited. With --check nothing is activated: the credentials are checked at their storage providers, and the exit
+    /// status is 1 if one of them cannot be used.
     Activate(ActivateArgs),
-    /// Run a command with a namespace's credentials in its environment, as its integration
+    /// Run a command with a namespace's credentials in its environment, as an integration
     ///
-    /// Sets the variables that the tools of the credential's type read, and files that only it can read where they need
-    /// some; passes signals and the exit status through; and in the end removes the files and ends the activation. 127:
-    /// there is no such command; 126: it cannot be started; 128 and more: a signal ended it.
+    /// Sets the variables that the tools of the credential's type read, and writes private files where a tool needs one;
+    /// passes signals on to the command; afterwards removes the files and ends the activation. Exit status: the
+    /// command's; 128 plus the signal's number if a signal ended it; 127 if it was not found; 126 if it cannot be started;
+    /// 125 if orgvault failed itself, for example because the activation was refused.
     #[command(after_help = EXEC_EXAMPLE)]
     Exec(ExecArgs),
     /// Print a shell's completion script
