@@ -31,8 +31,10 @@ mod digest;
 mod durable;
 mod entropy;
 mod error;
+// Beside the tests, and here in name only: the properties reach into private modules.
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
+#[path = "../tests/fuzzing/mod.rs"]
 pub mod fuzzing;
 mod key;
 mod keyring;

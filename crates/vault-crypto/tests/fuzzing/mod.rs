@@ -1,5 +1,5 @@
-//! What must hold for every token, cursor and blob, whoever made it, under keys that never change. For the fuzz targets
-//! in `tests/fuzz` and, over their seeds, for every test run; no other build has this module.
+//! Properties of every token, cursor and blob, whoever made it, under keys that never change. The fuzz targets in
+//! `tests/fuzz` check them on any input, the tests on edited seeds; no other build contains this module.
 
 #![allow(clippy::unwrap_used, reason = "a property fails by panicking")]
 
@@ -27,14 +27,14 @@ const NOW: Timestamp = Timestamp::from_millis(1_795_176_000_000);
 
 /// Tokens that were issued under these keys; each is a seed too. The second lies under the older key.
 const ISSUED: [&str; 2] = [
-    include_str!("../../../tests/fuzz/seeds/access_token/issued"),
-    include_str!("../../../tests/fuzz/seeds/access_token/issued-under-the-older-key"),
+    include_str!("../../../../tests/fuzz/seeds/access_token/issued"),
+    include_str!("../../../../tests/fuzz/seeds/access_token/issued-under-the-older-key"),
 ];
 
 static ISSUER: LazyLock<PasetoIssuer> =
     LazyLock::new(|| PasetoIssuer::new(instance(), 7, &key(1), [&key(2)].into_iter()).unwrap());
 
-/// A token is taken exactly if it was issued. Nothing of any other is looked at beyond its code.
+/// A token is accepted exactly if it was issued. Of any other nothing but its authentication is checked.
 pub fn access_token(text: &str) {
     match ISSUER.verify(text, NOW) {
         Ok(_) => assert!(ISSUED.contains(&text)),
@@ -45,7 +45,7 @@ pub fn access_token(text: &str) {
     }
 }
 
-/// What a token says is read in one way: written again and read again, it says the same.
+/// The claims of a token have one reading: written and read again, they are the same.
 pub fn token_payload(text: &str) {
     if let Ok(claims) = ISSUER.read_payload(text, NOW) {
         let written = ISSUER.write_payload(&claims).unwrap();
@@ -55,8 +55,8 @@ pub fn token_payload(text: &str) {
     }
 }
 
-/// A token has the one footer that it was issued with. Any other, as it stands or encoded, names no key of ours or not
-/// this token's.
+/// A token has the one footer that it was issued with. Any other, plain or encoded, names no key of ours or not the
+/// token's.
 pub fn token_footer(footer: &[u8]) {
     let footers = ISSUED.map(|token| token.rsplit_once('.').unwrap());
     let encoded = URL_SAFE_NO_PAD.encode(footer);
@@ -79,7 +79,7 @@ pub fn token_footer(footer: &[u8]) {
 
 static DIGESTER: LazyLock<HmacDigester> = LazyLock::new(|| HmacDigester::new(&key(3), &key(4)));
 
-/// A cursor is taken exactly if it is the one that its list gave out, and by no other list.
+/// A cursor is accepted exactly if its list issued it, and by no other list.
 pub fn cursor(text: &str) {
     let organizations = [1, 2].map(|number| OrganizationId::from_uuid(id(number)));
     let filters = [
@@ -106,7 +106,7 @@ pub fn cursor(text: &str) {
     }
 }
 
-/// What the sealed blobs hold; each is a seed too.
+/// The plaintext of the sealed blobs; each is a seed too.
 const TEXT: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 
 struct Sealed {
@@ -134,7 +134,7 @@ static SEALED: LazyLock<Sealed> = LazyLock::new(|| {
     Sealed { key: sealing, contexts, text, wrapped }
 });
 
-/// A blob opens exactly if it is one that was sealed, in its place, as what it is. The parts of any other are its bytes.
+/// A blob opens exactly if it was sealed, in its place and format. The parts of any other blob are its bytes.
 pub fn blob(bytes: &[u8]) {
     let given = Blob::from_bytes(bytes.to_vec());
     let [place, other_place, key_place] = &SEALED.contexts;
@@ -156,7 +156,7 @@ pub fn blob(bytes: &[u8]) {
     }
 }
 
-/// Padding comes off in one way: what is left, padded again, is the same.
+/// Padding is removed in one way: what is left, padded again, is the same.
 pub fn padding(bytes: &[u8]) {
     if let Some(length) = padding::unpadded_length(bytes) {
         let mut again = bytes[..length].to_vec();
@@ -165,7 +165,7 @@ pub fn padding(bytes: &[u8]) {
     }
 }
 
-/// The same nonce always: what is sealed here is as public as its keys.
+/// Always the same nonce: everything sealed here is public, as its keys are.
 struct SameBytes;
 
 impl Entropy for SameBytes {
