@@ -16,7 +16,7 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::id::InstanceId;
 use vault_core::port::{Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, Opener};
 use vault_core::sealed::InstanceRecord;
-use vault_core::usecase::{Ambient, AuditTally};
+use vault_core::usecase::{AccountPorts, Accounts, Ambient, AuditTally};
 use vault_crypto::{Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy};
 use vault_diesel::{
     Migration, PostgresSettings, PostgresStore, SchemaState, ServerLock, SqliteKey, SqliteSettings, SqliteStore, Store,
