@@ -11,8 +11,10 @@ impl EventSink for Metrics {
         LoggedEvents.emit(event.clone());
         match event {
             Event::PasswordEvaluated => metrics::counter!("orgvault_password_evaluations_total").increment(1),
-            Event::LoginSucceeded => metrics::counter!("orgvault_logins_total", "outcome" => "succeeded").increment(1),
-            Event::LoginRefused(refusal) => {
+            Event::LoginSucceeded { .. } => {
+                metrics::counter!("orgvault_logins_total", "outcome" => "succeeded").increment(1);
+            }
+            Event::LoginRefused { refusal, .. } => {
                 metrics::counter!("orgvault_logins_total", "outcome" => refusal.as_str()).increment(1);
             }
             Event::CredentialSaved => metrics::counter!("orgvault_credentials_saved_total").increment(1),
@@ -34,7 +36,7 @@ impl EventSink for Metrics {
 pub(crate) fn describe_metrics() {
     metrics::describe_counter!(
         "orgvault_password_evaluations_total",
-        "Passwords verified against a hash, decoys included"
+        "Passwords verified against an account's own hash; decoys do not count"
     );
     metrics::describe_counter!("orgvault_logins_total", "Logins, by outcome");
     metrics::describe_counter!("orgvault_credentials_saved_total", "Credentials saved");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::{CredentialVendor, Opener, StorageProbe};
 use vault_embed::OpenVault;
-use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
+use vault_http::{ActivationParts, IntegrationParts, Readiness, ServerParts};
 use vault_storage::{EgressPolicy, Storage, StorageSettings};
 
 /// What the public listener is made of.
@@ -19,25 +19,8 @@ pub(crate) fn public(
     let probe = storage.filter(|_| settings.verify_on_save).map(as_probe);
     ServerParts {
         runtime: Handle::current(),
-        authenticate: Arc::new(opened.authenticate()),
-        log_in: Arc::new(opened.log_in(settings.max_ttl)),
-        log_out: Arc::new(opened.log_out()),
         vault: opened.vault().limit(settings.max_credentials).probe(probe),
-        accounts: AccountParts {
-            list: Arc::new(opened.list_accounts()),
-            invite: Arc::new(opened.invite()),
-            change: Arc::new(opened.change_account()),
-            enrol: Arc::new(opened.enrol()),
-            confirm_enrolment: Arc::new(opened.confirm_enrolment()),
-        },
-        own_account: OwnAccountParts {
-            show: Arc::new(opened.show_own_account()),
-            sessions: Arc::new(opened.own_sessions()),
-            change_password: Arc::new(opened.change_password()),
-            replace_passcode: Arc::new(opened.replace_passcode()),
-            confirm_passcode: Arc::new(opened.confirm_passcode()),
-            replace_recovery_codes: Arc::new(opened.replace_recovery_codes()),
-        },
+        accounts: opened.accounts().with_max_ttl(settings.max_ttl),
         integrations: IntegrationParts {
             create: Arc::new(opened.create_integration()),
             change: Arc::new(opened.change_integration()),

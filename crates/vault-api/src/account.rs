@@ -19,6 +19,13 @@ pub struct AccountItem {
     /// When it last logged in, RFC 3339 in UTC, if it ever did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_login_at: Option<String>,
+    /// Whether right logins may be refused: a wait lasts, too many logins failed in a row, or too many passcodes were
+    /// wrong.
+    #[serde(default)]
+    pub locked: bool,
+    /// The end of the invitation, RFC 3339 in UTC, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invitation_expires_at: Option<String>,
 }
 
 /// An invitation to make.

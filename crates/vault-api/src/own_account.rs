@@ -44,8 +44,13 @@ pub struct SessionItem {
     pub created_at: String,
     /// When it ends at the latest, RFC 3339 in UTC.
     pub expires_at: String,
+    /// Its latest use, to the minute, RFC 3339 in UTC.
+    pub last_used_at: String,
     /// The network it was made from.
     pub network: String,
+    /// What the client that logged in said it is: its `User-Agent`, at most 100 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// Whether it is the one that asks.
     pub current: bool,
 }

@@ -62,6 +62,8 @@ problem_codes! {
     RequestTimeout = 408 "request-timeout" "The request took too long";
     /// Something that is there stands in the way.
     Conflict = 409 "conflict" "The request conflicts with what is there";
+    /// An account has the e-mail address, in this organization or another.
+    AddressInUse = 409 "address-in-use" "The address is in use";
     /// The namespace holds more credentials than are activated at once.
     NamespaceTooLarge = 409 "namespace-too-large" "The namespace is too large";
     /// A precondition of the request does not hold.

@@ -2,10 +2,14 @@
 
 use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
-use crate::id::{AccountId, OrganizationId};
+use crate::id::{AccountId, OrganizationId, SeedId};
+use crate::lockout::{AttemptLock, WRONG_PASSCODES};
 use crate::port::KeyedDigester;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
+
+/// How many accounts and invitations an organization may have.
+pub const MAX_ACCOUNTS: i64 = 10_000;
 
 /// Whether an account may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +39,7 @@ impl AccountState {
     }
 }
 
-/// What an account row grants: whoever proves to own the address acts in the organization with the role.
-///
-/// The row carries a keyed digest over these facts. Where it does not fit, the row grants nothing, so
-/// writing SQL is not enough to be let in.
+/// What an account grants: whoever proves to own the address acts in the organization with the role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountGrant {
     /// The account.
@@ -54,21 +55,68 @@ pub struct AccountGrant {
 }
 
 impl AccountGrant {
-    /// The digest that the row must carry.
-    pub fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
-        let parts: [&[u8]; 5] = [
-            self.account.as_bytes(),
-            self.organization.as_bytes(),
-            self.email.as_str().as_bytes(),
-            self.role.as_str().as_bytes(),
-            self.state.as_str().as_bytes(),
-        ];
-        digester.digest(DigestPurpose::AccountGrant, &parts)
-    }
-
     /// Whether its holder may administer the organization's accounts.
     pub fn is_active_admin(&self) -> bool {
         self.state == AccountState::Active && self.role.permits(Action::ManageAccounts)
+    }
+}
+
+/// What the code of an account's row covers: what the row grants, to whom, and which password and seed prove it.
+///
+/// The row carries a keyed digest over these facts. Where it does not fit, the row grants nothing, so writing SQL is
+/// not enough to be let in. A whole row that is put back as it once was still fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedAccount {
+    /// What it grants.
+    pub grant: AccountGrant,
+    /// Counts changes of these facts; a change names the version it was decided on.
+    pub version: i64,
+    /// Counts changes of the password.
+    pub password_version: i64,
+    /// The passcode seed.
+    pub seed: SeedId,
+}
+
+impl SignedAccount {
+    /// The version of an account, and of its password, when it is made.
+    pub const FIRST_VERSION: i64 = 1;
+
+    /// A new account.
+    pub const fn new(grant: AccountGrant, seed: SeedId) -> Self {
+        Self { grant, version: Self::FIRST_VERSION, password_version: Self::FIRST_VERSION, seed }
+    }
+
+    /// The account after a change of what it grants.
+    #[must_use]
+    pub fn with_grant(&self, grant: AccountGrant) -> Self {
+        Self { grant, version: self.version + 1, ..self.clone() }
+    }
+
+    /// The account after a change of its password.
+    #[must_use]
+    pub fn with_new_password(&self) -> Self {
+        Self { version: self.version + 1, password_version: self.password_version + 1, ..self.clone() }
+    }
+
+    /// The account after a change of its seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: SeedId) -> Self {
+        Self { version: self.version + 1, seed, ..self.clone() }
+    }
+
+    /// The digest that the row must carry.
+    pub fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
+        let parts: [&[u8]; 8] = [
+            self.grant.account.as_bytes(),
+            self.grant.organization.as_bytes(),
+            self.grant.email.as_str().as_bytes(),
+            self.grant.role.as_str().as_bytes(),
+            self.grant.state.as_str().as_bytes(),
+            &self.version.to_be_bytes(),
+            &self.password_version.to_be_bytes(),
+            self.seed.as_bytes(),
+        ];
+        digester.digest(DigestPurpose::AccountGrant, &parts)
     }
 }
 
@@ -78,17 +126,71 @@ pub fn takes_last_admin(before: &AccountGrant, after: Option<&AccountGrant>, oth
     before.is_active_admin() && others == 0 && !after.is_some_and(AccountGrant::is_active_admin)
 }
 
-/// An account as operators and admins see it; in lists an invitation too.
+/// An account as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// What it grants.
-    pub grant: AccountGrant,
-    /// The digest that the row carries; where it does not fit, the row grants nothing.
-    pub grant_digest: Digest,
-    /// Counts changes of the row; a change names the version it was decided on.
-    pub version: i64,
+    /// What its row's code covers.
+    pub signed: SignedAccount,
+    /// The code that the row carries; where it does not fit, the row grants nothing.
+    pub digest: Digest,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it last logged in.
+    /// What its logins left.
+    pub logins: AccountLogins,
+}
+
+impl Account {
+    /// Whether the row fits its code.
+    pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
+        self.signed.digest(digester) == self.digest
+    }
+
+    /// The account as lists show it.
+    pub fn listed(&self) -> ListedAccount {
+        ListedAccount {
+            grant: self.signed.grant.clone(),
+            created_at: self.created_at,
+            logins: self.logins,
+            invitation_expires_at: None,
+        }
+    }
+}
+
+/// What the logins of an account left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountLogins {
+    /// The latest login.
     pub last_login_at: Option<Timestamp>,
+    /// The latest refusal that was counted.
+    pub last_refused_at: Option<Timestamp>,
+    /// Waits and closed classes.
+    pub attempts: AttemptLock,
+    /// How many wrong passcodes count, and whether they disable time-based passcodes.
+    pub wrong_passcodes: u32,
+}
+
+impl AccountLogins {
+    /// Whether time-based passcodes are disabled until a reset.
+    pub const fn passcode_disabled(&self) -> bool {
+        self.wrong_passcodes >= WRONG_PASSCODES
+    }
+
+    /// Whether a login of the owner may be refused although everything in it is right: from some network a wait lasts
+    /// or a class is closed, or time-based passcodes are disabled.
+    pub const fn is_locked(&self) -> bool {
+        self.attempts.closed || self.attempts.waits_until.is_some() || self.passcode_disabled()
+    }
+}
+
+/// An account or an invitation as operators and admins see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedAccount {
+    /// What it grants; of an invitation, what it will grant.
+    pub grant: AccountGrant,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What its logins left.
+    pub logins: AccountLogins,
+    /// The end of the invitation, if it is one.
+    pub invitation_expires_at: Option<Timestamp>,
 }

@@ -105,6 +105,10 @@ pub enum AuditAction {
     AccountCreated,
     /// Somebody was invited.
     AccountInvited,
+    /// Nobody was invited, because the address has an account, perhaps of another organization.
+    InvitationRefused,
+    /// A code was to confirm an enrolment, and was wrong.
+    EnrolmentRefused,
     /// An invited person chose a password and was given a passcode seed; not confirmed yet.
     EnrolmentDrafted,
     /// An invited person confirmed: the account is there.
@@ -145,7 +149,7 @@ pub enum AuditAction {
     LoginRefused,
     /// A login was refused after a right password and a wrong passcode.
     LoginPasscodeRefused,
-    /// Logins on unknown addresses, or during a wait, were refused.
+    /// Logins that were not counted were refused: on unknown addresses, during a wait, or on what is closed or disabled.
     LoginTurnedAway,
     /// So many logins failed in a row that their class was closed.
     LoginClassClosed,
@@ -207,7 +211,9 @@ impl AuditAction {
             Self::OrganizationKeyReplaced => "organization.key-replaced",
             Self::AccountCreated => "account.created",
             Self::AccountInvited => "account.invited",
+            Self::InvitationRefused => "invitation.address-in-use",
             Self::EnrolmentDrafted => "account.enrolment-drafted",
+            Self::EnrolmentRefused => "account.enrolment-refused",
             Self::AccountEnrolled => "account.enrolled",
             Self::InvitationChanged => "invitation.role-changed",
             Self::InvitationDeleted => "invitation.deleted",
@@ -270,8 +276,8 @@ pub enum Subject {
     Credential(CredentialId),
     /// An organization's vault.
     Vault,
-    /// A bucket of unknown addresses.
-    AddressBucket(u16),
+    /// All addresses that no account has.
+    UnknownAddresses,
     /// An integration.
     Integration(IntegrationId),
     /// An activation.
@@ -288,7 +294,7 @@ impl Subject {
             Self::Session(id) => format!("session:{id}"),
             Self::Credential(id) => format!("credential:{id}"),
             Self::Vault => "vault".to_owned(),
-            Self::AddressBucket(bucket) => format!("address-bucket:{bucket}"),
+            Self::UnknownAddresses => "unknown-addresses".to_owned(),
             Self::Integration(id) => format!("integration:{id}"),
             Self::Activation(id) => format!("activation:{id}"),
         }

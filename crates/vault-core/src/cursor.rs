@@ -2,9 +2,10 @@
 
 use crate::credential::CredentialType;
 use crate::digest::{Digest, DigestPurpose};
-use crate::id::{CredentialId, OrganizationId};
+use crate::id::{AccountId, CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::port::KeyedDigester;
+use crate::port::{AccountPlace, KeyedDigester};
+use crate::principal::Scope;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -62,5 +63,40 @@ fn digest(
     let namespace = filter.namespace.as_ref().map_or("", Namespace::as_str);
     let kind = filter.kind.map_or("", CredentialType::as_str);
     let parts: [&[u8]; 4] = [organization.as_bytes(), namespace.as_bytes(), kind.as_bytes(), last.as_bytes()];
+    digester.digest(DigestPurpose::Cursor, &parts)
+}
+
+/// The cursor for the page of accounts after `last`.
+pub fn encode_account(digester: &dyn KeyedDigester, scope: Scope, last: AccountPlace) -> String {
+    let mut bytes = [0; 64];
+    bytes[..16].copy_from_slice(last.organization.as_bytes());
+    bytes[16..32].copy_from_slice(last.account.as_bytes());
+    bytes[32..].copy_from_slice(account_digest(digester, scope, last).as_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The account after which the page of `text` begins.
+///
+/// # Errors
+/// The text is not a cursor, or one of another list.
+pub fn decode_account(digester: &dyn KeyedDigester, scope: Scope, text: &str) -> Result<AccountPlace, InvalidCursor> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
+    let (organization, rest) = bytes.split_first_chunk::<16>().ok_or(InvalidCursor)?;
+    let (account, code) = rest.split_first_chunk::<16>().ok_or(InvalidCursor)?;
+    let last = AccountPlace {
+        organization: OrganizationId::from_bytes(*organization),
+        account: AccountId::from_bytes(*account),
+    };
+    let code = Digest::from_bytes(code.try_into().map_err(|_| InvalidCursor)?);
+    if code == account_digest(digester, scope, last) { Ok(last) } else { Err(InvalidCursor) }
+}
+
+fn account_digest(digester: &dyn KeyedDigester, scope: Scope, last: AccountPlace) -> Digest {
+    let scope = match scope {
+        Scope::One(organization) => *organization.as_bytes(),
+        Scope::All => [0; 16],
+    };
+    // As many parts as no cursor of credentials has.
+    let parts: [&[u8]; 3] = [&scope, last.organization.as_bytes(), last.account.as_bytes()];
     digester.digest(DigestPurpose::Cursor, &parts)
 }

@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 pub enum DigestPurpose {
     /// An account's address, for the directory.
     Address,
-    /// The attempt bucket of an address.
+    /// The decoy of an address, which takes the writes of its uncounted attempts.
     AttemptBucket,
     /// The network a login came from.
     Network,

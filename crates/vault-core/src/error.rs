@@ -62,9 +62,24 @@ pub enum Refusal {
     /// No new passcode seed waits for confirmation.
     #[error("no new passcode waits for confirmation")]
     NothingPending,
-    /// The e-mail address belongs to an account.
-    #[error("an account or an open invitation has this address")]
+    /// The e-mail address belongs to an account, of this organization or another, or to an open invitation of this one.
+    #[error("an account or an open invitation of the organization has this address")]
     AddressTaken,
+    /// The e-mail address belongs to an account, of this organization or another.
+    #[error("an account has this address; an address can have only one account")]
+    AddressInUse,
+    /// The organization has an open invitation for the e-mail address.
+    #[error("the organization has an open invitation for this address")]
+    AlreadyInvited,
+    /// So many invitations of the organization met an address in use that none is made for this many seconds.
+    #[error("too many invitations met an address in use; none is made for {0} s")]
+    TooManyConflicts(u32),
+    /// Several organizations have invited the e-mail address.
+    #[error("{0} organizations have invited this address: name one")]
+    SeveralInvitations(usize),
+    /// The organization's limit of accounts and invitations is reached.
+    #[error("the limit of {0} accounts and invitations is reached")]
+    AccountLimitReached(i64),
     /// Another organization or integration has the name.
     #[error("the name is taken")]
     NameTaken,
@@ -185,9 +200,13 @@ impl Refusal {
             Self::Cursor
             | Self::IdempotencyMismatch
             | Self::LimitReached(_)
+            | Self::AccountLimitReached(_)
             | Self::VerifyUnavailable
             | Self::NotUsable(_) => ErrorKind::Invalid,
             Self::NothingPending
+            | Self::AddressInUse
+            | Self::AlreadyInvited
+            | Self::SeveralInvitations(_)
             | Self::AddressTaken
             | Self::NameTaken
             | Self::OnlyInvited
@@ -195,7 +214,7 @@ impl Refusal {
             | Self::NamespaceTooLarge
             | Self::TooManyLive
             | Self::NotVended { .. } => ErrorKind::Conflict,
-            Self::Contended => ErrorKind::Retry,
+            Self::Contended | Self::TooManyConflicts(_) => ErrorKind::Retry,
             Self::Damaged { .. } => ErrorKind::Damaged,
         }
     }

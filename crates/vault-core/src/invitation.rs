@@ -1,8 +1,9 @@
 //! Invitations: accounts to be. They lie apart from accounts, so that nothing that logs in can meet one.
 
-use crate::account::{Account, AccountGrant, AccountState};
+use crate::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
 use crate::digest::{Digest, DigestPurpose};
 use crate::port::KeyedDigester;
+use crate::role::Role;
 use crate::sealed::{SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 
@@ -23,9 +24,9 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// The digest that the row must carry. It covers the code, so that no code opens another's invitation.
-    pub fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
-        let parts: [&[u8]; 7] = [
+    /// The digest that the row must carry at `version`. It covers the code, so that no code opens another's invitation.
+    pub fn digest(&self, version: i64, digester: &dyn KeyedDigester) -> Digest {
+        let parts: [&[u8]; 8] = [
             self.grant.account.as_bytes(),
             self.grant.organization.as_bytes(),
             self.grant.email.as_str().as_bytes(),
@@ -33,6 +34,7 @@ impl Invitation {
             self.grant.state.as_str().as_bytes(),
             self.code.as_bytes(),
             &self.expires_at.as_millis().to_be_bytes(),
+            &version.to_be_bytes(),
         ];
         digester.digest(DigestPurpose::InvitationGrant, &parts)
     }
@@ -60,19 +62,68 @@ pub struct StoredInvitation {
 }
 
 impl StoredInvitation {
+    /// The version of an invitation when it is made.
+    pub const FIRST_VERSION: i64 = 1;
+
+    /// The invitation as it is stored at `version`.
+    pub fn sign(invitation: Invitation, version: i64, digester: &dyn KeyedDigester) -> Self {
+        Self { digest: invitation.digest(version, digester), invitation, version }
+    }
+
+    /// The invitation with another role, as it is stored then.
+    #[must_use]
+    pub fn with_role(&self, role: Role, digester: &dyn KeyedDigester) -> Self {
+        let grant = AccountGrant { role, ..self.invitation.grant.clone() };
+        Self::sign(Invitation { grant, ..self.invitation.clone() }, self.version + 1, digester)
+    }
+
     /// Whether the row fits its digest.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
-        self.invitation.digest(digester) == self.digest
+        self.invitation.digest(self.version, digester) == self.digest
     }
 
     /// The invitation as lists of accounts show it.
-    pub fn listed(&self) -> Account {
-        Account {
+    pub fn listed(&self) -> ListedAccount {
+        ListedAccount {
             grant: self.invitation.grant.clone(),
-            grant_digest: self.digest,
-            version: self.version,
             created_at: self.invitation.created_at,
-            last_login_at: None,
+            logins: AccountLogins::default(),
+            invitation_expires_at: Some(self.invitation.expires_at),
+        }
+    }
+}
+
+/// How many invitations of an organization may meet an address in use within [`CONFLICT_SECONDS`].
+pub const CONFLICTS: u32 = 20;
+/// How long the conflicts of an organization are counted, in seconds, from the first of them: 1 h.
+pub const CONFLICT_SECONDS: i64 = 3600;
+
+/// How often an organization's admins invited an address that has an account. It tells them that the address has one,
+/// perhaps elsewhere, so it is limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AddressConflicts {
+    /// How many were counted.
+    pub count: u32,
+    /// When the first of them was.
+    pub since: Option<Timestamp>,
+}
+
+impl AddressConflicts {
+    /// How many seconds are left in which every invitation of the organization is refused, if any.
+    pub fn refused_for(self, now: Timestamp) -> Option<u32> {
+        let left = self.since?.plus_seconds(CONFLICT_SECONDS).millis_since(now);
+        let refused = self.count >= CONFLICTS && left > 0;
+        refused.then(|| u32::try_from(left.div_euclid(1000) + 1).unwrap_or(u32::MAX))
+    }
+
+    /// With one more at `now`.
+    #[must_use]
+    pub fn plus_one(self, now: Timestamp) -> Self {
+        match self.since {
+            Some(since) if now < since.plus_seconds(CONFLICT_SECONDS) => {
+                Self { count: self.count.saturating_add(1), since: Some(since) }
+            }
+            _ => Self { count: 1, since: Some(now) },
         }
     }
 }

@@ -30,6 +30,7 @@ pub mod passcode;
 pub mod password;
 pub mod port;
 pub mod principal;
+pub mod proof;
 pub mod role;
 pub mod sealed;
 pub mod seats;

@@ -27,7 +27,10 @@ pub struct SessionClaims {
 /// An access token in its plain form, as handed to the account holder.
 pub struct AccessToken(pub SecretString);
 
-/// A session as stored, and as its owner sees it.
+/// The longest name of a client that a session keeps, in characters.
+pub const CLIENT_LENGTH: usize = 100;
+
+/// A session when it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
     /// Its id.
@@ -38,4 +41,22 @@ pub struct NewSession {
     pub expires_at: Timestamp,
     /// The network it was made from, as text for its owner.
     pub network: String,
+    /// What the client that logged in said it is, as [`client_name`] keeps it.
+    pub client: Option<String>,
+}
+
+/// A session as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSession {
+    /// The session as it was made.
+    pub session: NewSession,
+    /// Its latest use, to the minute; at first its beginning.
+    pub last_used_at: Timestamp,
+}
+
+/// What a session keeps of the name that a client gives itself: its first [`CLIENT_LENGTH`] characters, without
+/// control characters. Nothing of an empty name.
+pub fn client_name(text: &str) -> Option<String> {
+    let name: String = text.chars().filter(|character| !character.is_control()).take(CLIENT_LENGTH).collect();
+    (!name.is_empty()).then_some(name)
 }

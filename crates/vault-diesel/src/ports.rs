@@ -5,7 +5,7 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, CredentialStore, EventSink,
+    AccountRepository, AccountStore, ActivationRepository, AuditLog, CredentialRepository, CredentialStore, EventSink,
     FreezeRepository, Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard,
     OperatorStore, OrganizationRepository, OwnAccountRepository, SessionRepository, StoreError,
 };
@@ -16,16 +16,8 @@ use vault_core::time::Timestamp;
 pub struct StorePorts {
     /// Organizations.
     pub organizations: Arc<dyn OrganizationRepository>,
-    /// Accounts.
-    pub accounts: Arc<dyn AccountRepository>,
-    /// Invitations.
-    pub invitations: Arc<dyn InvitationRepository>,
-    /// Accounts as their owners see and change them.
-    pub own_accounts: Arc<dyn OwnAccountRepository>,
-    /// Attempts and logins.
-    pub logins: Arc<dyn LoginGuard>,
-    /// Sessions.
-    pub sessions: Arc<dyn SessionRepository>,
+    /// Accounts, invitations, logins and sessions.
+    pub accounts: Arc<dyn AccountStore>,
     /// Credentials.
     pub credentials: Arc<dyn CredentialStore>,
     /// Integrations.
@@ -133,10 +125,6 @@ impl StorePorts {
         Self {
             organizations: store.clone(),
             accounts: store.clone(),
-            invitations: store.clone(),
-            own_accounts: store.clone(),
-            logins: store.clone(),
-            sessions: store.clone(),
             credentials: store.clone(),
             integrations: store.clone(),
             freezes: store.clone(),

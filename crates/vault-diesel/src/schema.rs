@@ -85,6 +85,8 @@ diesel::table! {
         last_step -> BigInt,
         wrong_passcodes -> BigInt,
         last_login_at -> Nullable<BigInt>,
+        wrong_at -> Nullable<BigInt>,
+        refused_at -> Nullable<BigInt>,
     }
 }
 
@@ -100,11 +102,34 @@ diesel::table! {
 }
 
 diesel::table! {
-    unknown_addresses (bucket) {
-        bucket -> BigInt,
-        attempts -> BigInt,
+    decoys (part, decoy) {
+        part -> BigInt,
+        decoy -> BigInt,
+        writes -> BigInt,
         latest -> Nullable<BigInt>,
-        refused_at -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    known_networks (network) {
+        network -> Binary,
+        last_login_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    invited_addresses (address, organization_id) {
+        address -> Binary,
+        organization_id -> Text,
+        account_id -> Text,
+    }
+}
+
+diesel::table! {
+    address_conflicts (organization_id) {
+        organization_id -> Text,
+        conflicts -> BigInt,
+        since -> BigInt,
     }
 }
 
@@ -124,6 +149,8 @@ diesel::table! {
         created_at -> BigInt,
         expires_at -> BigInt,
         network -> Text,
+        client -> Nullable<Text>,
+        last_used_at -> Nullable<BigInt>,
     }
 }
 
@@ -303,6 +330,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     account_logins,
     sessions,
     invitations,
+    invited_addresses,
     enrolment_codes
 );
 diesel::allow_tables_to_appear_in_same_query!(organizations, integrations, integration_tokens);

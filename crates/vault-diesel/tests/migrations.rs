@@ -16,16 +16,18 @@ const RELEASED: [(&str, &str); 1] =
     [("0001_foundation", "df0916a499e75ff06e963a670b584b04f50df1856aec9bd215d3e4c92b1b5b4a")];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 9] = [
+const SHARED: [&str; 11] = [
     "audit",
+    "decoys",
     "directory",
     "enrolment_codes",
     "instance",
     "instance_keys",
     "integration_tokens",
+    "invited_addresses",
+    "known_networks",
     "organizations",
     "schema_versions",
-    "unknown_addresses",
 ];
 
 #[test]

@@ -10,19 +10,20 @@ use std::sync::{Arc, LazyLock};
 use support::NOW;
 use support::postgres::{query, store};
 use support::world::{RECOVERY_CODE, World, address, bytes};
-use vault_core::account::{AccountGrant, AccountState};
+use vault_core::Command;
+use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, SeedId, SessionId};
-use vault_core::invitation::{EnrolmentDraft, Invitation};
+use vault_core::invitation::{EnrolmentDraft, Invitation, StoredInvitation};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, ChangeAccountOutcome, CompleteProofOutcome,
-    ConfirmEnrolment, CreateInvitation, CreateInvitationOutcome, EndSession, FindAccount, FoundAccount,
-    InvitationRepository as _, LoginGuard as _, SessionRepository as _, WriteDraft,
+    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, ChangeAccountOutcome, Conclusion,
+    ConfirmEnrolment, ConfirmEnrolmentOutcome, CreateInvitation, CreateInvitationOutcome, EndSession, FindAccount,
+    FoundAccount, InvitationRepository as _, LoginGuard as _, SessionRepository as _, StoreError, WriteDraft,
 };
-use vault_core::principal::{Denial, Principal, SessionPrincipal};
+use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_diesel::PostgresStore;
@@ -57,13 +58,11 @@ fn number() -> u64 {
 
 async fn grant(store: &PostgresStore, account: &SessionPrincipal) -> AccountGrant {
     let key = AccountKey::Id(account.organization, account.account);
-    let query = FindAccount { authority: Principal::Operator, key, now: NOW };
-    let found = store.find_account(query).await.unwrap().unwrap();
-    let account = found.and_then(|found| match found {
-        FoundAccount::Account(account) => Some(account),
-        FoundAccount::Invitation(_) => None,
-    });
-    account.unwrap().grant
+    let query = FindAccount { principal: Principal::Operator, scope: Scope::All, key, now: NOW };
+    match store.find_account(query).await.unwrap() {
+        Some(FoundAccount::Account(account)) => account.signed.grant,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// `admin` makes `target` a viewer.
@@ -72,18 +71,26 @@ async fn lower(
     world: &World,
     admin: &SessionPrincipal,
     target: &SessionPrincipal,
-) -> ChangeAccountOutcome {
+) -> Result<ChangeAccountOutcome, Denial> {
     let grant = AccountGrant { role: Role::Viewer, ..grant(store, target).await };
-    let command = ChangeAccount {
-        authority: Principal::Session(admin.clone()),
-        organization: target.organization,
-        account: target.account,
+    let seed = SeedId::from_bytes(*target.account.as_bytes());
+    let act = ChangeAccount {
         version: 1,
-        change: AccountChange::Grant { grant, digest: Digest::from_bytes([1; 32]) },
-        now: NOW,
-        audit: world.audit(Actor::from(admin), AuditAction::AccountRoleChanged, Subject::Account(target.account)),
+        after: SignedAccount { version: 2, ..SignedAccount::new(grant, seed) },
+        digest: Digest::from_bytes([1; 32]),
+        change: AccountChange::Grant,
     };
-    store.change_account(command).await.unwrap()
+    let audit = world.audit(Actor::from(admin), AuditAction::AccountRoleChanged, Subject::Account(target.account));
+    settled(store.change_account(Command { principal: admin.clone().into(), now: NOW, audit, act }).await)
+}
+
+/// What the store decided.
+fn settled<T>(outcome: Result<T, StoreError>) -> Result<T, Denial> {
+    match outcome {
+        Ok(outcome) => Ok(outcome),
+        Err(StoreError::Denied(denial)) => Err(denial),
+        Err(error) => panic!("the store failed: {error:?}"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -93,8 +100,8 @@ async fn of_two_admins_who_lower_each_other_one_stays() {
         let world = World::make(&*here, number()).await;
         let (one, two) = (world.member(&*here, Role::Admin).await, world.member(&*here, Role::Admin).await);
         let outcomes = join(lower(&here, &world, &one, &two), lower(&there, &world, &two, &one)).await;
-        let lost = ChangeAccountOutcome::Refused(Denial::AccountChanged);
-        let one_changed = matches!(outcomes, (ChangeAccountOutcome::Changed, other) | (other, ChangeAccountOutcome::Changed) if other == lost);
+        let (changed, lost) = (Ok(ChangeAccountOutcome::Changed), Err(Denial::AccountChanged));
+        let one_changed = outcomes == (changed, lost) || outcomes == (lost, changed);
         assert!(one_changed, "{outcomes:?}");
         let admins = [grant(&here, &one).await, grant(&here, &two).await];
         assert_eq!(admins.iter().filter(|grant| grant.is_active_admin()).count(), 1);
@@ -109,30 +116,30 @@ async fn of_two_admins_who_lower_themselves_one_stays() {
         let (one, two) = (world.member(&*here, Role::Admin).await, world.member(&*here, Role::Admin).await);
         let (first, second) = join(lower(&here, &world, &one, &one), lower(&there, &world, &two, &two)).await;
         let mut outcomes = [first, second];
-        outcomes.sort_by_key(|outcome| *outcome == ChangeAccountOutcome::LastAdmin);
-        assert_eq!(outcomes, [ChangeAccountOutcome::Changed, ChangeAccountOutcome::LastAdmin]);
+        outcomes.sort_by_key(|outcome| *outcome == Ok(ChangeAccountOutcome::LastAdmin));
+        assert_eq!(outcomes, [Ok(ChangeAccountOutcome::Changed), Ok(ChangeAccountOutcome::LastAdmin)]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_two_sessions_that_end_each_other_one_stays() {
     let (here, there) = servers().await;
-    let end = |world: &World, principal: &SessionPrincipal, session| EndSession {
-        principal: principal.clone(),
-        session,
+    let end = |world: &World, principal: &SessionPrincipal, session| Command {
+        principal: principal.clone().into(),
         now: NOW,
         audit: world.audit(Actor::from(principal), AuditAction::SessionEnded, Subject::Session(session)),
+        act: EndSession { session },
     };
     for _ in 0..ROUNDS {
         let world = World::make(&*here, number()).await;
         let one = world.member(&*here, Role::Editor).await;
         let two = SessionPrincipal { session: SessionId::from_bytes(bytes(world.next())), ..one.clone() };
         let login = world.login(grant(&here, &one).await, two.session, PasscodeProof::Step(TimeStep(2)));
-        assert_eq!(here.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
+        assert_eq!(here.conclude_attempt(login).await.unwrap(), Conclusion::Completed);
         let ended =
             join(here.end_session(end(&world, &one, two.session)), there.end_session(end(&world, &two, one.session)))
                 .await;
-        let mut ended = [ended.0.unwrap(), ended.1.unwrap()];
+        let mut ended = [settled(ended.0), settled(ended.1)];
         ended.sort_by_key(Result::is_err);
         assert_eq!(ended, [Ok(true), Err(Denial::SessionEnded)]);
     }
@@ -148,11 +155,10 @@ async fn of_sixteen_uses_of_a_recovery_code_on_two_servers_one_logs_in() {
         let uses = join_all((0..16).map(|index| {
             let session = SessionId::from_bytes(bytes(world.next()));
             let login = world.login(grant.clone(), session, PasscodeProof::RecoveryCode(RECOVERY_CODE));
-            if index % 2 == 0 { here.complete_proof(login) } else { there.complete_proof(login) }
+            if index % 2 == 0 { here.conclude_attempt(login) } else { there.conclude_attempt(login) }
         }))
         .await;
-        let completed =
-            uses.into_iter().filter(|outcome| *outcome.as_ref().unwrap() == CompleteProofOutcome::Completed);
+        let completed = uses.into_iter().filter(|outcome| *outcome.as_ref().unwrap() == Conclusion::Completed);
         assert_eq!(completed.count(), 1);
     }
 }
@@ -174,14 +180,13 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         let expires_at = NOW.plus_seconds(60);
         let invitation = Invitation { grant, code, created_at: NOW, expires_at };
         let audit = || world.audit(Actor::Operator, AuditAction::AccountInvited, Subject::Vault);
-        let invite = CreateInvitation {
-            authority: Principal::Operator,
+        let stored = StoredInvitation {
             invitation: invitation.clone(),
             digest: Digest::from_bytes([1; 32]),
-            address: address(unique),
-            now: NOW,
-            audit: audit(),
+            version: StoredInvitation::FIRST_VERSION,
         };
+        let act = CreateInvitation { stored, address: address(unique), address_in_use: audit() };
+        let invite = world.by_operator(AuditAction::AccountInvited, act);
         assert_eq!(here.create_invitation(invite).await.unwrap(), CreateInvitationOutcome::Created);
         let (organization, account) = (world.organization, invitation.grant.account);
         let seed = SeedId::from_bytes(bytes(unique));
@@ -194,11 +199,10 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         assert!(here.write_draft(command).await.unwrap());
         let confirmed = join_all((0..16).map(|index| {
             let command = ConfirmEnrolment {
-                grant: invitation.enrolled(),
-                grant_digest: Digest::from_bytes([1; 32]),
+                signed: SignedAccount::new(invitation.enrolled(), seed),
+                digest: Digest::from_bytes([1; 32]),
                 code,
                 version: 1,
-                seed,
                 step: TimeStep(1),
                 now: NOW,
                 audit: audit(),
@@ -206,6 +210,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
             if index % 2 == 0 { here.confirm_enrolment(command) } else { there.confirm_enrolment(command) }
         }))
         .await;
-        assert_eq!(confirmed.into_iter().filter(|outcome| *outcome.as_ref().unwrap()).count(), 1);
+        let enrolled = |outcome: &Result<_, _>| *outcome.as_ref().unwrap() == ConfirmEnrolmentOutcome::Enrolled;
+        assert_eq!(confirmed.iter().filter(|outcome| enrolled(outcome)).count(), 1);
     }
 }

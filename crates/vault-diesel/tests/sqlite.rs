@@ -268,6 +268,6 @@ async fn a_commit_that_the_disk_fails_is_the_last() {
 async fn an_account_older_than_the_moment_of_enrolment_counts_as_enrolled_when_made() {
     let (scratch, store, world) = setting().await;
     scratch.bare().execute("UPDATE accounts SET passcode_enrolled_at = NULL", []).unwrap();
-    let own = store.own_account(world.holder(), NOW).await.unwrap().unwrap();
+    let own = store.own_account(world.holder(), NOW).await.unwrap();
     assert_eq!(own.passcode_enrolled_at, world.now());
 }

@@ -16,7 +16,7 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::id::InstanceId;
 use vault_core::port::{Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, Opener};
 use vault_core::sealed::InstanceRecord;
-use vault_core::usecase::{Ambient, AuditTally};
+use vault_core::usecase::{AccountPorts, Accounts, Ambient, AuditTally};
 use vault_crypto::{Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy};
 use vault_diesel::{
     Migration, PostgresSettings, PostgresStore, SchemaState, ServerLock, SqliteKey, SqliteSettings, SqliteStore, Store,
@@ -189,6 +189,7 @@ impl Opening {
         let mut vault = OpenVault {
             instance: keyring.instance(),
             root_key: root.id(),
+            accounts: accounts(keyring.instance(), &ports, &tally),
             ports,
             tally,
             database_key: opened.database_key,
@@ -198,10 +199,24 @@ impl Opening {
             lock: lock.filter(|_| keep_lock).map(Arc::new),
         };
         if upkeep {
-            vault.upkeep = Some(Arc::new(Upkeep::start(vault.operator())));
+            vault.upkeep = Some(Arc::new(Upkeep::start(vault.operator(), vault.accounts())));
         }
         Ok((vault, opener))
     }
+}
+
+fn accounts(instance: InstanceId, ports: &Ports, tally: &Arc<AuditTally>) -> Accounts {
+    let ports = AccountPorts {
+        ambient: ports.ambient.clone(),
+        tally: Arc::clone(tally),
+        store: ports.store.accounts.clone(),
+        hasher: ports.hasher.clone(),
+        passcodes: ports.passcodes.clone(),
+        tokens: ports.tokens.clone(),
+        digester: ports.digester.clone(),
+        entropy: ports.entropy.clone(),
+    };
+    Accounts::new(instance, ports)
 }
 
 /// What every step of one opening knows.

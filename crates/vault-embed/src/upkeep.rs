@@ -1,11 +1,11 @@
-//! What a vault needs done in the background: expired rows deleted, counted acts recorded.
+//! What a vault needs done in the background: expired rows deleted, counted acts and uses of sessions recorded.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use vault_core::usecase::Operator;
+use vault_core::usecase::{Accounts, Operator};
 
 /// How often expired rows are deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -23,9 +23,9 @@ struct Running {
 }
 
 impl Upkeep {
-    pub(crate) fn start(operator: Operator) -> Self {
+    pub(crate) fn start(operator: Operator, accounts: Accounts) -> Self {
         let (end, ends) = oneshot::channel();
-        Self(Mutex::new(Some(Running { end, task: tokio::spawn(work(operator, ends)) })))
+        Self(Mutex::new(Some(Running { end, task: tokio::spawn(work(operator, accounts, ends)) })))
     }
 
     /// Ends it, and waits until what it is recording is recorded.
@@ -38,7 +38,7 @@ impl Upkeep {
     }
 }
 
-async fn work(operator: Operator, mut ends: oneshot::Receiver<()>) {
+async fn work(operator: Operator, accounts: Accounts, mut ends: oneshot::Receiver<()>) {
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut record = tokio::time::interval(TALLY_EVERY);
     loop {
@@ -53,6 +53,9 @@ async fn work(operator: Operator, mut ends: oneshot::Receiver<()>) {
             _ = record.tick() => {
                 if let Err(error) = operator.record_counts(false).await {
                     tracing::warn!(error = &error as &dyn Error, "counted acts were not recorded; the next attempt is in seconds");
+                }
+                if let Err(error) = accounts.write_session_uses().await {
+                    tracing::warn!(error = &error as &dyn Error, "uses of sessions were not written; the next attempt is in seconds");
                 }
             }
         }

@@ -7,7 +7,7 @@ use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
     Entropy, InformationOpener, KeyedDigester, PasscodeVerifier, PasswordHasher, Sealer, StoreError, TokenIssuer,
 };
-use vault_core::usecase::{Ambient, AuditTally};
+use vault_core::usecase::{Accounts, Ambient, AuditTally};
 use vault_crypto::DatabaseKey;
 use vault_diesel::{Migration, ServerLock, Store, StorePorts};
 
@@ -21,6 +21,7 @@ pub struct OpenVault {
     pub(crate) root_key: KeyId,
     pub(crate) ports: Ports,
     pub(crate) tally: Arc<AuditTally>,
+    pub(crate) accounts: Accounts,
     pub(crate) database_key: Option<Arc<DatabaseKey>>,
     pub(crate) applied: Arc<[Migration]>,
     pub(crate) adapter: Store,
@@ -86,7 +87,7 @@ impl OpenVault {
         self.adapter.failed().await;
     }
 
-    /// Ends the upkeep, records what was counted, finishes what was begun and closes the database. Every clone is closed
+    /// Ends the upkeep, records what was counted and when sessions were used, finishes what was begun and closes the database. Every clone is closed
     /// with it; to close again does nothing. Should not be cancelled: what was counted may then be lost.
     ///
     /// # Errors
@@ -96,6 +97,9 @@ impl OpenVault {
             upkeep.end().await;
         }
         let recorded = self.tally.flush(true).await;
+        if let Err(error) = self.accounts.write_session_uses().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the last uses of sessions were not written");
+        }
         self.adapter.close().await;
         recorded
     }

@@ -6,11 +6,8 @@ use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::{CredentialVendor, Opener, StorageProbe};
 use vault_core::usecase::{
-    Activate, Authenticate, AuthenticateIntegration, ChangeAccountUseCase, ChangeIntegrationUseCase, ChangePassword,
-    CheckNamespace, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase, CreateAccountUseCase, CreateIntegrationUseCase,
-    Enrol, FreezeNamespaceUseCase, Invite, ListAccountsUseCase, ListIntegrationsUseCase, LogIn, LogOut, OpenNamespace,
-    Operator, OwnActivations, OwnSessions, ProveOwner, ReadPasscode, ReplacePasscode, ReplaceRecoveryCodes,
-    ShowOwnAccount, Vault,
+    Accounts, Activate, AuthenticateIntegration, ChangeIntegrationUseCase, CheckNamespace, CreateIntegrationUseCase,
+    FreezeNamespaceUseCase, ListIntegrationsUseCase, OpenNamespace, Operator, OwnActivations, Vault,
 };
 
 /// Credentials.
@@ -38,151 +35,11 @@ impl OpenVault {
     }
 }
 
-/// Logging in and out, and accounts as their owners see them.
+/// Accounts.
 impl OpenVault {
-    /// Verifies access tokens.
-    pub fn authenticate(&self) -> Authenticate {
-        Authenticate::new(self.ports.tokens.clone(), self.ports.ambient.clock.clone())
-    }
-
-    /// Logs in; tokens live at most `max_ttl` seconds.
-    pub fn log_in(&self, max_ttl: u32) -> LogIn {
-        LogIn { instance: self.instance, max_ttl, owner: self.prove_owner(), tokens: self.ports.tokens.clone() }
-    }
-
-    /// Logs out.
-    pub fn log_out(&self) -> LogOut {
-        LogOut::new(self.ports.ambient.clone(), self.ports.store.sessions.clone())
-    }
-
-    fn prove_owner(&self) -> ProveOwner {
-        let ports = &self.ports;
-        ProveOwner {
-            ambient: ports.ambient.clone(),
-            tally: self.tally.clone(),
-            guard: ports.store.logins.clone(),
-            hasher: ports.hasher.clone(),
-            passcodes: ports.passcodes.clone(),
-            digester: ports.digester.clone(),
-        }
-    }
-
-    /// Shows one's own account.
-    pub fn show_own_account(&self) -> ShowOwnAccount {
-        ShowOwnAccount::new(self.ports.ambient.clone(), self.ports.store.own_accounts.clone())
-    }
-
-    /// Lists and ends one's own sessions.
-    pub fn own_sessions(&self) -> OwnSessions {
-        OwnSessions::new(self.ports.ambient.clone(), self.ports.store.sessions.clone())
-    }
-
-    /// Changes one's own password.
-    pub fn change_password(&self) -> ChangePassword {
-        ChangePassword { owner: self.prove_owner(), accounts: self.ports.store.own_accounts.clone() }
-    }
-
-    /// Gives one's own account a new passcode secret, which takes effect once it is confirmed.
-    pub fn replace_passcode(&self) -> ReplacePasscode {
-        ReplacePasscode { owner: self.prove_owner(), accounts: self.ports.store.own_accounts.clone() }
-    }
-
-    /// Confirms the new passcode secret.
-    pub fn confirm_passcode(&self) -> ConfirmPasscodeUseCase {
-        let ports = &self.ports;
-        ConfirmPasscodeUseCase {
-            ambient: ports.ambient.clone(),
-            passcodes: ports.passcodes.clone(),
-            log: ports.store.audit.clone(),
-            accounts: ports.store.own_accounts.clone(),
-        }
-    }
-
-    /// Replaces one's own recovery codes.
-    pub fn replace_recovery_codes(&self) -> ReplaceRecoveryCodes {
-        ReplaceRecoveryCodes { owner: self.prove_owner(), accounts: self.ports.store.own_accounts.clone() }
-    }
-}
-
-/// Administration of accounts.
-impl OpenVault {
-    /// Lists accounts.
-    pub fn list_accounts(&self) -> ListAccountsUseCase {
-        ListAccountsUseCase::new(self.ports.ambient.clone(), self.ports.store.accounts.clone())
-    }
-
-    /// Creates accounts, for operators.
-    pub fn create_account(&self) -> CreateAccountUseCase {
-        let ports = &self.ports;
-        CreateAccountUseCase {
-            ambient: ports.ambient.clone(),
-            entropy: ports.entropy.clone(),
-            hasher: ports.hasher.clone(),
-            passcodes: ports.passcodes.clone(),
-            digester: ports.digester.clone(),
-            organizations: ports.store.organizations.clone(),
-            accounts: ports.store.accounts.clone(),
-        }
-    }
-
-    /// Changes and deletes accounts.
-    pub fn change_account(&self) -> ChangeAccountUseCase {
-        let ports = &self.ports;
-        ChangeAccountUseCase {
-            ambient: ports.ambient.clone(),
-            hasher: ports.hasher.clone(),
-            passcodes: ports.passcodes.clone(),
-            digester: ports.digester.clone(),
-            organizations: ports.store.organizations.clone(),
-            accounts: ports.store.accounts.clone(),
-            invitations: ports.store.invitations.clone(),
-        }
-    }
-
-    /// Reads the current passcode of an account, for operators.
-    pub fn read_passcode(&self) -> ReadPasscode {
-        let ports = &self.ports;
-        ReadPasscode {
-            ambient: ports.ambient.clone(),
-            passcodes: ports.passcodes.clone(),
-            digester: ports.digester.clone(),
-            accounts: ports.store.accounts.clone(),
-        }
-    }
-
-    /// Invites to an account.
-    pub fn invite(&self) -> Invite {
-        let ports = &self.ports;
-        Invite {
-            ambient: ports.ambient.clone(),
-            entropy: ports.entropy.clone(),
-            digester: ports.digester.clone(),
-            organizations: ports.store.organizations.clone(),
-            invitations: ports.store.invitations.clone(),
-        }
-    }
-
-    /// Takes an invitation up.
-    pub fn enrol(&self) -> Enrol {
-        let ports = &self.ports;
-        Enrol {
-            ambient: ports.ambient.clone(),
-            hasher: ports.hasher.clone(),
-            passcodes: ports.passcodes.clone(),
-            digester: ports.digester.clone(),
-            invitations: ports.store.invitations.clone(),
-        }
-    }
-
-    /// Confirms an enrolment.
-    pub fn confirm_enrolment(&self) -> ConfirmEnrolmentUseCase {
-        let ports = &self.ports;
-        ConfirmEnrolmentUseCase {
-            ambient: ports.ambient.clone(),
-            passcodes: ports.passcodes.clone(),
-            digester: ports.digester.clone(),
-            invitations: ports.store.invitations.clone(),
-        }
+    /// Logs in and out, enrols, and shows and changes accounts, with the longest lifetime of sessions that there is.
+    pub fn accounts(&self) -> Accounts {
+        self.accounts.clone()
     }
 }
 

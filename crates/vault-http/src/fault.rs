@@ -150,6 +150,13 @@ impl Fault {
         fault
     }
 
+    /// 429 for an organization whose invitations met too many addresses in use.
+    pub(crate) fn too_many_invitations(retry_after: u32) -> Self {
+        let detail = "20 invitations of your organization met an address in use within an hour. Nobody can be invited \
+                      until the time in `Retry-After` is over.";
+        Self::waiting(detail, retry_after)
+    }
+
     /// 429 for a network.
     pub(crate) fn too_many_requests(retry_after: u32) -> Self {
         Self::waiting(

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 use vault_core::usecase::{
-    Authenticate, ChangeAccountUseCase, ChangeIntegrationUseCase, ChangePassword, ConfirmEnrolmentUseCase,
-    ConfirmPasscodeUseCase, CreateIntegrationUseCase, Enrol, Invite, ListAccountsUseCase, ListIntegrationsUseCase,
-    LogIn, LogOut, OwnSessions, ReplacePasscode, ReplaceRecoveryCodes, ShowOwnAccount, Vault,
+    Accounts, ChangeIntegrationUseCase, CreateIntegrationUseCase, ListIntegrationsUseCase, Vault,
 };
 
 /// The use cases behind the public listener. None of them can open a credential.
@@ -58,39 +56,16 @@ use vault_core::usecase::{
 pub struct ServerParts {
     /// The runtime on which use cases run: one that goes on when a client goes away.
     pub runtime: Handle,
-    /// Tells whose token a request carries.
-    pub authenticate: Arc<Authenticate>,
-    /// Logs in.
-    pub log_in: Arc<LogIn>,
-    /// Logs out.
-    pub log_out: Arc<LogOut>,
     /// What members do with credentials.
     pub vault: Vault,
-    /// What admins do with accounts, and those they invite.
-    pub accounts: AccountParts,
-    /// What everybody does with one's own account.
-    pub own_account: OwnAccountParts,
+    /// Logins and sessions, accounts and invitations.
+    pub accounts: Accounts,
     /// What admins do with integrations.
     pub integrations: IntegrationParts,
     /// Request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// For `/readyz`.
     pub readiness: Readiness,
-}
-
-/// The use cases behind `{base_url}/accounts` and `{base_url}/enrol`.
-#[derive(Clone)]
-pub struct AccountParts {
-    /// Lists accounts.
-    pub list: Arc<ListAccountsUseCase>,
-    /// Invites.
-    pub invite: Arc<Invite>,
-    /// Changes and deletes accounts.
-    pub change: Arc<ChangeAccountUseCase>,
-    /// Drafts an enrolment.
-    pub enrol: Arc<Enrol>,
-    /// Confirms an enrolment.
-    pub confirm_enrolment: Arc<ConfirmEnrolmentUseCase>,
 }
 
 /// The use cases behind `{base_url}/integrations`. What integrations themselves ask for is not among them: that has a
@@ -105,23 +80,6 @@ pub struct IntegrationParts {
     pub list: Arc<ListIntegrationsUseCase>,
 }
 
-/// The use cases behind `{base_url}/account`.
-#[derive(Clone)]
-pub struct OwnAccountParts {
-    /// Shows it.
-    pub show: Arc<ShowOwnAccount>,
-    /// Lists and ends its sessions.
-    pub sessions: Arc<OwnSessions>,
-    /// Changes its password.
-    pub change_password: Arc<ChangePassword>,
-    /// Drafts a new passcode seed.
-    pub replace_passcode: Arc<ReplacePasscode>,
-    /// Confirms a new passcode seed.
-    pub confirm_passcode: Arc<ConfirmPasscodeUseCase>,
-    /// Replaces its recovery codes.
-    pub replace_recovery_codes: Arc<ReplaceRecoveryCodes>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +89,7 @@ mod tests {
 
     impl CannotOpen for Handle {}
     impl CannotOpen for Vault {}
+    impl CannotOpen for Accounts {}
     impl CannotOpen for Readiness {}
     impl CannotOpen for Arc<dyn IdGenerator> {}
 
@@ -139,8 +98,6 @@ mod tests {
     }
 
     cannot_open! {
-        Authenticate, LogIn, LogOut, ListAccountsUseCase, Invite, ChangeAccountUseCase, Enrol, ConfirmEnrolmentUseCase,
-        ShowOwnAccount, OwnSessions, ChangePassword, ReplacePasscode, ConfirmPasscodeUseCase, ReplaceRecoveryCodes,
         CreateIntegrationUseCase, ChangeIntegrationUseCase, ListIntegrationsUseCase,
     }
 
@@ -150,32 +107,9 @@ mod tests {
 
     /// Names every part: it does not compile with one more, nor with one that was not reviewed.
     fn reviewed(parts: &ServerParts) -> usize {
-        let ServerParts {
-            runtime,
-            authenticate,
-            log_in,
-            log_out,
-            vault,
-            accounts,
-            own_account,
-            integrations,
-            ids,
-            readiness,
-        } = parts;
-        let AccountParts { list: accounts, invite, change, enrol, confirm_enrolment } = accounts;
-        let OwnAccountParts {
-            show: own,
-            sessions,
-            change_password,
-            replace_passcode,
-            confirm_passcode,
-            replace_recovery_codes,
-        } = own_account;
+        let ServerParts { runtime, vault, accounts, integrations, ids, readiness } = parts;
         let IntegrationParts { create, change: rotate, list: integrations } = integrations;
-        all(&[runtime, authenticate, log_in, log_out, vault, ids, readiness])
-            + all(&[accounts, invite, change, enrol, confirm_enrolment])
-            + all(&[own, sessions, change_password, replace_passcode, confirm_passcode, replace_recovery_codes])
-            + all(&[create, rotate, integrations])
+        all(&[runtime, vault, accounts, ids, readiness]) + all(&[create, rotate, integrations])
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! From the errors of use cases to faults: which status each has.
 
-mod account;
 mod activation;
 mod integration;
-
-pub(crate) use account::email_flaw;
 
 use crate::fault::Fault;
 use crate::query::verify_unavailable;
@@ -14,7 +11,6 @@ use vault_api::ProblemCode;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::port::{HashError, SealError, StoreError};
 use vault_core::principal::Denial;
-use vault_core::usecase::{LogInError, LogOutError, ProofError};
 use vault_core::{ErrorKind, Refusal};
 
 /// Seconds after which an overload may have passed.
@@ -60,6 +56,17 @@ impl From<Refusal> for Fault {
             Refusal::NothingPending => {
                 Self::conflict("No new passcode waits for confirmation. Ask for one first; it is valid for an hour.")
             }
+            Refusal::AddressInUse => Self::new(
+                Code::AddressInUse,
+                "An account has this e-mail address, perhaps in another organization. An address can have only one.",
+            ),
+            Refusal::AlreadyInvited => Self::conflict("Your organization has an open invitation for this address."),
+            Refusal::SeveralInvitations(_) => Self::conflict("Several organizations have invited this address."),
+            Refusal::TooManyConflicts(seconds) => Self::too_many_invitations(seconds),
+            Refusal::AccountLimitReached(limit) => Self::new(
+                Code::LimitReached,
+                format!("The limit of {limit} accounts and invitations is reached. Delete some."),
+            ),
             Refusal::AddressTaken => Self::conflict("An account or an open invitation has this address."),
             Refusal::NameTaken => Self::conflict("Another integration of the organization has this name."),
             Refusal::OnlyInvited => {
@@ -92,37 +99,6 @@ impl From<Refusal> for Fault {
                 debug_assert_eq!(refusal.kind(), ErrorKind::Damaged, "{refusal:?}");
                 Self::internal().caused_by(Chain(&refusal))
             }
-        }
-    }
-}
-
-impl From<LogInError> for Fault {
-    fn from(error: LogInError) -> Self {
-        match error {
-            LogInError::Ttl(error) => Self::fields(vec![error]),
-            LogInError::Proof(error) => error.into(),
-            LogInError::Seal(error) => error.into(),
-        }
-    }
-}
-
-impl From<ProofError> for Fault {
-    fn from(error: ProofError) -> Self {
-        match error {
-            ProofError::Invalid => Self::invalid_login(),
-            ProofError::Principal(_) => Self::invalid_token(),
-            ProofError::Hash(error) => error.into(),
-            ProofError::Store(error) => error.into(),
-            ProofError::Seal(error) => error.into(),
-        }
-    }
-}
-
-impl From<LogOutError> for Fault {
-    fn from(error: LogOutError) -> Self {
-        match error {
-            LogOutError::Principal(_) => Self::invalid_token(),
-            LogOutError::Store(error) => error.into(),
         }
     }
 }

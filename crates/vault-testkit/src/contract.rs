@@ -148,7 +148,7 @@ macro_rules! store_contract {
                 an_address_belongs_to_one_account
                 parallel_creations_of_one_address_make_one
                 an_account_needs_an_organization
-                accounts_are_listed_by_organization_and_address
+                accounts_are_listed_by_organization_newest_first
                 reading_a_passcode_is_recorded
             }
             account_change {
@@ -172,6 +172,8 @@ macro_rules! store_contract {
             invitation {
                 an_invitation_is_found_as_it_was_made
                 an_invited_address_is_taken
+                the_first_to_confirm_has_the_address
+                twenty_addresses_in_use_stop_invitations
                 parallel_invitations_of_one_address_make_one
                 an_invitation_that_is_over_is_replaced
                 an_invitation_needs_an_organization
@@ -232,14 +234,14 @@ macro_rules! store_contract {
                 a_clock_set_back_ends_no_wait
                 parallel_attempts_win_nothing
                 parallel_attempts_from_a_known_network_win_nothing
-                parallel_attempts_on_an_unknown_address_win_nothing
-                unknown_addresses_wait_alike
-                an_account_does_not_share_a_bucket
+                unknown_addresses_never_wait
+                networks_are_known_to_all
+                a_reset_lifts_closed_classes
+                an_account_deleted_beside_attempts_is_nobody
                 known_networks_are_classes_of_their_own
                 networks_are_known_per_account
                 a_hundred_attempts_close_a_class
                 the_hundredth_attempt_leaves_a_notice
-                a_hundred_attempts_close_a_bucket
                 unlocking_lifts_waits_and_closed_classes
                 a_login_resets_its_own_class
                 a_network_is_forgotten_after_90_days
@@ -259,7 +261,9 @@ macro_rules! store_contract {
                 twenty_wrong_passcodes_disable_steps
                 the_twentieth_wrong_passcode_is_recorded
                 a_closed_class_is_recorded
-                refusing_an_unknown_address_changes_nothing
+                a_spent_step_is_no_wrong_passcode
+                a_week_forgives_one_wrong_passcode
+                a_wrong_password_spends_nothing
                 parallel_wrong_passcodes_all_count
                 a_refusal_outlasts_its_account
             }
@@ -267,6 +271,7 @@ macro_rules! store_contract {
                 a_session_ends_once_in_parallel
                 an_ended_session_is_refused_everything
                 sessions_are_listed_to_their_owner
+                the_latest_use_of_a_session_is_kept
                 a_session_ends_another_of_its_account
                 an_expired_session_is_refused_everything
                 a_changed_account_is_refused_everything

@@ -20,14 +20,13 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use vault_core::Command;
-use vault_core::account::AccountGrant;
+use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, ActivationId, CredentialId, IntegrationId, OrganizationId, SessionId};
 use vault_core::integration::{Integration, StoredIntegration};
-use vault_core::invitation::Invitation;
-use vault_core::lockout::AttemptClass;
+use vault_core::invitation::{AddressConflicts, Invitation};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{AuditLog, StoreError};
@@ -46,7 +45,7 @@ struct State {
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,
     invitations: BTreeMap<AccountId, InvitationRow>,
-    buckets: HashMap<u16, AttemptClass>,
+    conflicts: HashMap<OrganizationId, AddressConflicts>,
     sessions: BTreeMap<SessionId, SessionRow>,
     credentials: BTreeMap<(OrganizationId, CredentialId), CredentialRow>,
     integrations: BTreeMap<(OrganizationId, IntegrationId), StoredIntegration>,
@@ -103,10 +102,10 @@ impl MemoryStore {
         state.credentials.values().find(|row| row.stored.id == id).map(|row| row.sealed.clone())
     }
 
-    /// Changes what an account's row grants but not its digest, as somebody who writes to the database might.
+    /// Changes what the code of an account's row covers, but not the code, as somebody who writes to the database might.
     /// `false`: no such account.
-    pub fn tamper_with_grant(&self, account: AccountId, change: impl FnOnce(&mut AccountGrant)) -> bool {
-        lock(&self.0).accounts.get_mut(&account).map(|row| change(&mut row.grant)).is_some()
+    pub fn tamper_with_account(&self, account: AccountId, change: impl FnOnce(&mut SignedAccount)) -> bool {
+        lock(&self.0).accounts.get_mut(&account).map(|row| change(&mut row.signed)).is_some()
     }
 
     /// Changes what an invitation's row grants but not its digest, as somebody who writes to the database might.
@@ -171,18 +170,24 @@ impl State {
     }
 
     fn account_by_address(&self, address: Digest) -> Option<AccountId> {
-        self.accounts.values().find(|row| row.address == address).map(|row| row.grant.account)
+        self.accounts.values().find(|row| row.address == address).map(|row| row.signed.grant.account)
     }
 
-    /// Makes the address free if nothing but an invitation that is over has it. Whether it is free.
-    fn free_address(&mut self, address: Digest, now: Timestamp) -> bool {
-        self.invitations.retain(|_, row| row.address != address || row.stored.invitation.is_open(now));
-        let invited = self.invitations.values().any(|row| row.address == address);
-        !invited && self.account_by_address(address).is_none()
+    /// The invitation of an address in an organization.
+    fn invitation_by_address(&self, address: Digest, organization: OrganizationId) -> Option<&InvitationRow> {
+        let own = |row: &&InvitationRow| row.stored.invitation.grant.organization == organization;
+        self.invitations.values().filter(own).find(|row| row.address == address)
+    }
+
+    /// Whether the organization may have one more account or invitation.
+    fn has_room(&self, organization: OrganizationId) -> bool {
+        let accounts = self.accounts.values().filter(|row| row.signed.grant.organization == organization).count();
+        let invited = self.invitations.values().filter(|row| row.stored.invitation.grant.organization == organization);
+        i64::try_from(accounts + invited.count()).is_ok_and(|there| there < MAX_ACCOUNTS)
     }
 
     fn account_in(&mut self, organization: OrganizationId, account: AccountId) -> Option<&mut AccountRow> {
-        self.accounts.get_mut(&account).filter(|row| row.grant.organization == organization)
+        self.accounts.get_mut(&account).filter(|row| row.signed.grant.organization == organization)
     }
 
     fn end_sessions_of(&mut self, account: AccountId) {

@@ -12,12 +12,14 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use std::io::Read;
 use std::time::Duration;
-use vault_core::account::AccountGrant;
+use vault_core::account::{AccountGrant, ListedAccount};
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::password::{MAX_BYTES, generate_password};
-use vault_core::port::AccountScope;
+use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
-use vault_core::usecase::{AccountCommand, CreateAccountRequest, CreatedAccount, CurrentPasscode};
+use vault_core::usecase::{
+    AccountCommand, AccountRef, AccountsRequest, CreateAccountRequest, CreatedAccount, CurrentPasscode,
+};
 use vault_embed::OpenVault;
 use zeroize::Zeroizing;
 
@@ -88,6 +90,20 @@ struct ShownAccount {
     created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_login_at: Option<String>,
+    /// Whether right logins may be refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locked: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_refused_at: Option<String>,
+    /// The most logins in a row that failed from one class of networks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wrong_passcodes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invitation_expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     password: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +159,9 @@ pub(crate) async fn create(
     role: Role,
     password: Option<SecretString>,
 ) -> Result<CreatedAccount, Failure> {
-    Ok(vault.create_account().run(CreateAccountRequest { organization, email, role, password }).await?)
+    let organization = Organizations::of(vault).await?.id_of(&organization)?;
+    let request = CreateAccountRequest { organization, email, role, password };
+    Ok(vault.accounts().create(request).await?)
 }
 
 /// A new account's sign-in details, for people.
@@ -177,7 +195,8 @@ async fn changed(
     command: AccountCommand,
     done: &str,
 ) -> Result<(ShownAccount, String), Failure> {
-    let changed = vault.change_account().as_operator(email, command).await?;
+    let accounts = vault.accounts();
+    let changed = accounts.change(&Principal::Operator, AccountRef::email(email), command).await?;
     let grant = &changed.account.grant;
     let mut shown = shown(grant, organization_name(vault, grant).await?);
     let mut text = format!("account {} {done}\n", grant.email);
@@ -208,15 +227,21 @@ async fn set_password(vault: &OpenVault, email: &str, file: &PasswordFile, outpu
 async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<(), Failure> {
     let organizations = Organizations::of(vault).await?;
     let scope = match &org {
-        None => AccountScope::Everywhere,
-        Some(name) => AccountScope::Organization(organizations.id_of(name)?),
+        None => Scope::All,
+        Some(name) => Scope::One(organizations.id_of(name)?),
     };
-    let accounts = vault.list_accounts().run(scope).await?;
+    let accounts = all(vault, scope).await?;
     let shown: Vec<ShownAccount> = accounts
         .iter()
         .map(|account| ShownAccount {
             created_at: Some(rfc3339(account.created_at)),
-            last_login_at: account.last_login_at.map(rfc3339),
+            last_login_at: account.logins.last_login_at.map(rfc3339),
+            locked: Some(account.logins.is_locked()),
+            last_refused_at: account.logins.last_refused_at.map(rfc3339),
+            attempts: Some(account.logins.attempts.attempts),
+            waits_until: account.logins.attempts.waits_until.map(rfc3339),
+            wrong_passcodes: Some(account.logins.wrong_passcodes),
+            invitation_expires_at: account.invitation_expires_at.map(rfc3339),
             ..shown(&account.grant, organizations.name_of(account.grant.organization))
         })
         .collect();
@@ -224,10 +249,25 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
         .iter()
         .map(|row| {
             let last = row.last_login_at.clone().unwrap_or_else(|| "never".to_owned());
-            vec![row.email.clone(), row.organization.clone(), row.role.to_owned(), row.state.to_owned(), last]
+            let state = if row.locked == Some(true) { format!("{}, locked", row.state) } else { row.state.to_owned() };
+            vec![row.email.clone(), row.organization.clone(), row.role.to_owned(), state, last]
         })
         .collect();
     output.print(&shown, &table(&["E-MAIL", "ORGANIZATION", "ROLE", "STATE", "LAST LOGIN"], &rows))
+}
+
+/// Every account of a scope, by organization and address.
+async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAccount>, Failure> {
+    let accounts = vault.accounts();
+    let (mut listed, mut request) = (Vec::new(), AccountsRequest::default());
+    loop {
+        let page = accounts.list(&Principal::Operator, scope, request).await?;
+        listed.extend(page.accounts);
+        let Some(next) = page.next else { break };
+        request = AccountsRequest { cursor: Some(next), ..AccountsRequest::default() };
+    }
+    listed.sort_by(|a, b| (a.grant.organization, &a.grant.email).cmp(&(b.grant.organization, &b.grant.email)));
+    Ok(listed)
 }
 
 fn shown(grant: &AccountGrant, organization: String) -> ShownAccount {
@@ -239,6 +279,12 @@ fn shown(grant: &AccountGrant, organization: String) -> ShownAccount {
         state: grant.state.as_str(),
         created_at: None,
         last_login_at: None,
+        locked: None,
+        last_refused_at: None,
+        attempts: None,
+        waits_until: None,
+        wrong_passcodes: None,
+        invitation_expires_at: None,
         password: None,
         totp: None,
         recovery_codes: None,
@@ -257,9 +303,9 @@ struct ShownPasscode<'a> {
 }
 
 async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
-    let use_case = vault.read_passcode();
+    let accounts = vault.accounts();
     loop {
-        match use_case.run(email).await? {
+        match accounts.read_passcode(email).await? {
             CurrentPasscode::Ready(code, until) => {
                 let code = code.expose_secret(); // printed because it was asked for
                 return output.print(&ShownPasscode { passcode: code, expires_at: rfc3339(until) }, code);

@@ -1,13 +1,15 @@
 //! `orgvault account invite`
 
+use super::organization::Organizations;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
 use crate::text::rfc3339;
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::usecase::{Invited, Inviter};
+use vault_core::usecase::Invited;
 use vault_embed::OpenVault;
 
 /// An invitation, as scripts read it.
@@ -30,7 +32,9 @@ pub(super) async fn run(
     role: Role,
     output: Output,
 ) -> Result<(), Failure> {
-    let invited = vault.invite().run(Inviter::Operator(organization), email, role).await?;
+    let organization = Organizations::of(vault).await?.id_of(&organization)?;
+    let accounts = vault.accounts();
+    let invited = accounts.invite(&Principal::Operator, organization, email, role).await?;
     let organization = vault.ports().store.organizations.organization(invited.grant.organization).await?;
     let organization = organization.map_or_else(String::new, |organization| organization.name.to_string());
     let shown = ShownInvitation {

@@ -15,9 +15,9 @@ use std::net::TcpListener;
 use vault_core::account::AccountState;
 use vault_core::email::EmailAddress;
 use vault_core::organization::OrganizationName;
-use vault_core::port::AccountScope;
+use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
-use vault_core::usecase::CreatedAccount;
+use vault_core::usecase::{AccountsRequest, CreatedAccount};
 use vault_embed::OpenVault;
 
 const DEFAULT_ORGANIZATION: &str = "Example";
@@ -95,7 +95,8 @@ fn check_addresses(settings: &Settings) -> Result<(), Failure> {
 
 /// The organization and admin account of a vault that has no account.
 async fn first_account(vault: &OpenVault, args: &QuickstartArgs) -> Result<Option<CreatedAccount>, Failure> {
-    if !vault.list_accounts().run(AccountScope::Everywhere).await?.is_empty() {
+    let request = AccountsRequest { limit: 1, cursor: None };
+    if !vault.accounts().list(&Principal::Operator, Scope::All, request).await?.accounts.is_empty() {
         return Ok(None);
     }
     let organization = args.org.clone().unwrap_or_else(|| DEFAULT_ORGANIZATION.to_owned());
@@ -125,8 +126,9 @@ async fn existing_text(
     if !ignored.is_empty() {
         text += &format!("Ignored {}: the vault already has accounts.\n", ignored.join(" and "));
     }
-    let accounts = vault.list_accounts().run(AccountScope::Everywhere).await?;
-    let mut admins = accounts
+    let page = vault.accounts().list(&Principal::Operator, Scope::All, AccountsRequest::default()).await?;
+    let mut admins = page
+        .accounts
         .iter()
         .map(|account| &account.grant)
         .filter(|grant| grant.role == Role::Admin && grant.state == AccountState::Active);

@@ -1,14 +1,17 @@
 //! Accounts in the store.
 
-use super::StoreError;
-use crate::account::{Account, AccountGrant};
-use crate::audit::SealedAuditRecord;
+use super::{
+    AuditLog, InvitationRepository, LoginGuard, OrganizationRepository, OwnAccountRepository, SessionRepository,
+    StoreError,
+};
+use crate::account::{Account, AccountGrant, ListedAccount, SignedAccount};
+use crate::command::Command;
 use crate::digest::Digest;
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::StoredInvitation;
 use crate::notice::NoticeCode;
 use crate::passcode::TimeStep;
-use crate::principal::{Denial, Principal, SessionPrincipal};
+use crate::principal::{Principal, Scope};
 use crate::sealed::{SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -16,7 +19,7 @@ use async_trait::async_trait;
 /// By what an account or an invitation is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountKey {
-    /// The digest of its address; of any organization that the authority reaches.
+    /// The digest of its address.
     Address(Digest),
     /// Its id, within an organization.
     Id(OrganizationId, AccountId),
@@ -25,50 +28,58 @@ pub enum AccountKey {
 /// Looks for an account or an invitation.
 #[derive(Clone, Debug)]
 pub struct FindAccount {
-    /// By whose order. What it does not reach is not there.
-    pub authority: Principal,
+    /// Who asks.
+    pub principal: Principal,
+    /// Where to look. What lies elsewhere does not exist.
+    pub scope: Scope,
     /// By what.
     pub key: AccountKey,
     /// Now.
     pub now: Timestamp,
 }
 
-/// What was found. An invitation that is over is found too: it is there until it is swept or replaced.
+/// What was found. An invitation that is over is found too, until it is swept or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundAccount {
     /// An account.
-    Account(Account),
+    Account(Box<Account>),
     /// An invitation.
-    Invitation(StoredInvitation),
+    Invitation(Box<StoredInvitation>),
+    /// Invitations of several organizations, and no account.
+    Invitations(usize),
 }
 
-/// Which accounts a list holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccountScope {
-    /// All, for operators.
-    Everywhere,
-    /// Those of one organization, for operators.
-    Organization(OrganizationId),
-    /// Those of the organization of this session.
-    Session(SessionPrincipal),
+/// A place in a list of accounts: by organization, in it the newest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountPlace {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The account.
+    pub account: AccountId,
 }
 
-/// Lists accounts and open invitations.
+/// Reads a page of accounts and open invitations.
 #[derive(Clone, Debug)]
 pub struct ListAccounts {
-    /// Which.
-    pub scope: AccountScope,
+    /// Who asks.
+    pub principal: Principal,
+    /// Whose.
+    pub scope: Scope,
+    /// Begin after this one.
+    pub after: Option<AccountPlace>,
+    /// At most so many.
+    pub limit: usize,
     /// Now.
     pub now: Timestamp,
 }
 
-/// Makes an account that can log in at once. Its passcode counts as enrolled when it is made.
+/// Makes an account that can log in at once. Its passcode counts as enrolled at the command's time.
 #[derive(Clone, Debug)]
 pub struct CreateAccount {
-    /// What it grants.
-    pub grant: AccountGrant,
-    /// The digest over the grant.
-    pub grant_digest: Digest,
+    /// What its row's code covers.
+    pub signed: SignedAccount,
+    /// The code.
+    pub digest: Digest,
     /// The digest of its address: where the directory finds it.
     pub address: Digest,
     /// Its password.
@@ -77,20 +88,18 @@ pub struct CreateAccount {
     pub seed: SealedSeed,
     /// Its recovery codes.
     pub recovery_codes: Vec<Digest>,
-    /// When it is made.
-    pub created_at: Timestamp,
-    /// The record of it.
-    pub audit: SealedAuditRecord,
 }
 
-/// What making an account came to.
+/// What making an account came to. Only [`CreateAccountOutcome::Created`] changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateAccountOutcome {
     /// Made.
     Created,
-    /// The address belongs to an account or to an open invitation, of this organization or another. An
-    /// invitation that is over is replaced in the same decision.
+    /// The address belongs to an account of any organization, or to an open invitation of this one. An invitation of
+    /// this one that is over is replaced in the same decision.
     AddressTaken,
+    /// The organization has as many accounts and invitations as it may.
+    LimitReached,
     /// No such organization.
     NoOrganization,
 }
@@ -99,16 +108,11 @@ pub enum CreateAccountOutcome {
 /// a seed that waits to be confirmed.
 #[derive(Clone, Debug)]
 pub enum AccountChange {
-    /// New role or state: the row's grant is replaced.
-    Grant {
-        /// The new grant.
-        grant: AccountGrant,
-        /// The digest over it.
-        digest: Digest,
-    },
-    /// New password.
+    /// New role or state.
+    Grant,
+    /// New password. Waits and closed classes are lifted.
     Password(SealedPassword),
-    /// New seed and recovery codes, enrolled now; wrong passcodes are forgotten.
+    /// New seed and recovery codes, enrolled now; wrong passcodes are forgotten. Waits and closed classes are lifted.
     Passcode {
         /// The seed.
         seed: SealedSeed,
@@ -127,55 +131,61 @@ impl AccountChange {
         match self {
             Self::Password(_) => Some(NoticeCode::PasswordChangedByOperator),
             Self::Passcode { .. } => Some(NoticeCode::PasscodeResetByOperator),
-            Self::Grant { .. } | Self::Unlock | Self::Delete => None,
+            Self::Grant | Self::Unlock | Self::Delete => None,
         }
     }
 
-    /// The grant that the row carries afterwards; `None`: there is no row.
-    pub const fn grant_after<'a>(&'a self, before: &'a AccountGrant) -> Option<&'a AccountGrant> {
-        match self {
-            Self::Grant { grant, .. } => Some(grant),
-            Self::Password(_) | Self::Passcode { .. } | Self::Unlock => Some(before),
-            Self::Delete => None,
-        }
+    /// Whether it lifts waits and closed classes.
+    pub const fn unlocks(&self) -> bool {
+        matches!(self, Self::Password(_) | Self::Passcode { .. } | Self::Unlock)
     }
 }
 
-/// Changes an account.
+/// Changes an account. A session reaches its own organization only and takes no last active admin.
 #[derive(Clone, Debug)]
 pub struct ChangeAccount {
-    /// By whose order; judged in the decision. A session reaches its own organization only and takes no last
-    /// active admin.
-    pub authority: Principal,
-    /// The organization.
-    pub organization: OrganizationId,
-    /// The account.
-    pub account: AccountId,
     /// The row's version that the change was decided on.
     pub version: i64,
+    /// What the row's code covers afterwards; names the account. As before where the change touches none of it.
+    pub after: SignedAccount,
+    /// The code.
+    pub digest: Digest,
     /// The change.
     pub change: AccountChange,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it.
-    pub audit: SealedAuditRecord,
 }
 
-/// What changing an account came to.
+impl ChangeAccount {
+    /// What the account grants afterwards; `None`: it is deleted.
+    pub const fn grant_after(&self) -> Option<&AccountGrant> {
+        match self.change {
+            AccountChange::Delete => None,
+            _ => Some(&self.after.grant),
+        }
+    }
+}
+
+/// What changing an account or an invitation came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeAccountOutcome {
     /// Changed.
     Changed,
     /// The row has changed since it was read: read it again.
     Stale,
-    /// No such account within the authority's reach.
+    /// No such account that the principal may see.
     NotFound,
-    /// By a session only: no active admin would be left, by the rule of
+    /// Not for an operator: no active admin would be left, by the rule of
     /// [`takes_last_admin`](crate::account::takes_last_admin). Counted in the decision; two such changes at
     /// once do not both succeed.
     LastAdmin,
-    /// The session may no longer act. Decided before anything else.
-    Refused(Denial),
+}
+
+/// Reads an account's seed, for printing its current code.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadPasscode {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The account.
+    pub account: AccountId,
 }
 
 /// An account's seed and the latest step that was used with it.
@@ -187,27 +197,46 @@ pub struct StoredPasscode {
     pub last_step: TimeStep,
 }
 
-/// Accounts.
+/// Accounts. Every method refuses a principal that may not act ([`StoreError::Denied`]), in the same transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AccountRepository: Send + Sync {
     /// Makes one.
-    async fn create_account(&self, command: CreateAccount) -> Result<CreateAccountOutcome, StoreError>;
+    async fn create_account(&self, command: Command<CreateAccount>) -> Result<CreateAccountOutcome, StoreError>;
 
     /// Finds one, or an invitation.
-    async fn find_account(&self, query: FindAccount) -> Result<Result<Option<FoundAccount>, Denial>, StoreError>;
+    async fn find_account(&self, query: FindAccount) -> Result<Option<FoundAccount>, StoreError>;
 
-    /// Accounts and open invitations ([`StoredInvitation::listed`]), by organization and address.
-    async fn list_accounts(&self, query: ListAccounts) -> Result<Result<Vec<Account>, Denial>, StoreError>;
+    /// Reads a page.
+    async fn list_accounts(&self, query: ListAccounts) -> Result<Vec<ListedAccount>, StoreError>;
 
     /// Changes one. Where [`AccountChange::notice`] says so, its owner gets a notice in the same decision.
-    async fn change_account(&self, command: ChangeAccount) -> Result<ChangeAccountOutcome, StoreError>;
+    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<ChangeAccountOutcome, StoreError>;
 
-    /// An account's seed, for printing its current code; `audit` records that it was read.
-    async fn read_passcode(
-        &self,
-        organization: OrganizationId,
-        account: AccountId,
-        audit: SealedAuditRecord,
-    ) -> Result<Option<StoredPasscode>, StoreError>;
+    /// Reads a seed. Nothing is recorded where there is no such account.
+    async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError>;
+}
+
+/// What logins, invitations and the administration of accounts need of a store.
+pub trait AccountStore:
+    OrganizationRepository
+    + AccountRepository
+    + InvitationRepository
+    + OwnAccountRepository
+    + LoginGuard
+    + SessionRepository
+    + AuditLog
+{
+}
+
+impl<S> AccountStore for S where
+    S: OrganizationRepository
+        + AccountRepository
+        + InvitationRepository
+        + OwnAccountRepository
+        + LoginGuard
+        + SessionRepository
+        + AuditLog
+        + ?Sized
+{
 }

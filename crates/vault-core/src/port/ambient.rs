@@ -1,8 +1,9 @@
 //! Time, ids, chance and events.
 
 use crate::check::CheckReason;
-use crate::id::KeyId;
+use crate::id::{AccountId, KeyId};
 use crate::integration::IntegrationRefusal;
+use crate::network::Network;
 use crate::time::Timestamp;
 use uuid::Uuid;
 
@@ -41,12 +42,31 @@ pub struct NoEntropy;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A password was verified against a hash, a decoy's included.
+    /// A password was verified against an account's own verifier. Verifying a decoy does not count.
     PasswordEvaluated,
-    /// A login succeeded.
-    LoginSucceeded,
+    /// A login succeeded, or the owner of an account proved to be present for a change of it.
+    LoginSucceeded {
+        /// The account.
+        account: AccountId,
+        /// Where it came from.
+        network: Network,
+    },
     /// A login was refused.
-    LoginRefused(LoginRefusal),
+    LoginRefused {
+        /// Why.
+        refusal: LoginRefusal,
+        /// The account, where the address has one.
+        account: Option<AccountId>,
+        /// Where it came from.
+        network: Network,
+    },
+    /// A refused login closed the class that counted it.
+    LoginClassClosed {
+        /// The account.
+        account: AccountId,
+        /// Where the login came from.
+        network: Network,
+    },
     /// A credential was saved.
     CredentialSaved,
     /// A credential was deleted.
@@ -81,8 +101,12 @@ pub enum LoginRefusal {
     TurnedAway,
     /// Wrong password.
     WrongPassword,
-    /// Wrong, used or disabled passcode.
+    /// The right password, and a passcode that is wrong or a recovery code that is not stored.
     WrongPasscode,
+    /// The right password, and a time-based code that was right but is spent. Does not count as a wrong passcode.
+    SpentPasscode,
+    /// The right password and a time-based code, but such codes are disabled until a reset.
+    PasscodeDisabled,
     /// The account or organization is disabled, or its row grants nothing.
     Closed,
     /// What the login was decided on changed while it ran.
@@ -90,6 +114,11 @@ pub enum LoginRefusal {
 }
 
 impl LoginRefusal {
+    /// Whether the password was right.
+    pub const fn follows_right_password(self) -> bool {
+        matches!(self, Self::WrongPasscode | Self::SpentPasscode | Self::PasscodeDisabled)
+    }
+
     /// The reason's name in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -98,6 +127,8 @@ impl LoginRefusal {
             Self::TurnedAway => "turned-away",
             Self::WrongPassword => "wrong-password",
             Self::WrongPasscode => "wrong-passcode",
+            Self::SpentPasscode => "spent-passcode",
+            Self::PasscodeDisabled => "passcode-disabled",
             Self::Closed => "closed",
             Self::Overtaken => "overtaken",
         }

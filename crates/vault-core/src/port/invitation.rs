@@ -1,14 +1,14 @@
 //! Invitations in the store.
 
 use super::{ChangeAccountOutcome, StoreError};
-use crate::account::AccountGrant;
+use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
+use crate::command::Command;
 use crate::digest::Digest;
 use crate::id::{AccountId, OrganizationId, SeedId};
-use crate::invitation::{EnrolmentDraft, Invitation, StoredInvitation};
+use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::organization::OrganizationName;
 use crate::passcode::TimeStep;
-use crate::principal::{Denial, Principal};
 use crate::sealed::SealedSeed;
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -16,31 +16,30 @@ use async_trait::async_trait;
 /// Invites somebody.
 #[derive(Clone, Debug)]
 pub struct CreateInvitation {
-    /// By whose order; judged in the decision.
-    pub authority: Principal,
     /// The invitation.
-    pub invitation: Invitation,
-    /// The digest over it.
-    pub digest: Digest,
-    /// The digest of its address: stands in the directory from now on.
+    pub stored: StoredInvitation,
+    /// The digest of its address.
     pub address: Digest,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it.
-    pub audit: SealedAuditRecord,
+    /// What to record if the address has an account.
+    pub address_in_use: SealedAuditRecord,
 }
 
 /// What inviting came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateInvitationOutcome {
-    /// Made. An invitation of the same address that was over is gone.
+    /// Made. An invitation of the organization for the same address that was over is gone.
     Created,
-    /// The address belongs to an account or to an open invitation, of this organization or another.
-    AddressTaken,
-    /// No such organization within the authority's reach.
+    /// The address has an account, of this organization or another. Recorded and, unless an operator asked, counted by
+    /// the rule of [`AddressConflicts`](crate::invitation::AddressConflicts).
+    AddressInUse,
+    /// The organization has an open invitation for the address.
+    Invited,
+    /// The organization's admins met so many addresses in use that nothing is tried for this many seconds.
+    TooManyConflicts(u32),
+    /// The organization has as many accounts and invitations as it may.
+    LimitReached,
+    /// No such organization that the principal may see.
     NoOrganization,
-    /// The session may no longer act. Decided before anything else.
-    Refused(Denial),
 }
 
 /// An invitation that can be taken up now, as its code finds it.
@@ -54,7 +53,7 @@ pub struct OpenInvitation {
     pub seed: Option<SealedSeed>,
 }
 
-/// Writes the draft of an enrolment, in the place of any before.
+/// Writes the draft of an enrolment, in the place of any before. There is no principal yet: the code is the authority.
 #[derive(Clone, Debug)]
 pub struct WriteDraft {
     /// The organization.
@@ -71,19 +70,19 @@ pub struct WriteDraft {
     pub audit: SealedAuditRecord,
 }
 
-/// Makes an account of an invitation and its draft: password, seed and recovery codes are the draft's.
+/// Makes an account of an invitation and its draft: password, seed and recovery codes are the draft's. There is no
+/// principal yet: the code is the authority.
 #[derive(Clone, Debug)]
 pub struct ConfirmEnrolment {
-    /// What the account grants: the invitation's, active.
-    pub grant: AccountGrant,
-    /// The digest over it.
-    pub grant_digest: Digest,
-    /// The digest of the code that the invitation must still have.
+    /// What the account's row will be signed with: the invitation's grant, active, and the seed of the draft as read,
+    /// which must be unchanged.
+    pub signed: SignedAccount,
+    /// The code over it.
+    pub digest: Digest,
+    /// The digest of the enrolment code that the invitation must still have.
     pub code: Digest,
     /// The invitation's version as read; must be unchanged.
     pub version: i64,
-    /// The seed of the draft as read; must be unchanged.
-    pub seed: SeedId,
     /// The step whose code confirmed it; is spent, so that this code does not log in.
     pub step: TimeStep,
     /// Now: the account is made and its passcode enrolled now.
@@ -92,25 +91,36 @@ pub struct ConfirmEnrolment {
     pub audit: SealedAuditRecord,
 }
 
+impl ConfirmEnrolment {
+    /// The seed of the draft.
+    pub const fn seed(&self) -> SeedId {
+        self.signed.seed
+    }
+}
+
+/// What confirming came to. Only [`ConfirmEnrolmentOutcome::Enrolled`] changed anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfirmEnrolmentOutcome {
+    /// The account is made; invitation and code are gone. Of several at once, one is told so.
+    Enrolled,
+    /// The invitation is not as read, over, gone, or its organization not active.
+    Changed,
+    /// The address has got an account meanwhile, by an invitation of another organization.
+    AddressInUse,
+}
+
 /// One change of an invitation.
 #[derive(Clone, Debug)]
 pub enum InvitationChange {
-    /// Another role: grant and digest are replaced; code, draft and end stay.
-    Grant {
-        /// The new grant, still invited.
-        grant: AccountGrant,
-        /// The digest over the invitation.
-        digest: Digest,
-    },
-    /// It is withdrawn, with its draft; its address is free.
+    /// Another role; code, draft and end stay.
+    Role(StoredInvitation),
+    /// It is withdrawn, with its draft.
     Delete,
 }
 
 /// Changes an invitation.
 #[derive(Clone, Debug)]
 pub struct ChangeInvitation {
-    /// By whose order; judged in the decision.
-    pub authority: Principal,
     /// The organization.
     pub organization: OrganizationId,
     /// The account to be.
@@ -119,29 +129,28 @@ pub struct ChangeInvitation {
     pub version: i64,
     /// The change.
     pub change: InvitationChange,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it.
-    pub audit: SealedAuditRecord,
 }
 
-/// Invitations. None of them is ever met by what logs in.
+/// Invitations. None of them is ever met by what logs in. Methods with a [`Command`] refuse a principal that may not
+/// act ([`StoreError::Denied`]), in the same transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait InvitationRepository: Send + Sync {
     /// Makes one.
-    async fn create_invitation(&self, command: CreateInvitation) -> Result<CreateInvitationOutcome, StoreError>;
+    async fn create_invitation(
+        &self,
+        command: Command<CreateInvitation>,
+    ) -> Result<CreateInvitationOutcome, StoreError>;
 
-    /// The one with this code, if it is open at `now` and its organization in use.
+    /// The one with this code, if it is open at `now` and its organization active.
     async fn find_invitation(&self, code: Digest, now: Timestamp) -> Result<Option<OpenInvitation>, StoreError>;
 
-    /// Writes a draft. `false`: there is no such open invitation in an organization in use; nothing was changed.
+    /// Writes a draft. `false`: there is no such open invitation in an active organization; nothing was changed.
     async fn write_draft(&self, command: WriteDraft) -> Result<bool, StoreError>;
 
-    /// Makes the account; invitation and code are gone. `false`: the invitation is not as read, over, gone, or
-    /// its organization not in use; nothing was changed. Of several at once, one is told `true`.
-    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<bool, StoreError>;
+    /// Makes the account.
+    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<ConfirmEnrolmentOutcome, StoreError>;
 
     /// Changes one, open or over. Never comes to [`ChangeAccountOutcome::LastAdmin`].
-    async fn change_invitation(&self, command: ChangeInvitation) -> Result<ChangeAccountOutcome, StoreError>;
+    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<ChangeAccountOutcome, StoreError>;
 }

@@ -1,12 +1,11 @@
-//! The two decisions of every proof that an account's owner is here, a login first of all: reserving an attempt
-//! before the password is hashed, and completing it after.
+//! The two decisions of every proof that an account's owner is present, a login first of all: reserving an attempt
+//! before the password is hashed, and concluding it after. Each commits once, whatever it comes to.
 
 use super::StoreError;
-use crate::account::AccountGrant;
+use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::digest::Digest;
-use crate::id::{AccountId, OrganizationId, SeedId};
-use crate::organization::OrganizationState;
+use crate::id::{AccountId, OrganizationId};
 use crate::passcode::PasscodeProof;
 use crate::principal::{Denial, SessionPrincipal};
 use crate::sealed::{SealedPassword, SealedSeed};
@@ -19,83 +18,123 @@ use async_trait::async_trait;
 pub struct ReserveAttempt {
     /// The digest of the address.
     pub address: Digest,
-    /// The bucket that counts attempts if the address is unknown.
-    pub bucket: u16,
+    /// The address's decoy, below [`DECOYS`](crate::lockout::DECOYS).
+    pub decoy: u16,
     /// The digest of the network.
     pub network: Digest,
     /// Now.
     pub now: Timestamp,
 }
 
-/// What reserving came to.
+/// What reserving came to. Each writes one row: a class, or the decoy of the address in its place.
 #[derive(Clone, Debug)]
 pub enum Reservation {
-    /// Counted; this is what the attempt will be decided on. Where it was the last that its class allows, the
-    /// owner has got the notice `attempts-closed`.
+    /// Counted in its class; this is what the attempt will be decided on. Where it was the last that its class allows,
+    /// the owner has got the notice `attempts-closed`.
     Account(Box<ReservedAccount>),
-    /// Counted in its bucket; no account has the address. One that is only invited is such an address.
+    /// Not counted: no account has the address. One that is only invited is such an address.
     Unknown,
-    /// Not counted: within a wait, or the class is closed.
-    TurnedAway {
-        /// The account, where the address has one.
-        account: Option<(OrganizationId, AccountId)>,
-    },
+    /// Not counted: a wait lasts, or the class is closed.
+    TurnedAway(OrganizationId, AccountId),
+    /// Not counted: the account or its organization is disabled.
+    Disabled(OrganizationId, AccountId),
 }
 
-/// The facts an attempt is decided on.
+/// The facts an attempt is decided on. Account and organization are active.
 #[derive(Clone, Debug)]
 pub struct ReservedAccount {
-    /// What the row grants, if it fits its digest.
-    pub grant: AccountGrant,
-    /// The digest that the row carries.
-    pub grant_digest: Digest,
-    /// Whether the organization is in use.
-    pub organization_state: OrganizationState,
+    /// What the row's code covers.
+    pub signed: SignedAccount,
+    /// The code that the row carries.
+    pub digest: Digest,
     /// The password.
     pub password: SealedPassword,
-    /// Counts password changes.
-    pub password_version: i64,
     /// The passcode seed.
     pub seed: SealedSeed,
     /// The attempts in a row of the class that counted this one, this one included.
     pub attempts: u32,
 }
 
-/// Records that a reserved attempt failed.
+/// Concludes an attempt: the one committed outcome of it.
 #[derive(Clone, Debug)]
-pub enum RefuseAttempt {
-    /// No account has the address: the bucket's row notes the refusal, which decides nothing, so that the store
-    /// works for an unknown address as it does for a known one. Nothing is recorded.
-    Unknown {
-        /// The bucket that counted the attempt.
-        bucket: u16,
-        /// Now.
-        now: Timestamp,
-    },
-    /// Of an account.
-    Account(Box<RefusedAccount>),
+pub enum ConcludeAttempt {
+    /// Of an attempt that was not counted. Writes the decoy with as many statements and locks as the refusal of an
+    /// account takes; decides and records nothing.
+    Decoy(ConcludeDecoy),
+    /// Of an attempt on an account.
+    Account(Box<ConcludeProof>),
 }
 
-/// A failed attempt on an account.
-#[derive(Clone, Debug)]
-pub struct RefusedAccount {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// The account.
-    pub account: AccountId,
+/// The conclusion of an attempt that was not counted.
+#[derive(Clone, Copy, Debug)]
+pub struct ConcludeDecoy {
+    /// The decoy of the address.
+    pub decoy: u16,
+    /// The digest of the recovery code that came along, if one did. It is looked up in vain.
+    pub recovery_code: Option<Digest>,
     /// Now.
     pub now: Timestamp,
-    /// The record of the refusal.
-    pub audit: SealedAuditRecord,
-    /// The record that the attempt closed its class, if it did; appended beside the refusal's.
-    pub class_closed: Option<SealedAuditRecord>,
-    /// There if the password was right and the passcode wrong: it counts towards disabling the time-based
-    /// passcode. Holds the record to append, beside the notice `passcode-disabled`, only if this very attempt is
-    /// the one that disables it (the count becomes [`WRONG_PASSCODES`](crate::lockout::WRONG_PASSCODES)).
-    pub wrong_passcode: Option<SealedAuditRecord>,
 }
 
-/// What a proof is for: carried out in the decision that completes it.
+/// The conclusion of an attempt on an account: judged by [`judge_proof`](crate::proof::judge_proof) in the decision,
+/// then carried out or refused in it.
+#[derive(Clone, Debug)]
+pub struct ConcludeProof {
+    /// The account as reserved.
+    pub reserved: SignedAccount,
+    /// What was brought.
+    pub brought: Brought,
+    /// What to record if it is refused.
+    pub refusal: RefusalRecords,
+    /// The network's digest.
+    pub network: Digest,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// What was brought, as far as it can be told without the store.
+#[derive(Clone, Debug)]
+pub enum Brought {
+    /// A wrong password. The recovery code that came along, if one did, is looked up all the same: it takes the same
+    /// work as one that comes with the right password.
+    WrongPassword {
+        /// Its digest.
+        recovery_code: Option<Digest>,
+    },
+    /// The right password, and a passcode that is no code of the account.
+    WrongPasscode,
+    /// The right password, and a passcode that may be spent.
+    Proof(Box<BroughtProof>),
+}
+
+/// A proof, and what it is for.
+#[derive(Clone, Debug)]
+pub struct BroughtProof {
+    /// What proved the second factor; is spent. A recovery code leaves the notice `recovery-code-used`.
+    pub passcode: PasscodeProof,
+    /// The verifier to store instead, where parameters have risen. Absent where the password is replaced.
+    pub rehashed: Option<SealedPassword>,
+    /// What it is for.
+    pub effect: ProofEffect,
+    /// The record of it.
+    pub audit: SealedAuditRecord,
+}
+
+/// The records of a refusal. The store picks those that apply.
+#[derive(Clone, Debug)]
+pub struct RefusalRecords {
+    /// After a wrong password, or where the facts have changed.
+    pub refused: SealedAuditRecord,
+    /// After the right password.
+    pub passcode_refused: SealedAuditRecord,
+    /// The attempt closed its class, if it did; appended to the refusal's.
+    pub class_closed: Option<SealedAuditRecord>,
+    /// The attempt disabled time-based passcodes: appended to the refusal's, with the notice `passcode-disabled`, only
+    /// if this very attempt is the one.
+    pub passcode_disabled: SealedAuditRecord,
+}
+
+/// What a proof is for: carried out in the decision that concludes it.
 #[derive(Clone, Debug)]
 pub enum ProofEffect {
     /// A login: makes this session.
@@ -112,8 +151,15 @@ pub enum ProofEffect {
 /// A change of one's own account that a proof permits.
 #[derive(Clone, Debug)]
 pub enum OwnChange {
-    /// New password; every other session ends. The password's and the row's version rise.
-    Password(SealedPassword),
+    /// New password; every other session ends. The row must still have the reserved version.
+    Password {
+        /// The password.
+        password: SealedPassword,
+        /// What the row's code covers from now on.
+        after: SignedAccount,
+        /// The code.
+        digest: Digest,
+    },
     /// A new seed waits to be confirmed, in the place of any that waits already. Nothing else changes.
     PendingSeed {
         /// The seed.
@@ -121,58 +167,34 @@ pub enum OwnChange {
         /// How long it waits.
         expires_at: Timestamp,
     },
-    /// Recovery codes instead of all those before; every other session ends. The row's version rises.
+    /// Recovery codes instead of all those before; every other session ends.
     RecoveryCodes(Vec<Digest>),
 }
 
-/// Completes a proof, on the facts it was reserved on and no others.
-#[derive(Clone, Debug)]
-pub struct CompleteProof {
-    /// The grant as reserved; the row must still say the same.
-    pub grant: AccountGrant,
-    /// The password version as reserved; must be unchanged.
-    pub password_version: i64,
-    /// The seed as reserved; must be unchanged.
-    pub seed: SeedId,
-    /// What proved the second factor; is spent. A recovery code leaves the notice `recovery-code-used`.
-    pub proof: PasscodeProof,
-    /// The network's digest: becomes known, its class is reset, and a closed shared class with it.
-    pub network: Digest,
-    /// The verifier to store instead, where parameters have risen. Absent where the password is replaced.
-    pub rehashed: Option<SealedPassword>,
-    /// What it is for.
-    pub effect: ProofEffect,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it.
-    pub audit: SealedAuditRecord,
-}
-
-/// What completing came to.
+/// What concluding came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompleteProofOutcome {
-    /// Carried out.
+pub enum Conclusion {
+    /// Carried out: the passcode is spent, the network known, its class reset, and a closed shared class with it.
     Completed,
-    /// The passcode was spent before, or time-based passcodes are disabled. Nothing was changed.
-    PasscodeSpent,
-    /// State, role, organization, password or seed changed since. Nothing was changed.
-    Overtaken,
+    /// Refused for this reason; recorded.
+    Refused(super::LoginRefusal),
     /// The principal of [`ProofEffect::Own`] may no longer act, or is of another account
-    /// ([`Denial::AccountChanged`]). Decided before anything else; nothing was changed.
-    Refused(Denial),
+    /// ([`Denial::AccountChanged`]). The refusal is recorded.
+    Denied(Denial),
 }
 
-/// Counts attempts and completes proofs.
+/// Counts attempts and concludes them.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait LoginGuard: Send + Sync {
     /// Reserves an attempt by the rule of [`lockout`](crate::lockout).
     async fn reserve_attempt(&self, command: ReserveAttempt) -> Result<Reservation, StoreError>;
 
-    /// Records a failed attempt. The refusal of an account is recorded also if the account is gone by now.
-    async fn refuse_attempt(&self, command: RefuseAttempt) -> Result<(), StoreError>;
+    /// Concludes an attempt. A refusal is recorded also if the account is gone by now. Only [`ProofEffect::Session`]
+    /// counts as the account's last login.
+    async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError>;
 
-    /// Completes a proof: spends the passcode, carries the effect out, all or nothing. Only
-    /// [`ProofEffect::Session`] counts as the account's last login.
-    async fn complete_proof(&self, command: CompleteProof) -> Result<CompleteProofOutcome, StoreError>;
+    /// Whether any account logged in from the network within
+    /// [`NETWORK_KNOWN_SECONDS`](crate::lockout::NETWORK_KNOWN_SECONDS), to the day. Looks at the network alone.
+    async fn network_is_known(&self, network: Digest, now: Timestamp) -> Result<bool, StoreError>;
 }

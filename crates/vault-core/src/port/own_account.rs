@@ -1,13 +1,13 @@
 //! One's own account in the store.
 
 use super::StoreError;
-use crate::audit::SealedAuditRecord;
-use crate::email::EmailAddress;
-use crate::id::SeedId;
+use crate::account::SignedAccount;
+use crate::command::Command;
+use crate::digest::Digest;
 use crate::notice::StoredNotice;
 use crate::organization::OrganizationName;
 use crate::passcode::TimeStep;
-use crate::principal::{Denial, SessionPrincipal};
+use crate::principal::SessionPrincipal;
 use crate::sealed::SealedSeed;
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -15,8 +15,8 @@ use async_trait::async_trait;
 /// What the store knows of an account for its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnAccount {
-    /// Its address.
-    pub email: EmailAddress,
+    /// What its row's code covers.
+    pub signed: SignedAccount,
     /// Its organization's name.
     pub organization: OrganizationName,
     /// Since when its passcode seed is in use.
@@ -27,41 +27,53 @@ pub struct OwnAccount {
     pub notices: Vec<StoredNotice>,
 }
 
-/// Puts a confirmed seed in the place of the one before: wrong passcodes are forgotten, every other session ends,
-/// the seed is enrolled now. The row's version rises.
-#[derive(Clone, Debug)]
-pub struct ConfirmPasscode {
-    /// Whose; must still be allowed to act.
-    pub principal: SessionPrincipal,
-    /// The waiting seed as read; must be unchanged.
-    pub seed: SeedId,
-    /// The step whose code confirmed it; is spent.
-    pub step: TimeStep,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it.
-    pub audit: SealedAuditRecord,
+/// A seed that waits to be confirmed, and the account as it is before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingSeed {
+    /// The seed.
+    pub seed: SealedSeed,
+    /// What the account's row is signed with.
+    pub signed: SignedAccount,
+    /// The code that the row carries.
+    pub digest: Digest,
 }
 
-/// One's own account. Every method refuses a principal that may no longer act, in the same transaction.
+/// Counts one code that is to confirm the waiting seed, before it is compared.
+#[derive(Clone, Debug)]
+pub struct ReserveConfirmation {
+    /// Whose.
+    pub principal: SessionPrincipal,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// Puts a confirmed seed in the place of the one before: wrong passcodes are forgotten, every other session ends,
+/// the seed is enrolled now. The principal is a session, of the account that `after` names.
+#[derive(Clone, Debug)]
+pub struct ConfirmPasscode {
+    /// The row's version that it was decided on; must be unchanged.
+    pub version: i64,
+    /// What the row is signed with from now on. Its seed is the waiting one, which must be unchanged.
+    pub after: SignedAccount,
+    /// The code over it.
+    pub digest: Digest,
+    /// The step whose code confirmed it; is spent.
+    pub step: TimeStep,
+}
+
+/// One's own account. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
+/// transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait OwnAccountRepository: Send + Sync {
     /// What the principal's account is.
-    async fn own_account(
-        &self,
-        principal: SessionPrincipal,
-        now: Timestamp,
-    ) -> Result<Result<OwnAccount, Denial>, StoreError>;
+    async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError>;
 
-    /// Counts one code that is to confirm the waiting seed, before it is compared, and gives the seed. `None`:
-    /// none waits that [`may_be_confirmed`](crate::passcode::may_be_confirmed).
-    async fn reserve_confirmation(
-        &self,
-        principal: SessionPrincipal,
-        now: Timestamp,
-    ) -> Result<Result<Option<SealedSeed>, Denial>, StoreError>;
+    /// Counts a code, and gives the seed. `None`: none waits that
+    /// [`may_be_confirmed`](crate::passcode::may_be_confirmed).
+    async fn reserve_confirmation(&self, command: ReserveConfirmation) -> Result<Option<WaitingSeed>, StoreError>;
 
-    /// Makes the waiting seed the account's. `false`: this seed waits no longer; nothing was changed.
-    async fn confirm_passcode(&self, command: ConfirmPasscode) -> Result<Result<bool, Denial>, StoreError>;
+    /// Makes the waiting seed the account's. `false`: this seed waits no longer, or the row has changed; nothing was
+    /// changed.
+    async fn confirm_passcode(&self, command: Command<ConfirmPasscode>) -> Result<bool, StoreError>;
 }

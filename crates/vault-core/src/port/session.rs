@@ -1,24 +1,19 @@
 //! Sessions in the store.
 
 use super::StoreError;
-use crate::audit::SealedAuditRecord;
-use crate::id::SessionId;
-use crate::principal::{Denial, SessionPrincipal};
-use crate::session::NewSession;
+use crate::command::Command;
+use crate::id::{OrganizationId, SessionId};
+use crate::principal::SessionPrincipal;
+use crate::session::StoredSession;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// Ends a session of one's own account for good.
-#[derive(Clone, Debug)]
+/// Ends a session of one's own account for good. The principal is a session, and the one that ends or another of the
+/// same account.
+#[derive(Clone, Copy, Debug)]
 pub struct EndSession {
-    /// Who ends it; must still be allowed to act.
-    pub principal: SessionPrincipal,
-    /// Which: the principal's own, or another one of the same account.
+    /// Which.
     pub session: SessionId,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it; kept only if it was there.
-    pub audit: SealedAuditRecord,
 }
 
 /// Lists the live sessions of one's own account.
@@ -30,14 +25,29 @@ pub struct ListSessions {
     pub now: Timestamp,
 }
 
+/// That a session was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionUse {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The session.
+    pub session: SessionId,
+    /// When.
+    pub at: Timestamp,
+}
+
 /// Sessions.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SessionRepository: Send + Sync {
     /// Ends a session. `false`: the account has no live session of this id. Of several that end their own at
-    /// once, one is told that it did, the others that it had ended.
-    async fn end_session(&self, command: EndSession) -> Result<Result<bool, Denial>, StoreError>;
+    /// once, one is told that it did, the others that it had ended ([`StoreError::Denied`]).
+    async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError>;
 
     /// The account's sessions that have not expired, newest first (of one moment, by id).
-    async fn list_sessions(&self, query: ListSessions) -> Result<Result<Vec<NewSession>, Denial>, StoreError>;
+    async fn list_sessions(&self, query: ListSessions) -> Result<Vec<StoredSession>, StoreError>;
+
+    /// Writes when sessions were last used, where that is later than what is stored. A session that is gone is
+    /// skipped.
+    async fn note_uses(&self, uses: Vec<SessionUse>) -> Result<(), StoreError>;
 }

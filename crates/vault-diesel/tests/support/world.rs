@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use vault_core::Command;
-use vault_core::account::{AccountGrant, AccountState};
+use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::CredentialType;
 use vault_core::cursor::ListFilter;
@@ -13,8 +13,9 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository, CompleteProof, CompleteProofOutcome, CreateAccount, CreateOrganization, EndSession,
-    ListCredentials, LoginGuard, OrganizationRepository, ProofEffect, SaveCredential,
+    AccountRepository, Brought, BroughtProof, Conclusion, ConcludeAttempt, ConcludeProof, CreateAccount,
+    CreateOrganization, EndSession, ListCredentials, LoginGuard, OrganizationRepository, ProofEffect, RefusalRecords,
+    SaveCredential,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -119,41 +120,49 @@ impl World {
             role,
             state: AccountState::Active,
         };
-        store
-            .create_account(CreateAccount {
-                grant: grant.clone(),
-                grant_digest: Digest::from_bytes([1; 32]),
-                address: address(number),
-                password: SealedPassword(Blob::from_bytes(vec![1; 140])),
-                seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![1; 66]) },
-                recovery_codes: vec![RECOVERY_CODE],
-                created_at: self.now(),
-                audit: self.audit(Actor::Operator, AuditAction::AccountCreated, Subject::Vault),
-            })
-            .await
-            .unwrap();
+        let act = CreateAccount {
+            signed: SignedAccount::new(grant.clone(), seed(account)),
+            digest: Digest::from_bytes([1; 32]),
+            address: address(number),
+            password: SealedPassword(Blob::from_bytes(vec![1; 140])),
+            seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![1; 66]) },
+            recovery_codes: vec![RECOVERY_CODE],
+        };
+        store.create_account(self.by_operator(AuditAction::AccountCreated, act)).await.unwrap();
         let login = self.login(grant, session, PasscodeProof::Step(TimeStep(1)));
-        assert_eq!(store.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
+        assert_eq!(store.conclude_attempt(login).await.unwrap(), Conclusion::Completed);
+    }
+
+    /// The envelope of an operator's command.
+    pub(crate) fn by_operator<A>(&self, action: AuditAction, act: A) -> Command<A> {
+        let audit = self.audit(Actor::Operator, action, Subject::Vault);
+        Command { principal: Principal::Operator, now: self.now(), audit, act }
     }
 
     /// A login of an account of this world.
-    pub(crate) fn login(&self, grant: AccountGrant, session: SessionId, proof: PasscodeProof) -> CompleteProof {
-        CompleteProof {
-            seed: seed(grant.account),
-            grant,
-            password_version: 1,
-            proof,
+    pub(crate) fn login(&self, grant: AccountGrant, session: SessionId, passcode: PasscodeProof) -> ConcludeAttempt {
+        let record = |action| self.audit(Actor::Unknown, action, Subject::Vault);
+        let effect = ProofEffect::Session(NewSession {
+            id: session,
+            created_at: self.now(),
+            expires_at: self.now().plus_seconds(3600),
+            network: "192.0.2.0/24".to_owned(),
+            client: None,
+        });
+        let proof = BroughtProof { passcode, rehashed: None, effect, audit: record(AuditAction::LoginSucceeded) };
+        let seed = seed(grant.account);
+        ConcludeAttempt::Account(Box::new(ConcludeProof {
+            reserved: SignedAccount::new(grant, seed),
+            brought: Brought::Proof(Box::new(proof)),
+            refusal: RefusalRecords {
+                refused: record(AuditAction::LoginRefused),
+                passcode_refused: record(AuditAction::LoginPasscodeRefused),
+                class_closed: None,
+                passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
+            },
             network: Digest::from_bytes([3; 32]),
-            rehashed: None,
-            effect: ProofEffect::Session(NewSession {
-                id: session,
-                created_at: self.now(),
-                expires_at: self.now().plus_seconds(3600),
-                network: "192.0.2.0/24".to_owned(),
-            }),
             now: self.now(),
-            audit: self.audit(Actor::Unknown, AuditAction::LoginSucceeded, Subject::Vault),
-        }
+        }))
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -184,10 +193,10 @@ impl World {
         }
     }
 
-    pub(crate) fn end_session(&self) -> EndSession {
+    pub(crate) fn end_session(&self) -> Command<EndSession> {
         let actor = Actor::Account(self.account, self.session);
         let audit = self.audit(actor, AuditAction::LoggedOut, Subject::Session(self.session));
-        EndSession { principal: self.holder(), session: self.session, now: self.now(), audit }
+        Command { principal: self.principal(), now: self.now(), audit, act: EndSession { session: self.session } }
     }
 
     pub(crate) fn next(&self) -> u64 {

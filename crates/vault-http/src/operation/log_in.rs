@@ -9,19 +9,21 @@ use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use std::sync::Arc;
 use vault_api::{LoginResponse, TOKEN_TYPE};
 use vault_core::network::Network;
+use vault_core::session::client_name;
 use vault_core::time::Ttl;
 use vault_core::usecase::LogInRequest;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     query::none(call.query())?;
     content::check(call.headers())?;
-    let log_in = Arc::clone(&api.parts.log_in);
-    let request = parse(&body.read().await?, log_in.max_ttl, call.network(&api.trusted_proxies))?;
+    let accounts = api.parts.accounts.clone();
+    let mut request = parse(&body.read().await?, accounts.max_ttl(), call.network(&api.trusted_proxies))?;
+    let client = call.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+    request.client = client.and_then(client_name);
 
-    let logged_in = api.complete(async move { log_in.run(request).await }).await?;
+    let logged_in = api.complete(async move { accounts.log_in(request).await }).await?;
 
     let response = LoginResponse {
         access_token: logged_in.token.0.into(),
@@ -50,6 +52,7 @@ pub(crate) fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogIn
             passcode: secret(&passcode),
             ttl,
             network,
+            client: None,
         }),
         (_, _, _, errors) => Err(Fault::fields(errors)),
     }

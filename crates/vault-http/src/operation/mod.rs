@@ -151,10 +151,7 @@ impl Inner {
     /// The holder of the request's token.
     fn session(&self, call: &Call<'_>) -> Result<SessionPrincipal, Fault> {
         let token = bearer_token(call.headers())?;
-        self.parts.authenticate.run(token).map_err(|refusal| {
-            tracing::debug!(reason = %refusal, "token refused");
-            Fault::invalid_token()
-        })
+        self.parts.accounts.authenticate(token).map_err(Fault::from)
     }
 
     /// The holder of the request's token, whose role permits `action`.

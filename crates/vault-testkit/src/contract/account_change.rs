@@ -2,15 +2,15 @@
 
 use super::ContractStore;
 use super::tools::{Settled, is_nobody, race};
-use super::world::{Holder, World};
+use super::world::{Holder, Wanted, World};
+use crate::crypto::FakeDigester;
 use std::sync::Arc;
-use vault_core::account::AccountState;
+use vault_core::account::{AccountGrant, AccountState};
 use vault_core::audit::AuditAction;
-use vault_core::digest::Digest;
 use vault_core::id::AccountId;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
-    AccountChange, ChangeAccountOutcome, CompleteProofOutcome, CreateAccountOutcome, IdGenerator, Reservation,
+    AccountChange, ChangeAccountOutcome, Conclusion, CreateAccountOutcome, IdGenerator, LoginRefusal, Reservation,
     ReservedAccount,
 };
 use vault_core::principal::{Denial, Principal};
@@ -22,32 +22,34 @@ pub async fn a_grant_is_replaced(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Viewer).await;
     let before = world.read(&holder).await;
     let change = regrant(&holder, Role::Editor, AccountState::Disabled);
-    let AccountChange::Grant { grant, digest } = change.clone() else { unreachable!("it is a grant") };
     world.change(&holder, change).await;
 
     let after = world.read(&holder).await;
-    assert_eq!((&after.grant, after.grant_digest), (&grant, digest));
-    assert!(after.version > before.version);
-    assert_eq!((after.created_at, after.last_login_at), (before.created_at, before.last_login_at));
-    assert_eq!(world.accounts(Some(world.organization)).await, [after]);
+    let grant = AccountGrant { role: Role::Editor, state: AccountState::Disabled, ..holder.signed.grant.clone() };
+    assert_eq!(after.signed, holder.signed.with_grant(grant));
+    assert!(after.is_sound(&FakeDigester::default()));
+    assert_eq!((after.created_at, after.logins), (before.created_at, before.logins));
+    assert_eq!(world.accounts(Some(world.organization)).await, [after.listed()]);
     assert_eq!(world.audited(AuditAction::AccountRoleChanged).await, 1);
-    let reserved = reserved(&world, &holder).await;
-    assert_eq!((reserved.grant, reserved.grant_digest), (grant, digest));
+    let reservation = world.reserve(&holder, world.network()).await;
+    assert!(matches!(reservation, Reservation::Disabled(..)), "{reservation:?}");
+    world.change(&holder, regrant(&holder, Role::Editor, AccountState::Active)).await;
+    let (reserved, after) = (reserved(&world, &holder).await, world.read(&holder).await);
+    assert_eq!((reserved.signed, reserved.digest), (after.signed, after.digest));
 }
 
 /// The new password is what the next login is decided on, under a new password version.
 pub async fn a_password_is_replaced(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let (before, version) = (reserved(&world, &holder).await, world.read(&holder).await.version);
+    let before = reserved(&world, &holder).await;
     assert_eq!(before.password, holder.password);
     let password = world.password();
     world.change(&holder, AccountChange::Password(password.clone())).await;
     let after = reserved(&world, &holder).await;
     assert_eq!(after.password, password);
-    assert!(after.password_version > before.password_version);
-    assert!(world.read(&holder).await.version > version);
-    assert_eq!((after.grant, after.seed), (before.grant, before.seed));
+    assert_eq!(after.signed, before.signed.with_new_password());
+    assert_eq!((after.digest, after.seed), (after.signed.digest(&FakeDigester::default()), before.seed));
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
 }
 
@@ -56,18 +58,18 @@ pub async fn a_passcode_is_replaced(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
-    assert_eq!(complete(&world, &holder, step).await, CompleteProofOutcome::Completed);
-    let fresh = Holder { seed: world.seed(), recovery_codes: vec![world.recovery_code()], ..holder.clone() };
+    assert_eq!(complete(&world, &holder, step).await, Conclusion::Completed);
+    let fresh = Holder { recovery_codes: vec![world.recovery_code()], ..holder.with_seed(world.seed()) };
     let change = AccountChange::Passcode { seed: fresh.seed.clone(), recovery_codes: fresh.recovery_codes.clone() };
     world.change(&holder, change).await;
 
     assert_eq!(reserved(&world, &holder).await.seed, fresh.seed);
-    assert_eq!(complete(&world, &holder, world.fresh_step()).await, CompleteProofOutcome::Overtaken);
+    assert_eq!(complete(&world, &holder, world.fresh_step()).await, Conclusion::Refused(LoginRefusal::Overtaken));
     let old_code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
-    assert_eq!(complete(&world, &fresh, old_code).await, CompleteProofOutcome::PasscodeSpent);
-    assert_eq!(complete(&world, &fresh, step).await, CompleteProofOutcome::Completed);
+    assert_eq!(complete(&world, &fresh, old_code).await, Conclusion::Refused(LoginRefusal::WrongPasscode));
+    assert_eq!(complete(&world, &fresh, step).await, Conclusion::Completed);
     let new_code = PasscodeProof::RecoveryCode(fresh.recovery_codes[0]);
-    assert_eq!(complete(&world, &fresh, new_code).await, CompleteProofOutcome::Completed);
+    assert_eq!(complete(&world, &fresh, new_code).await, Conclusion::Completed);
     assert_eq!(world.audited(AuditAction::AccountPasscodeReset).await, 1);
 }
 
@@ -90,9 +92,9 @@ pub async fn an_account_is_deleted(suite: &dyn ContractStore) {
     let successor = Holder { address: holder.address, ..world.new_holder(Role::Viewer) };
     let outcome = world.store.create_account(world.create_account(&successor)).await.unwrap();
     assert_eq!(outcome, CreateAccountOutcome::Created);
-    assert_eq!(world.read(&successor).await.grant, successor.grant);
+    assert_eq!(world.read(&successor).await.signed, successor.signed);
     let stale = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
-    assert_eq!(complete(&world, &holder, stale).await, CompleteProofOutcome::Overtaken);
+    assert_eq!(complete(&world, &holder, stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
 }
 
 /// Every change but unlocking ends all of the account's sessions and nobody else's.
@@ -100,19 +102,19 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn ContractStore)
     let world = World::new(suite).await;
     let colleague = world.holder(Role::Editor).await;
     let colleague = Principal::Session(world.log_in(&colleague).await);
-    type Change = fn(&World<'_>, &Holder) -> AccountChange;
+    type Change = fn(&World<'_>, &Holder) -> Wanted;
     let changes: [(Change, Result<(), Denial>); 7] = [
-        (|_, _| AccountChange::Unlock, Ok(())),
+        (|_, _| AccountChange::Unlock.into(), Ok(())),
         // The same role again: the row still has what the token says, so what refuses is that the session ended.
         (|_, holder| regrant(holder, Role::Editor, AccountState::Active), Err(Denial::SessionEnded)),
-        (|world, _| AccountChange::Password(world.password()), Err(Denial::SessionEnded)),
+        (|world, _| AccountChange::Password(world.password()).into(), Err(Denial::SessionEnded)),
         (
-            |world, _| AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() },
+            |world, _| AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() }.into(),
             Err(Denial::SessionEnded),
         ),
         (|_, holder| regrant(holder, Role::Viewer, AccountState::Active), Err(Denial::AccountChanged)),
         (|_, holder| regrant(holder, Role::Editor, AccountState::Disabled), Err(Denial::AccountChanged)),
-        (|_, _| AccountChange::Delete, Err(Denial::AccountChanged)),
+        (|_, _| AccountChange::Delete.into(), Err(Denial::AccountChanged)),
     ];
     for (change, expected) in changes {
         let holder = world.holder(Role::Editor).await;
@@ -147,15 +149,16 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn ContractStore) 
     let (entries, strange_entries) = (world.audit_length().await, other.audit_length().await);
 
     let demotion = regrant(&holder, Role::Admin, AccountState::Active);
-    let mut elsewhere = world.change_account(&holder, before.version, demotion.clone());
-    elsewhere.organization = other.organization;
+    let version = before.signed.version;
+    let mut elsewhere = world.change_account(&holder, version, demotion.clone());
+    elsewhere.act.after.grant.organization = other.organization;
     elsewhere.audit = other.audit(AuditAction::AccountRoleChanged);
-    let mut nobody = world.change_account(&holder, before.version, demotion.clone());
-    nobody.account = AccountId::from_uuid(world.ids.random());
+    let mut nobody = world.change_account(&holder, version, demotion.clone());
+    nobody.act.after.grant.account = AccountId::from_uuid(world.ids.random());
     let commands = [
-        (world.change_account(&holder, before.version - 1, demotion.clone()), ChangeAccountOutcome::Stale),
-        (world.change_account(&holder, before.version + 1, demotion), ChangeAccountOutcome::Stale),
-        (world.change_account(&holder, before.version - 1, AccountChange::Delete), ChangeAccountOutcome::Stale),
+        (world.change_account(&holder, version - 1, demotion.clone()), ChangeAccountOutcome::Stale),
+        (world.change_account(&holder, version + 1, demotion), ChangeAccountOutcome::Stale),
+        (world.change_account(&holder, version - 1, AccountChange::Delete), ChangeAccountOutcome::Stale),
         (elsewhere, ChangeAccountOutcome::NotFound),
         (nobody, ChangeAccountOutcome::NotFound),
     ];
@@ -171,7 +174,7 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn ContractStore) 
 pub async fn parallel_changes_of_one_version_make_one(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let version = world.read(&holder).await.version;
+    let version = world.read(&holder).await.signed.version;
     let passwords: Vec<_> = (0..16).map(|_| world.password()).collect();
     let outcomes = race(passwords.iter().map(|password| {
         let command = world.change_account(&holder, version, AccountChange::Password(password.clone()));
@@ -187,13 +190,9 @@ pub async fn parallel_changes_of_one_version_make_one(suite: &dyn ContractStore)
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
 }
 
-/// The holder's grant with another role and state, under a digest of its own.
-pub(super) fn regrant(holder: &Holder, role: Role, state: AccountState) -> AccountChange {
-    let mut grant = holder.grant.clone();
-    (grant.role, grant.state) = (role, state);
-    let mut digest = *holder.grant_digest.as_bytes();
-    digest[0] ^= 1 + u8::from(role == Role::Viewer);
-    AccountChange::Grant { grant, digest: Digest::from_bytes(digest) }
+/// Another role and state.
+pub(super) fn regrant(_holder: &Holder, role: Role, state: AccountState) -> Wanted {
+    Wanted { change: AccountChange::Grant, grant: Some((role, state)) }
 }
 
 async fn reserved(world: &World<'_>, holder: &Holder) -> ReservedAccount {
@@ -203,6 +202,6 @@ async fn reserved(world: &World<'_>, holder: &Holder) -> ReservedAccount {
     }
 }
 
-async fn complete(world: &World<'_>, holder: &Holder, proof: PasscodeProof) -> CompleteProofOutcome {
-    world.store.complete_proof(world.complete_login(holder, world.network(), proof)).await.unwrap()
+async fn complete(world: &World<'_>, holder: &Holder, proof: PasscodeProof) -> Conclusion {
+    world.conclude(world.complete_login(holder, world.network(), proof)).await
 }

@@ -24,7 +24,7 @@ pub async fn entries_are_appended(suite: &dyn ContractStore) {
         Subject::Session(session),
         Subject::Credential(CredentialId::from_uuid(world.ids.random())),
         Subject::Vault,
-        Subject::AddressBucket(4_095),
+        Subject::UnknownAddresses,
         Subject::Integration(integration),
         Subject::Activation(ActivationId::from_uuid(world.ids.random())),
     ];
@@ -51,7 +51,7 @@ pub async fn entries_need_no_organization(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let mut entry = world.audit(AuditAction::LoginTurnedAway);
     entry.record.organization = None;
-    entry.record.subject = Subject::AddressBucket(0);
+    entry.record.subject = Subject::UnknownAddresses;
     world.store.append(vec![entry]).await.unwrap();
     world.store.append(Vec::new()).await.unwrap();
     assert_eq!(world.audited(AuditAction::LoginTurnedAway).await, 0);

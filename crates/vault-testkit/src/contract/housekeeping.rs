@@ -6,7 +6,7 @@
 use super::ContractStore;
 use super::idempotency::keyed;
 use super::own_account::pend;
-use super::tools::race;
+use super::tools::{conclude, race};
 use super::world::{SESSION_SECONDS, World};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::notice::NOTICE_SECONDS;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
-    AccountKey, CompleteProofOutcome, Expired, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome,
+    AccountKey, Conclusion, Expired, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -49,7 +49,7 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     let other = world.holder(Role::Viewer).await;
     let login = PasscodeProof::RecoveryCode(other.recovery_codes[0]);
     let login = world.complete_login(&other, world.network(), login);
-    assert_eq!(world.store.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
+    assert_eq!(world.conclude(login).await, Conclusion::Completed);
 
     // Nothing has expired yet.
     sweep_all(&world).await;
@@ -110,7 +110,7 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     assert!(matches!(world.reserve(&holder, home).await, Reservation::TurnedAway { .. }), "others still wait");
 
     assert_eq!(world.listed(&principal).await.len(), MANY + 1);
-    assert_eq!(world.read(&holder).await.grant, holder.grant);
+    assert_eq!(world.read(&holder).await.signed, holder.signed);
     assert!(world.audit_length().await > entries, "the audit is not swept");
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, MANY + 1);
 }
@@ -182,8 +182,7 @@ async fn log_in_often(world: &World<'_>) {
         let store = Arc::clone(&world.store);
         async move {
             for login in logins {
-                let outcome = store.complete_proof(login).await.unwrap();
-                assert_eq!(outcome, CompleteProofOutcome::Completed);
+                assert_eq!(conclude(&*store, login).await, Conclusion::Completed);
             }
         }
     }))

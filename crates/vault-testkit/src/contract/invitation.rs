@@ -1,19 +1,19 @@
 //! Cases of [`InvitationRepository`](vault_core::port::InvitationRepository).
 
 use super::ContractStore;
-use super::tools::{is_nobody, race};
+use super::tools::{Settled, is_nobody, race};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
-use vault_core::account::{Account, AccountGrant, AccountState};
+use vault_core::account::{Account, AccountGrant, AccountLogins, AccountState, ListedAccount, SignedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::id::{OrganizationId, SeedId};
-use vault_core::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
+use vault_core::invitation::{CONFLICT_SECONDS, CONFLICTS, INVITATION_SECONDS, Invitation, StoredInvitation};
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, ChangeAccountOutcome, CompleteProofOutcome, ConfirmEnrolment, CreateAccountOutcome,
-    CreateInvitationOutcome, FoundAccount, IdGenerator, InvitationChange, OpenInvitation, WriteDraft,
+    AccountKey, ChangeAccountOutcome, Conclusion, ConfirmEnrolment, ConfirmEnrolmentOutcome, CreateAccountOutcome,
+    CreateInvitationOutcome, FoundAccount, IdGenerator, InvitationChange, LoginRefusal, OpenInvitation, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -24,10 +24,10 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn ContractStore) {
     let (invitation, address) = world.invited(Role::Editor).await;
     let open = world.open(&invitation).await.expect("it is open");
     assert_eq!(open.stored.invitation, invitation);
-    assert_eq!(open.stored.digest, invitation.digest(&FakeDigester::default()));
+    assert!(open.stored.is_sound(&FakeDigester::default()));
     assert_eq!((open.organization, open.seed), (world.name.clone(), None));
 
-    let found = FoundAccount::Invitation(open.stored.clone());
+    let found = FoundAccount::Invitation(Box::new(open.stored.clone()));
     let by_id = AccountKey::Id(world.organization, invitation.grant.account);
     for key in [AccountKey::Address(address), by_id] {
         assert_eq!(world.find(Principal::Operator, key).await, Some(found.clone()));
@@ -42,33 +42,102 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::AccountInvited).await, 1);
 }
 
-/// An address belongs to one account or open invitation, whatever the organization.
+/// An address in use is invited by no organization, and each refusal is recorded. An open invitation keeps its own
+/// organization from another invitation or an account of the address, and no other.
 pub async fn an_invited_address_is_taken(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (_, invited) = world.invited(Role::Editor).await;
     let account = world.holder(Role::Editor).await;
+    let invites = async |elsewhere: &World<'_>, address| {
+        let (second, _) = elsewhere.invitation(Role::Viewer);
+        let command = elsewhere.invite(&Principal::Operator, &second, address);
+        let outcome = elsewhere.store.create_invitation(command).await.unwrap();
+        assert_eq!(elsewhere.open(&second).await.is_some(), outcome == CreateInvitationOutcome::Created);
+        outcome
+    };
     for elsewhere in [&world, &other] {
         let entries = elsewhere.audit_length().await;
-        for taken in [invited, account.address] {
-            let (second, _) = elsewhere.invitation(Role::Viewer);
-            let command = elsewhere.invite(&Principal::Operator, &second, taken);
-            let outcome = elsewhere.store.create_invitation(command).await.unwrap();
-            assert_eq!(outcome, CreateInvitationOutcome::AddressTaken);
-            assert!(elsewhere.open(&second).await.is_none());
-        }
-        let second = Holder { address: invited, ..elsewhere.new_holder(Role::Admin) };
-        let outcome = elsewhere.store.create_account(elsewhere.create_account(&second)).await.unwrap();
-        assert_eq!(outcome, CreateAccountOutcome::AddressTaken);
-        assert_eq!(elsewhere.audit_length().await, entries);
+        assert_eq!(invites(elsewhere, account.address).await, CreateInvitationOutcome::AddressInUse);
+        assert_eq!(elsewhere.audited(AuditAction::InvitationRefused).await, 1);
+        assert_eq!(elsewhere.audit_length().await, entries + 1);
     }
+    let entries = world.audit_length().await;
+    assert_eq!(invites(&world, invited).await, CreateInvitationOutcome::Invited);
+    let second = Holder { address: invited, ..world.new_holder(Role::Admin) };
+    let outcome = world.store.create_account(world.create_account(&second)).await.unwrap();
+    assert_eq!(outcome, CreateAccountOutcome::AddressTaken);
+    assert_eq!(world.audit_length().await, entries);
+    assert_eq!(invites(&other, invited).await, CreateInvitationOutcome::Created);
+    let found = world.find(Principal::Operator, AccountKey::Address(invited)).await;
+    assert_eq!(found, Some(FoundAccount::Invitations(2)));
 }
 
-/// Of several that take an address at once, by invitation or account, in two organizations, one succeeds.
-pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn ContractStore) {
+/// Invitations of two organizations for one address: who confirms first has it, also at the same moment.
+pub async fn the_first_to_confirm_has_the_address(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (first, address) = world.invited(Role::Editor).await;
+    let (second, _) = other.invitation(Role::Viewer);
+    let invite = other.invite(&Principal::Operator, &second, address);
+    assert_eq!(other.store.create_invitation(invite).await.unwrap(), CreateInvitationOutcome::Created);
+    world.drafted(&first).await;
+    other.drafted(&second).await;
+    let step = TimeStep::at(world.now());
+    let commands = [
+        world.confirm_enrolment(&world.open(&first).await.unwrap(), step),
+        other.confirm_enrolment(&other.open(&second).await.unwrap(), step),
+    ];
+    let outcomes = race(commands.into_iter().map(|command| {
+        let store = Arc::clone(&world.store);
+        async move { store.confirm_enrolment(command).await.unwrap() }
+    }))
+    .await;
+    let enrolled: Vec<_> = outcomes.iter().map(|outcome| *outcome == ConfirmEnrolmentOutcome::Enrolled).collect();
+    assert!(enrolled[0] != enrolled[1], "{outcomes:?}");
+    assert!(outcomes.contains(&ConfirmEnrolmentOutcome::AddressInUse), "{outcomes:?}");
+    assert_eq!([world.open(&first).await.is_none(), other.open(&second).await.is_none()], *enrolled);
+    let has_it = if enrolled[0] { &first } else { &second };
+    assert_eq!(world.account(address).await.unwrap().signed.grant, has_it.enrolled());
+}
+
+/// After twenty addresses in use, an organization's admins invite nobody until an hour after the first is over, free
+/// address or not; operators and other organizations go on.
+pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let taken = other.holder(Role::Viewer).await;
+    let admin = world.holder(Role::Admin).await;
+    let session = Principal::Session(world.log_in_for(&admin, 3 * CONFLICT_SECONDS).await);
+    let invites = async |principal: &Principal, address: Option<vault_core::digest::Digest>| {
+        let (invitation, free) = world.invitation(Role::Viewer);
+        let command = world.invite(principal, &invitation, address.unwrap_or(free));
+        world.store.create_invitation(command).await.unwrap()
+    };
+    for _ in 0..CONFLICTS {
+        assert_eq!(invites(&session, None).await, CreateInvitationOutcome::Created);
+        assert_eq!(invites(&session, Some(taken.address)).await, CreateInvitationOutcome::AddressInUse);
+    }
+    let recorded = world.audited(AuditAction::InvitationRefused).await;
+    assert_eq!(recorded, usize::try_from(CONFLICTS).unwrap());
+    for address in [None, Some(taken.address)] {
+        let outcome = invites(&session, address).await;
+        assert!(matches!(outcome, CreateInvitationOutcome::TooManyConflicts(1..=3_601)), "{outcome:?}");
+    }
+    assert_eq!(world.audited(AuditAction::InvitationRefused).await, recorded);
+    assert_eq!(invites(&Principal::Operator, None).await, CreateInvitationOutcome::Created);
+    assert_eq!(invites(&Principal::Operator, Some(taken.address)).await, CreateInvitationOutcome::AddressInUse);
+    other.invited(Role::Viewer).await;
+
+    world.clock.advance_millis(CONFLICT_SECONDS * 1000 - 1);
+    assert!(matches!(invites(&session, None).await, CreateInvitationOutcome::TooManyConflicts(1)));
+    world.clock.advance_millis(1);
+    assert_eq!(invites(&session, None).await, CreateInvitationOutcome::Created);
+    assert_eq!(invites(&session, Some(taken.address)).await, CreateInvitationOutcome::AddressInUse);
+}
+
+/// Of several that take an address at once, by invitation or account of one organization, one succeeds.
+pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
     let (_, wanted) = world.invitation(Role::Viewer);
     let made = race((0..16).map(|index| {
-        let world = if index % 2 == 0 { &world } else { &other };
         let store = Arc::clone(&world.store);
         let (invitation, _) = world.invitation(Role::Viewer);
         let invite = world.invite(&Principal::Operator, &invitation, wanted);
@@ -83,17 +152,13 @@ pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn ContractSt
     }))
     .await;
     assert_eq!(made.iter().filter(|made| **made).count(), 1);
-    let mut accounts = 0;
-    for world in [&world, &other] {
-        accounts += world.accounts(Some(world.organization)).await.len();
-    }
-    assert_eq!(accounts, 1);
+    assert_eq!(world.accounts(Some(world.organization)).await.len(), 1);
 }
 
 /// When an invitation is over it opens nothing and is in no list; its address is free for another invitation or an
-/// account, of another organization too, and what takes it inherits nothing.
+/// account of the organization, and what takes it inherits nothing.
 pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let world = World::new(suite).await;
     for by_account in [false, true] {
         let (invitation, address) = world.invited(Role::Admin).await;
         world.drafted(&invitation).await;
@@ -101,24 +166,23 @@ pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn ContractStore) {
         world.clock.advance_millis(INVITATION_SECONDS * 1000 - 1);
         assert!(world.open(&invitation).await.is_some());
         world.clock.advance_millis(1);
-        other.clock.set(world.now());
         assert!(world.open(&invitation).await.is_none());
         assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
         let late = world.confirm_enrolment(&open, TimeStep::at(world.now()));
-        assert!(!world.store.confirm_enrolment(late).await.unwrap());
-        let listed = |list: Vec<Account>| list.iter().any(|row| row.grant.account == invitation.grant.account);
+        assert!(!world.confirms(late).await);
+        let listed = |list: Vec<ListedAccount>| list.iter().any(|row| row.grant.account == invitation.grant.account);
         assert!(!listed(world.accounts(Some(world.organization)).await));
 
         if by_account {
-            let successor = Holder { address, ..other.new_holder(Role::Viewer) };
-            let outcome = other.store.create_account(other.create_account(&successor)).await.unwrap();
+            let successor = Holder { address, ..world.new_holder(Role::Viewer) };
+            let outcome = world.store.create_account(world.create_account(&successor)).await.unwrap();
             assert_eq!(outcome, CreateAccountOutcome::Created);
-            assert_eq!(other.read(&successor).await.grant, successor.grant);
+            assert_eq!(world.read(&successor).await.signed, successor.signed);
         } else {
-            let (successor, _) = other.invitation(Role::Viewer);
-            let command = other.invite(&Principal::Operator, &successor, address);
-            assert_eq!(other.store.create_invitation(command).await.unwrap(), CreateInvitationOutcome::Created);
-            assert!(other.open(&successor).await.unwrap().seed.is_none());
+            let (successor, _) = world.invitation(Role::Viewer);
+            let command = world.invite(&Principal::Operator, &successor, address);
+            assert_eq!(world.store.create_invitation(command).await.unwrap(), CreateInvitationOutcome::Created);
+            assert!(world.open(&successor).await.unwrap().seed.is_none());
         }
         assert!(world.open(&invitation).await.is_none());
         let by_id = AccountKey::Id(world.organization, invitation.grant.account);
@@ -153,9 +217,9 @@ pub async fn the_newest_draft_counts(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::EnrolmentDrafted).await, 2);
 
     let step = TimeStep::at(world.now());
-    assert!(!world.store.confirm_enrolment(world.confirm_enrolment(&first, step)).await.unwrap());
+    assert!(!world.confirms(world.confirm_enrolment(&first, step)).await);
     assert_eq!(world.account(address).await, None);
-    assert!(world.store.confirm_enrolment(world.confirm_enrolment(&second, step)).await.unwrap());
+    assert!(world.confirms(world.confirm_enrolment(&second, step)).await);
     let holder = holder_of(&world, &invitation, address).await;
     assert_eq!((&holder.password, &holder.seed), (&draft.password, &draft.seed));
 }
@@ -169,39 +233,35 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn ContractStore) {
     let open = world.open(&invitation).await.unwrap();
     world.clock.advance_seconds(60);
     let step = TimeStep::at(world.now());
-    assert!(world.store.confirm_enrolment(world.confirm_enrolment(&open, step)).await.unwrap());
+    assert!(world.confirms(world.confirm_enrolment(&open, step)).await);
 
     let grant = AccountGrant { state: AccountState::Active, ..invitation.grant.clone() };
     let account = world.account(address).await.expect("the account is there");
-    let made = Account {
-        grant_digest: grant.digest(&FakeDigester::default()),
-        grant,
-        version: account.version,
-        created_at: world.now(),
-        last_login_at: None,
-    };
+    let signed = SignedAccount::new(grant, draft.seed.id);
+    let digest = signed.digest(&FakeDigester::default());
+    let made = Account { signed, digest, created_at: world.now(), logins: AccountLogins::default() };
     assert_eq!(account, made);
-    assert_eq!(world.accounts(Some(world.organization)).await, [made]);
+    assert_eq!(world.accounts(Some(world.organization)).await, [made.listed()]);
     assert!(world.open(&invitation).await.is_none());
     assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
-    assert!(!world.store.confirm_enrolment(world.confirm_enrolment(&open, TimeStep(step.0 + 1))).await.unwrap());
+    assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep(step.0 + 1))).await);
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
 
     let holder = holder_of(&world, &invitation, address).await;
     for (spent, outcome) in [
-        (TimeStep(step.0 - 1), CompleteProofOutcome::PasscodeSpent),
-        (step, CompleteProofOutcome::PasscodeSpent),
-        (TimeStep(step.0 + 1), CompleteProofOutcome::Completed),
+        (TimeStep(step.0 - 1), Conclusion::Refused(LoginRefusal::SpentPasscode)),
+        (step, Conclusion::Refused(LoginRefusal::SpentPasscode)),
+        (TimeStep(step.0 + 1), Conclusion::Completed),
     ] {
         let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(spent));
-        assert_eq!(world.store.complete_proof(login).await.unwrap(), outcome);
+        assert_eq!(world.conclude(login).await, outcome);
     }
     let code = PasscodeProof::RecoveryCode(draft.recovery_codes[3]);
     let login = world.complete_login(&holder, world.network(), code);
     let session = super::tools::principal_of(&login);
-    assert_eq!(world.store.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
+    assert_eq!(world.conclude(login).await, Conclusion::Completed);
     let own = world.own_account(&session).await;
-    assert_eq!((own.email, own.passcode_enrolled_at), (invitation.grant.email, world.now()));
+    assert_eq!((own.signed.grant.email, own.passcode_enrolled_at), (invitation.grant.email, world.now()));
     assert_eq!(own.recovery_codes_left, 9);
     let principal = Principal::Session(session);
     let credential = world.saved(&principal).await;
@@ -217,7 +277,7 @@ pub async fn parallel_confirmations_make_one_account(suite: &dyn ContractStore) 
     let step = TimeStep::at(world.now());
     let confirmed = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.confirm_enrolment(&open, step));
-        async move { store.confirm_enrolment(command).await.unwrap() }
+        async move { store.confirm_enrolment(command).await.unwrap() == ConfirmEnrolmentOutcome::Enrolled }
     }))
     .await;
     assert_eq!(confirmed.iter().filter(|confirmed| **confirmed).count(), 1);
@@ -244,22 +304,25 @@ pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn ContractS
     }
     let step = TimeStep::at(world.now());
     let confirm = || world.confirm_enrolment(&open, step);
-    let elsewhere = AccountGrant { organization: other.organization, ..confirm().grant };
-    let somebody = AccountGrant { account: second.grant.account, ..confirm().grant };
+    let with = |change: fn(&mut SignedAccount, &World<'_>, &Invitation)| {
+        let mut command = confirm();
+        change(&mut command.signed, &other, &second);
+        command
+    };
     for stray in [
         ConfirmEnrolment { code: second.code, ..confirm() },
         ConfirmEnrolment { version: open.stored.version + 1, ..confirm() },
-        ConfirmEnrolment { seed: SeedId::from_uuid(world.ids.random()), ..confirm() },
-        ConfirmEnrolment { grant: elsewhere, ..confirm() },
-        ConfirmEnrolment { grant: somebody, ..confirm() },
+        with(|signed, other, _| signed.seed = SeedId::from_uuid(other.ids.random())),
+        with(|signed, other, _| signed.grant.organization = other.organization),
+        with(|signed, _, second| signed.grant.account = second.grant.account),
     ] {
-        assert!(!world.store.confirm_enrolment(stray).await.unwrap());
+        assert!(!world.confirms(stray).await);
     }
     assert_eq!(world.account(address).await, None);
     assert_eq!(world.open(&invitation).await.unwrap().seed, open.seed);
     assert!(world.open(&second).await.unwrap().seed.is_none());
     assert_eq!((world.audit_length().await, other.audited(AuditAction::AccountEnrolled).await), (entries, 0));
-    assert!(world.store.confirm_enrolment(confirm()).await.unwrap());
+    assert!(world.confirms(confirm()).await);
 }
 
 /// A disabled organization's invitations open nothing until it is enabled again.
@@ -272,9 +335,9 @@ pub async fn a_disabled_organization_enrols_nobody(suite: &dyn ContractStore) {
     assert!(world.open(&invitation).await.is_none());
     assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
     let confirm = || world.confirm_enrolment(&open, TimeStep::at(world.now()));
-    assert!(!world.store.confirm_enrolment(confirm()).await.unwrap());
+    assert!(!world.confirms(confirm()).await);
     world.set_state(OrganizationState::Active).await;
-    assert!(world.store.confirm_enrolment(confirm()).await.unwrap());
+    assert!(world.confirms(confirm()).await);
 }
 
 /// Another role replaces grant and digest and nothing else; what was read before confirms nothing.
@@ -283,22 +346,22 @@ pub async fn an_invited_role_is_replaced(suite: &dyn ContractStore) {
     let (invitation, address) = world.invited(Role::Admin).await;
     world.drafted(&invitation).await;
     let before = world.open(&invitation).await.unwrap();
-    let (lowered, change) = lower(&invitation);
+    let lowered = lower(&before.stored);
+    let change = InvitationChange::Role(lowered.clone());
     let command = world.change_invitation(&Principal::Operator, &before.stored, change);
     assert_eq!(world.store.change_invitation(command.clone()).await.unwrap(), ChangeAccountOutcome::Changed);
     assert_eq!(world.store.change_invitation(command).await.unwrap(), ChangeAccountOutcome::Stale);
 
     let after = world.open(&invitation).await.unwrap();
-    assert_eq!(after.stored.invitation, lowered);
-    assert_eq!(after.stored.digest, lowered.digest(&FakeDigester::default()));
-    assert!(after.stored.version > before.stored.version);
+    assert_eq!(after.stored, lowered);
+    assert!(after.stored.is_sound(&FakeDigester::default()));
     assert_eq!(after.seed, before.seed);
     assert_eq!(world.audited(AuditAction::InvitationChanged).await, 1);
 
     let step = TimeStep::at(world.now());
-    assert!(!world.store.confirm_enrolment(world.confirm_enrolment(&before, step)).await.unwrap());
-    assert!(world.store.confirm_enrolment(world.confirm_enrolment(&after, step)).await.unwrap());
-    assert_eq!(world.account(address).await.unwrap().grant.role, Role::Viewer);
+    assert!(!world.confirms(world.confirm_enrolment(&before, step)).await);
+    assert!(world.confirms(world.confirm_enrolment(&after, step)).await);
+    assert_eq!(world.account(address).await.unwrap().signed.grant.role, Role::Viewer);
 }
 
 /// A withdrawn invitation is gone, open or over, and its address is free.
@@ -313,7 +376,7 @@ pub async fn an_invitation_is_withdrawn(suite: &dyn ContractStore) {
         }
         let withdraw = || world.change_invitation(&Principal::Operator, &stored, InvitationChange::Delete);
         let mut elsewhere = withdraw();
-        elsewhere.organization = other.organization;
+        elsewhere.act.organization = other.organization;
         elsewhere.audit = other.audit(AuditAction::InvitationDeleted);
         assert_eq!(world.store.change_invitation(elsewhere).await.unwrap(), ChangeAccountOutcome::NotFound);
         assert_eq!(world.store.change_invitation(withdraw()).await.unwrap(), ChangeAccountOutcome::Changed);
@@ -348,15 +411,15 @@ pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn ContractS
     assert!(other.open(&theirs).await.is_some());
 
     let OpenInvitation { stored, .. } = world.open(&invitation).await.unwrap();
-    world.store.end_session(world.end_session(&session)).await.unwrap().unwrap();
+    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     let entries = world.audit_length().await;
     let ended = Denial::SessionEnded;
     let (second, second_address) = world.invitation(Role::Viewer);
-    let outcome = world.store.create_invitation(world.invite(&authority, &second, second_address)).await.unwrap();
-    assert_eq!(outcome, CreateInvitationOutcome::Refused(ended));
-    for change in [InvitationChange::Delete, lower(&invitation).1] {
+    let outcome = world.store.create_invitation(world.invite(&authority, &second, second_address)).await;
+    assert_eq!(outcome.settled(), Err(ended));
+    for change in [InvitationChange::Delete, InvitationChange::Role(lower(&stored))] {
         let command = world.change_invitation(&authority, &stored, change);
-        assert_eq!(world.store.change_invitation(command).await.unwrap(), ChangeAccountOutcome::Refused(ended));
+        assert_eq!(world.store.change_invitation(command).await.settled(), Err(ended));
     }
     assert_eq!(world.open(&invitation).await.unwrap().stored, stored);
     assert_eq!(world.audit_length().await, entries);
@@ -370,13 +433,14 @@ pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn Contrac
         world.drafted(&invitation).await;
         let open = world.open(&invitation).await.unwrap();
         let confirmation = world.confirm_enrolment(&open, TimeStep::at(world.now()));
-        let lowering = world.change_invitation(&Principal::Operator, &open.stored, lower(&invitation).1);
+        let change = InvitationChange::Role(lower(&open.stored));
+        let lowering = world.change_invitation(&Principal::Operator, &open.stored, change);
         let done = race([true, false].map(|confirm| {
             let store = Arc::clone(&world.store);
             let (confirmation, lowering) = (confirmation.clone(), lowering.clone());
             async move {
                 if confirm {
-                    store.confirm_enrolment(confirmation).await.unwrap()
+                    store.confirm_enrolment(confirmation).await.unwrap() == ConfirmEnrolmentOutcome::Enrolled
                 } else {
                     store.change_invitation(lowering).await.unwrap() == ChangeAccountOutcome::Changed
                 }
@@ -388,12 +452,9 @@ pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn Contrac
     }
 }
 
-/// The invitation as a viewer's, and the change to it.
-fn lower(invitation: &Invitation) -> (Invitation, InvitationChange) {
-    let grant = AccountGrant { role: Role::Viewer, ..invitation.grant.clone() };
-    let lowered = Invitation { grant: grant.clone(), ..invitation.clone() };
-    let stored = StoredInvitation { digest: lowered.digest(&FakeDigester::default()), invitation: lowered, version: 0 };
-    (stored.invitation, InvitationChange::Grant { grant, digest: stored.digest })
+/// The invitation as a viewer's.
+fn lower(stored: &StoredInvitation) -> StoredInvitation {
+    stored.with_role(Role::Viewer, &FakeDigester::default())
 }
 
 /// What the owner of a confirmed invitation knows.
@@ -402,13 +463,11 @@ async fn holder_of(world: &World<'_>, invitation: &Invitation, address: vault_co
     let vault_core::port::Reservation::Account(facts) = world.store.reserve_attempt(attempt).await.unwrap() else {
         panic!("the account is there")
     };
-    assert_eq!(facts.grant, invitation.enrolled());
+    assert_eq!(facts.signed.grant, invitation.enrolled());
     Holder {
-        grant: facts.grant,
-        grant_digest: facts.grant_digest,
+        signed: facts.signed,
         address,
         password: facts.password,
-        password_version: facts.password_version,
         seed: facts.seed,
         recovery_codes: Vec::new(),
     }

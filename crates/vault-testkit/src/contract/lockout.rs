@@ -1,8 +1,9 @@
 //! Cases of [`reserve_attempt`](vault_core::port::LoginGuard::reserve_attempt): how many attempts whom gets when.
 
 use super::ContractStore;
-use super::tools::{address, bucket, race};
+use super::tools::{address, is_nobody, race};
 use super::world::{Holder, World};
+use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::digest::Digest;
@@ -11,24 +12,34 @@ use vault_core::lockout::{
 };
 use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{AccountChange, IdGenerator, Reservation, ReserveAttempt};
+use vault_core::port::{AccountChange, ConcludeAttempt, ConcludeDecoy, IdGenerator, Reservation, ReserveAttempt};
 use vault_core::role::Role;
 
-/// The facts that the login will be decided on are those of the rows, disabled ones included.
+/// The facts that the login will be decided on are those of the rows. What is disabled is not counted.
 pub async fn a_reservation_carries_the_facts(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let Reservation::Account(reserved) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
-    assert_eq!((&reserved.grant, reserved.grant_digest), (&holder.grant, holder.grant_digest));
-    assert_eq!(reserved.organization_state, OrganizationState::Active);
+    assert_eq!(reserved.signed, holder.signed);
+    assert_eq!(reserved.digest, holder.signed.digest(&FakeDigester::default()));
     assert_eq!((&reserved.password, &reserved.seed), (&holder.password, &holder.seed));
 
     let disabled = super::account_change::regrant(&holder, Role::Viewer, AccountState::Disabled);
     world.change(&holder, disabled).await;
+    let is_disabled = async || {
+        let reservation = world.reserve(&holder, world.network()).await;
+        matches!(reservation, Reservation::Disabled(_, account) if account == holder.signed.grant.account)
+    };
+    assert!(is_disabled().await);
+    let enabled = super::account_change::regrant(&holder, Role::Viewer, AccountState::Active);
+    world.change(&holder, enabled).await;
     world.set_state(OrganizationState::Disabled).await;
+    for _ in 0..2 * FREE_ATTEMPTS {
+        assert!(is_disabled().await);
+    }
+    world.set_state(OrganizationState::Active).await;
     let Reservation::Account(reserved) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
-    assert_eq!(reserved.grant.state, AccountState::Disabled);
-    assert_eq!(reserved.organization_state, OrganizationState::Disabled);
+    assert_eq!(reserved.attempts, 2);
 }
 
 /// Five attempts are free; each further one comes after a wait that doubles. Nothing but reserving is needed to
@@ -44,8 +55,8 @@ pub async fn five_attempts_are_free_then_waits_double(suite: &dyn ContractStore)
     for _ in 0..7 {
         for _ in 0..3 {
             let reservation = world.reserve(&holder, network).await;
-            let account = Some((world.organization, holder.grant.account));
-            assert!(matches!(reservation, Reservation::TurnedAway { account: named } if named == account));
+            let account = holder.signed.grant.account;
+            assert!(matches!(reservation, Reservation::TurnedAway(_, named) if named == account));
         }
         world.clock.advance_millis(wait * 1000 - 1);
         assert!(!is_counted(&world, &holder, network).await, "{wait} s are not over");
@@ -71,48 +82,87 @@ pub async fn parallel_attempts_win_nothing(suite: &dyn ContractStore) {
     let attempts = (0..50).map(|_| world.attempt(holder.address, world.network())).collect();
     let reservations = race_attempts(&world, attempts).await;
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Account(_))), 5);
-    assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::TurnedAway { .. })), 45);
+    assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::TurnedAway(..))), 45);
 }
 
-/// An unknown address gets as many attempts as a known one, and as long waits.
-pub async fn unknown_addresses_wait_alike(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let attempt = unknown(&world, 0);
-    let at = |seconds: i64| ReserveAttempt { now: attempt.now.plus_seconds(seconds), ..attempt };
-    let reserve = async |command| world.store.reserve_attempt(command).await.unwrap();
-    for _ in 0..FREE_ATTEMPTS {
-        assert!(matches!(reserve(at(0)).await, Reservation::Unknown));
-    }
-    // Another address of the same bucket and another network change nothing.
-    let neighbour = unknown(&world, 0);
-    let neighbour = ReserveAttempt { bucket: attempt.bucket, ..neighbour };
-    for turned_away in [at(0), neighbour, at(FIRST_WAIT_SECONDS - 1)] {
-        assert!(matches!(reserve(turned_away).await, Reservation::TurnedAway { account: None }));
-    }
-    assert!(matches!(reserve(at(FIRST_WAIT_SECONDS)).await, Reservation::Unknown));
-    assert!(matches!(reserve(at(3 * FIRST_WAIT_SECONDS - 1)).await, Reservation::TurnedAway { account: None }));
-    assert!(matches!(reserve(at(3 * FIRST_WAIT_SECONDS)).await, Reservation::Unknown));
-}
-
-/// Of fifty attempts at once on an unknown address, five are evaluated.
-pub async fn parallel_attempts_on_an_unknown_address_win_nothing(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let attempt = unknown(&world, 1);
-    let reservations = race_attempts(&world, vec![attempt; 50]).await;
-    assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Unknown)), 5);
-    assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::TurnedAway { .. })), 45);
-}
-
-/// The bucket counts for unknown addresses only.
-pub async fn an_account_does_not_share_a_bucket(suite: &dyn ContractStore) {
+/// However often an unknown address is tried, and by however many at once, it is told so: nothing waits, and nothing is
+/// closed. An account that has the same decoy is not affected.
+pub async fn unknown_addresses_never_wait(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let stranger = unknown(&world, 2);
-    for _ in 0..FREE_ATTEMPTS {
-        world.store.reserve_attempt(stranger).await.unwrap();
+    let attempt = unknown(&world);
+    for _ in 0..CLOSING_ATTEMPTS {
+        assert!(is_nobody(&world.store.reserve_attempt(attempt).await.unwrap()));
+        let decoy = ConcludeDecoy { decoy: attempt.decoy, recovery_code: None, now: attempt.now };
+        world.store.conclude_attempt(ConcludeAttempt::Decoy(decoy)).await.unwrap();
     }
-    let attempt = ReserveAttempt { bucket: stranger.bucket, ..world.attempt(holder.address, world.network()) };
+    let reservations = race_attempts(&world, vec![attempt; 50]).await;
+    assert_eq!(count(&reservations, is_nobody), 50);
+    let attempt = ReserveAttempt { decoy: attempt.decoy, ..world.attempt(holder.address, world.network()) };
     assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Account(_)));
+}
+
+/// A network is known once any account has logged in from it, for 90 days, to the day.
+pub async fn networks_are_known_to_all(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
+    let home = world.network();
+    let is_known = async |network| world.store.network_is_known(network, world.now()).await.unwrap();
+    assert!(!is_known(home).await);
+    assert!(is_counted(&world, &holder, home).await);
+    assert!(!is_known(home).await, "an attempt makes nothing known");
+    world.log_in_from(&holder, home).await;
+    assert!(is_known(home).await);
+    world.clock.advance_seconds(NETWORK_KNOWN_SECONDS / 2);
+    world.log_in_from(&colleague, home).await;
+    world.clock.advance_seconds(NETWORK_KNOWN_SECONDS - 24 * 3600);
+    assert!(is_known(home).await);
+    world.clock.advance_seconds(24 * 3600 + 1);
+    assert!(!is_known(home).await);
+}
+
+/// A new password or passcode by an operator lifts waits and closed classes as unlocking does.
+pub async fn a_reset_lifts_closed_classes(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let home = world.network();
+    let passcode = AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() };
+    for change in [AccountChange::Password(world.password()), passcode] {
+        let holder = world.holder(Role::Viewer).await;
+        world.log_in_from(&holder, home).await;
+        close(&world, &holder, home).await;
+        exhaust(&world, &holder, world.network()).await;
+        let locked = world.read(&holder).await.logins;
+        assert!(locked.is_locked() && locked.attempts.closed && locked.attempts.waits_until.is_some());
+        assert_eq!(locked.attempts.attempts, CLOSING_ATTEMPTS);
+        world.change(&holder, change).await;
+        assert!(!world.read(&holder).await.logins.is_locked());
+        for network in [home, world.network()] {
+            assert!(is_counted(&world, &holder, network).await);
+        }
+    }
+}
+
+/// An attempt on an account that is deleted at the same moment is one on nobody's address, and no damage.
+pub async fn an_account_deleted_beside_attempts_is_nobody(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for _ in 0..8 {
+        let holder = world.holder(Role::Viewer).await;
+        let deletion = world.change_account(&holder, holder.signed.version, AccountChange::Delete);
+        let attempts: Vec<_> = (0..4).map(|_| world.attempt(holder.address, world.network())).collect();
+        let contenders = attempts.into_iter().map(Some).chain([None]).map(|attempt| {
+            let (store, deletion) = (Arc::clone(&world.store), deletion.clone());
+            async move {
+                match attempt {
+                    Some(attempt) => store.reserve_attempt(attempt).await.map(drop),
+                    None => store.change_account(deletion).await.map(drop),
+                }
+            }
+        });
+        for outcome in race(contenders).await {
+            outcome.unwrap();
+        }
+        assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+    }
 }
 
 /// Each network that a login came from counts for itself; all others count together.
@@ -201,21 +251,6 @@ pub async fn the_hundredth_attempt_leaves_a_notice(suite: &dyn ContractStore) {
     assert_eq!(world.notices(&session).await, closed_at);
 }
 
-/// The bucket of an unknown address is closed after a hundred attempts, too.
-pub async fn a_hundred_attempts_close_a_bucket(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let attempt = unknown(&world, 3);
-    let mut now = attempt.now;
-    for _ in 0..CLOSING_ATTEMPTS {
-        now = now.plus_seconds(LONGEST_WAIT_SECONDS);
-        let reservation = world.store.reserve_attempt(ReserveAttempt { now, ..attempt }).await.unwrap();
-        assert!(matches!(reservation, Reservation::Unknown));
-    }
-    let now = now.plus_seconds(NETWORK_KNOWN_SECONDS);
-    let reservation = world.store.reserve_attempt(ReserveAttempt { now, ..attempt }).await.unwrap();
-    assert!(matches!(reservation, Reservation::TurnedAway { account: None }));
-}
-
 /// A login resets the class that it came in by. Where that was a known network's, a shared class that is not
 /// closed goes on waiting.
 pub async fn a_login_resets_its_own_class(suite: &dyn ContractStore) {
@@ -298,10 +333,10 @@ async fn close(world: &World<'_>, holder: &Holder, network: Digest) {
     }
 }
 
-/// An attempt on an address that nobody has, in a bucket that no other case takes.
-fn unknown(world: &World<'_>, case: u64) -> ReserveAttempt {
+/// An attempt on an address that nobody has.
+fn unknown(world: &World<'_>) -> ReserveAttempt {
     let nobody = address(&format!("{}@nowhere.example", world.ids.random()));
-    ReserveAttempt { bucket: bucket(case), ..world.attempt(nobody, world.network()) }
+    world.attempt(nobody, world.network())
 }
 
 async fn race_attempts(world: &World<'_>, attempts: Vec<ReserveAttempt>) -> Vec<Reservation> {

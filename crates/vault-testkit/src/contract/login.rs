@@ -1,19 +1,18 @@
-//! Cases of the end of a login: [`complete_proof`](vault_core::port::LoginGuard::complete_proof) and
-//! [`refuse_attempt`](vault_core::port::LoginGuard::refuse_attempt).
+//! Cases of the end of an attempt: [`conclude_attempt`](vault_core::port::LoginGuard::conclude_attempt).
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{Settled, address, bucket, principal_of, race};
-use super::world::{Holder, World};
+use super::tools::{Settled, conclude, principal_of, proof_of, race};
+use super::world::{Holder, Wanted, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::lockout::{FIRST_WAIT_SECONDS, FREE_ATTEMPTS, WRONG_PASSCODES};
+use vault_core::lockout::{FORGIVEN_SECONDS, WRONG_PASSCODES};
 use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, CompleteProof, CompleteProofOutcome, DeleteOrganization, RefuseAttempt, Reservation, ReserveAttempt,
+    AccountChange, Brought, Conclusion, ConcludeProof, DeleteOrganization, LoginRefusal, Reservation,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -22,13 +21,13 @@ use vault_core::role::Role;
 pub async fn a_login_makes_a_session(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    assert_eq!(world.read(&holder).await.last_login_at, None);
+    assert_eq!(world.read(&holder).await.logins.last_login_at, None);
     world.clock.advance_seconds(5);
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
     for session in sessions {
         assert_eq!(world.listed(&Principal::Session(session)).await, []);
     }
-    assert_eq!(world.read(&holder).await.last_login_at, Some(world.now()));
+    assert_eq!(world.read(&holder).await.logins.last_login_at, Some(world.now()));
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, 2);
 }
 
@@ -59,9 +58,9 @@ pub async fn an_earlier_step_is_refused(suite: &dyn ContractStore) {
     let before = world.read(&holder).await;
     world.clock.advance_seconds(1);
     for spent in [step, TimeStep(step.0 - 1), TimeStep(step.0 - 1_000)] {
-        refused(&world, at(spent), CompleteProofOutcome::PasscodeSpent).await;
+        refused(&world, at(spent), Conclusion::Refused(LoginRefusal::SpentPasscode)).await;
     }
-    assert_eq!(world.read(&holder).await, before);
+    assert_eq!(world.read(&holder).await.signed, before.signed);
     completes(&world, at(TimeStep(step.0 + 1))).await;
 }
 
@@ -71,7 +70,7 @@ pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn ContractStor
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     for code in [world.recovery_code(), colleague.recovery_codes[0]] {
         let command = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(code));
-        refused(&world, command, CompleteProofOutcome::PasscodeSpent).await;
+        refused(&world, command, Conclusion::Refused(LoginRefusal::WrongPasscode)).await;
     }
     let code = PasscodeProof::RecoveryCode(colleague.recovery_codes[0]);
     completes(&world, world.complete_login(&colleague, world.network(), code)).await;
@@ -91,28 +90,31 @@ pub async fn a_recovery_code_spends_no_step(suite: &dyn ContractStore) {
 /// proof is not spent either.
 pub async fn a_login_is_overtaken_by_each_change(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    type Change = fn(&World<'_>, &Holder) -> AccountChange;
+    type Change = fn(&World<'_>, &Holder) -> Wanted;
     let changes: [Change; 5] = [
         |_, holder| regrant(holder, Role::Admin, AccountState::Active),
         |_, holder| regrant(holder, Role::Viewer, AccountState::Disabled),
-        |world, _| AccountChange::Password(world.password()),
-        |world, holder| AccountChange::Passcode { seed: world.seed(), recovery_codes: holder.recovery_codes.clone() },
-        |_, _| AccountChange::Delete,
+        |world, _| AccountChange::Password(world.password()).into(),
+        |world, holder| {
+            let recovery_codes = holder.recovery_codes.clone();
+            AccountChange::Passcode { seed: world.seed(), recovery_codes }.into()
+        },
+        |_, _| AccountChange::Delete.into(),
     ];
     for change in changes {
         let holder = world.holder(Role::Viewer).await;
         let command = login_by_code(&world, &holder);
         let change = change(&world, &holder);
         world.change(&holder, change.clone()).await;
-        refused(&world, command, CompleteProofOutcome::Overtaken).await;
+        refused(&world, command, Conclusion::Refused(LoginRefusal::Overtaken)).await;
 
-        if matches!(change, AccountChange::Delete) {
+        if matches!(change.change, AccountChange::Delete) {
             continue;
         }
         // On the new facts the same proof works.
         world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
         let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
-        let holder = Holder { password_version: facts.password_version, seed: facts.seed, ..holder };
+        let holder = holder.as_reserved(&facts);
         completes(&world, login_by_code(&world, &holder)).await;
     }
 }
@@ -122,7 +124,7 @@ pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn ContractStore)
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     world.set_state(OrganizationState::Disabled).await;
-    refused(&world, login_by_code(&world, &holder), CompleteProofOutcome::Overtaken).await;
+    refused(&world, login_by_code(&world, &holder), Conclusion::Refused(LoginRefusal::Overtaken)).await;
     world.set_state(OrganizationState::Active).await;
     completes(&world, login_by_code(&world, &holder)).await;
 
@@ -130,8 +132,8 @@ pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn ContractStore)
     let deletion = DeleteOrganization { organization: world.organization, audit };
     assert!(world.store.delete_organization(deletion).await.unwrap());
     let late = world.complete_login(&holder, world.network(), world.fresh_step());
-    let outcome = world.store.complete_proof(late).await.unwrap();
-    assert_eq!(outcome, CompleteProofOutcome::Overtaken);
+    let outcome = world.conclude(late).await;
+    assert_eq!(outcome, Conclusion::Refused(LoginRefusal::Overtaken));
 }
 
 /// A verifier at new parameters is stored, and is no change of the password: a login beside it completes.
@@ -141,11 +143,11 @@ pub async fn a_new_verifier_is_no_new_password(suite: &dyn ContractStore) {
     let beside = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
     let mut command = world.complete_login(&holder, world.network(), world.fresh_step());
     let rehashed = world.password();
-    command.rehashed = Some(rehashed.clone());
+    proof_of(&mut command).rehashed = Some(rehashed.clone());
     let session = Principal::Session(completes(&world, command).await);
 
     let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
-    assert_eq!((&facts.password, facts.password_version), (&rehashed, holder.password_version));
+    assert_eq!((&facts.password, &facts.signed), (&rehashed, &holder.signed));
     completes(&world, beside).await;
     assert_eq!(world.listed(&session).await, []);
 }
@@ -156,14 +158,14 @@ pub async fn a_refused_login_stores_no_verifier(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Viewer).await;
     let unknown = PasscodeProof::RecoveryCode(world.recovery_code());
     let mut command = world.complete_login(&holder, world.network(), unknown);
-    command.rehashed = Some(world.password());
-    refused(&world, command, CompleteProofOutcome::PasscodeSpent).await;
+    proof_of(&mut command).rehashed = Some(world.password());
+    refused(&world, command, Conclusion::Refused(LoginRefusal::WrongPasscode)).await;
     let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
     assert_eq!(facts.password, holder.password);
 }
 
-/// Twenty wrong passcodes, whatever succeeds between them, disable the steps but not the recovery codes, until
-/// the passcode is replaced.
+/// Twenty wrong passcodes within a week, whatever succeeds between them, disable the steps but not the recovery codes,
+/// until the passcode is replaced; nothing else forgives them.
 pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -174,17 +176,61 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
     }
     completes(&world, by_step(&holder)).await;
     refuse(&world, &holder, true).await;
-    refused(&world, by_step(&holder), CompleteProofOutcome::PasscodeSpent).await;
+    let disabled = Conclusion::Refused(LoginRefusal::PasscodeDisabled);
+    refused(&world, by_step(&holder), disabled).await;
+    let logins = world.read(&holder).await.logins;
+    assert!(logins.passcode_disabled() && logins.is_locked());
     completes(&world, login_by_code(&world, &holder)).await;
+    world.clock.advance_seconds(100 * FORGIVEN_SECONDS);
+    refused(&world, by_step(&holder), disabled).await;
     world.change(&holder, AccountChange::Unlock).await;
-    refused(&world, by_step(&holder), CompleteProofOutcome::PasscodeSpent).await;
+    refused(&world, by_step(&holder), disabled).await;
 
     let seed = world.seed();
     world.change(&holder, AccountChange::Passcode { seed: seed.clone(), recovery_codes: Vec::new() }).await;
-    completes(&world, by_step(&Holder { seed, ..holder })).await;
+    completes(&world, by_step(&holder.with_seed(seed))).await;
+    assert_eq!(world.read(&holder).await.logins.wrong_passcodes, 0);
+    // Three were refused because steps were disabled.
     let wrong = usize::try_from(WRONG_PASSCODES).unwrap();
-    assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, wrong);
+    assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, wrong + 3);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, wrong - 1);
+}
+
+/// A step that is right but spent is refused and does not count as a wrong passcode; a recovery code that is not stored
+/// does.
+pub async fn a_spent_step_is_no_wrong_passcode(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let step = world.fresh_step();
+    completes(&world, world.complete_login(&holder, world.network(), step)).await;
+    for _ in 0..WRONG_PASSCODES {
+        let again = world.complete_login(&holder, world.network(), step);
+        refused(&world, again, Conclusion::Refused(LoginRefusal::SpentPasscode)).await;
+    }
+    assert_eq!(world.read(&holder).await.logins.wrong_passcodes, 0);
+    completes(&world, world.complete_login(&holder, world.network(), world.fresh_step())).await;
+    let unknown = PasscodeProof::RecoveryCode(world.recovery_code());
+    let unknown = world.complete_login(&holder, world.network(), unknown);
+    refused(&world, unknown, Conclusion::Refused(LoginRefusal::WrongPasscode)).await;
+    assert_eq!(world.read(&holder).await.logins.wrong_passcodes, 1);
+}
+
+/// One wrong passcode is forgiven for each week since the latest one.
+pub async fn a_week_forgives_one_wrong_passcode(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let wrong = async || world.read(&holder).await.logins.wrong_passcodes;
+    for _ in 0..3 {
+        refuse(&world, &holder, true).await;
+    }
+    world.clock.advance_millis(FORGIVEN_SECONDS * 1000 - 1);
+    assert_eq!(wrong().await, 3);
+    world.clock.advance_millis(1);
+    assert_eq!(wrong().await, 2);
+    refuse(&world, &holder, true).await;
+    assert_eq!(wrong().await, 3);
+    world.clock.advance_seconds(10 * FORGIVEN_SECONDS);
+    assert_eq!(wrong().await, 0);
 }
 
 /// The wrong passcode that disables the steps is recorded as such, once, and the owner is told, however many come at
@@ -199,7 +245,7 @@ pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn ContractStore)
     world.clock.advance_seconds(1);
     race((0..8).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.refuse(&holder, true));
-        async move { store.refuse_attempt(command).await.unwrap() }
+        async move { conclude(&*store, command).await }
     }))
     .await;
     let disabled_at = world.now().as_millis();
@@ -213,33 +259,32 @@ pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn ContractStore)
     assert_eq!(world.notices(&session).await, told);
 }
 
-/// The record that a class was closed is kept beside the refusal's, where one is given.
+/// The record that a class was closed is kept with the refusal's, where one is given, and not with a login.
 pub async fn a_closed_class_is_recorded(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let RefuseAttempt::Account(mut refused) = world.refuse(&holder, false) else { unreachable!("it is one") };
-    refused.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
-    world.store.refuse_attempt(RefuseAttempt::Account(refused)).await.unwrap();
+    let mut refused = world.refuse(&holder, false);
+    refused.refusal.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
+    world.conclude(refused).await;
     refuse(&world, &holder, false).await;
     assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
+    let mut login = world.complete_login(&holder, world.network(), world.fresh_step());
+    login.refusal.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
+    completes(&world, login).await;
+    assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
 }
 
-/// Refusing an attempt on an unknown address changes nothing: its bucket counts as it did.
-pub async fn refusing_an_unknown_address_changes_nothing(suite: &dyn ContractStore) {
+/// A wrong password is refused whatever came with it: no recovery code is spent, and nothing counts as wrong passcode.
+pub async fn a_wrong_password_spends_nothing(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    let bucket = bucket(4);
-    let attempt = ReserveAttempt { bucket, ..world.attempt(address("nobody@nowhere.example"), world.network()) };
-    for _ in 0..FREE_ATTEMPTS {
-        assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Unknown));
-        world.store.refuse_attempt(RefuseAttempt::Unknown { bucket, now: attempt.now }).await.unwrap();
-    }
-    let waits = world.store.reserve_attempt(attempt).await.unwrap();
-    assert!(matches!(waits, Reservation::TurnedAway { account: None }));
-    world.store.refuse_attempt(RefuseAttempt::Unknown { bucket, now: attempt.now }).await.unwrap();
-    let now = attempt.now.plus_seconds(FIRST_WAIT_SECONDS);
-    let later = world.store.reserve_attempt(ReserveAttempt { now, ..attempt }).await.unwrap();
-    assert!(matches!(later, Reservation::Unknown));
+    let holder = world.holder(Role::Viewer).await;
+    let recovery_code = Some(holder.recovery_codes[0]);
+    let command = world.bring(&holder, world.network(), Brought::WrongPassword { recovery_code });
+    assert_eq!(world.conclude(command).await, Conclusion::Refused(LoginRefusal::WrongPassword));
+    let logins = world.read(&holder).await.logins;
+    assert_eq!((logins.wrong_passcodes, logins.last_refused_at), (0, Some(world.now())));
+    completes(&world, login_by_code(&world, &holder)).await;
 }
 
 /// Wrong passcodes at once are all counted.
@@ -248,12 +293,12 @@ pub async fn parallel_wrong_passcodes_all_count(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Viewer).await;
     race((0..WRONG_PASSCODES).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.refuse(&holder, true));
-        async move { store.refuse_attempt(command).await.unwrap() }
+        async move { conclude(&*store, command).await }
     }))
     .await;
     let command = world.complete_login(&holder, world.network(), world.fresh_step());
-    refused(&world, command, CompleteProofOutcome::PasscodeSpent).await;
-    assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, 20);
+    refused(&world, command, Conclusion::Refused(LoginRefusal::PasscodeDisabled)).await;
+    assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, 21);
 }
 
 /// A refusal is recorded, also if the account is gone by then.
@@ -263,33 +308,36 @@ pub async fn a_refusal_outlasts_its_account(suite: &dyn ContractStore) {
     world.change(&holder, AccountChange::Delete).await;
     refuse(&world, &holder, true).await;
     refuse(&world, &holder, false).await;
-    assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, 1);
-    assert_eq!(world.audited(AuditAction::LoginRefused).await, 1);
+    assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
 }
 
-fn login_by_code(world: &World<'_>, holder: &Holder) -> CompleteProof {
+fn login_by_code(world: &World<'_>, holder: &Holder) -> ConcludeProof {
     world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]))
 }
 
 async fn refuse(world: &World<'_>, holder: &Holder, wrong_passcode: bool) {
-    world.store.refuse_attempt(world.refuse(holder, wrong_passcode)).await.unwrap();
+    let conclusion = world.conclude(world.refuse(holder, wrong_passcode)).await;
+    assert!(matches!(conclusion, Conclusion::Refused(_)), "{conclusion:?}");
 }
 
 /// The login completes and its session works.
-async fn completes(world: &World<'_>, command: CompleteProof) -> vault_core::principal::SessionPrincipal {
+async fn completes(world: &World<'_>, command: ConcludeProof) -> vault_core::principal::SessionPrincipal {
     let principal = principal_of(&command);
-    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+    assert_eq!(world.conclude(command).await, Conclusion::Completed);
     world.listed(&Principal::Session(principal.clone())).await;
     principal
 }
 
-/// The login comes to `outcome`, and there is neither a session nor a record of it.
-async fn refused(world: &World<'_>, command: CompleteProof, outcome: CompleteProofOutcome) {
+/// The login comes to `conclusion` in one decision, which records the refusal; there is neither a session nor a record
+/// of a login.
+async fn refused(world: &World<'_>, command: ConcludeProof, conclusion: Conclusion) {
     let recorded = world.audited(AuditAction::LoginSucceeded).await;
+    let entries = world.audit_length().await;
     let principal = Principal::Session(principal_of(&command));
-    assert_eq!(world.store.complete_proof(command).await.unwrap(), outcome);
+    assert_eq!(world.conclude(command).await, conclusion);
     assert!(world.store.list_credentials(world.list(&principal)).await.settled().is_err());
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, recorded);
+    assert_eq!(world.audit_length().await, entries + 1);
 }
 
 /// Of sixteen logins at once by one proof, one completes; later ones are refused.
@@ -298,16 +346,20 @@ async fn spent_once(world: &World<'_>, holder: &Holder, proof: PasscodeProof) {
     let principals: Vec<_> = logins.iter().map(principal_of).collect();
     let outcomes = race(logins.into_iter().map(|command| {
         let store = Arc::clone(&world.store);
-        async move { store.complete_proof(command).await.unwrap() }
+        async move { conclude(&*store, command).await }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::Completed).count(), 1);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::PasscodeSpent).count(), 15);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Conclusion::Completed).count(), 1);
+    let spent = Conclusion::Refused(match proof {
+        PasscodeProof::Step(_) => LoginRefusal::SpentPasscode,
+        PasscodeProof::RecoveryCode(_) => LoginRefusal::WrongPasscode,
+    });
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == spent).count(), 15);
     for (principal, outcome) in principals.into_iter().zip(outcomes) {
         let works = world.store.list_credentials(world.list(&Principal::Session(principal))).await.settled().is_ok();
-        assert_eq!(works, outcome == CompleteProofOutcome::Completed);
+        assert_eq!(works, outcome == Conclusion::Completed);
     }
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, 1);
     let late = world.complete_login(holder, world.network(), proof);
-    refused(world, late, CompleteProofOutcome::PasscodeSpent).await;
+    refused(world, late, spent).await;
 }

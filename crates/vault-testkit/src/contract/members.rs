@@ -1,10 +1,11 @@
 //! A world's invitations, and what the owners of its accounts ask for.
 
 use super::Store;
-use super::tools::{address, principal_of};
+use super::tools::{address, principal_of, proof_of};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
-use vault_core::account::{Account, AccountGrant, AccountState};
+use vault_core::Command;
+use vault_core::account::{Account, AccountGrant, AccountState, ListedAccount, SignedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
@@ -13,30 +14,34 @@ use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, Sto
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, AccountScope, ChangeInvitation, CompleteProof, CompleteProofOutcome, ConfirmEnrolment,
-    CreateInvitation, CreateInvitationOutcome, EndSession, FindAccount, FoundAccount, IdGenerator, InvitationChange,
-    KeyedDigester, ListAccounts, ListSessions, OpenInvitation, OwnAccount, OwnChange, ProofEffect, RefuseAttempt,
-    RefusedAccount, WriteDraft,
+    AccountKey, Brought, BroughtProof, ChangeInvitation, Conclusion, ConcludeProof, ConfirmEnrolment,
+    ConfirmEnrolmentOutcome, CreateInvitation, CreateInvitationOutcome, EndSession, FindAccount, FoundAccount,
+    IdGenerator, InvitationChange, KeyedDigester, ListAccounts, ListSessions, OpenInvitation, OwnAccount, OwnChange,
+    ProofEffect, WriteDraft,
 };
-use vault_core::principal::{Principal, SessionPrincipal};
+use vault_core::principal::{Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
+use vault_core::sealed::SealedPassword;
 use vault_core::time::Timestamp;
 
 /// The account with this address, as an operator finds it in `store`.
 pub(super) async fn account_in(store: &dyn Store, address: Digest, now: Timestamp) -> Option<Account> {
-    let query = FindAccount { authority: Principal::Operator, key: AccountKey::Address(address), now };
-    match store.find_account(query).await.unwrap().expect("an operator may act")? {
-        FoundAccount::Account(account) => Some(account),
-        FoundAccount::Invitation(_) => None,
+    let (principal, key) = (Principal::Operator, AccountKey::Address(address));
+    match store.find_account(FindAccount { principal, scope: Scope::All, key, now }).await.unwrap()? {
+        FoundAccount::Account(account) => Some(*account),
+        FoundAccount::Invitation(_) | FoundAccount::Invitations(_) => None,
     }
 }
 
 impl World<'_> {
     // Finding and listing
 
-    pub(super) async fn find(&self, authority: Principal, key: AccountKey) -> Option<FoundAccount> {
-        let query = FindAccount { authority, key, now: self.now() };
-        self.store.find_account(query).await.unwrap().expect("the authority may act")
+    pub(super) fn look_for(&self, principal: Principal, key: AccountKey) -> FindAccount {
+        FindAccount { scope: principal.scope(), principal, key, now: self.now() }
+    }
+
+    pub(super) async fn find(&self, principal: Principal, key: AccountKey) -> Option<FoundAccount> {
+        self.store.find_account(self.look_for(principal, key)).await.unwrap()
     }
 
     /// The account with this address, as an operator finds it.
@@ -44,15 +49,14 @@ impl World<'_> {
         account_in(&*self.store, address, self.now()).await
     }
 
-    /// What an operator's list of an organization holds, or of all.
-    pub(super) async fn accounts(&self, organization: Option<OrganizationId>) -> Vec<Account> {
-        let scope = organization.map_or(AccountScope::Everywhere, AccountScope::Organization);
-        self.list_accounts(scope).await
+    pub(super) fn list_accounts(&self, principal: Principal, scope: Scope) -> ListAccounts {
+        ListAccounts { principal, scope, after: None, limit: 100_000, now: self.now() }
     }
 
-    pub(super) async fn list_accounts(&self, scope: AccountScope) -> Vec<Account> {
-        let query = ListAccounts { scope, now: self.now() };
-        self.store.list_accounts(query).await.unwrap().expect("the session may act")
+    /// What an operator's list of an organization holds, or of all.
+    pub(super) async fn accounts(&self, organization: Option<OrganizationId>) -> Vec<ListedAccount> {
+        let scope = organization.map_or(Scope::All, Scope::One);
+        self.store.list_accounts(self.list_accounts(Principal::Operator, scope)).await.unwrap()
     }
 
     // Invitations
@@ -69,15 +73,21 @@ impl World<'_> {
         (Invitation { grant, code, created_at: self.now(), expires_at }, address)
     }
 
-    pub(super) fn invite(&self, authority: &Principal, invitation: &Invitation, address: Digest) -> CreateInvitation {
-        CreateInvitation {
-            authority: authority.clone(),
-            invitation: invitation.clone(),
-            digest: invitation.digest(&FakeDigester::default()),
+    pub(super) fn invite(
+        &self,
+        principal: &Principal,
+        invitation: &Invitation,
+        address: Digest,
+    ) -> Command<CreateInvitation> {
+        let organization = invitation.grant.organization;
+        let digester = FakeDigester::default();
+        let act = CreateInvitation {
+            stored: StoredInvitation::sign(invitation.clone(), StoredInvitation::FIRST_VERSION, &digester),
             address,
-            now: self.now(),
-            audit: self.audit_in(invitation.grant.organization, AuditAction::AccountInvited),
-        }
+            address_in_use: self.audit_in(organization, AuditAction::InvitationRefused),
+        };
+        let principal = principal.clone();
+        Command { principal, ..self.by_operator(organization, AuditAction::AccountInvited, act) }
     }
 
     /// Somebody who was invited by an operator.
@@ -118,71 +128,74 @@ impl World<'_> {
 
     pub(super) fn confirm_enrolment(&self, open: &OpenInvitation, step: TimeStep) -> ConfirmEnrolment {
         let StoredInvitation { invitation, version, .. } = &open.stored;
-        let grant = invitation.enrolled();
+        let seed = open.seed.as_ref().expect("there is a draft").id;
+        let signed = SignedAccount::new(invitation.enrolled(), seed);
         ConfirmEnrolment {
-            grant_digest: grant.digest(&FakeDigester::default()),
+            digest: signed.digest(&FakeDigester::default()),
             code: invitation.code,
             version: *version,
-            seed: open.seed.as_ref().expect("there is a draft").id,
             step,
             now: self.now(),
-            audit: self.audit_in(grant.organization, AuditAction::AccountEnrolled),
-            grant,
+            audit: self.audit_in(signed.grant.organization, AuditAction::AccountEnrolled),
+            signed,
         }
+    }
+
+    /// Confirms an enrolment. Whether the account was made.
+    pub(super) async fn confirms(&self, command: ConfirmEnrolment) -> bool {
+        self.store.confirm_enrolment(command).await.unwrap() == ConfirmEnrolmentOutcome::Enrolled
     }
 
     pub(super) fn change_invitation(
         &self,
-        authority: &Principal,
+        principal: &Principal,
         stored: &StoredInvitation,
         change: InvitationChange,
-    ) -> ChangeInvitation {
+    ) -> Command<ChangeInvitation> {
         let AccountGrant { organization, account, .. } = stored.invitation.grant;
         let action = match change {
-            InvitationChange::Grant { .. } => AuditAction::InvitationChanged,
+            InvitationChange::Role(_) => AuditAction::InvitationChanged,
             InvitationChange::Delete => AuditAction::InvitationDeleted,
         };
-        ChangeInvitation {
-            authority: authority.clone(),
-            organization,
-            account,
-            version: stored.version,
-            change,
-            now: self.now(),
-            audit: self.audit_in(organization, action),
-        }
+        let act = ChangeInvitation { organization, account, version: stored.version, change };
+        Command { principal: principal.clone(), ..self.by_operator(organization, action, act) }
     }
 
     // Own account
 
-    /// A change of one's own account, proven by `proof`.
+    /// The change of a password, decided on what the holder knows.
+    pub(super) fn own_password(&self, holder: &Holder, password: SealedPassword) -> OwnChange {
+        let after = holder.signed.with_new_password();
+        OwnChange::Password { password, digest: after.digest(&FakeDigester::default()), after }
+    }
+
+    /// A change of one's own account, proven by `passcode`.
     pub(super) fn prove(
         &self,
         holder: &Holder,
         principal: &SessionPrincipal,
-        proof: PasscodeProof,
+        passcode: PasscodeProof,
         change: OwnChange,
-    ) -> CompleteProof {
+    ) -> ConcludeProof {
         let action = match change {
-            OwnChange::Password(_) => AuditAction::AccountPasswordChanged,
+            OwnChange::Password { .. } => AuditAction::AccountPasswordChanged,
             OwnChange::PendingSeed { .. } => AuditAction::AccountPasscodeDrafted,
             OwnChange::RecoveryCodes(_) => AuditAction::AccountRecoveryCodesReplaced,
         };
-        CompleteProof {
-            effect: ProofEffect::Own { principal: principal.clone(), change },
-            audit: self.audit_in(holder.grant.organization, action),
-            ..self.complete_login(holder, self.network(), proof)
-        }
+        let audit = self.audit_in(holder.signed.grant.organization, action);
+        let effect = ProofEffect::Own { principal: principal.clone(), change };
+        let proof = BroughtProof { passcode, rehashed: None, effect, audit };
+        self.bring(holder, self.network(), Brought::Proof(Box::new(proof)))
     }
 
     /// Carries a change of one's own account out.
     pub(super) async fn proven(&self, holder: &Holder, principal: &SessionPrincipal, change: OwnChange) {
         let command = self.prove(holder, principal, self.fresh_step(), change);
-        assert_eq!(self.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+        assert_eq!(self.conclude(command).await, Conclusion::Completed);
     }
 
     pub(super) async fn own_account(&self, principal: &SessionPrincipal) -> OwnAccount {
-        self.store.own_account(principal.clone(), self.now()).await.unwrap().expect("the session may act")
+        self.store.own_account(principal.clone(), self.now()).await.unwrap()
     }
 
     /// The notices of the principal's account, sorted.
@@ -193,17 +206,13 @@ impl World<'_> {
         notices
     }
 
-    pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> RefuseAttempt {
-        let record = |action| self.audit_in(holder.grant.organization, action);
-        let action = if wrong_passcode { AuditAction::LoginPasscodeRefused } else { AuditAction::LoginRefused };
-        RefuseAttempt::Account(Box::new(RefusedAccount {
-            organization: holder.grant.organization,
-            account: holder.grant.account,
-            now: self.now(),
-            audit: record(action),
-            class_closed: None,
-            wrong_passcode: wrong_passcode.then(|| record(AuditAction::LoginPasscodeDisabled)),
-        }))
+    /// An attempt with a wrong passcode, or else with a wrong password.
+    pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> ConcludeProof {
+        let brought = match wrong_passcode {
+            true => Brought::WrongPasscode,
+            false => Brought::WrongPassword { recovery_code: None },
+        };
+        self.bring(holder, self.network(), brought)
     }
 
     // Sessions
@@ -211,22 +220,23 @@ impl World<'_> {
     /// A login whose session lasts for `seconds`.
     pub(super) async fn log_in_for(&self, holder: &Holder, seconds: i64) -> SessionPrincipal {
         let mut command = self.complete_login(holder, self.network(), self.fresh_step());
-        if let ProofEffect::Session(session) = &mut command.effect {
+        if let ProofEffect::Session(session) = &mut proof_of(&mut command).effect {
             session.expires_at = self.now().plus_seconds(seconds);
         }
         let principal = principal_of(&command);
-        assert_eq!(self.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+        assert_eq!(self.conclude(command).await, Conclusion::Completed);
         principal
     }
 
-    pub(super) fn end_other_session(&self, principal: &SessionPrincipal, session: SessionId) -> EndSession {
-        EndSession { session, audit: self.audit(AuditAction::SessionEnded), ..self.end_session(principal) }
+    pub(super) fn end_other_session(&self, principal: &SessionPrincipal, session: SessionId) -> Command<EndSession> {
+        let audit = self.audit(AuditAction::SessionEnded);
+        Command { act: EndSession { session }, audit, ..self.end_session(principal) }
     }
 
     /// The ids of the sessions that the principal's list holds, in its order.
     pub(super) async fn sessions(&self, principal: &SessionPrincipal) -> Vec<SessionId> {
         let query = ListSessions { principal: principal.clone(), now: self.now() };
-        let sessions = self.store.list_sessions(query).await.unwrap().expect("the session may act");
-        sessions.into_iter().map(|session| session.id).collect()
+        let sessions = self.store.list_sessions(query).await.unwrap();
+        sessions.into_iter().map(|stored| stored.session.id).collect()
     }
 }

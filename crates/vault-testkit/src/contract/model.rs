@@ -4,7 +4,7 @@ use super::account_change::regrant;
 use super::members::account_in;
 use super::model_activators::{Activators, Pair};
 use super::tools::{Settled, address, is_nobody, namespace, principal_of, with};
-use super::world::{Holder, World};
+use super::world::{Holder, Wanted, World};
 use super::{ContractStore, Store};
 use crate::clock::ManualClock;
 use crate::crypto::FakeDigester;
@@ -24,7 +24,7 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, CompleteProof, CompleteProofOutcome, Idempotency, KeyedDigester, ListCredentials, Reservation,
+    AccountChange, ChangeAccountOutcome, Conclusion, ConcludeAttempt, Idempotency, KeyedDigester, ListCredentials,
     ReserveAttempt, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
@@ -64,8 +64,8 @@ struct History<'a> {
     world: World<'a>,
     memory: Arc<MemoryStore>,
     model: Arc<dyn Store>,
-    /// What is known of each account; its password's versions in the two stores beside it.
-    holders: Vec<(Holder, i64, i64)>,
+    /// What is known of each account.
+    holders: Vec<Holder>,
     networks: Vec<Digest>,
     sessions: Vec<SessionPrincipal>,
     embedder: Principal,
@@ -113,8 +113,7 @@ impl<'a> History<'a> {
         for role in [Role::Admin, Role::Editor, Role::Viewer] {
             let holder = history.world.new_holder(role);
             both!(history, create_account(history.world.create_account(&holder)))?;
-            history.holders.push((holder, 0, 0));
-            history.learn_password_version(history.holders.len() - 1).await?;
+            history.holders.push(holder);
         }
         Ok(history)
     }
@@ -128,7 +127,6 @@ impl<'a> History<'a> {
                 self.reserve(attempt).await?;
             }
             VaultCommand::ReserveUnknown => {
-                // Buckets are shared with other cases: all that can be said is that nobody is there.
                 let attempt = self.world.attempt(address("nobody@nowhere.example"), self.networks[0]);
                 let reservation = self.world.store.reserve_attempt(attempt).await;
                 if !reservation.as_ref().is_ok_and(is_nobody) {
@@ -136,7 +134,8 @@ impl<'a> History<'a> {
                 }
             }
             VaultCommand::WrongPasscode(account) => {
-                both!(self, refuse_attempt(self.world.refuse(self.holder(account), true)))?;
+                let refused = Box::new(self.world.refuse(self.holder(account), true));
+                both!(self, conclude_attempt(ConcludeAttempt::Account(refused)))?;
             }
             VaultCommand::LogInByStep(account, step, network) => {
                 let step = TimeStep(TimeStep::at(ManualClock::START).0 + step);
@@ -149,7 +148,7 @@ impl<'a> History<'a> {
             VaultCommand::EndSession(session) => {
                 if !self.sessions.is_empty() {
                     let session = pick(&self.sessions, session);
-                    both!(self, end_session(self.world.end_session(session)))?.ok();
+                    decided!(self, end_session(self.world.end_session(session)))?.ok();
                 }
             }
             VaultCommand::Grant(account, role, active) => {
@@ -158,7 +157,6 @@ impl<'a> History<'a> {
             }
             VaultCommand::Password(account) => {
                 self.change(account, AccountChange::Password(self.world.password())).await?;
-                self.learn_password_version(account).await?;
             }
             VaultCommand::Passcode(account) => {
                 let recovery_codes = (0..4).map(|_| self.world.recovery_code()).collect();
@@ -206,68 +204,35 @@ impl<'a> History<'a> {
     }
 
     async fn log_in(&mut self, account: usize, proof: PasscodeProof, network: usize) -> Result<(), Difference> {
-        let (holder, version, model_version) = pick(&self.holders, account);
-        let command = self.world.complete_login(holder, *pick(&self.networks, network), proof);
+        let command = self.world.complete_login(self.holder(account), *pick(&self.networks, network), proof);
         let principal = principal_of(&command);
-        let in_model = CompleteProof { password_version: *model_version, ..command.clone() };
-        let actual = self.world.store.complete_proof(CompleteProof { password_version: *version, ..command }).await;
-        let outcome = same(actual, self.model.complete_proof(in_model).await)?;
-        if outcome == CompleteProofOutcome::Completed {
+        let outcome = both!(self, conclude_attempt(ConcludeAttempt::Account(Box::new(command))))?;
+        if outcome == Conclusion::Completed {
             self.sessions.push(principal);
         }
         Ok(())
     }
 
     /// Changes an account as both stores have it.
-    async fn change(&mut self, account: usize, change: AccountChange) -> Result<(), Difference> {
+    async fn change(&mut self, account: usize, wanted: impl Into<Wanted>) -> Result<(), Difference> {
         let index = account % self.holders.len();
-        let holder = &self.holders[index].0;
-        let (actual, expected) = (
-            self.world.account(holder.address).await,
-            account_in(&*self.model, holder.address, self.world.now()).await,
-        );
-        let (Some(actual), Some(expected)) = (actual, expected) else {
-            return Err("the account is not in both stores".to_owned());
-        };
-        let command = self.world.change_account(holder, actual.version, change.clone());
-        let mut in_model = command.clone();
-        in_model.version = expected.version;
-        let actual = self.world.store.change_account(command).await;
-        same(actual, self.model.change_account(in_model).await)?;
-        let holder = &mut self.holders[index].0;
-        match change {
-            AccountChange::Grant { grant, digest } => (holder.grant, holder.grant_digest) = (grant, digest),
-            AccountChange::Passcode { seed, recovery_codes } => {
-                (holder.seed, holder.recovery_codes) = (seed, recovery_codes);
-            }
-            _ => {}
+        let wanted = wanted.into();
+        let holder = self.holders[index].clone();
+        let command = self.world.change_account(&holder, holder.signed.version, wanted.clone());
+        let after = command.act.after.clone();
+        if both!(self, change_account(command))? != ChangeAccountOutcome::Changed {
+            return Err("the account is not as it was left".to_owned());
+        }
+        let holder = &mut self.holders[index];
+        holder.signed = after;
+        if let AccountChange::Passcode { seed, recovery_codes } = wanted.change {
+            (holder.seed, holder.recovery_codes) = (seed, recovery_codes);
         }
         Ok(())
     }
 
-    /// How a store counts password changes is its own; a reservation tells.
-    async fn learn_password_version(&mut self, account: usize) -> Result<(), Difference> {
-        self.change(account, AccountChange::Unlock).await?;
-        let attempt = self.world.attempt(self.holder(account).address, self.world.network());
-        let versions = self.reserve(attempt).await?.ok_or("turned away after unlocking")?;
-        let index = account % self.holders.len();
-        (self.holders[index].1, self.holders[index].2) = versions;
-        Ok(())
-    }
-
-    /// Reserves in both stores; the password's versions, if the attempt is counted.
-    async fn reserve(&self, attempt: ReserveAttempt) -> Result<Option<(i64, i64)>, Difference> {
-        let mut actual = self.world.store.reserve_attempt(attempt).await;
-        let mut expected = self.model.reserve_attempt(attempt).await;
-        let versions = match (&mut actual, &mut expected) {
-            (Ok(Reservation::Account(actual)), Ok(Reservation::Account(expected))) => {
-                let versions = (actual.password_version, expected.password_version);
-                (actual.password_version, expected.password_version) = (0, 0);
-                Some(versions)
-            }
-            _ => None,
-        };
-        same(actual, expected).map(|_| versions)
+    async fn reserve(&self, attempt: ReserveAttempt) -> Result<(), Difference> {
+        both!(self, reserve_attempt(attempt)).map(drop)
     }
 
     async fn set_organization(&self, active: bool) -> Result<(), Difference> {
@@ -315,17 +280,16 @@ impl<'a> History<'a> {
         let actual = audit(self.suite.audit_actions(organization).await);
         let expected = audit(self.memory.audit_actions(organization).await);
         same(Ok(actual), Ok(expected))?;
-        for (holder, ..) in &self.holders {
-            let mut actual = self.world.read(holder).await;
-            let mut expected = account_in(&*self.model, holder.address, self.world.now()).await.unwrap();
-            (actual.version, expected.version) = (0, 0);
+        for holder in &self.holders {
+            let actual = self.world.read(holder).await;
+            let expected = account_in(&*self.model, holder.address, self.world.now()).await.unwrap();
             same(Ok(actual), Ok(expected))?;
         }
         self.activators.compare_rest(Pair { world: &self.world, model: &*self.model }).await
     }
 
     fn holder(&self, account: usize) -> &Holder {
-        &pick(&self.holders, account).0
+        pick(&self.holders, account)
     }
 
     fn principal(&self, who: usize) -> Principal {

@@ -165,13 +165,13 @@ pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
     assert!(world.store.create_organization(successor).await.unwrap());
     assert_eq!(world.accounts(Some(id)).await, []);
     let mut moved = world.new_holder(Role::Viewer);
-    moved.grant.organization = id;
+    moved.signed.grant.organization = id;
     moved.address = holder.address;
     let outcome = world.store.create_account(world.create_account(&moved)).await.unwrap();
     assert_eq!(outcome, CreateAccountOutcome::Created);
-    assert_eq!(world.read(&moved).await.grant, moved.grant);
+    assert_eq!(world.read(&moved).await.signed, moved.signed);
     let mut second = world.new_holder(Role::Viewer);
-    (second.grant.organization, second.address) = (id, invited);
+    (second.signed.grant.organization, second.address) = (id, invited);
     let outcome = world.store.create_account(world.create_account(&second)).await.unwrap();
     assert_eq!(outcome, CreateAccountOutcome::Created);
 }

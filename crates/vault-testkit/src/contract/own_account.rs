@@ -1,17 +1,21 @@
 //! Cases of [`OwnAccountRepository`](vault_core::port::OwnAccountRepository) and of the changes of one's own account
-//! that [`complete_proof`](vault_core::port::LoginGuard::complete_proof) carries out.
+//! that [`conclude_attempt`](vault_core::port::LoginGuard::conclude_attempt) carries out.
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{Settled, race};
-use super::world::{Holder, World};
+use super::tools::{Settled, conclude, race};
+use super::world::{Holder, Wanted, World};
+use crate::crypto::FakeDigester;
 use std::sync::Arc;
+use vault_core::Command;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
 use vault_core::lockout::WRONG_PASSCODES;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
-use vault_core::port::{AccountChange, CompleteProof, CompleteProofOutcome, ConfirmPasscode, OwnChange, Reservation};
+use vault_core::port::{
+    AccountChange, Conclusion, ConcludeProof, ConfirmPasscode, LoginRefusal, OwnChange, Reservation, ReserveConfirmation,
+};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::SealedSeed;
@@ -24,13 +28,13 @@ pub async fn an_account_is_shown_to_its_owner(suite: &dyn ContractStore) {
     world.clock.advance_seconds(5);
     let session = world.log_in(&holder).await;
     let own = world.own_account(&session).await;
-    assert_eq!((own.email, own.organization), (holder.grant.email.clone(), world.name.clone()));
+    assert_eq!((own.signed, own.organization), (holder.signed.clone(), world.name.clone()));
     assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left, own.notices), (made, 10, Vec::new()));
 
     let (seed, code) = (world.seed(), world.recovery_code());
     let change = AccountChange::Passcode { seed: seed.clone(), recovery_codes: vec![code, world.recovery_code()] };
     world.change(&holder, change).await;
-    let holder = Holder { seed, ..holder };
+    let holder = holder.with_seed(seed);
     world.clock.advance_seconds(5);
     let session = by_code(&world, &holder, code).await;
     let own = world.own_account(&session).await;
@@ -43,14 +47,15 @@ pub async fn an_ended_session_sees_no_account(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Viewer).await;
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
     let seed = pend(&world, &holder, &session).await;
-    world.store.end_session(world.end_session(&session)).await.unwrap().unwrap();
+    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     let entries = world.audit_length().await;
     let refusal = Denial::SessionEnded;
     let store = &world.store;
-    assert_eq!(store.own_account(session.clone(), world.now()).await.unwrap(), Err(refusal));
-    assert_eq!(store.reserve_confirmation(session.clone(), world.now()).await.unwrap(), Err(refusal));
-    let command = confirm(&world, &session, &seed, TimeStep::at(world.now()));
-    assert_eq!(store.confirm_passcode(command).await.unwrap(), Err(refusal));
+    assert_eq!(store.own_account(session.clone(), world.now()).await.settled(), Err(refusal));
+    let reservation = ReserveConfirmation { principal: session.clone(), now: world.now() };
+    assert_eq!(store.reserve_confirmation(reservation).await.settled(), Err(refusal));
+    let command = confirm(&world, &holder, &session, &seed, TimeStep::at(world.now()));
+    assert_eq!(store.confirm_passcode(command).await.settled(), Err(refusal));
     assert_eq!(world.audit_length().await, entries);
     assert_eq!(facts(&world, &holder).await.seed, holder.seed);
     assert_eq!(reserve(&world, &other).await, Some(seed), "it waits for the account's other session");
@@ -61,22 +66,22 @@ pub async fn an_owner_replaces_the_password(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await, world.log_in(&colleague).await];
-    let (before, version) = (facts(&world, &holder).await, world.read(&holder).await.version);
-    let last_login = world.read(&holder).await.last_login_at;
+    let before = facts(&world, &holder).await;
+    let last_login = world.read(&holder).await.logins.last_login_at;
     world.clock.advance_seconds(5);
     let password = world.password();
-    world.proven(&holder, &sessions[0], OwnChange::Password(password.clone())).await;
+    world.proven(&holder, &sessions[0], world.own_password(&holder, password.clone())).await;
 
     let after = facts(&world, &holder).await;
     assert_eq!((&after.password, &after.seed), (&password, &holder.seed));
-    assert!(after.password_version > before.password_version);
-    assert!(world.read(&holder).await.version > version);
-    assert_eq!(world.read(&holder).await.last_login_at, last_login, "it is no login");
+    assert_eq!(after.signed, before.signed.with_new_password());
+    assert!(world.read(&holder).await.is_sound(&FakeDigester::default()));
+    assert_eq!(world.read(&holder).await.logins.last_login_at, last_login, "it is no login");
     assert_eq!(live(&world, &sessions).await, [true, false, true]);
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
     assert_eq!(world.notices(&sessions[0]).await, [], "the owner knows");
     let stale = world.complete_login(&holder, world.network(), world.fresh_step());
-    assert_eq!(world.store.complete_proof(stale).await.unwrap(), CompleteProofOutcome::Overtaken);
+    assert_eq!(world.conclude(stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
 }
 
 /// Recovery codes are replaced, all of them; every other session ends.
@@ -84,22 +89,20 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
-    let version = world.read(&holder).await.version;
     let codes: Vec<_> = (0..10).map(|_| world.recovery_code()).collect();
     // One of the old codes may prove it.
     let proof = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
     let command = world.prove(&holder, &sessions[0], proof, OwnChange::RecoveryCodes(codes.clone()));
-    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+    assert_eq!(world.conclude(command).await, Conclusion::Completed);
 
-    assert!(world.read(&holder).await.version > version);
     assert_eq!(live(&world, &sessions).await, [true, false]);
     assert_eq!(world.own_account(&sessions[0]).await.recovery_codes_left, 10);
     assert_eq!(world.audited(AuditAction::AccountRecoveryCodesReplaced).await, 1);
     for (code, outcome) in
-        [(holder.recovery_codes[1], CompleteProofOutcome::PasscodeSpent), (codes[0], CompleteProofOutcome::Completed)]
+        [(holder.recovery_codes[1], Conclusion::Refused(LoginRefusal::WrongPasscode)), (codes[0], Conclusion::Completed)]
     {
         let login = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(code));
-        assert_eq!(world.store.complete_proof(login).await.unwrap(), outcome);
+        assert_eq!(world.conclude(login).await, outcome);
     }
 }
 
@@ -109,38 +112,39 @@ pub async fn an_owner_replaces_the_seed(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
-    let version = world.read(&holder).await.version;
     let seed = pend(&world, &holder, &sessions[0]).await;
     assert_eq!(facts(&world, &holder).await.seed, holder.seed);
     assert_eq!(live(&world, &sessions).await, [true, true]);
     for _ in 0..WRONG_PASSCODES {
-        world.store.refuse_attempt(world.refuse(&holder, true)).await.unwrap();
+        world.conclude(world.refuse(&holder, true)).await;
     }
 
     world.clock.advance_seconds(5);
     assert_eq!(reserve(&world, &sessions[1]).await, Some(seed.clone()), "any session of the account confirms");
     let step = TimeStep::at(world.now());
-    let confirmed = world.store.confirm_passcode(confirm(&world, &sessions[1], &seed, step)).await.unwrap();
-    assert_eq!(confirmed, Ok(true));
+    let confirmation = confirm(&world, &holder, &sessions[1], &seed, step);
+    assert!(world.store.confirm_passcode(confirmation).await.unwrap());
     assert_eq!(facts(&world, &holder).await.seed, seed);
-    assert!(world.read(&holder).await.version > version);
+    let after = world.read(&holder).await;
+    assert_eq!(after.signed, holder.signed.with_seed(seed.id));
+    assert!(after.is_sound(&FakeDigester::default()));
     assert_eq!(live(&world, &sessions).await, [false, true]);
     let own = world.own_account(&sessions[1]).await;
     assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (world.now(), 10));
     assert_eq!(world.audited(AuditAction::AccountPasscodeDrafted).await, 1);
     assert_eq!(world.audited(AuditAction::AccountPasscodeChanged).await, 1);
 
-    let again = world.store.confirm_passcode(confirm(&world, &sessions[1], &seed, TimeStep(step.0 + 1))).await;
-    assert_eq!(again.unwrap(), Ok(false));
+    let again = confirm(&world, &holder, &sessions[1], &seed, TimeStep(step.0 + 1));
+    assert!(!world.store.confirm_passcode(again).await.unwrap());
     assert_eq!(reserve(&world, &sessions[1]).await, None);
     let old = world.complete_login(&holder, world.network(), PasscodeProof::Step(TimeStep(step.0 + 1)));
-    assert_eq!(world.store.complete_proof(old).await.unwrap(), CompleteProofOutcome::Overtaken);
-    let holder = Holder { seed, ..holder };
+    assert_eq!(world.conclude(old).await, Conclusion::Refused(LoginRefusal::Overtaken));
+    let holder = holder.with_seed(seed);
     for (step, outcome) in
-        [(step, CompleteProofOutcome::PasscodeSpent), (TimeStep(step.0 + 1), CompleteProofOutcome::Completed)]
+        [(step, Conclusion::Refused(LoginRefusal::SpentPasscode)), (TimeStep(step.0 + 1), Conclusion::Completed)]
     {
         let login = world.complete_login(&holder, world.network(), PasscodeProof::Step(step));
-        assert_eq!(world.store.complete_proof(login).await.unwrap(), outcome);
+        assert_eq!(world.conclude(login).await, outcome);
     }
 }
 
@@ -153,8 +157,9 @@ pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn Contr
     assert_eq!(reserve(&world, &session).await, None, "none waits yet");
     let first = pend(&world, &holder, &session).await;
     let tries = race((0..16).map(|_| {
-        let (store, session, now) = (Arc::clone(&world.store), session.clone(), world.now());
-        async move { store.reserve_confirmation(session, now).await.unwrap().unwrap() }
+        let (store, principal, now) = (Arc::clone(&world.store), session.clone(), world.now());
+        let reservation = ReserveConfirmation { principal, now };
+        async move { store.reserve_confirmation(reservation).await.unwrap().map(|waiting| waiting.seed) }
     }))
     .await;
     let given = tries.iter().filter(|seed| seed.as_ref() == Some(&first)).count();
@@ -163,21 +168,21 @@ pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn Contr
 
     let second = pend(&world, &holder, &session).await;
     let step = TimeStep::at(world.now());
-    let late = world.store.confirm_passcode(confirm(&world, &session, &first, step)).await.unwrap();
-    assert_eq!(late, Ok(false), "a newer one has taken its place");
+    let late = world.store.confirm_passcode(confirm(&world, &holder, &session, &first, step)).await.unwrap();
+    assert!(!late, "a newer one has taken its place");
     world.clock.advance_millis(PENDING_SECONDS * 1000 - 1);
     assert_eq!(reserve(&world, &session).await, Some(second.clone()));
     world.clock.advance_millis(1);
     assert_eq!(reserve(&world, &session).await, None);
-    let late = world.store.confirm_passcode(confirm(&world, &session, &second, step)).await.unwrap();
-    assert_eq!(late, Ok(false), "it waited too long");
+    let late = world.store.confirm_passcode(confirm(&world, &holder, &session, &second, step)).await.unwrap();
+    assert!(!late, "it waited too long");
     assert_eq!(facts(&world, &holder).await.seed, holder.seed);
     assert_eq!(world.audited(AuditAction::AccountPasscodeChanged).await, 0);
 
     let third = pend(&world, &holder, &session).await;
     let confirmed = race((0..8).map(|_| {
-        let (store, command) = (Arc::clone(&world.store), confirm(&world, &session, &third, step));
-        async move { store.confirm_passcode(command).await.unwrap().unwrap() }
+        let (store, command) = (Arc::clone(&world.store), confirm(&world, &holder, &session, &third, step));
+        async move { store.confirm_passcode(command).await.unwrap() }
     }))
     .await;
     assert_eq!(confirmed.iter().filter(|confirmed| **confirmed).count(), 1);
@@ -186,44 +191,36 @@ pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn Contr
 /// Every change by an administrator but unlocking drops a seed that waits.
 pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    type Change = fn(&World<'_>, &Holder) -> AccountChange;
+    type Change = fn(&World<'_>, &Holder) -> Wanted;
     let changes: [(Change, bool); 4] = [
-        (|_, _| AccountChange::Unlock, true),
+        (|_, _| AccountChange::Unlock.into(), true),
         (|_, holder| regrant(holder, Role::Editor, AccountState::Active), false),
-        (|world, _| AccountChange::Password(world.password()), false),
-        (|world, _| AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() }, false),
+        (|world, _| AccountChange::Password(world.password()).into(), false),
+        (|world, _| AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() }.into(), false),
     ];
     for (change, waits) in changes {
         let holder = world.holder(Role::Editor).await;
         let session = world.log_in(&holder).await;
         let seed = pend(&world, &holder, &session).await;
         world.change(&holder, change(&world, &holder)).await;
-        let account = world.read(&holder).await;
-        let facts = facts(&world, &holder).await;
-        let holder = Holder {
-            grant: account.grant,
-            grant_digest: account.grant_digest,
-            password_version: facts.password_version,
-            seed: facts.seed,
-            ..holder
-        };
+        let holder = holder.as_reserved(&facts(&world, &holder).await);
         let session = world.log_in(&holder).await;
         assert_eq!(reserve(&world, &session).await.is_some(), waits);
-        let confirmation = confirm(&world, &session, &seed, TimeStep::at(world.now()));
-        assert_eq!(world.store.confirm_passcode(confirmation).await.unwrap(), Ok(waits));
+        let confirmation = confirm(&world, &holder, &session, &seed, TimeStep::at(world.now()));
+        assert_eq!(world.store.confirm_passcode(confirmation).await.unwrap(), waits);
     }
 }
 
 /// A proof changes the account that it proves, for a session of that account that may act; otherwise nothing is
-/// changed and the proof not spent.
+/// changed, the proof is not spent, and the refusal is recorded.
 pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let stranger = other.holder(Role::Editor).await;
     let ended = world.log_in(&holder).await;
-    world.store.end_session(world.end_session(&ended)).await.unwrap().unwrap();
+    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
     let (theirs, strange) = (world.log_in(&colleague).await, other.log_in(&stranger).await);
-    let claimed = SessionPrincipal { account: holder.grant.account, ..theirs.clone() };
+    let claimed = SessionPrincipal { account: holder.signed.grant.account, ..theirs.clone() };
     let step = world.fresh_step();
     let entries = world.audit_length().await;
     for (principal, refusal) in [
@@ -234,19 +231,20 @@ pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn ContractStore) {
     ] {
         let expires_at = world.now().plus_seconds(PENDING_SECONDS);
         for change in [
-            OwnChange::Password(world.password()),
+            world.own_password(&holder, world.password()),
             OwnChange::PendingSeed { seed: world.seed(), expires_at },
             OwnChange::RecoveryCodes(Vec::new()),
         ] {
             let command = world.prove(&holder, principal, step, change);
-            let outcome = world.store.complete_proof(command).await.unwrap();
-            assert_eq!(outcome, CompleteProofOutcome::Refused(refusal), "{principal:?}");
+            let outcome = world.conclude(command).await;
+            assert_eq!(outcome, Conclusion::Denied(refusal), "{principal:?}");
         }
     }
-    assert_eq!(world.audit_length().await, entries);
+    assert_eq!(world.audit_length().await, entries + 12);
+    assert_eq!(world.audited(AuditAction::LoginRefused).await, 12);
     assert_eq!(facts(&world, &holder).await.password, holder.password);
     let login = world.complete_login(&holder, world.network(), step);
-    assert_eq!(world.store.complete_proof(login).await.unwrap(), CompleteProofOutcome::Completed);
+    assert_eq!(world.conclude(login).await, Conclusion::Completed);
 }
 
 /// A proof of the owner is spent once, by a login or by a change; one on facts that no longer hold changes nothing.
@@ -255,7 +253,7 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let step = world.fresh_step();
-    let commands: Vec<CompleteProof> = (0..16)
+    let commands: Vec<ConcludeProof> = (0..16)
         .map(|index| match index % 2 {
             0 => world.complete_login(&holder, world.network(), step),
             _ => world.prove(&holder, &session, step, OwnChange::RecoveryCodes(vec![world.recovery_code()])),
@@ -263,19 +261,22 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn ContractStore) {
         .collect();
     let outcomes = race(commands.into_iter().map(|command| {
         let store = Arc::clone(&world.store);
-        async move { store.complete_proof(command).await.unwrap() }
+        async move { conclude(&*store, command).await }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::Completed).count(), 1);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CompleteProofOutcome::PasscodeSpent).count(), 15);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Conclusion::Completed).count(), 1);
+    let spent = Conclusion::Refused(LoginRefusal::SpentPasscode);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == spent).count(), 15);
 
-    world.proven(&holder, &session, OwnChange::Password(world.password())).await;
+    let change = world.own_password(&holder, world.password());
+    world.proven(&holder, &session, change).await;
     let (before, entries) = (facts(&world, &holder).await, world.audit_length().await);
-    let stale = world.prove(&holder, &session, world.fresh_step(), OwnChange::Password(world.password()));
-    assert_eq!(world.store.complete_proof(stale).await.unwrap(), CompleteProofOutcome::Overtaken);
+    let change = world.own_password(&holder, world.password());
+    let stale = world.prove(&holder, &session, world.fresh_step(), change);
+    assert_eq!(world.conclude(stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
     let after = facts(&world, &holder).await;
-    assert_eq!((after.password, after.password_version), (before.password, before.password_version));
-    assert_eq!(world.audit_length().await, entries);
+    assert_eq!((after.password, after.signed), (before.password, before.signed));
+    assert_eq!(world.audit_length().await, entries + 1, "the refusal is recorded");
 }
 
 /// A proof for a change resets the class that it came in by, as a login does, and knows its network.
@@ -290,8 +291,8 @@ pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn ContractStore)
     };
     assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
     let codes = OwnChange::RecoveryCodes(Vec::new());
-    let command = CompleteProof { network, ..world.prove(&holder, &session, world.fresh_step(), codes) };
-    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+    let command = ConcludeProof { network, ..world.prove(&holder, &session, world.fresh_step(), codes) };
+    assert_eq!(world.conclude(command).await, Conclusion::Completed);
     assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
     assert_eq!(attempts(world.network()).await, 1, "the shared class was reset, and the network is no part of it now");
 }
@@ -303,27 +304,20 @@ pub async fn an_owner_is_told_what_others_did(suite: &dyn ContractStore) {
     let mut expected = Vec::new();
     let codes: Vec<_> = (0..4).map(|_| world.recovery_code()).collect();
     let changes = [
-        (AccountChange::Password(world.password()), Some(NoticeCode::PasswordChangedByOperator)),
+        (AccountChange::Password(world.password()).into(), Some(NoticeCode::PasswordChangedByOperator)),
         (
-            AccountChange::Passcode { seed: world.seed(), recovery_codes: codes.clone() },
+            AccountChange::Passcode { seed: world.seed(), recovery_codes: codes.clone() }.into(),
             Some(NoticeCode::PasscodeResetByOperator),
         ),
         (regrant(&holder, Role::Editor, AccountState::Active), None),
-        (AccountChange::Unlock, None),
+        (AccountChange::Unlock.into(), None),
     ];
     for (change, notice) in changes {
         world.clock.advance_seconds(1);
         world.change(&holder, change).await;
         expected.extend(notice.map(|code| (code, world.now().as_millis())));
     }
-    let (account, facts) = (world.read(&holder).await, facts(&world, &holder).await);
-    let holder = Holder {
-        grant: account.grant,
-        grant_digest: account.grant_digest,
-        password_version: facts.password_version,
-        seed: facts.seed,
-        ..holder
-    };
+    let holder = holder.as_reserved(&facts(&world, &holder).await);
     world.clock.advance_seconds(1);
     // Two at the same moment are one notice.
     by_code(&world, &holder, codes[0]).await;
@@ -332,8 +326,9 @@ pub async fn an_owner_is_told_what_others_did(suite: &dyn ContractStore) {
     assert_eq!(world.notices(&session).await, expected);
     world.clock.advance_seconds(1);
     let proof = PasscodeProof::RecoveryCode(codes[2]);
-    let command = world.prove(&holder, &session, proof, OwnChange::Password(world.password()));
-    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+    let change = world.own_password(&holder, world.password());
+    let command = world.prove(&holder, &session, proof, change);
+    assert_eq!(world.conclude(command).await, Conclusion::Completed);
     expected.push((NoticeCode::RecoveryCodeUsed, world.now().as_millis()));
     assert_eq!(world.notices(&session).await, expected);
 }
@@ -347,19 +342,29 @@ pub(super) async fn pend(world: &World<'_>, holder: &Holder, principal: &Session
 }
 
 async fn reserve(world: &World<'_>, principal: &SessionPrincipal) -> Option<SealedSeed> {
-    world.store.reserve_confirmation(principal.clone(), world.now()).await.unwrap().expect("the session may act")
+    let reservation = ReserveConfirmation { principal: principal.clone(), now: world.now() };
+    world.store.reserve_confirmation(reservation).await.unwrap().map(|waiting| waiting.seed)
 }
 
-fn confirm(world: &World<'_>, principal: &SessionPrincipal, seed: &SealedSeed, step: TimeStep) -> ConfirmPasscode {
-    let audit = world.audit(AuditAction::AccountPasscodeChanged);
-    ConfirmPasscode { principal: principal.clone(), seed: seed.id, step, now: world.now(), audit }
+fn confirm(
+    world: &World<'_>,
+    holder: &Holder,
+    principal: &SessionPrincipal,
+    seed: &SealedSeed,
+    step: TimeStep,
+) -> Command<ConfirmPasscode> {
+    let after = holder.signed.with_seed(seed.id);
+    let digest = after.digest(&FakeDigester::default());
+    let act = ConfirmPasscode { version: holder.signed.version, after, digest, step };
+    let principal = Principal::Session(principal.clone());
+    Command { principal, ..world.by_operator(world.organization, AuditAction::AccountPasscodeChanged, act) }
 }
 
 /// A session made by a recovery code.
 async fn by_code(world: &World<'_>, holder: &Holder, code: vault_core::digest::Digest) -> SessionPrincipal {
     let command = world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(code));
     let principal = super::tools::principal_of(&command);
-    assert_eq!(world.store.complete_proof(command).await.unwrap(), CompleteProofOutcome::Completed);
+    assert_eq!(world.conclude(command).await, Conclusion::Completed);
     principal
 }
 

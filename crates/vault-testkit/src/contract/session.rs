@@ -11,10 +11,10 @@ use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
 use vault_core::id::{CredentialId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{IdGenerator, ListSessions, SaveOutcome};
+use vault_core::port::{IdGenerator, ListSessions, SessionUse, SaveOutcome};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::session::NewSession;
+use vault_core::session::{NewSession, StoredSession};
 
 /// Of several that end a session at once, one is told that it did.
 pub async fn a_session_ends_once_in_parallel(suite: &dyn ContractStore) {
@@ -23,7 +23,7 @@ pub async fn a_session_ends_once_in_parallel(suite: &dyn ContractStore) {
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
     let answers = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.end_session(&session));
-        async move { store.end_session(command).await.unwrap() }
+        async move { store.end_session(command).await.settled() }
     }))
     .await;
     assert_eq!(answers.iter().filter(|answer| **answer == Ok(true)).count(), 1);
@@ -38,7 +38,7 @@ pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let credential = world.saved(&Principal::Session(session.clone())).await;
-    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
+    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     refused_everything(&world, &session, credential, Denial::SessionEnded).await;
 }
 
@@ -57,20 +57,41 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
     let [current, other] = &last;
     assert_eq!(world.sessions(current).await, [current.session, other.session, ended.session, dying.session]);
     let query = ListSessions { principal: current.clone(), now: world.now() };
-    let listed = world.store.list_sessions(query).await.unwrap().unwrap();
+    let listed = world.store.list_sessions(query).await.unwrap();
     let made = NewSession {
         id: current.session,
         created_at: made_at,
         expires_at: made_at.plus_seconds(SESSION_SECONDS),
         network: "192.0.2.0/24".to_owned(),
+        client: Some("curl/8.0".to_owned()),
     };
-    assert_eq!(listed[0], made);
+    assert_eq!(listed[0], StoredSession { session: made, last_used_at: made_at });
 
-    assert_eq!(world.store.end_session(world.end_session(&ended)).await.unwrap(), Ok(true));
+    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
     world.clock.advance_seconds(SESSION_SECONDS - 2);
     assert_eq!(world.sessions(current).await, [current.session, other.session]);
     let query = ListSessions { principal: ended, now: world.now() };
-    assert_eq!(world.store.list_sessions(query).await.unwrap(), Err(Denial::SessionEnded));
+    assert_eq!(world.store.list_sessions(query).await.settled(), Err(Denial::SessionEnded));
+}
+
+/// The latest use of a session is kept, whatever order uses are written in; a session that is gone is skipped.
+pub async fn the_latest_use_of_a_session_is_kept(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let (session, ended) = (world.log_in(&holder).await, world.log_in(&holder).await);
+    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
+    let organization = world.organization;
+    let used = |session: &SessionPrincipal, at| SessionUse { organization, session: session.session, at };
+    let last_used = async || {
+        let query = ListSessions { principal: session.clone(), now: world.now() };
+        world.store.list_sessions(query).await.unwrap()[0].last_used_at
+    };
+    let later = world.now().plus_seconds(120);
+    world.store.note_uses(vec![used(&session, later), used(&ended, later)]).await.unwrap();
+    assert_eq!(last_used().await, later);
+    world.store.note_uses(vec![used(&session, later.plus_seconds(-60))]).await.unwrap();
+    assert_eq!(last_used().await, later);
+    assert_eq!(world.sessions(&session).await, [session.session]);
 }
 
 /// One session ends another of the same account, once; another account's, an unknown one and an expired one are
@@ -87,21 +108,21 @@ pub async fn a_session_ends_another_of_its_account(suite: &dyn ContractStore) {
     let unknown = SessionId::from_uuid(world.ids.random());
     for session in [expired.session, theirs.session, strange.session, unknown] {
         let command = world.end_other_session(&current, session);
-        assert_eq!(world.store.end_session(command).await.unwrap(), Ok(false));
+        assert!(!world.store.end_session(command).await.unwrap());
     }
     assert_eq!(world.audit_length().await, entries);
     world.own_account(&theirs).await;
 
     let ended = race((0..8).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.end_other_session(&current, second.session));
-        async move { store.end_session(command).await.unwrap().unwrap() }
+        async move { store.end_session(command).await.unwrap() }
     }))
     .await;
     assert_eq!(ended.iter().filter(|ended| **ended).count(), 1);
     assert_eq!(world.audited(AuditAction::SessionEnded).await, 1);
     assert_eq!(world.sessions(&current).await, [current.session]);
     let dead = world.end_other_session(&second, current.session);
-    assert_eq!(world.store.end_session(dead).await.unwrap(), Err(Denial::SessionEnded));
+    assert_eq!(world.store.end_session(dead).await.settled(), Err(Denial::SessionEnded));
 }
 
 /// A session works until the moment at which it expires, and not at it.
@@ -148,8 +169,8 @@ pub async fn a_session_is_worth_nothing_to_others(suite: &dyn ContractStore) {
     let credential = world.saved(&Principal::Session(session.clone())).await;
     let claims = [
         SessionPrincipal { session: SessionId::from_uuid(world.ids.random()), ..session.clone() },
-        SessionPrincipal { account: colleague.grant.account, ..session.clone() },
-        SessionPrincipal { account: stranger.grant.account, ..session.clone() },
+        SessionPrincipal { account: colleague.signed.grant.account, ..session.clone() },
+        SessionPrincipal { account: stranger.signed.grant.account, ..session.clone() },
         SessionPrincipal { role: Role::Admin, ..session.clone() },
         SessionPrincipal { organization: other.organization, ..session.clone() },
         SessionPrincipal { organization: world.organization, ..strange.clone() },
@@ -213,7 +234,7 @@ pub async fn the_end_of_a_session_takes_effect_at_once(suite: &dyn ContractStore
         })
         .collect();
     tokio::task::yield_now().await;
-    assert_eq!(world.store.end_session(world.end_session(&session)).await.unwrap(), Ok(true));
+    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     ended.store(true, Ordering::SeqCst);
     let mut saved = 0;
     for saver in savers.drain(..) {
@@ -232,7 +253,7 @@ async fn refused_everything(world: &World<'_>, session: &SessionPrincipal, crede
     assert_eq!(store.list_credentials(world.list(&principal)).await.settled(), Err(refusal));
     assert_eq!(store.show_credential(world.show(&principal, credential)).await.settled(), Err(refusal));
     assert_eq!(store.delete_credential(world.delete(&principal, credential)).await.settled(), Err(refusal));
-    assert_eq!(store.end_session(world.end_session(session)).await.unwrap(), Err(refusal));
+    assert_eq!(store.end_session(world.end_session(session)).await.settled(), Err(refusal));
     assert_eq!(world.audit_length().await, entries);
     if world.store.organization(world.organization).await.unwrap().unwrap().state == OrganizationState::Active {
         assert_eq!(world.listed(&world.embedder()).await, [credential]);

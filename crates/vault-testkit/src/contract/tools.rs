@@ -1,5 +1,6 @@
 //! Small things that cases need.
 
+use super::Store;
 use crate::clock::scramble;
 use crate::crypto::FakeDigester;
 use std::collections::hash_map::RandomState;
@@ -11,17 +12,28 @@ use tokio::task::JoinSet;
 use vault_core::Command;
 use vault_core::account::AccountGrant;
 use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::lockout::UNKNOWN_ADDRESS_BUCKETS;
+use vault_core::lockout::DECOYS;
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
-use vault_core::port::{CompleteProof, KeyedDigester, ProofEffect, Reservation, StoreError};
+use vault_core::port::{
+    Brought, BroughtProof, Conclusion, ConcludeAttempt, ConcludeProof, KeyedDigester, ProofEffect, Reservation, StoreError,
+};
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::Blob;
 
+/// The proof that `command` brings.
+pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut BroughtProof {
+    match &mut command.brought {
+        Brought::Proof(proof) => proof,
+        other => panic!("no proof: {other:?}"),
+    }
+}
+
 /// The holder of the session that `command` makes or is given by.
-pub(super) fn principal_of(command: &CompleteProof) -> SessionPrincipal {
-    let AccountGrant { organization, account, role, .. } = command.grant;
-    let session = match &command.effect {
+pub(super) fn principal_of(command: &ConcludeProof) -> SessionPrincipal {
+    let AccountGrant { organization, account, role, .. } = command.reserved.grant;
+    let Brought::Proof(proof) = &command.brought else { panic!("no proof: {command:?}") };
+    let session = match &proof.effect {
         ProofEffect::Session(session) => session.id,
         ProofEffect::Own { principal, .. } => principal.session,
     };
@@ -44,15 +56,19 @@ pub(super) fn namespace(text: &str) -> Namespace {
     Namespace::parse(text, "").unwrap()
 }
 
-/// A bucket for unknown addresses. `purpose`, up to 7, keeps apart what must not meet; buckets are shared.
-pub(super) fn bucket(purpose: u64) -> u16 {
-    let bucket = chance().wrapping_mul(8) + purpose;
-    u16::try_from(bucket % u64::from(UNKNOWN_ADDRESS_BUCKETS)).unwrap()
+/// A decoy. Cases share them: they decide nothing.
+pub(super) fn decoy() -> u16 {
+    u16::try_from(chance() % u64::from(DECOYS)).unwrap()
 }
 
-/// Whether no account was found; the bucket may be any other case's, too.
+/// Whether no account was found.
 pub(super) fn is_nobody(reservation: &Reservation) -> bool {
-    matches!(reservation, Reservation::Unknown | Reservation::TurnedAway { account: None })
+    matches!(reservation, Reservation::Unknown)
+}
+
+/// Concludes an attempt on an account.
+pub(super) async fn conclude(store: &dyn Store, command: ConcludeProof) -> Conclusion {
+    store.conclude_attempt(ConcludeAttempt::Account(Box::new(command))).await.unwrap()
 }
 
 /// A number that another case, in another process, hardly draws too.

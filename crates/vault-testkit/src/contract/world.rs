@@ -1,13 +1,13 @@
 //! An organization of a case's own, and the commands that cases give.
 
-use super::tools::{address, blob, bucket, chance, name, namespace, principal_of};
+use super::tools::{address, blob, chance, conclude, decoy, name, namespace, principal_of};
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, SequentialIds};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use vault_core::Command;
-use vault_core::account::{Account, AccountGrant, AccountState};
+use vault_core::account::{Account, AccountGrant, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::CredentialType;
 use vault_core::cursor::ListFilter;
@@ -17,10 +17,10 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Se
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AuditSealer, ChangeAccount, ChangeAccountOutcome, Clock, CompleteProof, CompleteProofOutcome,
-    CreateAccount, CreateAccountOutcome, CreateOrganization, DeleteCredential, EndSession, IdGenerator, KeyedDigester,
-    ListCredentials, ProofEffect, ReplaceOrganizationKey, Reservation, ReserveAttempt, SaveCredential, SaveOutcome,
-    SetOrganizationState, ShowCredential,
+    AccountChange, AuditSealer, Brought, BroughtProof, ChangeAccount, ChangeAccountOutcome, Clock, Conclusion,
+    ConcludeProof, CreateAccount, CreateAccountOutcome, CreateOrganization, DeleteCredential, EndSession, IdGenerator,
+    KeyedDigester, ListCredentials, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt,
+    ReservedAccount, SaveCredential, SaveOutcome, SetOrganizationState, ShowCredential,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -52,14 +52,41 @@ pub(super) struct World<'a> {
 /// An account and what its owner knows.
 #[derive(Clone, Debug)]
 pub(super) struct Holder {
-    pub(super) grant: AccountGrant,
-    pub(super) grant_digest: Digest,
+    pub(super) signed: SignedAccount,
     pub(super) address: Digest,
     pub(super) password: SealedPassword,
-    /// As a new account has it; other facts about the password come from a reservation.
-    pub(super) password_version: i64,
     pub(super) seed: SealedSeed,
     pub(super) recovery_codes: Vec<Digest>,
+}
+
+impl Holder {
+    /// The holder after the seed was replaced.
+    pub(super) fn with_seed(&self, seed: SealedSeed) -> Self {
+        Self { signed: self.signed.with_seed(seed.id), seed, ..self.clone() }
+    }
+
+    /// The holder as a reservation tells of the account.
+    pub(super) fn as_reserved(&self, facts: &ReservedAccount) -> Self {
+        Self {
+            signed: facts.signed.clone(),
+            password: facts.password.clone(),
+            seed: facts.seed.clone(),
+            ..self.clone()
+        }
+    }
+}
+
+/// A change of an account, and the role and state that it gives, if it gives one.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) change: AccountChange,
+    pub(super) grant: Option<(Role, AccountState)>,
+}
+
+impl From<AccountChange> for Wanted {
+    fn from(change: AccountChange) -> Self {
+        Self { change, grant: None }
+    }
 }
 
 impl<'a> World<'a> {
@@ -182,13 +209,12 @@ impl<'a> World<'a> {
         let account = AccountId::from_uuid(self.ids.ordered(self.now()));
         let email = EmailAddress::parse(&format!("{account}@contract.example")).unwrap();
         let grant = AccountGrant { account, organization: self.organization, email, role, state: AccountState::Active };
+        let seed = self.seed();
         Holder {
-            grant_digest: grant.digest(&FakeDigester::default()),
             address: address(grant.email.as_str()),
-            grant,
+            signed: SignedAccount::new(grant, seed.id),
             password: self.password(),
-            password_version: 0,
-            seed: self.seed(),
+            seed,
             recovery_codes: (0..10).map(|_| self.recovery_code()).collect(),
         }
     }
@@ -206,29 +232,27 @@ impl<'a> World<'a> {
         FakeDigester::default().digest(DigestPurpose::RecoveryCode, &[self.ids.random().as_bytes()])
     }
 
-    pub(super) fn create_account(&self, holder: &Holder) -> CreateAccount {
-        CreateAccount {
-            grant: holder.grant.clone(),
-            grant_digest: holder.grant_digest,
+    pub(super) fn create_account(&self, holder: &Holder) -> Command<CreateAccount> {
+        let act = CreateAccount {
+            signed: holder.signed.clone(),
+            digest: holder.signed.digest(&FakeDigester::default()),
             address: holder.address,
             password: holder.password.clone(),
             seed: holder.seed.clone(),
             recovery_codes: holder.recovery_codes.clone(),
-            created_at: self.now(),
-            audit: self.audit(AuditAction::AccountCreated),
-        }
+        };
+        self.by_operator(holder.signed.grant.organization, AuditAction::AccountCreated, act)
+    }
+
+    /// The envelope of an operator's command.
+    pub(super) fn by_operator<A>(&self, organization: OrganizationId, action: AuditAction, act: A) -> Command<A> {
+        Command { principal: Principal::Operator, now: self.now(), audit: self.audit_in(organization, action), act }
     }
 
     pub(super) async fn holder(&self, role: Role) -> Holder {
-        let mut holder = self.new_holder(role);
+        let holder = self.new_holder(role);
         let outcome = self.store.create_account(self.create_account(&holder)).await.unwrap();
         assert_eq!(outcome, CreateAccountOutcome::Created);
-        // Where counting begins is the store's own; a reservation tells.
-        let network = self.network();
-        if let Reservation::Account(reserved) = self.reserve(&holder, network).await {
-            holder.password_version = reserved.password_version;
-        }
-        self.change(&holder, AccountChange::Unlock).await;
         holder
     }
 
@@ -236,30 +260,39 @@ impl<'a> World<'a> {
         self.account(holder.address).await.expect("the account is there")
     }
 
-    pub(super) fn change_account(&self, holder: &Holder, version: i64, change: AccountChange) -> ChangeAccount {
+    /// A change decided on `version` of what the holder knows.
+    pub(super) fn change_account(
+        &self,
+        holder: &Holder,
+        version: i64,
+        wanted: impl Into<Wanted>,
+    ) -> Command<ChangeAccount> {
+        let Wanted { change, grant } = wanted.into();
         let action = match &change {
-            AccountChange::Grant { .. } => AuditAction::AccountRoleChanged,
+            AccountChange::Grant => AuditAction::AccountRoleChanged,
             AccountChange::Password(_) => AuditAction::AccountPasswordChanged,
             AccountChange::Passcode { .. } => AuditAction::AccountPasscodeReset,
             AccountChange::Unlock => AuditAction::AccountUnlocked,
             AccountChange::Delete => AuditAction::AccountDeleted,
         };
-        let Holder { grant: AccountGrant { account, organization, .. }, .. } = *holder;
-        ChangeAccount {
-            authority: Principal::Operator,
-            organization,
-            account,
-            version,
-            change,
-            now: self.now(),
-            audit: self.audit_in(organization, action),
-        }
+        let before = SignedAccount { version, ..holder.signed.clone() };
+        let after = match (&change, grant) {
+            (_, Some((role, state))) => before.with_grant(AccountGrant { role, state, ..before.grant.clone() }),
+            (AccountChange::Password(_), None) => before.with_new_password(),
+            (AccountChange::Passcode { seed, .. }, None) => before.with_seed(seed.id),
+            _ => before,
+        };
+        let organization = after.grant.organization;
+        let act = ChangeAccount { version, digest: after.digest(&FakeDigester::default()), after, change };
+        self.by_operator(organization, action, act)
     }
 
-    pub(super) async fn change(&self, holder: &Holder, change: AccountChange) {
-        let version = self.read(holder).await.version;
-        let outcome = self.store.change_account(self.change_account(holder, version, change)).await.unwrap();
-        assert_eq!(outcome, ChangeAccountOutcome::Changed);
+    /// Carries a change of the account as it is now out.
+    pub(super) async fn change(&self, holder: &Holder, wanted: impl Into<Wanted>) {
+        let signed = self.read(holder).await.signed;
+        let current = Holder { signed, ..holder.clone() };
+        let command = self.change_account(&current, current.signed.version, wanted);
+        assert_eq!(self.store.change_account(command).await.unwrap(), ChangeAccountOutcome::Changed);
     }
 
     // Logins
@@ -269,7 +302,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn attempt(&self, address: Digest, network: Digest) -> ReserveAttempt {
-        ReserveAttempt { address, bucket: bucket(7), network, now: self.now() }
+        ReserveAttempt { address, decoy: decoy(), network, now: self.now() }
     }
 
     pub(super) async fn reserve(&self, holder: &Holder, network: Digest) -> Reservation {
@@ -282,24 +315,39 @@ impl<'a> World<'a> {
         PasscodeProof::Step(TimeStep(TimeStep::at(ManualClock::START).0 + ahead))
     }
 
-    pub(super) fn complete_login(&self, holder: &Holder, network: Digest, proof: PasscodeProof) -> CompleteProof {
-        let now = self.now();
-        CompleteProof {
-            grant: holder.grant.clone(),
-            password_version: holder.password_version,
-            seed: holder.seed.id,
-            proof,
+    /// The conclusion of an attempt that brings `brought`.
+    pub(super) fn bring(&self, holder: &Holder, network: Digest, brought: Brought) -> ConcludeProof {
+        let record = |action| self.audit_in(holder.signed.grant.organization, action);
+        ConcludeProof {
+            reserved: holder.signed.clone(),
+            brought,
+            refusal: RefusalRecords {
+                refused: record(AuditAction::LoginRefused),
+                passcode_refused: record(AuditAction::LoginPasscodeRefused),
+                class_closed: None,
+                passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
+            },
             network,
-            rehashed: None,
-            effect: ProofEffect::Session(NewSession {
-                id: SessionId::from_uuid(self.ids.random()),
-                created_at: now,
-                expires_at: now.plus_seconds(SESSION_SECONDS),
-                network: "192.0.2.0/24".to_owned(),
-            }),
-            now,
-            audit: self.audit_in(holder.grant.organization, AuditAction::LoginSucceeded),
+            now: self.now(),
         }
+    }
+
+    pub(super) fn complete_login(&self, holder: &Holder, network: Digest, passcode: PasscodeProof) -> ConcludeProof {
+        let now = self.now();
+        let effect = ProofEffect::Session(NewSession {
+            id: SessionId::from_uuid(self.ids.random()),
+            created_at: now,
+            expires_at: now.plus_seconds(SESSION_SECONDS),
+            network: "192.0.2.0/24".to_owned(),
+            client: Some("curl/8.0".to_owned()),
+        });
+        let audit = self.audit_in(holder.signed.grant.organization, AuditAction::LoginSucceeded);
+        let proof = BroughtProof { passcode, rehashed: None, effect, audit };
+        self.bring(holder, network, Brought::Proof(Box::new(proof)))
+    }
+
+    pub(super) async fn conclude(&self, command: ConcludeProof) -> Conclusion {
+        conclude(&*self.store, command).await
     }
 
     pub(super) async fn log_in(&self, holder: &Holder) -> SessionPrincipal {
@@ -309,14 +357,14 @@ impl<'a> World<'a> {
     pub(super) async fn log_in_from(&self, holder: &Holder, network: Digest) -> SessionPrincipal {
         let command = self.complete_login(holder, network, self.fresh_step());
         let principal = principal_of(&command);
-        let outcome = self.store.complete_proof(command).await.unwrap();
-        assert_eq!(outcome, CompleteProofOutcome::Completed);
+        assert_eq!(self.conclude(command).await, Conclusion::Completed);
         principal
     }
 
-    pub(super) fn end_session(&self, principal: &SessionPrincipal) -> EndSession {
+    pub(super) fn end_session(&self, principal: &SessionPrincipal) -> Command<EndSession> {
         let audit = self.audit_in(principal.organization, AuditAction::LoggedOut);
-        EndSession { principal: principal.clone(), session: principal.session, now: self.now(), audit }
+        let act = EndSession { session: principal.session };
+        Command { principal: principal.clone().into(), now: self.now(), audit, act }
     }
 
     // Credentials

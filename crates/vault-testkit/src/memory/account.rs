@@ -1,167 +1,211 @@
 //! Accounts.
 
 use super::row::{AccountRow, NewAccount};
-use super::{MemoryStore, State};
+use super::{Decided, MemoryStore, State};
 use async_trait::async_trait;
-use vault_core::account::{Account, AccountGrant, takes_last_admin};
-use vault_core::audit::SealedAuditRecord;
-use vault_core::digest::Digest;
+use std::cmp::Reverse;
+use vault_core::Command;
+use vault_core::account::{ListedAccount, takes_last_admin};
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::invitation::StoredInvitation;
-use vault_core::lockout::AttemptClass;
 use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository, AccountScope, ChangeAccount, ChangeAccountOutcome, CreateAccount,
-    CreateAccountOutcome, FindAccount, FoundAccount, ListAccounts, StoreError, StoredPasscode,
+    AccountChange, AccountKey, AccountPlace, AccountRepository, ChangeAccount, ChangeAccountOutcome, CreateAccount,
+    CreateAccountOutcome, FindAccount, FoundAccount, ListAccounts, ReadPasscode, StoreError, StoredPasscode,
 };
-use vault_core::principal::{Denial, Principal};
+use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl AccountRepository for MemoryStore {
-    async fn create_account(&self, command: CreateAccount) -> Result<CreateAccountOutcome, StoreError> {
-        self.decide(|state| {
-            if !state.organizations.contains_key(&command.grant.organization) {
-                return CreateAccountOutcome::NoOrganization;
-            }
-            if !state.free_address(command.address, command.created_at) {
-                return CreateAccountOutcome::AddressTaken;
-            }
-            let row = AccountRow::new(NewAccount {
-                grant: command.grant,
-                grant_digest: command.grant_digest,
-                address: command.address,
-                password: command.password,
-                seed: command.seed,
-                recovery_codes: command.recovery_codes,
-                created_at: command.created_at,
-            });
-            state.accounts.insert(row.grant.account, row);
-            state.audit.push(command.audit);
-            CreateAccountOutcome::Created
-        })
+    async fn create_account(&self, command: Command<CreateAccount>) -> Result<CreateAccountOutcome, StoreError> {
+        let principal = command.principal.clone();
+        self.carry_out(command, |state, now, act| create(state, &principal, now, act))
     }
 
-    async fn find_account(&self, query: FindAccount) -> Result<Result<Option<FoundAccount>, Denial>, StoreError> {
+    async fn find_account(&self, query: FindAccount) -> Result<Option<FoundAccount>, StoreError> {
         self.decide(|state| {
-            state.judge(&query.authority, query.now)?;
-            let wanted = |grant: &AccountGrant, address: Digest| {
-                query.authority.reaches(grant.organization)
-                    && match query.key {
-                        AccountKey::Address(wanted) => address == wanted,
-                        AccountKey::Id(organization, id) => grant.organization == organization && grant.account == id,
-                    }
-            };
-            let account = state.accounts.values().find(|row| wanted(&row.grant, row.address));
-            if let Some(row) = account {
-                return Ok(Some(FoundAccount::Account(row.account())));
-            }
-            let mut invitations = state.invitations.values();
-            let invitation = invitations.find(|row| wanted(&row.stored.invitation.grant, row.address));
-            Ok(invitation.map(|row| FoundAccount::Invitation(row.stored.clone())))
-        })
+            state.judge(&query.principal, query.now)?;
+            let only = confine(&query.principal, query.scope)?;
+            Ok(find(state, &query, only))
+        })?
     }
 
-    async fn list_accounts(&self, query: ListAccounts) -> Result<Result<Vec<Account>, Denial>, StoreError> {
+    async fn list_accounts(&self, query: ListAccounts) -> Result<Vec<ListedAccount>, StoreError> {
         self.decide(|state| {
-            let organization = match &query.scope {
-                AccountScope::Everywhere => None,
-                AccountScope::Organization(organization) => Some(*organization),
-                AccountScope::Session(principal) => {
-                    state.judge_session(principal, query.now)?;
-                    Some(principal.organization)
-                }
-            };
-            let invitations = state.invitations.values().map(|row| &row.stored);
-            let open = invitations.filter(|stored| stored.invitation.is_open(query.now));
-            let everybody = state.accounts.values().map(AccountRow::account).chain(open.map(StoredInvitation::listed));
-            let wanted = |account: &Account| organization.is_none_or(|id| account.grant.organization == id);
-            let mut accounts: Vec<_> = everybody.filter(wanted).collect();
-            accounts
-                .sort_by(|a, b| (a.grant.organization, &a.grant.email).cmp(&(b.grant.organization, &b.grant.email)));
-            Ok(accounts)
-        })
+            state.judge(&query.principal, query.now)?;
+            let only = confine(&query.principal, query.scope)?;
+            if only.is_some_and(|organization| !query.principal.reaches(organization)) {
+                return Err(StoreError::Denied(Denial::InsufficientRole));
+            }
+            Ok(list(state, &query, only))
+        })?
     }
 
-    async fn change_account(&self, command: ChangeAccount) -> Result<ChangeAccountOutcome, StoreError> {
-        self.decide(|state| {
-            let ChangeAccount { authority, organization, account, version, change, now, audit } = command;
-            if let Err(refusal) = state.judge(&authority, now) {
-                return ChangeAccountOutcome::Refused(refusal);
-            }
-            let others = state.other_active_admins(organization, account);
-            let reached = authority.reaches(organization);
-            let Some(row) = state.account_in(organization, account).filter(|_| reached) else {
-                return ChangeAccountOutcome::NotFound;
-            };
-            if row.version != version {
-                return ChangeAccountOutcome::Stale;
-            }
-            let bound = matches!(authority, Principal::Session(_));
-            if bound && takes_last_admin(&row.grant, change.grant_after(&row.grant), others) {
-                return ChangeAccountOutcome::LastAdmin;
-            }
-            apply(state, account, change, now);
-            state.audit.push(audit);
-            ChangeAccountOutcome::Changed
-        })
+    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<ChangeAccountOutcome, StoreError> {
+        let principal = command.principal.clone();
+        self.carry_out(command, |state, now, act| change(state, &principal, now, act))
     }
 
-    async fn read_passcode(
-        &self,
-        organization: OrganizationId,
-        account: AccountId,
-        audit: SealedAuditRecord,
-    ) -> Result<Option<StoredPasscode>, StoreError> {
-        self.decide(|state| {
-            let row = state.account_in(organization, account)?;
-            let stored = StoredPasscode { seed: row.seed.clone(), last_step: row.last_step };
-            state.audit.push(audit);
-            Some(stored)
+    async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError> {
+        let principal = command.principal.clone();
+        self.carry_out(command, |state, _, act| {
+            let row = state.account_in(act.organization, act.account).filter(|_| principal.reaches(act.organization));
+            match row {
+                Some(row) => Decided::Done(Some(StoredPasscode { seed: row.seed.clone(), last_step: row.last_step })),
+                None => Decided::Refused(None),
+            }
         })
     }
+}
+
+/// Whose rows a query may see; `Ok(None)`: those of every organization.
+fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>, StoreError> {
+    match scope {
+        Scope::One(organization) => Ok(Some(organization)),
+        Scope::All if *principal == Principal::Operator => Ok(None),
+        Scope::All => Err(StoreError::Denied(Denial::InsufficientRole)),
+    }
+}
+
+fn create(
+    state: &mut State,
+    principal: &Principal,
+    now: Timestamp,
+    act: CreateAccount,
+) -> Decided<CreateAccountOutcome> {
+    let organization = act.signed.grant.organization;
+    if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
+        return Decided::Refused(CreateAccountOutcome::NoOrganization);
+    }
+    let invited = state.invitation_by_address(act.address, organization);
+    let invited = invited.map(|row| (row.stored.invitation.grant.account, row.stored.invitation.is_open(now)));
+    if invited.is_some_and(|(_, open)| open) || state.account_by_address(act.address).is_some() {
+        return Decided::Refused(CreateAccountOutcome::AddressTaken);
+    }
+    if !state.has_room(organization) {
+        return Decided::Refused(CreateAccountOutcome::LimitReached);
+    }
+    if let Some((over, _)) = invited {
+        state.invitations.remove(&over);
+    }
+    let row = AccountRow::new(NewAccount {
+        signed: act.signed,
+        digest: act.digest,
+        address: act.address,
+        password: act.password,
+        seed: act.seed,
+        recovery_codes: act.recovery_codes,
+        created_at: now,
+    });
+    state.accounts.insert(row.signed.grant.account, row);
+    Decided::Done(CreateAccountOutcome::Created)
+}
+
+fn find(state: &State, query: &FindAccount, only: Option<OrganizationId>) -> Option<FoundAccount> {
+    let sees = |organization: OrganizationId| {
+        query.principal.reaches(organization) && only.is_none_or(|only| only == organization)
+    };
+    let is_wanted = |organization: OrganizationId, account: AccountId, address| {
+        sees(organization)
+            && match query.key {
+                AccountKey::Address(wanted) => address == wanted,
+                AccountKey::Id(of, wanted) => organization == of && account == wanted,
+            }
+    };
+    let mut accounts = state.accounts.values();
+    let account = accounts
+        .find(|row| is_wanted(row.signed.grant.organization, row.signed.grant.account, row.address))
+        .map(|row| row.account(query.now));
+    if let Some(account) = account {
+        return Some(FoundAccount::Account(Box::new(account)));
+    }
+    let invited: Vec<_> = state
+        .invitations
+        .values()
+        .filter(|row| {
+            let grant = &row.stored.invitation.grant;
+            is_wanted(grant.organization, grant.account, row.address)
+        })
+        .collect();
+    match invited[..] {
+        [] => None,
+        [row] => Some(FoundAccount::Invitation(Box::new(row.stored.clone()))),
+        _ => Some(FoundAccount::Invitations(invited.len())),
+    }
+}
+
+fn list(state: &State, query: &ListAccounts, only: Option<OrganizationId>) -> Vec<ListedAccount> {
+    let accounts = state.accounts.values().map(|row| row.account(query.now).listed());
+    let open = state.invitations.values().filter(|row| row.stored.invitation.is_open(query.now));
+    let order = |organization, account| (organization, Reverse(account));
+    let comes = |listed: &ListedAccount| {
+        let place = order(listed.grant.organization, listed.grant.account);
+        only.is_none_or(|only| listed.grant.organization == only)
+            && query
+                .after
+                .is_none_or(|AccountPlace { organization, account }| place > order(organization, account))
+    };
+    let mut listed: Vec<_> = accounts.chain(open.map(|row| row.stored.listed())).filter(comes).collect();
+    listed.sort_by_key(|listed| order(listed.grant.organization, listed.grant.account));
+    listed.truncate(query.limit);
+    listed
+}
+
+fn change(
+    state: &mut State,
+    principal: &Principal,
+    now: Timestamp,
+    act: ChangeAccount,
+) -> Decided<ChangeAccountOutcome> {
+    let (organization, account) = (act.after.grant.organization, act.after.grant.account);
+    let others = state.other_active_admins(organization, account);
+    let reached = principal.reaches(organization);
+    let Some(row) = state.account_in(organization, account).filter(|_| reached) else {
+        return Decided::Refused(ChangeAccountOutcome::NotFound);
+    };
+    if row.signed.version != act.version {
+        return Decided::Refused(ChangeAccountOutcome::Stale);
+    }
+    let bound = *principal != Principal::Operator;
+    if bound && takes_last_admin(&row.signed.grant, act.grant_after(), others) {
+        return Decided::Refused(ChangeAccountOutcome::LastAdmin);
+    }
+    apply(state, account, act, now);
+    Decided::Done(ChangeAccountOutcome::Changed)
 }
 
 impl State {
     /// How many other accounts of the organization are active admins.
     fn other_active_admins(&self, organization: OrganizationId, account: AccountId) -> u64 {
-        let grants = self.accounts.values().map(|row| &row.grant);
+        let grants = self.accounts.values().map(|row| &row.signed.grant);
         let others = grants.filter(|grant| grant.organization == organization && grant.account != account);
         others.filter(|grant| grant.is_active_admin()).map(|_| 1).sum()
     }
 }
 
-fn apply(state: &mut State, account: AccountId, change: AccountChange, now: Timestamp) {
-    let unlocking = matches!(change, AccountChange::Unlock);
+fn apply(state: &mut State, account: AccountId, act: ChangeAccount, now: Timestamp) {
+    let unlocking = matches!(act.change, AccountChange::Unlock);
     if !unlocking {
         state.end_sessions_of(account);
     }
     let Some(row) = state.accounts.get_mut(&account) else { return };
-    row.version += 1;
     row.pending.take_if(|_| !unlocking);
-    if let Some(notice) = change.notice() {
+    row.signed = act.after;
+    row.digest = act.digest;
+    if let Some(notice) = act.change.notice() {
         row.notify(notice, now);
     }
-    match change {
-        AccountChange::Grant { grant, digest } => {
-            row.grant = grant;
-            row.grant_digest = digest;
-        }
-        AccountChange::Password(password) => {
-            row.password = password;
-            row.password_version += 1;
-        }
+    if act.change.unlocks() {
+        row.unlock();
+    }
+    match act.change {
+        AccountChange::Grant | AccountChange::Unlock => {}
+        AccountChange::Password(password) => row.password = password,
         AccountChange::Passcode { seed, recovery_codes } => {
             row.seed = seed;
             row.passcode_enrolled_at = now;
             row.last_step = AccountRow::NO_STEP;
-            row.wrong_passcodes = 0;
+            row.wrong_passcodes = Default::default();
             row.recovery_codes = recovery_codes;
-        }
-        AccountChange::Unlock => {
-            row.shared = AttemptClass::default();
-            for network in &mut row.networks {
-                network.class = AttemptClass::default();
-            }
         }
         AccountChange::Delete => {
             state.accounts.remove(&account);

@@ -1,11 +1,11 @@
 //! Upkeep.
 
-use super::row::{AccountRow, IdempotencyRow, NetworkRow, PendingSeed, SessionRow};
+use super::row::{AccountRow, IdempotencyRow, PendingSeed, SessionRow};
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
-use vault_core::lockout::network_is_known;
+use vault_core::lockout::{LoginNetwork, network_is_known};
 use vault_core::port::{Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError};
 use vault_core::time::Timestamp;
 
@@ -20,8 +20,8 @@ impl Housekeeping for MemoryStore {
             Expired::Invitations => sweep_ordered(&mut state.invitations, |row| !row.stored.invitation.is_open(now)),
             Expired::Activations => sweep_ordered(&mut state.activations, |row| !row.is_live(now)),
             Expired::Attempts => sweep_lists(state, |account| {
-                let known = |network: &mut NetworkRow| !network_is_known(network.last_login, now);
-                account.networks.extract_if(.., known).next().is_some()
+                let known = |network: &mut LoginNetwork| !network_is_known(network.last_login_at, now);
+                account.classes.networks.extract_if(.., known).next().is_some()
             }),
             Expired::Notices => sweep_lists(state, |account| {
                 account.notices.extract_if(.., |notice| !notice.is_kept(now)).next().is_some()

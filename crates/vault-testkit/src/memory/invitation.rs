@@ -1,21 +1,26 @@
 //! Invitations.
 
 use super::row::{AccountRow, InvitationRow, NewAccount};
-use super::{MemoryStore, State};
+use super::{Decided, MemoryStore, State};
 use async_trait::async_trait;
+use vault_core::Command;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::invitation::StoredInvitation;
 use vault_core::port::{
-    ChangeAccountOutcome, ChangeInvitation, ConfirmEnrolment, CreateInvitation, CreateInvitationOutcome,
-    InvitationChange, InvitationRepository, OpenInvitation, StoreError, WriteDraft,
+    ChangeAccountOutcome, ChangeInvitation, ConfirmEnrolment, ConfirmEnrolmentOutcome, CreateInvitation,
+    CreateInvitationOutcome, InvitationChange, InvitationRepository, OpenInvitation, StoreError, WriteDraft,
 };
+use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl InvitationRepository for MemoryStore {
-    async fn create_invitation(&self, command: CreateInvitation) -> Result<CreateInvitationOutcome, StoreError> {
-        self.decide(|state| create(state, command))
+    async fn create_invitation(
+        &self,
+        command: Command<CreateInvitation>,
+    ) -> Result<CreateInvitationOutcome, StoreError> {
+        let principal = command.principal.clone();
+        self.carry_out(command, |state, now, act| create(state, &principal, now, act))
     }
 
     async fn find_invitation(&self, code: Digest, now: Timestamp) -> Result<Option<OpenInvitation>, StoreError> {
@@ -47,76 +52,93 @@ impl InvitationRepository for MemoryStore {
         })
     }
 
-    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<bool, StoreError> {
+    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<ConfirmEnrolmentOutcome, StoreError> {
         self.decide(|state| confirm(state, command))
     }
 
-    async fn change_invitation(&self, command: ChangeInvitation) -> Result<ChangeAccountOutcome, StoreError> {
-        self.decide(|state| {
-            let ChangeInvitation { authority, organization, account, version, change, now, audit } = command;
-            if let Err(refusal) = state.judge(&authority, now) {
-                return ChangeAccountOutcome::Refused(refusal);
-            }
-            let reached = authority.reaches(organization);
+    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<ChangeAccountOutcome, StoreError> {
+        let principal = command.principal.clone();
+        self.carry_out(command, |state, _, act| {
+            let ChangeInvitation { organization, account, version, change } = act;
+            let reached = principal.reaches(organization);
             let Some(row) = invitation_in(state, organization, account).filter(|_| reached) else {
-                return ChangeAccountOutcome::NotFound;
+                return Decided::Refused(ChangeAccountOutcome::NotFound);
             };
             if row.stored.version != version {
-                return ChangeAccountOutcome::Stale;
+                return Decided::Refused(ChangeAccountOutcome::Stale);
             }
             match change {
-                InvitationChange::Grant { grant, digest } => {
-                    row.stored.invitation.grant = grant;
-                    row.stored.digest = digest;
-                    row.stored.version += 1;
-                }
+                InvitationChange::Role(after) => row.stored = after,
                 InvitationChange::Delete => {
                     state.invitations.remove(&account);
                 }
             }
-            state.audit.push(audit);
-            ChangeAccountOutcome::Changed
+            Decided::Done(ChangeAccountOutcome::Changed)
         })
     }
 }
 
-fn create(state: &mut State, command: CreateInvitation) -> CreateInvitationOutcome {
-    let CreateInvitation { authority, invitation, digest, address, now, audit } = command;
-    if let Err(refusal) = state.judge(&authority, now) {
-        return CreateInvitationOutcome::Refused(refusal);
+fn create(
+    state: &mut State,
+    principal: &Principal,
+    now: Timestamp,
+    act: CreateInvitation,
+) -> Decided<CreateInvitationOutcome> {
+    let CreateInvitation { stored, address, address_in_use } = act;
+    let (organization, account) = (stored.invitation.grant.organization, stored.invitation.grant.account);
+    if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
+        return Decided::Refused(CreateInvitationOutcome::NoOrganization);
     }
-    let organization = invitation.grant.organization;
-    if !authority.reaches(organization) || !state.organizations.contains_key(&organization) {
-        return CreateInvitationOutcome::NoOrganization;
+    let is_counted = *principal != Principal::Operator;
+    let conflicts = state.conflicts.get(&organization).copied().unwrap_or_default();
+    if is_counted && let Some(seconds) = conflicts.refused_for(now) {
+        return Decided::Refused(CreateInvitationOutcome::TooManyConflicts(seconds));
     }
-    if !state.free_address(address, now) {
-        return CreateInvitationOutcome::AddressTaken;
+    if state.account_by_address(address).is_some() {
+        if is_counted {
+            state.conflicts.insert(organization, conflicts.plus_one(now));
+        }
+        state.audit.push(address_in_use);
+        return Decided::Refused(CreateInvitationOutcome::AddressInUse);
     }
-    let account = invitation.grant.account;
-    let stored = StoredInvitation { invitation, digest, version: 1 };
+    let invited = state.invitation_by_address(address, organization);
+    let invited = invited.map(|row| (row.stored.invitation.grant.account, row.stored.invitation.is_open(now)));
+    if invited.is_some_and(|(_, open)| open) {
+        return Decided::Refused(CreateInvitationOutcome::Invited);
+    }
+    if !state.has_room(organization) {
+        return Decided::Refused(CreateInvitationOutcome::LimitReached);
+    }
+    if let Some((over, _)) = invited {
+        state.invitations.remove(&over);
+    }
     state.invitations.insert(account, InvitationRow { stored, address, draft: None });
-    state.audit.push(audit);
-    CreateInvitationOutcome::Created
+    Decided::Done(CreateInvitationOutcome::Created)
 }
 
-fn confirm(state: &mut State, command: ConfirmEnrolment) -> bool {
-    let ConfirmEnrolment { grant, grant_digest, code, version, seed, step, now, audit } = command;
-    let account = grant.account;
+fn confirm(state: &mut State, command: ConfirmEnrolment) -> ConfirmEnrolmentOutcome {
+    let seed = command.seed();
+    let ConfirmEnrolment { signed, digest, code, version, step, now, audit } = command;
+    let account = signed.grant.account;
     let as_read = open_invitation(state, account, now).is_some_and(|row| {
-        row.stored.invitation.grant.organization == grant.organization
+        row.stored.invitation.grant.organization == signed.grant.organization
             && row.stored.invitation.code == code
             && row.stored.version == version
             && row.draft.as_ref().is_some_and(|draft| draft.seed.id == seed)
     });
     if !as_read {
-        return false;
+        return ConfirmEnrolmentOutcome::Changed;
+    }
+    let address = state.invitations.get(&account).map(|row| row.address);
+    if address.is_some_and(|address| state.account_by_address(address).is_some()) {
+        return ConfirmEnrolmentOutcome::AddressInUse;
     }
     let Some(InvitationRow { address, draft: Some(draft), .. }) = state.invitations.remove(&account) else {
-        return false;
+        return ConfirmEnrolmentOutcome::Changed;
     };
     let mut row = AccountRow::new(NewAccount {
-        grant,
-        grant_digest,
+        signed,
+        digest,
         address,
         password: draft.password,
         seed: draft.seed,
@@ -126,7 +148,7 @@ fn confirm(state: &mut State, command: ConfirmEnrolment) -> bool {
     row.last_step = step;
     state.accounts.insert(account, row);
     state.audit.push(audit);
-    true
+    ConfirmEnrolmentOutcome::Enrolled
 }
 
 /// The invitation, if it can be taken up now.

@@ -1,19 +1,19 @@
 //! The two decisions of a proof.
 
-use super::row::{AccountRow, NetworkRow, PendingSeed, SessionRow};
+use super::row::{AccountRow, PendingSeed, SessionRow};
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::account::AccountState;
 use vault_core::digest::Digest;
-use vault_core::lockout::{AttemptClass, AttemptDecision, CLOSING_ATTEMPTS, KNOWN_NETWORKS, WRONG_PASSCODES};
+use vault_core::lockout::{AttemptDecision, CLOSING_ATTEMPTS, network_is_known};
 use vault_core::notice::NoticeCode;
-use vault_core::organization::OrganizationState;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
-    CompleteProof, CompleteProofOutcome, LoginGuard, OwnChange, ProofEffect, RefuseAttempt, RefusedAccount,
-    Reservation, ReserveAttempt, ReservedAccount, StoreError,
+    Brought, BroughtProof, Conclusion, ConcludeAttempt, ConcludeProof, LoginGuard, LoginRefusal, OwnChange,
+    ProofEffect, Reservation, ReserveAttempt, ReservedAccount, StoreError,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
+use vault_core::proof::{ProofFacts, judge_proof};
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -22,114 +22,143 @@ impl LoginGuard for MemoryStore {
         self.decide(|state| reserve(state, command))
     }
 
-    async fn refuse_attempt(&self, command: RefuseAttempt) -> Result<(), StoreError> {
-        self.decide(|state| {
-            // What a bucket's row notes decides nothing: nothing to do here.
-            if let RefuseAttempt::Account(refused) = command {
-                refuse(state, *refused);
-            }
+    async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError> {
+        self.decide(|state| match command {
+            // What a decoy holds decides nothing: nothing to do here.
+            ConcludeAttempt::Decoy(_) => Conclusion::Refused(LoginRefusal::UnknownAddress),
+            ConcludeAttempt::Account(proof) => conclude(state, *proof),
         })
     }
 
-    async fn complete_proof(&self, command: CompleteProof) -> Result<CompleteProofOutcome, StoreError> {
-        self.decide(|state| complete(state, command))
+    async fn network_is_known(&self, network: Digest, now: Timestamp) -> Result<bool, StoreError> {
+        self.decide(|state| {
+            let mut known = state.accounts.values().flat_map(|row| &row.classes.networks);
+            known.any(|kept| kept.network == network && network_is_known(kept.last_login_at, now))
+        })
     }
 }
 
 fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
-    let Some(account) = state.account_by_address(command.address) else {
-        let class = state.buckets.entry(command.bucket).or_default();
-        let counted = count(class, command.now);
-        return if counted { Reservation::Unknown } else { Reservation::TurnedAway { account: None } };
+    let ReserveAttempt { address, network, now, .. } = command;
+    let Some(account) = state.account_by_address(address) else { return Reservation::Unknown };
+    let Some(organization) = state.accounts.get(&account).map(|row| row.signed.grant.organization) else {
+        return Reservation::Unknown;
     };
-    let organization_state =
-        match state.accounts.get(&account).is_some_and(|row| state.organization_is_active(row.grant.organization)) {
-            true => OrganizationState::Active,
-            false => OrganizationState::Disabled,
-        };
+    let organization_is_active = state.organization_is_active(organization);
     let row = state.accounts.get_mut(&account).expect("an account is where its address leads");
-    let counted = count(row.class(command.network, command.now), command.now);
-    if !counted {
-        return Reservation::TurnedAway { account: Some((row.grant.organization, account)) };
+    if !organization_is_active || row.signed.grant.state != AccountState::Active {
+        return Reservation::Disabled(organization, account);
     }
-    let attempts = row.class(command.network, command.now).attempts;
-    if attempts == CLOSING_ATTEMPTS {
-        row.notify(NoticeCode::AttemptsClosed, command.now);
+    let (key, class) = row.classes.counting(&network, now);
+    let AttemptDecision::Evaluate(counted) = class.decide(now) else {
+        return Reservation::TurnedAway(organization, account);
+    };
+    row.set_class(key, counted);
+    if counted.attempts == CLOSING_ATTEMPTS {
+        row.notify(NoticeCode::AttemptsClosed, now);
     }
     Reservation::Account(Box::new(ReservedAccount {
-        grant: row.grant.clone(),
-        grant_digest: row.grant_digest,
-        organization_state,
+        signed: row.signed.clone(),
+        digest: row.digest,
         password: row.password.clone(),
-        password_version: row.password_version,
         seed: row.seed.clone(),
-        attempts,
+        attempts: counted.attempts,
     }))
 }
 
-/// Counts an attempt, if it may be evaluated at all.
-fn count(class: &mut AttemptClass, now: Timestamp) -> bool {
-    match class.decide(now) {
-        AttemptDecision::Evaluate(counted) => {
-            *class = counted;
-            true
+fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {
+    let denial = judge_owner(state, &command).err();
+    let facts = facts(state, &command);
+    let judgement = judge_proof(&command.reserved, command.brought.claim(), &facts);
+    if let Some(denial) = denial {
+        refuse(state, command, &facts, LoginRefusal::Overtaken);
+        return Conclusion::Denied(denial);
+    }
+    match (judgement, &command.brought) {
+        (Ok(()), Brought::Proof(proof)) if is_current(proof, &facts) => {
+            let proof = (**proof).clone();
+            carry_out(state, &command, proof);
+            Conclusion::Completed
         }
-        AttemptDecision::Wait | AttemptDecision::Closed => false,
+        (judgement, _) => {
+            let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);
+            refuse(state, command, &facts, refusal);
+            Conclusion::Refused(refusal)
+        }
     }
 }
 
-fn refuse(state: &mut State, refused: RefusedAccount) {
-    // Recorded also if the account is gone by now: the refusal happened.
-    state.audit.push(refused.audit);
-    state.audit.extend(refused.class_closed);
-    let Some(disabled) = refused.wrong_passcode else { return };
-    let Some(row) = state.account_in(refused.organization, refused.account) else { return };
-    row.wrong_passcodes = row.wrong_passcodes.saturating_add(1);
-    if row.wrong_passcodes == WRONG_PASSCODES {
-        row.notify(NoticeCode::PasscodeDisabled, refused.now);
-        state.audit.push(disabled);
+fn judge_owner(state: &State, command: &ConcludeProof) -> Result<(), Denial> {
+    let Brought::Proof(proof) = &command.brought else { return Ok(()) };
+    let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(()) };
+    state.judge_session(principal, command.now)?;
+    if principal.account == command.reserved.grant.account { Ok(()) } else { Err(Denial::AccountChanged) }
+}
+
+fn facts(state: &State, command: &ConcludeProof) -> ProofFacts {
+    let grant = &command.reserved.grant;
+    let row = state.accounts.get(&grant.account);
+    let stored = |code: Digest| row.is_some_and(|row| row.recovery_codes.contains(&code));
+    ProofFacts {
+        account: row.map(|row| row.signed.clone()).filter(|_| state.organization_is_active(grant.organization)),
+        last_step: row.map_or(AccountRow::NO_STEP, |row| row.last_step),
+        wrong_passcodes: row.map(|row| row.wrong_passcodes).unwrap_or_default(),
+        recovery_code_stored: command.brought.recovery_code().is_some_and(stored),
     }
 }
 
-fn complete(state: &mut State, command: CompleteProof) -> CompleteProofOutcome {
-    if let ProofEffect::Own { principal, .. } = &command.effect {
-        if let Err(refusal) = state.judge_session(principal, command.now) {
-            return CompleteProofOutcome::Refused(refusal);
+/// Whether a row that is to be signed anew is still the one that this was decided on.
+fn is_current(proof: &BroughtProof, facts: &ProofFacts) -> bool {
+    match &proof.effect {
+        ProofEffect::Own { change: OwnChange::Password { after, .. }, .. } => {
+            facts.account.as_ref().is_some_and(|account| account.version + 1 == after.version)
         }
-        if principal.account != command.grant.account {
-            return CompleteProofOutcome::Refused(Denial::AccountChanged);
+        _ => true,
+    }
+}
+
+/// Recorded also if the account is gone by now: the refusal happened.
+fn refuse(state: &mut State, command: ConcludeProof, facts: &ProofFacts, refusal: LoginRefusal) {
+    let ConcludeProof { reserved, refusal: records, now, .. } = command;
+    let follows = refusal.follows_right_password();
+    state.audit.push(if follows { records.passcode_refused } else { records.refused });
+    state.audit.extend(records.class_closed);
+    let Some(row) = state.accounts.get_mut(&reserved.grant.account) else { return };
+    row.last_refused_at = Some(now);
+    if refusal == LoginRefusal::WrongPasscode && facts.account.is_some() {
+        let before = row.wrong_passcodes;
+        row.wrong_passcodes = before.plus_one(now);
+        if row.wrong_passcodes.disables() && !before.disables() {
+            row.notify(NoticeCode::PasscodeDisabled, now);
+            state.audit.push(records.passcode_disabled);
         }
     }
-    let organization_active = state.organization_is_active(command.grant.organization);
-    let Some(row) = state.accounts.get_mut(&command.grant.account) else { return CompleteProofOutcome::Overtaken };
-    let as_reserved = organization_active
-        && row.grant == command.grant
-        && row.grant.state == AccountState::Active
-        && row.password_version == command.password_version
-        && row.seed.id == command.seed;
-    if !as_reserved {
-        return CompleteProofOutcome::Overtaken;
+}
+
+fn carry_out(state: &mut State, command: &ConcludeProof, proof: BroughtProof) {
+    let grant = &command.reserved.grant;
+    let (organization, account, now) = (grant.organization, grant.account, command.now);
+    let Some(row) = state.accounts.get_mut(&account) else { return };
+    match proof.passcode {
+        PasscodeProof::Step(step) => row.last_step = step,
+        PasscodeProof::RecoveryCode(code) => {
+            row.recovery_codes.retain(|kept| *kept != code);
+            row.notify(NoticeCode::RecoveryCodeUsed, now);
+        }
     }
-    if !spend(row, command.proof) {
-        return CompleteProofOutcome::PasscodeSpent;
-    }
-    if matches!(command.proof, PasscodeProof::RecoveryCode(_)) {
-        row.notify(NoticeCode::RecoveryCodeUsed, command.now);
-    }
-    if let Some(rehashed) = command.rehashed {
+    if let Some(rehashed) = proof.rehashed {
         row.password = rehashed;
     }
-    forgive(row, command.network, command.now);
-    let (organization, account) = (row.grant.organization, row.grant.account);
-    match command.effect {
+    row.note_login(command.network, now);
+    match proof.effect {
         ProofEffect::Session(session) => {
-            row.last_login_at = Some(command.now);
-            state.sessions.insert(session.id, SessionRow { organization, account, session });
+            row.last_login_at = Some(now);
+            let last_used_at = session.created_at;
+            state.sessions.insert(session.id, SessionRow { organization, account, session, last_used_at });
         }
         ProofEffect::Own { principal, change } => change_own(state, &principal, change),
     }
-    state.audit.push(command.audit);
-    CompleteProofOutcome::Completed
+    state.audit.push(proof.audit);
 }
 
 fn change_own(state: &mut State, principal: &SessionPrincipal, change: OwnChange) {
@@ -139,41 +168,12 @@ fn change_own(state: &mut State, principal: &SessionPrincipal, change: OwnChange
             row.pending = Some(PendingSeed { seed, expires_at, tried: 0 });
             return;
         }
-        OwnChange::Password(password) => {
+        OwnChange::Password { password, after, digest } => {
             row.password = password;
-            row.password_version += 1;
+            row.signed = after;
+            row.digest = digest;
         }
         OwnChange::RecoveryCodes(codes) => row.recovery_codes = codes,
     }
-    row.version += 1;
     state.end_other_sessions_of(principal.account, principal.session);
-}
-
-fn spend(row: &mut AccountRow, proof: PasscodeProof) -> bool {
-    match proof {
-        PasscodeProof::Step(step) => {
-            let good = row.wrong_passcodes < WRONG_PASSCODES && row.last_step < step;
-            if good {
-                row.last_step = step;
-            }
-            good
-        }
-        PasscodeProof::RecoveryCode(code) => {
-            let place = row.recovery_codes.iter().position(|kept| *kept == code);
-            place.map(|place| row.recovery_codes.swap_remove(place)).is_some()
-        }
-    }
-}
-
-/// Resets the class that the login came in by, and a closed shared class; the network is known from here on.
-fn forgive(row: &mut AccountRow, network: Digest, now: Timestamp) {
-    if row.known_network(network, now).is_none() || row.shared.is_closed() {
-        row.shared = AttemptClass::default();
-    }
-    row.networks.retain(|known| known.network != network);
-    row.networks.sort_by_key(|known| known.last_login);
-    while row.networks.len() >= KNOWN_NETWORKS {
-        row.networks.remove(0);
-    }
-    row.networks.push(NetworkRow { network, last_login: now, class: AttemptClass::default() });
 }

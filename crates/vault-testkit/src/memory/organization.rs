@@ -60,7 +60,8 @@ impl OrganizationRepository for MemoryStore {
                 return false;
             }
             state.organization_keys.remove(&id);
-            state.accounts.retain(|_, account| account.grant.organization != id);
+            state.accounts.retain(|_, account| account.signed.grant.organization != id);
+            state.conflicts.remove(&id);
             state.invitations.retain(|_, row| row.stored.invitation.grant.organization != id);
             state.sessions.retain(|_, session| session.organization != id);
             state.credentials.retain(|(organization, _), _| *organization != id);

@@ -1,66 +1,72 @@
 //! One's own account.
 
-use super::MemoryStore;
 use super::row::PendingSeed;
+use super::{Decided, MemoryStore};
 use async_trait::async_trait;
+use vault_core::Command;
 use vault_core::passcode::may_be_confirmed;
-use vault_core::port::{ConfirmPasscode, OwnAccount, OwnAccountRepository, StoreError};
-use vault_core::principal::{Denial, SessionPrincipal};
-use vault_core::sealed::SealedSeed;
+use vault_core::port::{
+    ConfirmPasscode, OwnAccount, OwnAccountRepository, ReserveConfirmation, StoreError, WaitingSeed,
+};
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl OwnAccountRepository for MemoryStore {
-    async fn own_account(
-        &self,
-        principal: SessionPrincipal,
-        now: Timestamp,
-    ) -> Result<Result<OwnAccount, Denial>, StoreError> {
+    async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError> {
         self.decide(|state| {
             state.judge_session(&principal, now)?;
             let organization = state.organizations.get(&principal.organization);
             let organization = organization.ok_or(Denial::OrganizationClosed)?.name.clone();
             let row = state.accounts.get(&principal.account).ok_or(Denial::AccountChanged)?;
             Ok(OwnAccount {
-                email: row.grant.email.clone(),
+                signed: row.signed.clone(),
                 organization,
                 passcode_enrolled_at: row.passcode_enrolled_at,
                 recovery_codes_left: u32::try_from(row.recovery_codes.len()).unwrap_or(u32::MAX),
                 notices: row.notices.clone(),
             })
-        })
+        })?
+        .map_err(StoreError::Denied)
     }
 
-    async fn reserve_confirmation(
-        &self,
-        principal: SessionPrincipal,
-        now: Timestamp,
-    ) -> Result<Result<Option<SealedSeed>, Denial>, StoreError> {
+    async fn reserve_confirmation(&self, command: ReserveConfirmation) -> Result<Option<WaitingSeed>, StoreError> {
         self.decide(|state| {
+            let ReserveConfirmation { principal, now } = command;
             state.judge_session(&principal, now)?;
             let row = state.accounts.get_mut(&principal.account).ok_or(Denial::AccountChanged)?;
             let open = |pending: &&mut PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);
             let Some(pending) = row.pending.as_mut().filter(open) else { return Ok(None) };
             pending.tried += 1;
-            Ok(Some(pending.seed.clone()))
-        })
+            let seed = pending.seed.clone();
+            Ok(Some(WaitingSeed { seed, signed: row.signed.clone(), digest: row.digest }))
+        })?
+        .map_err(StoreError::Denied)
     }
 
-    async fn confirm_passcode(&self, command: ConfirmPasscode) -> Result<Result<bool, Denial>, StoreError> {
-        self.decide(|state| {
-            let ConfirmPasscode { principal, seed, step, now, audit } = command;
-            state.judge_session(&principal, now)?;
-            let row = state.accounts.get_mut(&principal.account).ok_or(Denial::AccountChanged)?;
-            let waits = |pending: &mut PendingSeed| pending.seed.id == seed && now < pending.expires_at;
-            let Some(pending) = row.pending.take_if(waits) else { return Ok(false) };
+    async fn confirm_passcode(&self, command: Command<ConfirmPasscode>) -> Result<bool, StoreError> {
+        let Principal::Session(principal) = command.principal.clone() else {
+            return Err(StoreError::Denied(Denial::InsufficientRole));
+        };
+        if principal.account != command.act.after.grant.account {
+            return Err(StoreError::Denied(Denial::AccountChanged));
+        }
+        self.carry_out(command, |state, now, act| {
+            let ConfirmPasscode { version, after, digest, step } = act;
+            let Some(row) = state.accounts.get_mut(&principal.account) else { return Decided::Refused(false) };
+            let waits = |pending: &mut PendingSeed| pending.seed.id == after.seed && now < pending.expires_at;
+            if row.signed.version != version {
+                return Decided::Refused(false);
+            }
+            let Some(pending) = row.pending.take_if(waits) else { return Decided::Refused(false) };
             row.seed = pending.seed;
+            row.signed = after;
+            row.digest = digest;
             row.last_step = step;
-            row.wrong_passcodes = 0;
+            row.wrong_passcodes = Default::default();
             row.passcode_enrolled_at = now;
-            row.version += 1;
             state.end_other_sessions_of(principal.account, principal.session);
-            state.audit.push(audit);
-            Ok(true)
+            Decided::Done(true)
         })
     }
 }

@@ -1,10 +1,10 @@
 //! What the maps hold.
 
-use vault_core::account::{Account, AccountGrant};
+use vault_core::account::{Account, AccountLogins, SignedAccount};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, CredentialId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
-use vault_core::lockout::{AttemptClass, network_is_known};
+use vault_core::lockout::{AttemptClass, AttemptClasses, ClassKey, LoginNetwork, WrongPasscodes};
 use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::passcode::TimeStep;
 use vault_core::port::StoredCredential;
@@ -13,31 +13,28 @@ use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
 
 pub(super) struct AccountRow {
-    pub(super) grant: AccountGrant,
-    pub(super) grant_digest: Digest,
+    pub(super) signed: SignedAccount,
+    pub(super) digest: Digest,
     pub(super) address: Digest,
     pub(super) password: SealedPassword,
-    pub(super) password_version: i64,
     pub(super) seed: SealedSeed,
     pub(super) passcode_enrolled_at: Timestamp,
     /// A seed that waits to be confirmed.
     pub(super) pending: Option<PendingSeed>,
     pub(super) last_step: TimeStep,
-    pub(super) wrong_passcodes: u32,
+    pub(super) wrong_passcodes: WrongPasscodes,
     pub(super) recovery_codes: Vec<Digest>,
-    /// The attempts from every network that is not known.
-    pub(super) shared: AttemptClass,
-    pub(super) networks: Vec<NetworkRow>,
+    pub(super) classes: AttemptClasses,
     pub(super) notices: Vec<StoredNotice>,
-    pub(super) version: i64,
     pub(super) created_at: Timestamp,
     pub(super) last_login_at: Option<Timestamp>,
+    pub(super) last_refused_at: Option<Timestamp>,
 }
 
 /// What an account begins with.
 pub(super) struct NewAccount {
-    pub(super) grant: AccountGrant,
-    pub(super) grant_digest: Digest,
+    pub(super) signed: SignedAccount,
+    pub(super) digest: Digest,
     pub(super) address: Digest,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
@@ -58,16 +55,11 @@ pub(super) struct InvitationRow {
     pub(super) draft: Option<EnrolmentDraft>,
 }
 
-pub(super) struct NetworkRow {
-    pub(super) network: Digest,
-    pub(super) last_login: Timestamp,
-    pub(super) class: AttemptClass,
-}
-
 pub(super) struct SessionRow {
     pub(super) organization: OrganizationId,
     pub(super) account: AccountId,
     pub(super) session: NewSession,
+    pub(super) last_used_at: Timestamp,
 }
 
 pub(super) struct CredentialRow {
@@ -86,25 +78,23 @@ impl AccountRow {
     pub(super) const NO_STEP: TimeStep = TimeStep(0);
 
     pub(super) fn new(new: NewAccount) -> Self {
-        let NewAccount { grant, grant_digest, address, password, seed, recovery_codes, created_at } = new;
+        let NewAccount { signed, digest, address, password, seed, recovery_codes, created_at } = new;
         Self {
-            grant,
-            grant_digest,
+            signed,
+            digest,
             address,
             password,
-            password_version: 1,
             seed,
             passcode_enrolled_at: created_at,
             pending: None,
             last_step: Self::NO_STEP,
-            wrong_passcodes: 0,
+            wrong_passcodes: WrongPasscodes::default(),
             recovery_codes,
-            shared: AttemptClass::default(),
-            networks: Vec::new(),
+            classes: AttemptClasses::default(),
             notices: Vec::new(),
-            version: 1,
             created_at,
             last_login_at: None,
+            last_refused_at: None,
         }
     }
 
@@ -115,27 +105,45 @@ impl AccountRow {
         }
     }
 
-    pub(super) fn account(&self) -> Account {
+    pub(super) fn account(&self, now: Timestamp) -> Account {
         Account {
-            grant: self.grant.clone(),
-            grant_digest: self.grant_digest,
-            version: self.version,
+            signed: self.signed.clone(),
+            digest: self.digest,
             created_at: self.created_at,
-            last_login_at: self.last_login_at,
+            logins: AccountLogins {
+                last_login_at: self.last_login_at,
+                last_refused_at: self.last_refused_at,
+                attempts: self.classes.lock(now),
+                wrong_passcodes: self.wrong_passcodes.at(now),
+            },
         }
     }
 
-    /// The class that counts attempts from the network.
-    pub(super) fn class(&mut self, network: Digest, now: Timestamp) -> &mut AttemptClass {
-        let known =
-            self.networks.iter().position(|row| row.network == network && network_is_known(row.last_login, now));
-        match known {
-            Some(place) => &mut self.networks[place].class,
-            None => &mut self.shared,
+    pub(super) fn set_class(&mut self, key: ClassKey, class: AttemptClass) {
+        match key {
+            ClassKey::Shared => self.classes.shared = class,
+            ClassKey::Network(network) => {
+                let kept = self.classes.networks.iter_mut().find(|kept| kept.network == network);
+                kept.expect("a class that counts is there").class = class;
+            }
         }
     }
 
-    pub(super) fn known_network(&mut self, network: Digest, now: Timestamp) -> Option<&mut NetworkRow> {
-        self.networks.iter_mut().find(|row| row.network == network && network_is_known(row.last_login, now))
+    /// The class that the login came in by begins anew, and its network is known from here on.
+    pub(super) fn note_login(&mut self, network: Digest, now: Timestamp) {
+        let after = self.classes.after_login(&network, now);
+        if after.resets_shared {
+            self.classes.shared = AttemptClass::default();
+        }
+        self.classes.networks.retain(|kept| kept.network != network && !after.forgotten.contains(&kept.network));
+        self.classes.networks.push(LoginNetwork { network, last_login_at: now, class: AttemptClass::default() });
+    }
+
+    /// Lifts waits and closed classes.
+    pub(super) fn unlock(&mut self) {
+        self.classes.shared = AttemptClass::default();
+        for network in &mut self.classes.networks {
+            network.class = AttemptClass::default();
+        }
     }
 }

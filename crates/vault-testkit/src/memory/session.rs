@@ -1,13 +1,14 @@
 //! Sessions, and the question that every vault operation asks first.
 
 use super::row::SessionRow;
-use super::{MemoryStore, State};
+use super::{Decided, MemoryStore, State};
 use async_trait::async_trait;
 use std::cmp::Reverse;
 use vault_core::account::AccountState;
-use vault_core::port::{EndSession, ListSessions, SessionRepository, StoreError};
+use vault_core::Command;
+use vault_core::port::{EndSession, ListSessions, SessionRepository, SessionUse, StoreError};
 use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, judge_session};
-use vault_core::session::NewSession;
+use vault_core::session::StoredSession;
 use vault_core::time::Timestamp;
 
 impl State {
@@ -22,7 +23,7 @@ impl State {
 
     pub(super) fn judge_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), Denial> {
         let session = self.sessions.get(&principal.session);
-        let account = self.accounts.get(&principal.account).map(|row| &row.grant);
+        let account = self.accounts.get(&principal.account).map(|row| &row.signed.grant);
         let facts = SessionFacts {
             session_live: session.is_some_and(|row| {
                 row.account == principal.account
@@ -40,28 +41,41 @@ impl State {
 
 #[async_trait]
 impl SessionRepository for MemoryStore {
-    async fn end_session(&self, command: EndSession) -> Result<Result<bool, Denial>, StoreError> {
-        self.decide(|state| {
-            let EndSession { principal, session, now, audit } = command;
-            state.judge_session(&principal, now)?;
+    async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError> {
+        let Principal::Session(principal) = command.principal.clone() else {
+            return Err(StoreError::Denied(Denial::InsufficientRole));
+        };
+        self.carry_out(command, |state, now, act| {
             let own = |row: &SessionRow| row.account == principal.account && now < row.session.expires_at;
-            let was_there = state.sessions.get(&session).is_some_and(own);
-            if was_there {
-                state.sessions.remove(&session);
-                state.audit.push(audit);
+            if !state.sessions.get(&act.session).is_some_and(own) {
+                return Decided::Refused(false);
             }
-            Ok(was_there)
+            state.sessions.remove(&act.session);
+            Decided::Done(true)
         })
     }
 
-    async fn list_sessions(&self, query: ListSessions) -> Result<Result<Vec<NewSession>, Denial>, StoreError> {
+    async fn list_sessions(&self, query: ListSessions) -> Result<Vec<StoredSession>, StoreError> {
         self.decide(|state| {
             state.judge_session(&query.principal, query.now)?;
             let own = state.sessions.values().filter(|row| row.account == query.principal.account);
-            let mut live: Vec<_> =
-                own.map(|row| row.session.clone()).filter(|row| query.now < row.expires_at).collect();
-            live.sort_by_key(|session| (Reverse(session.created_at), session.id));
+            let live = own.filter(|row| query.now < row.session.expires_at);
+            let mut live: Vec<_> = live
+                .map(|row| StoredSession { session: row.session.clone(), last_used_at: row.last_used_at })
+                .collect();
+            live.sort_by_key(|stored| (Reverse(stored.session.created_at), stored.session.id));
             Ok(live)
+        })?
+    }
+
+    async fn note_uses(&self, uses: Vec<SessionUse>) -> Result<(), StoreError> {
+        self.decide(|state| {
+            for used in uses {
+                let row = state.sessions.get_mut(&used.session).filter(|row| row.organization == used.organization);
+                if let Some(row) = row {
+                    row.last_used_at = row.last_used_at.max(used.at);
+                }
+            }
         })
     }
 }

@@ -1,33 +1,30 @@
 //! Accounts.
 
+use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, Store};
-use super::super::{Decided, Verdict, audit};
-use super::change::change;
-use super::directory;
+use super::super::{Decided, Decision, Verdict, decide};
 use super::invitations::hold_presence;
-use super::lookup::{find, list};
+use super::row::row_of;
+use super::{directory, invitation_row, lookup};
 use crate::failure::Failure;
-use crate::schema::{account_logins, accounts, attempt_classes, recovery_codes};
+use crate::schema::{account_logins, accounts, attempt_classes, invitations, recovery_codes};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
-use vault_core::account::{Account, AccountGrant};
-use vault_core::audit::SealedAuditRecord;
+use vault_core::Command;
+use vault_core::account::{ListedAccount, MAX_ACCOUNTS, SignedAccount};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
     AccountRepository, ChangeAccount, ChangeAccountOutcome, CreateAccount, CreateAccountOutcome, FindAccount,
-    FoundAccount, ListAccounts, StoreError, StoredPasscode,
+    FoundAccount, ListAccounts, ReadPasscode, StoreError, StoredPasscode,
 };
-use vault_core::principal::Denial;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
-/// The version of an account, and of its password, when it is made.
-const FIRST_VERSION: i64 = 1;
 /// The latest used step of a seed that was never used.
 pub(crate) const NO_STEP: TimeStep = TimeStep(0);
 /// The network of the class that all unknown networks share.
@@ -35,62 +32,92 @@ pub(crate) const SHARED_CLASS: &[u8] = &[];
 
 #[async_trait]
 impl AccountRepository for Store {
-    async fn create_account(&self, command: CreateAccount) -> Result<CreateAccountOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(create(connection, command))).await
+    async fn create_account(&self, command: Command<CreateAccount>) -> Result<CreateAccountOutcome, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
-    async fn find_account(&self, query: FindAccount) -> Result<Result<Option<FoundAccount>, Denial>, StoreError> {
-        self.read(query, |connection, query| Box::pin(find(connection, query))).await
+    async fn find_account(&self, query: FindAccount) -> Result<Option<FoundAccount>, StoreError> {
+        self.read(query, |connection, query| Box::pin(lookup::find(connection, query))).await
     }
 
-    async fn list_accounts(&self, query: ListAccounts) -> Result<Result<Vec<Account>, Denial>, StoreError> {
-        self.read(query, |connection, query| Box::pin(list(connection, query))).await
+    async fn list_accounts(&self, query: ListAccounts) -> Result<Vec<ListedAccount>, StoreError> {
+        self.read(query, |connection, query| Box::pin(lookup::list(connection, query))).await
     }
 
-    async fn change_account(&self, command: ChangeAccount) -> Result<ChangeAccountOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(change(connection, command))).await
+    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<ChangeAccountOutcome, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
-    async fn read_passcode(
-        &self,
-        organization: OrganizationId,
-        account: AccountId,
-        audit: SealedAuditRecord,
-    ) -> Result<Option<StoredPasscode>, StoreError> {
-        self.write((organization, account, audit), |connection, (organization, account, audit)| {
-            Box::pin(read_passcode(connection, *organization, *account, audit))
-        })
-        .await
+    async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 }
 
-async fn create(connection: &mut Connection, command: &CreateAccount) -> Decided<CreateAccountOutcome> {
-    let CreateAccount { grant, address, created_at, .. } = command;
-    if !hold_presence(connection, grant.organization).await? {
-        return Ok(Verdict::Undo(CreateAccountOutcome::NoOrganization));
+impl Decision for CreateAccount {
+    type Held = ();
+    type Outcome = CreateAccountOutcome;
+
+    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
+        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
-    if !directory::enter(connection, address, grant.organization, grant.account, *created_at).await? {
-        return Ok(Verdict::Undo(CreateAccountOutcome::AddressTaken));
+
+    async fn act(
+        connection: &mut Connection,
+        command: &Command<Self>,
+        (): (),
+    ) -> Decided<CreateAccountOutcome> {
+        let Command { principal, now, act, .. } = command;
+        let grant = &act.signed.grant;
+        if !principal.reaches(grant.organization) || !hold_presence(connection, grant.organization).await? {
+            return Ok(Verdict::Refused(CreateAccountOutcome::NoOrganization));
+        }
+        let invited = invitation_row::hold_by_address(connection, &act.address, grant.organization).await?;
+        if invited.as_ref().is_some_and(|held| held.stored.invitation.is_open(*now)) {
+            return Ok(Verdict::Refused(CreateAccountOutcome::AddressTaken));
+        }
+        if !has_room(connection, grant.organization).await? {
+            return Ok(Verdict::Refused(CreateAccountOutcome::LimitReached));
+        }
+        if !directory::enter(connection, &act.address, grant.organization, grant.account).await? {
+            return Ok(Verdict::Refused(CreateAccountOutcome::AddressTaken));
+        }
+        if let Some(over) = invited {
+            invitation_row::remove(connection, &over).await?;
+        }
+        let account = NewAccount {
+            signed: &act.signed,
+            digest: &act.digest,
+            address: &act.address,
+            password: &act.password,
+            seed: &act.seed,
+            recovery_codes: &act.recovery_codes,
+            last_step: NO_STEP,
+            created_at: *now,
+        };
+        insert_account(connection, account).await?;
+        Ok(Verdict::Done(CreateAccountOutcome::Created))
     }
-    let account = NewAccount {
-        grant,
-        grant_digest: &command.grant_digest,
-        address,
-        password: &command.password,
-        seed: &command.seed,
-        recovery_codes: &command.recovery_codes,
-        last_step: NO_STEP,
-        created_at: *created_at,
-    };
-    insert_account(connection, account).await?;
-    audit::record(connection, &command.audit).await?;
-    Ok(Verdict::Recorded(CreateAccountOutcome::Created))
 }
 
-/// An account to be stored, whose address stands in the directory already.
+/// Whether the organization may have one more account or invitation.
+pub(crate) async fn has_room(connection: &mut Connection, organization: OrganizationId) -> Result<bool, Failure> {
+    let there: i64 = accounts::table
+        .filter(accounts::organization_id.eq(organization.text()))
+        .count()
+        .get_result(connection)
+        .await?;
+    let invited: i64 = invitations::table
+        .filter(invitations::organization_id.eq(organization.text()))
+        .count()
+        .get_result(connection)
+        .await?;
+    Ok(there + invited < MAX_ACCOUNTS)
+}
+
+/// An account to be stored, whose address is in the directory already.
 pub(crate) struct NewAccount<'command> {
-    pub(crate) grant: &'command AccountGrant,
-    pub(crate) grant_digest: &'command Digest,
+    pub(crate) signed: &'command SignedAccount,
+    pub(crate) digest: &'command Digest,
     pub(crate) address: &'command Digest,
     pub(crate) password: &'command SealedPassword,
     pub(crate) seed: &'command SealedSeed,
@@ -102,19 +129,20 @@ pub(crate) struct NewAccount<'command> {
 
 /// Stores an account with all that every account has; part of the decision that makes it.
 pub(crate) async fn insert_account(connection: &mut Connection, new: NewAccount<'_>) -> Result<(), Failure> {
-    let (organization, account) = (new.grant.organization.text(), new.grant.account.text());
+    let SignedAccount { grant, version, password_version, .. } = new.signed;
+    let (organization, account) = (grant.organization.text(), grant.account.text());
     diesel::insert_into(accounts::table)
         .values((
             accounts::organization_id.eq(organization),
             accounts::id.eq(account),
             accounts::address.eq(new.address.as_bytes().as_slice()),
-            accounts::email.eq(new.grant.email.as_str()),
-            accounts::role.eq(new.grant.role.as_str()),
-            accounts::state.eq(new.grant.state.as_str()),
-            accounts::grant_digest.eq(new.grant_digest.as_bytes().as_slice()),
-            accounts::version.eq(FIRST_VERSION),
+            accounts::email.eq(grant.email.as_str()),
+            accounts::role.eq(grant.role.as_str()),
+            accounts::state.eq(grant.state.as_str()),
+            accounts::grant_digest.eq(new.digest.as_bytes().as_slice()),
+            accounts::version.eq(version),
             accounts::password.eq(new.password.0.as_bytes()),
-            accounts::password_version.eq(FIRST_VERSION),
+            accounts::password_version.eq(password_version),
             accounts::seed_id.eq(new.seed.id.text()),
             accounts::seed.eq(new.seed.blob.as_bytes()),
             accounts::created_at.eq(new.created_at.as_millis()),
@@ -140,7 +168,7 @@ pub(crate) async fn insert_account(connection: &mut Connection, new: NewAccount<
         ))
         .execute(connection)
         .await?;
-    insert_recovery_codes(connection, new.grant.organization, new.grant.account, new.recovery_codes).await
+    insert_recovery_codes(connection, grant.organization, grant.account, new.recovery_codes).await
 }
 
 /// Stores recovery codes in the place of those before; part of the decision that brings them.
@@ -179,29 +207,38 @@ async fn insert_recovery_codes(
     Ok(())
 }
 
-async fn read_passcode(
-    connection: &mut Connection,
-    organization: OrganizationId,
-    account: AccountId,
-    entry: &SealedAuditRecord,
-) -> Decided<Option<StoredPasscode>> {
-    let row: Option<(Read<SeedId>, Read<Blob>, i64)> = accounts::table
-        .inner_join(
-            account_logins::table.on(account_logins::organization_id
-                .eq(accounts::organization_id)
-                .and(account_logins::account_id.eq(accounts::id))),
-        )
-        .filter(accounts::organization_id.eq(organization.text()))
-        .filter(accounts::id.eq(account.text()))
-        .select((accounts::seed_id, accounts::seed, account_logins::last_step))
-        .get_result(connection)
-        .await
-        .optional()?;
-    let Some((seed_id, seed, last_step)) = row else { return Ok(Verdict::Undo(None)) };
-    let seed = SealedSeed {
-        id: seed_id.sound("accounts", &account, "seed_id")?,
-        blob: seed.sound("accounts", &account, "seed")?,
-    };
-    audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(Some(StoredPasscode { seed, last_step: TimeStep(last_step) })))
+impl Decision for ReadPasscode {
+    type Held = ();
+    type Outcome = Option<StoredPasscode>;
+
+    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
+        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+    }
+
+    async fn act(
+        connection: &mut Connection,
+        command: &Command<Self>,
+        (): (),
+    ) -> Decided<Option<StoredPasscode>> {
+        let ReadPasscode { organization, account } = command.act;
+        if !command.principal.reaches(organization) {
+            return Ok(Verdict::Refused(None));
+        }
+        let row: Option<(Read<SeedId>, Read<Blob>, i64)> = row_of!(command.act)
+            .inner_join(
+                account_logins::table.on(account_logins::organization_id
+                    .eq(accounts::organization_id)
+                    .and(account_logins::account_id.eq(accounts::id))),
+            )
+            .select((accounts::seed_id, accounts::seed, account_logins::last_step))
+            .get_result(connection)
+            .await
+            .optional()?;
+        let Some((seed_id, seed, last_step)) = row else { return Ok(Verdict::Refused(None)) };
+        let seed = SealedSeed {
+            id: seed_id.sound("accounts", &account, "seed_id")?,
+            blob: seed.sound("accounts", &account, "seed")?,
+        };
+        Ok(Verdict::Done(Some(StoredPasscode { seed, last_step: TimeStep(last_step) })))
+    }
 }

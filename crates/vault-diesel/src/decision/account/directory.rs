@@ -1,22 +1,18 @@
-//! The directory: where an address leads before its organization is known. An address is there once, over the
-//! accounts and invitations of all organizations.
+//! Where an address leads before its organization is known: to one account over all organizations, or to invitations, at
+//! most one of each organization.
 
 use super::super::backend::{Connection, RunQuery};
-use super::invitation_row::remove_if_over;
 use crate::failure::Failure;
-use crate::schema::{accounts, directory};
+use crate::schema::{accounts, directory, invited_addresses};
 use crate::stored::{Read, ToIdText as _};
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
-};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::time::Timestamp;
 
 type Entry = (Read<OrganizationId>, Read<AccountId>);
 
-/// Where an address leads: to an account or an invitation.
-pub(crate) async fn look_up(
+/// The account of an address.
+pub(crate) async fn account_of(
     connection: &mut Connection,
     address: &Digest,
 ) -> Result<Option<(OrganizationId, AccountId)>, Failure> {
@@ -26,54 +22,46 @@ pub(crate) async fn look_up(
         .get_result(connection)
         .await
         .optional()?;
-    entry.map(decode).transpose()
+    entry.map(|entry| decode("directory", entry)).transpose()
 }
 
-/// The account that an address leads to. Of one that is only invited there is nothing to be seen here: it takes
-/// the same statements as an address that nobody has.
-pub(crate) async fn look_up_account(
+/// The invitations of an address.
+pub(crate) async fn invitations_of(
     connection: &mut Connection,
     address: &Digest,
-) -> Result<Option<(OrganizationId, AccountId)>, Failure> {
-    let entry: Option<Entry> =
-        directory::table
-            .inner_join(accounts::table.on(
-                accounts::organization_id.eq(directory::organization_id).and(accounts::id.eq(directory::account_id)),
-            ))
-            .filter(directory::address.eq(address.as_bytes().as_slice()))
-            .select((directory::organization_id, directory::account_id))
-            .get_result(connection)
-            .await
-            .optional()?;
-    entry.map(decode).transpose()
+) -> Result<Vec<(OrganizationId, AccountId)>, Failure> {
+    let entries: Vec<Entry> = invited_addresses::table
+        .filter(invited_addresses::address.eq(address.as_bytes().as_slice()))
+        .order(invited_addresses::organization_id)
+        .select((invited_addresses::organization_id, invited_addresses::account_id))
+        .load(connection)
+        .await?;
+    entries.into_iter().map(|entry| decode("invited_addresses", entry)).collect()
 }
 
-fn decode((organization, account): Entry) -> Result<(OrganizationId, AccountId), Failure> {
-    let account = account.sound("directory", &"unknown", "account_id")?;
-    Ok((organization.sound("directory", &account, "organization_id")?, account))
-}
-
-/// Enters an address. An invitation of the same address that is over goes. `false`: the address is taken.
-pub(crate) async fn enter(
+/// The invitation of an address in an organization.
+pub(crate) async fn invitation_of(
     connection: &mut Connection,
     address: &Digest,
     organization: OrganizationId,
-    account: AccountId,
-    now: Timestamp,
-) -> Result<bool, Failure> {
-    if insert(connection, address, organization, account).await? {
-        return Ok(true);
-    }
-    if let Some((holder, invited)) = look_up(connection, address).await?
-        && !remove_if_over(connection, holder, invited, now).await?
-    {
-        return Ok(false);
-    }
-    // Whoever was faster at this, or at sweeping, shows here.
-    insert(connection, address, organization, account).await
+) -> Result<Option<AccountId>, Failure> {
+    let entry: Option<Entry> = invited_addresses::table
+        .filter(invited_addresses::address.eq(address.as_bytes().as_slice()))
+        .filter(invited_addresses::organization_id.eq(organization.text()))
+        .select((invited_addresses::organization_id, invited_addresses::account_id))
+        .get_result(connection)
+        .await
+        .optional()?;
+    entry.map(|entry| decode("invited_addresses", entry).map(|(_, account)| account)).transpose()
 }
 
-async fn insert(
+fn decode(table: &'static str, (organization, account): Entry) -> Result<(OrganizationId, AccountId), Failure> {
+    let account = account.sound(table, &"unknown", "account_id")?;
+    Ok((organization.sound(table, &account, "organization_id")?, account))
+}
+
+/// Enters the address of an account. `false`: another account has it; nothing was written.
+pub(crate) async fn enter(
     connection: &mut Connection,
     address: &Digest,
     organization: OrganizationId,
@@ -89,4 +77,37 @@ async fn insert(
         .execute(connection)
         .await?;
     Ok(entered == 1)
+}
+
+/// Enters the address of an invitation. `false`: the organization has another invitation of it; nothing was written.
+pub(crate) async fn enter_invited(
+    connection: &mut Connection,
+    address: &Digest,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<bool, Failure> {
+    let entered = diesel::insert_into(invited_addresses::table)
+        .values((
+            invited_addresses::address.eq(address.as_bytes().as_slice()),
+            invited_addresses::organization_id.eq(organization.text()),
+            invited_addresses::account_id.eq(account.text()),
+        ))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    Ok(entered == 1)
+}
+
+/// Removes the address of an account that is deleted in the same decision.
+pub(crate) async fn remove(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<(), Failure> {
+    let address = accounts::table
+        .filter(accounts::organization_id.eq(organization.text()))
+        .filter(accounts::id.eq(account.text()))
+        .select(accounts::address);
+    diesel::delete(directory::table.filter(directory::address.eq_any(address))).execute(connection).await?;
+    Ok(())
 }

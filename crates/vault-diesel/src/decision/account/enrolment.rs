@@ -4,6 +4,7 @@ use super::super::authorize::hold_organization;
 use super::super::backend::{Connection, RunQuery};
 use super::super::{Decided, Verdict, audit};
 use super::accounts::{NewAccount, insert_account};
+use super::directory;
 use super::invitation_row::{self, Held};
 use crate::failure::Failure;
 use crate::schema::enrolment_drafts;
@@ -12,7 +13,7 @@ use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::invitation::EnrolmentDraft;
-use vault_core::port::{ConfirmEnrolment, WriteDraft};
+use vault_core::port::{ConfirmEnrolment, ConfirmEnrolmentOutcome, WriteDraft};
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
@@ -30,7 +31,7 @@ macro_rules! row_of {
 pub(crate) async fn write_draft(connection: &mut Connection, command: &WriteDraft) -> Decided<bool> {
     let WriteDraft { organization, account, code, draft, now, audit: entry } = command;
     if hold_open(connection, *organization, *account, code, *now).await?.is_none() {
-        return Ok(Verdict::Undo(false));
+        return Ok(Verdict::Refused(false));
     }
     invitation_row::remove_draft(connection, *organization, *account).await?;
     diesel::insert_into(enrolment_drafts::table)
@@ -48,18 +49,27 @@ pub(crate) async fn write_draft(connection: &mut Connection, command: &WriteDraf
     Ok(Verdict::Recorded(true))
 }
 
-pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolment) -> Decided<bool> {
-    let ConfirmEnrolment { grant, grant_digest, code, version, seed, step, now, audit: entry } = command;
-    let held = hold_open(connection, grant.organization, grant.account, code, *now).await?;
+pub(crate) async fn confirm(
+    connection: &mut Connection,
+    command: &ConfirmEnrolment,
+) -> Decided<ConfirmEnrolmentOutcome> {
+    let ConfirmEnrolment { signed, digest, code, version, step, now, audit: entry } = command;
+    let (organization, account) = (signed.grant.organization, signed.grant.account);
+    let held = hold_open(connection, organization, account, code, *now).await?;
     let Some(held) = held.filter(|held| held.stored.version == *version) else {
-        return Ok(Verdict::Undo(false));
+        return Ok(Verdict::Refused(ConfirmEnrolmentOutcome::Changed));
     };
-    let draft = draft_of(connection, grant.organization, grant.account).await?;
-    let Some(draft) = draft.filter(|draft| draft.seed.id == *seed) else { return Ok(Verdict::Undo(false)) };
+    let draft = draft_of(connection, organization, account).await?;
+    let Some(draft) = draft.filter(|draft| draft.seed.id == command.seed()) else {
+        return Ok(Verdict::Refused(ConfirmEnrolmentOutcome::Changed));
+    };
+    if !directory::enter(connection, &held.address, organization, account).await? {
+        return Ok(Verdict::Refused(ConfirmEnrolmentOutcome::AddressInUse));
+    }
     invitation_row::remove(connection, &held).await?;
     let account = NewAccount {
-        grant,
-        grant_digest,
+        signed,
+        digest,
         address: &held.address,
         password: &draft.password,
         seed: &draft.seed,
@@ -69,7 +79,7 @@ pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolm
     };
     insert_account(connection, account).await?;
     audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(true))
+    Ok(Verdict::Recorded(ConfirmEnrolmentOutcome::Enrolled))
 }
 
 /// Takes an invitation that can be taken up now by this code.

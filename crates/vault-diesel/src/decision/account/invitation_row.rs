@@ -1,10 +1,11 @@
-//! The rows of an invitation: its own, its code's, its draft's and its address's.
+//! The rows of an invitation: its own, its address's, its code's and its draft's.
 
 use super::super::backend::{Connection, RunQuery, for_update};
+use super::directory;
 use crate::failure::Failure;
-use crate::schema::{directory, enrolment_codes, enrolment_drafts, invitations};
+use crate::schema::{enrolment_codes, enrolment_drafts, invitations, invited_addresses};
 use crate::stored::{Read, ToIdText as _};
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
@@ -13,12 +14,20 @@ use vault_core::invitation::{Invitation, StoredInvitation};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
-/// The version of an invitation when it is made.
-const FIRST_VERSION: i64 = 1;
+#[derive(Queryable)]
+pub(crate) struct InvitationRow {
+    organization: Read<OrganizationId>,
+    account: Read<AccountId>,
+    email: Read<EmailAddress>,
+    role: Read<Role>,
+    code: Read<Digest>,
+    digest: Read<Digest>,
+    version: i64,
+    created_at: i64,
+    expires_at: i64,
+}
 
-pub(crate) type InvitationRow =
-    (Read<OrganizationId>, Read<AccountId>, Read<EmailAddress>, Read<Role>, Read<Digest>, Read<Digest>, i64, i64, i64);
-
+/// The columns of [`InvitationRow`].
 macro_rules! columns {
     () => {
         (
@@ -52,24 +61,26 @@ macro_rules! row_of {
     };
 }
 
-pub(crate) fn decode(row: InvitationRow) -> Result<StoredInvitation, Failure> {
-    const TABLE: &str = "invitations";
-    let (organization, account, email, role, code, digest, version, created_at, expires_at) = row;
-    let account = account.sound(TABLE, &"unknown", "account_id")?;
-    let grant = AccountGrant {
-        account,
-        organization: organization.sound(TABLE, &account, "organization_id")?,
-        email: email.sound(TABLE, &account, "email")?,
-        role: role.sound(TABLE, &account, "role")?,
-        state: AccountState::Invited,
-    };
-    let invitation = Invitation {
-        grant,
-        code: code.sound(TABLE, &account, "code")?,
-        created_at: Timestamp::from_millis(created_at),
-        expires_at: Timestamp::from_millis(expires_at),
-    };
-    Ok(StoredInvitation { invitation, digest: digest.sound(TABLE, &account, "digest")?, version })
+impl InvitationRow {
+    pub(crate) fn decode(self) -> Result<StoredInvitation, Failure> {
+        const TABLE: &str = "invitations";
+        let account = self.account.sound(TABLE, &"unknown", "account_id")?;
+        let grant = AccountGrant {
+            account,
+            organization: self.organization.sound(TABLE, &account, "organization_id")?,
+            email: self.email.sound(TABLE, &account, "email")?,
+            role: self.role.sound(TABLE, &account, "role")?,
+            state: AccountState::Invited,
+        };
+        let invitation = Invitation {
+            grant,
+            code: self.code.sound(TABLE, &account, "code")?,
+            created_at: Timestamp::from_millis(self.created_at),
+            expires_at: Timestamp::from_millis(self.expires_at),
+        };
+        let digest = self.digest.sound(TABLE, &account, "digest")?;
+        Ok(StoredInvitation { invitation, digest, version: self.version })
+    }
 }
 
 /// Reads an invitation.
@@ -80,7 +91,7 @@ pub(crate) async fn get(
 ) -> Result<Option<StoredInvitation>, Failure> {
     let row: Option<InvitationRow> =
         row_of!(organization, account).select(columns!()).get_result(connection).await.optional()?;
-    row.map(decode).transpose()
+    row.map(InvitationRow::decode).transpose()
 }
 
 /// Takes an invitation, to change it.
@@ -96,16 +107,28 @@ pub(crate) async fn hold(
             .optional()?;
     let Some((row, address)) = row else { return Ok(None) };
     let address = address.sound("invitations", &account, "address")?;
-    Ok(Some(Held { stored: decode(row)?, address }))
+    Ok(Some(Held { stored: row.decode()?, address }))
 }
 
-/// Stores an invitation with its code.
+/// Takes the organization's invitation of an address.
+pub(crate) async fn hold_by_address(
+    connection: &mut Connection,
+    address: &Digest,
+    organization: OrganizationId,
+) -> Result<Option<Held>, Failure> {
+    match directory::invitation_of(connection, address, organization).await? {
+        Some(account) => hold(connection, organization, account).await,
+        None => Ok(None),
+    }
+}
+
+/// Stores an invitation with its code. Its address was entered before.
 pub(crate) async fn insert(
     connection: &mut Connection,
-    invitation: &Invitation,
-    digest: &Digest,
+    stored: &StoredInvitation,
     address: &Digest,
 ) -> Result<(), Failure> {
+    let StoredInvitation { invitation, digest, version } = stored;
     let (organization, account) = (invitation.grant.organization.text(), invitation.grant.account.text());
     diesel::insert_into(invitations::table)
         .values((
@@ -116,7 +139,7 @@ pub(crate) async fn insert(
             invitations::role.eq(invitation.grant.role.as_str()),
             invitations::code.eq(invitation.code.as_bytes().as_slice()),
             invitations::digest.eq(digest.as_bytes().as_slice()),
-            invitations::version.eq(FIRST_VERSION),
+            invitations::version.eq(version),
             invitations::created_at.eq(invitation.created_at.as_millis()),
             invitations::expires_at.eq(invitation.expires_at.as_millis()),
         ))
@@ -134,46 +157,36 @@ pub(crate) async fn insert(
 }
 
 /// Replaces what an invitation grants.
-pub(crate) async fn update(
-    connection: &mut Connection,
-    held: &Held,
-    grant: &AccountGrant,
-    digest: &Digest,
-) -> Result<(), Failure> {
-    let before = &held.stored.invitation.grant;
-    diesel::update(row_of!(before.organization, before.account))
+pub(crate) async fn update(connection: &mut Connection, after: &StoredInvitation) -> Result<(), Failure> {
+    let grant = &after.invitation.grant;
+    diesel::update(row_of!(grant.organization, grant.account))
         .set((
             invitations::email.eq(grant.email.as_str()),
             invitations::role.eq(grant.role.as_str()),
-            invitations::digest.eq(digest.as_bytes().as_slice()),
-            invitations::version.eq(held.stored.version + 1),
+            invitations::digest.eq(after.digest.as_bytes().as_slice()),
+            invitations::version.eq(after.version),
         ))
         .execute(connection)
         .await?;
     Ok(())
 }
 
-/// Removes an invitation with its code and its draft; its address stays.
+/// Removes an invitation with all that belongs to it.
 pub(crate) async fn remove(connection: &mut Connection, held: &Held) -> Result<(), Failure> {
     let Invitation { grant, code, .. } = &held.stored.invitation;
     remove_draft(connection, grant.organization, grant.account).await?;
     diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code.as_bytes().as_slice())))
         .execute(connection)
         .await?;
-    diesel::delete(row_of!(grant.organization, grant.account)).execute(connection).await?;
-    Ok(())
-}
-
-/// Removes an invitation with all that belongs to it; its address is free.
-pub(crate) async fn remove_with_address(connection: &mut Connection, held: &Held) -> Result<(), Failure> {
-    remove(connection, held).await?;
     diesel::delete(
-        directory::table
-            .filter(directory::address.eq(held.address.as_bytes().as_slice()))
-            .filter(directory::account_id.eq(held.stored.invitation.grant.account.text())),
+        invited_addresses::table
+            .filter(invited_addresses::address.eq(held.address.as_bytes().as_slice()))
+            .filter(invited_addresses::organization_id.eq(grant.organization.text()))
+            .filter(invited_addresses::account_id.eq(grant.account.text())),
     )
     .execute(connection)
     .await?;
+    diesel::delete(row_of!(grant.organization, grant.account)).execute(connection).await?;
     Ok(())
 }
 
@@ -191,18 +204,4 @@ pub(crate) async fn remove_draft(
     .execute(connection)
     .await?;
     Ok(())
-}
-
-/// Removes an invitation that is over, its address included. `false`: it is open.
-pub(crate) async fn remove_if_over(
-    connection: &mut Connection,
-    organization: OrganizationId,
-    account: AccountId,
-    now: Timestamp,
-) -> Result<bool, Failure> {
-    match hold(connection, organization, account).await? {
-        Some(held) if held.stored.invitation.is_open(now) => Ok(false),
-        Some(held) => remove_with_address(connection, &held).await.map(|()| true),
-        None => Ok(true),
-    }
 }

@@ -2,9 +2,10 @@
 
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, Store, for_share};
-use super::super::{Decided, Verdict, audit};
+use super::super::{Decided, Decision, Verdict, audit, decide};
+use super::accounts::has_room;
 use super::invitation_row::{self, InvitationRow, columns};
-use super::{directory, enrolment};
+use super::{conflicts, directory, enrolment};
 use crate::failure::Failure;
 use crate::schema::{enrolment_codes, invitations, organizations};
 use crate::stored::{Read, ToIdText as _};
@@ -12,19 +13,24 @@ use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
+use vault_core::Command;
 use vault_core::digest::Digest;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{OrganizationName, OrganizationState};
 use vault_core::port::{
-    ChangeAccountOutcome, ChangeInvitation, ConfirmEnrolment, CreateInvitation, CreateInvitationOutcome,
-    InvitationChange, InvitationRepository, OpenInvitation, StoreError, WriteDraft,
+    ChangeAccountOutcome, ChangeInvitation, ConfirmEnrolment, ConfirmEnrolmentOutcome, CreateInvitation,
+    CreateInvitationOutcome, InvitationChange, InvitationRepository, OpenInvitation, StoreError, WriteDraft,
 };
+use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl InvitationRepository for Store {
-    async fn create_invitation(&self, command: CreateInvitation) -> Result<CreateInvitationOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(create(connection, command))).await
+    async fn create_invitation(
+        &self,
+        command: Command<CreateInvitation>,
+    ) -> Result<CreateInvitationOutcome, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
     async fn find_invitation(&self, code: Digest, now: Timestamp) -> Result<Option<OpenInvitation>, StoreError> {
@@ -35,30 +41,62 @@ impl InvitationRepository for Store {
         self.write(command, |connection, command| Box::pin(enrolment::write_draft(connection, command))).await
     }
 
-    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<bool, StoreError> {
+    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<ConfirmEnrolmentOutcome, StoreError> {
         self.write(command, |connection, command| Box::pin(enrolment::confirm(connection, command))).await
     }
 
-    async fn change_invitation(&self, command: ChangeInvitation) -> Result<ChangeAccountOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(change(connection, command))).await
+    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<ChangeAccountOutcome, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 }
 
-async fn create(connection: &mut Connection, command: &CreateInvitation) -> Decided<CreateInvitationOutcome> {
-    let CreateInvitation { authority, invitation, digest, address, now, audit: entry } = command;
-    let (organization, account) = (invitation.grant.organization, invitation.grant.account);
-    if let Err(refusal) = judge_and_hold(connection, authority, *now).await? {
-        return Ok(Verdict::Undo(CreateInvitationOutcome::Refused(refusal)));
+impl Decision for CreateInvitation {
+    type Held = ();
+    type Outcome = CreateInvitationOutcome;
+
+    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
+        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
-    if !authority.reaches(organization) || !hold_presence(connection, organization).await? {
-        return Ok(Verdict::Undo(CreateInvitationOutcome::NoOrganization));
+
+    async fn act(
+        connection: &mut Connection,
+        command: &Command<Self>,
+        (): (),
+    ) -> Decided<CreateInvitationOutcome> {
+        let Command { principal, now, act, .. } = command;
+        let grant = &act.stored.invitation.grant;
+        let organization = grant.organization;
+        if !principal.reaches(organization) || !hold_presence(connection, organization).await? {
+            return Ok(Verdict::Refused(CreateInvitationOutcome::NoOrganization));
+        }
+        // An operator may know every address.
+        let is_counted = *principal != Principal::Operator;
+        if is_counted && let Some(seconds) = conflicts::hold(connection, organization).await?.refused_for(*now) {
+            return Ok(Verdict::Refused(CreateInvitationOutcome::TooManyConflicts(seconds)));
+        }
+        if directory::account_of(connection, &act.address).await?.is_some() {
+            if is_counted {
+                conflicts::count(connection, organization, *now).await?;
+            }
+            audit::record(connection, &act.address_in_use).await?;
+            return Ok(Verdict::RefusedOnRecord(CreateInvitationOutcome::AddressInUse));
+        }
+        let invited = invitation_row::hold_by_address(connection, &act.address, organization).await?;
+        if invited.as_ref().is_some_and(|held| held.stored.invitation.is_open(*now)) {
+            return Ok(Verdict::Refused(CreateInvitationOutcome::Invited));
+        }
+        if !has_room(connection, organization).await? {
+            return Ok(Verdict::Refused(CreateInvitationOutcome::LimitReached));
+        }
+        if let Some(over) = invited {
+            invitation_row::remove(connection, &over).await?;
+        }
+        if !directory::enter_invited(connection, &act.address, organization, grant.account).await? {
+            return Ok(Verdict::Undo(CreateInvitationOutcome::Invited));
+        }
+        invitation_row::insert(connection, &act.stored, &act.address).await?;
+        Ok(Verdict::Done(CreateInvitationOutcome::Created))
     }
-    if !directory::enter(connection, address, organization, account, *now).await? {
-        return Ok(Verdict::Undo(CreateInvitationOutcome::AddressTaken));
-    }
-    invitation_row::insert(connection, invitation, digest, address).await?;
-    audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(CreateInvitationOutcome::Created))
 }
 
 /// Whether there is such an organization, which then stays.
@@ -86,7 +124,7 @@ async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Res
         .await
         .optional()?;
     let Some((row, name, state)) = row else { return Ok(None) };
-    let stored = invitation_row::decode(row)?;
+    let stored = row.decode()?;
     let (organization, account) = (stored.invitation.grant.organization, stored.invitation.grant.account);
     let in_use = state.sound("organizations", &organization, "state")? == OrganizationState::Active;
     if !in_use || !stored.invitation.is_open(now) {
@@ -97,24 +135,29 @@ async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Res
     Ok(Some(OpenInvitation { stored, organization, seed }))
 }
 
-async fn change(connection: &mut Connection, command: &ChangeInvitation) -> Decided<ChangeAccountOutcome> {
-    let ChangeInvitation { authority, organization, account, version, change, now, audit: entry } = command;
-    if let Err(refusal) = judge_and_hold(connection, authority, *now).await? {
-        return Ok(Verdict::Undo(ChangeAccountOutcome::Refused(refusal)));
+impl Decision for ChangeInvitation {
+    type Held = ();
+    type Outcome = ChangeAccountOutcome;
+
+    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
+        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
-    if !authority.reaches(*organization) {
-        return Ok(Verdict::Undo(ChangeAccountOutcome::NotFound));
+
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<ChangeAccountOutcome> {
+        let Command { principal, act, .. } = command;
+        if !principal.reaches(act.organization) {
+            return Ok(Verdict::Refused(ChangeAccountOutcome::NotFound));
+        }
+        let Some(held) = invitation_row::hold(connection, act.organization, act.account).await? else {
+            return Ok(Verdict::Refused(ChangeAccountOutcome::NotFound));
+        };
+        if held.stored.version != act.version {
+            return Ok(Verdict::Refused(ChangeAccountOutcome::Stale));
+        }
+        match &act.change {
+            InvitationChange::Role(after) => invitation_row::update(connection, after).await?,
+            InvitationChange::Delete => invitation_row::remove(connection, &held).await?,
+        }
+        Ok(Verdict::Done(ChangeAccountOutcome::Changed))
     }
-    let Some(held) = invitation_row::hold(connection, *organization, *account).await? else {
-        return Ok(Verdict::Undo(ChangeAccountOutcome::NotFound));
-    };
-    if held.stored.version != *version {
-        return Ok(Verdict::Undo(ChangeAccountOutcome::Stale));
-    }
-    match change {
-        InvitationChange::Grant { grant, digest } => invitation_row::update(connection, &held, grant, digest).await?,
-        InvitationChange::Delete => invitation_row::remove_with_address(connection, &held).await?,
-    }
-    audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(ChangeAccountOutcome::Changed))
 }

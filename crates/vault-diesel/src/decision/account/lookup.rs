@@ -1,36 +1,41 @@
-//! Finding accounts and invitations.
+//! Finding and listing accounts and invitations.
 
-use super::super::authorize::{judge, judge_holder};
-use super::super::backend::{Connection, RunQuery};
+use super::super::authorize::judge;
+use super::super::backend::{Connection, RunQuery, load_page};
+use super::super::login::attempts::{self, ClassRow};
 use super::directory;
 use super::invitation_row::{self, InvitationRow, columns};
+use super::row::{SignedRow, TABLE, signed_columns};
 use crate::failure::Failure;
-use crate::schema::{account_logins, accounts, invitations};
-use crate::stored::{Read, ToIdText as _};
+use crate::schema::{account_logins, accounts, attempt_classes, invitations};
+use crate::stored::{IdText, Read, ToIdText as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
+    Queryable,
 };
-use vault_core::account::{Account, AccountGrant, AccountState};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use vault_core::account::{Account, AccountLogins, ListedAccount};
 use vault_core::digest::Digest;
-use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::invitation::StoredInvitation;
-use vault_core::port::{AccountKey, AccountScope, FindAccount, FoundAccount, ListAccounts};
-use vault_core::principal::Denial;
-use vault_core::role::Role;
+use vault_core::lockout::{AttemptClasses, WrongPasscodes};
+use vault_core::port::{AccountKey, AccountPlace, FindAccount, FoundAccount, ListAccounts};
+use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
 
-type AccountRow = (
-    Read<OrganizationId>,
-    Read<AccountId>,
-    Read<EmailAddress>,
-    Read<Role>,
-    Read<AccountState>,
-    Read<Digest>,
-    i64,
-    i64,
-    Option<i64>,
-);
+/// Sorts after every id.
+const AFTER_ALL_IDS: &str = "~";
+
+#[derive(Queryable)]
+struct AccountRow {
+    signed: SignedRow,
+    digest: Read<Digest>,
+    created_at: i64,
+    last_login_at: Option<i64>,
+    wrong_passcodes: i64,
+    wrong_at: Option<i64>,
+    refused_at: Option<i64>,
+}
 
 macro_rules! accounts_with_logins {
     () => {
@@ -41,58 +46,52 @@ macro_rules! accounts_with_logins {
                     .and(account_logins::account_id.eq(accounts::id))),
             )
             .select((
-                accounts::organization_id,
-                accounts::id,
-                accounts::email,
-                accounts::role,
-                accounts::state,
+                signed_columns!(),
                 accounts::grant_digest,
-                accounts::version,
                 accounts::created_at,
                 account_logins::last_login_at,
+                account_logins::wrong_passcodes,
+                account_logins::wrong_at,
+                account_logins::refused_at,
             ))
     };
 }
 
-fn decode(row: AccountRow) -> Result<Account, Failure> {
-    const TABLE: &str = "accounts";
-    let (organization, account, email, role, state, digest, version, created_at, last_login_at) = row;
-    let account = account.sound(TABLE, &"unknown", "id")?;
-    let grant = AccountGrant {
-        account,
-        organization: organization.sound(TABLE, &account, "organization_id")?,
-        email: email.sound(TABLE, &account, "email")?,
-        role: role.sound(TABLE, &account, "role")?,
-        state: state.sound(TABLE, &account, "state")?,
-    };
-    Ok(Account {
-        grant,
-        grant_digest: digest.sound(TABLE, &account, "grant_digest")?,
-        version,
-        created_at: Timestamp::from_millis(created_at),
-        last_login_at: last_login_at.map(Timestamp::from_millis),
-    })
+/// Whose rows a query may see; `Ok(None)`: those of every organization.
+fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>, Denial> {
+    match scope {
+        Scope::One(organization) => Ok(Some(organization)),
+        Scope::All if *principal == Principal::Operator => Ok(None),
+        Scope::All => Err(Denial::InsufficientRole),
+    }
 }
 
-pub(crate) async fn find(
-    connection: &mut Connection,
-    query: &FindAccount,
-) -> Result<Result<Option<FoundAccount>, Denial>, Failure> {
-    if let Err(refusal) = judge(connection, &query.authority, query.now).await? {
-        return Ok(Err(refusal));
-    }
-    let (place, listed) = match query.key {
-        AccountKey::Address(address) => (directory::look_up(connection, &address).await?, true),
-        AccountKey::Id(organization, account) => (Some((organization, account)), false),
+pub(crate) async fn find(connection: &mut Connection, query: &FindAccount) -> Result<Option<FoundAccount>, Failure> {
+    judge(connection, &query.principal, query.now).await??;
+    let confined = confine(&query.principal, query.scope)?;
+    let sees = |organization: OrganizationId| {
+        query.principal.reaches(organization) && confined.is_none_or(|only| only == organization)
     };
-    let Some((organization, account)) = place.filter(|(organization, _)| query.authority.reaches(*organization)) else {
-        return Ok(Ok(None));
-    };
-    let found = at(connection, organization, account).await?;
-    if listed && found.is_none() {
-        return Err(Failure::damaged("directory", account.to_string(), "leads nowhere"));
+    match query.key {
+        AccountKey::Id(organization, account) if sees(organization) => at(connection, organization, account, query).await,
+        AccountKey::Id(..) => Ok(None),
+        AccountKey::Address(address) => {
+            if let Some((organization, account)) = directory::account_of(connection, &address).await?
+                && sees(organization)
+            {
+                let found = at(connection, organization, account, query).await?;
+                let missing = || Failure::damaged("directory", account.to_string(), "leads nowhere");
+                return found.ok_or_else(missing).map(Some);
+            }
+            let invited = directory::invitations_of(connection, &address).await?;
+            let invited: Vec<_> = invited.into_iter().filter(|(organization, _)| sees(*organization)).collect();
+            match invited[..] {
+                [] => Ok(None),
+                [(organization, account)] => at(connection, organization, account, query).await,
+                _ => Ok(Some(FoundAccount::Invitations(invited.len()))),
+            }
+        }
     }
-    Ok(Ok(found))
 }
 
 /// What there is under these ids.
@@ -100,6 +99,7 @@ async fn at(
     connection: &mut Connection,
     organization: OrganizationId,
     account: AccountId,
+    query: &FindAccount,
 ) -> Result<Option<FoundAccount>, Failure> {
     let row: Option<AccountRow> = accounts_with_logins!()
         .filter(accounts::organization_id.eq(organization.text()))
@@ -108,52 +108,151 @@ async fn at(
         .await
         .optional()?;
     if let Some(row) = row {
-        return Ok(Some(FoundAccount::Account(decode(row)?)));
+        let accounts = complete(connection, vec![row], query.now).await?;
+        return Ok(accounts.into_iter().next().map(|account| FoundAccount::Account(Box::new(account))));
     }
     let invitation = invitation_row::get(connection, organization, account).await?;
-    Ok(invitation.map(FoundAccount::Invitation))
+    Ok(invitation.map(|stored| FoundAccount::Invitation(Box::new(stored))))
 }
 
-pub(crate) async fn list(
-    connection: &mut Connection,
-    query: &ListAccounts,
-) -> Result<Result<Vec<Account>, Denial>, Failure> {
-    let organization = match &query.scope {
-        AccountScope::Everywhere => None,
-        AccountScope::Organization(organization) => Some(*organization),
-        AccountScope::Session(session) => match judge_holder(connection, session, query.now).await? {
-            Ok(()) => Some(session.organization),
-            Err(refusal) => return Ok(Err(refusal)),
-        },
-    };
-    let mut listed = accounts_of(connection, organization).await?;
-    let invitations = invitations_of(connection, organization).await?;
-    let open = invitations.iter().filter(|stored| stored.invitation.is_open(query.now));
-    listed.extend(open.map(StoredInvitation::listed));
-    listed.sort_by(|a, b| (a.grant.organization, &a.grant.email).cmp(&(b.grant.organization, &b.grant.email)));
-    Ok(Ok(listed))
+pub(crate) async fn list(connection: &mut Connection, query: &ListAccounts) -> Result<Vec<ListedAccount>, Failure> {
+    judge(connection, &query.principal, query.now).await??;
+    let organization = confine(&query.principal, query.scope)?;
+    if organization.is_some_and(|organization| !query.principal.reaches(organization)) {
+        return Err(Denial::InsufficientRole.into());
+    }
+    let accounts = accounts_of(connection, organization, query).await?;
+    let mut listed: Vec<ListedAccount> = accounts.iter().map(Account::listed).collect();
+    listed.extend(invitations_of(connection, organization, query).await?);
+    listed.sort_by_key(|listed| (listed.grant.organization, Reverse(listed.grant.account)));
+    listed.truncate(query.limit);
+    Ok(listed)
+}
+
+/// Where a page begins, in columns: after this id of this organization, and in organizations after it.
+fn start(after: Option<AccountPlace>) -> (String, String) {
+    match after {
+        Some(AccountPlace { organization, account }) => (organization.to_string(), account.to_string()),
+        None => (String::new(), AFTER_ALL_IDS.to_owned()),
+    }
 }
 
 async fn accounts_of(
     connection: &mut Connection,
     organization: Option<OrganizationId>,
+    query: &ListAccounts,
 ) -> Result<Vec<Account>, Failure> {
-    let all = accounts_with_logins!();
+    let (after, id) = start(query.after);
     let rows: Vec<AccountRow> = match organization {
-        Some(id) => all.filter(accounts::organization_id.eq(id.text())).load(connection).await?,
-        None => all.load(connection).await?,
+        Some(organization) => {
+            let own = accounts_with_logins!()
+                .filter(accounts::organization_id.eq(organization.text()))
+                .filter(accounts::id.lt(id))
+                .order(accounts::id.desc());
+            load_page!(own, connection, query.limit).await?
+        }
+        None => {
+            let later = accounts::organization_id.gt(after.clone());
+            let same = accounts::organization_id.eq(after).and(accounts::id.lt(id));
+            let all = accounts_with_logins!()
+                .filter(later.or(same))
+                .order((accounts::organization_id, accounts::id.desc()));
+            load_page!(all, connection, query.limit).await?
+        }
     };
-    rows.into_iter().map(decode).collect()
+    complete(connection, rows, query.now).await
 }
 
 async fn invitations_of(
     connection: &mut Connection,
     organization: Option<OrganizationId>,
-) -> Result<Vec<StoredInvitation>, Failure> {
-    let all = invitations::table.select(columns!());
+    query: &ListAccounts,
+) -> Result<Vec<ListedAccount>, Failure> {
+    let (after, id) = start(query.after);
+    let open = invitations::table.filter(invitations::expires_at.gt(query.now.as_millis())).select(columns!());
     let rows: Vec<InvitationRow> = match organization {
-        Some(id) => all.filter(invitations::organization_id.eq(id.text())).load(connection).await?,
-        None => all.load(connection).await?,
+        Some(organization) => {
+            let own = open
+                .filter(invitations::organization_id.eq(organization.text()))
+                .filter(invitations::account_id.lt(id))
+                .order(invitations::account_id.desc());
+            load_page!(own, connection, query.limit).await?
+        }
+        None => {
+            let later = invitations::organization_id.gt(after.clone());
+            let same = invitations::organization_id.eq(after).and(invitations::account_id.lt(id));
+            let all =
+                open.filter(later.or(same)).order((invitations::organization_id, invitations::account_id.desc()));
+            load_page!(all, connection, query.limit).await?
+        }
     };
-    rows.into_iter().map(invitation_row::decode).collect()
+    rows.into_iter().map(|row| Ok(row.decode()?.listed())).collect()
+}
+
+/// Adds what is known of the accounts' attempts.
+async fn complete(
+    connection: &mut Connection,
+    rows: Vec<AccountRow>,
+    now: Timestamp,
+) -> Result<Vec<Account>, Failure> {
+    let accounts: Vec<Account> = rows.into_iter().map(|row| row.decode(now)).collect::<Result<_, Failure>>()?;
+    let mut classes = classes_of(connection, &accounts).await?;
+    let with_classes = |mut account: Account| {
+        let classes = classes.remove(&account.signed.grant.account).unwrap_or_default();
+        account.logins.attempts = classes.lock(now);
+        account
+    };
+    Ok(accounts.into_iter().map(with_classes).collect())
+}
+
+async fn classes_of(
+    connection: &mut Connection,
+    accounts: &[Account],
+) -> Result<HashMap<AccountId, AttemptClasses>, Failure> {
+    let mut organizations: Vec<OrganizationId> =
+        accounts.iter().map(|account| account.signed.grant.organization).collect();
+    organizations.dedup(); // they come in order
+    let mut found = HashMap::new();
+    for organization in organizations {
+        let own = accounts.iter().map(|account| &account.signed.grant);
+        let ids: Vec<IdText> =
+            own.filter(|grant| grant.organization == organization).map(|grant| grant.account.text()).collect();
+        let rows: Vec<(Read<AccountId>, ClassRow)> = attempt_classes::table
+            .filter(attempt_classes::organization_id.eq(organization.text()))
+            .filter(attempt_classes::account_id.eq_any(ids))
+            .select((attempt_classes::account_id, attempts::columns!()))
+            .load(connection)
+            .await?;
+        for (account, row) in rows {
+            let account = account.sound("attempt_classes", &"unknown", "account_id")?;
+            row.add_to(account, found.entry(account).or_default())?;
+        }
+    }
+    Ok(found)
+}
+
+impl AccountRow {
+    fn decode(self, now: Timestamp) -> Result<Account, Failure> {
+        let signed = self.signed.decode()?;
+        let account = signed.grant.account;
+        let logins = AccountLogins {
+            last_login_at: self.last_login_at.map(Timestamp::from_millis),
+            last_refused_at: self.refused_at.map(Timestamp::from_millis),
+            wrong_passcodes: wrong_passcodes(account, self.wrong_passcodes, self.wrong_at)?.at(now),
+            ..AccountLogins::default()
+        };
+        Ok(Account {
+            digest: self.digest.sound(TABLE, &account, "grant_digest")?,
+            signed,
+            created_at: Timestamp::from_millis(self.created_at),
+            logins,
+        })
+    }
+}
+
+/// The wrong passcodes in an account's columns.
+pub(crate) fn wrong_passcodes(account: AccountId, count: i64, latest: Option<i64>) -> Result<WrongPasscodes, Failure> {
+    let damaged = |_| Failure::damaged("account_logins", account.to_string(), "wrong_passcodes");
+    let count = u32::try_from(count).map_err(damaged)?;
+    Ok(WrongPasscodes { count, latest: latest.map(Timestamp::from_millis) })
 }

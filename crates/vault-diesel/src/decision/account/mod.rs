@@ -3,6 +3,7 @@
 pub(crate) mod accounts;
 pub(crate) mod admins;
 pub(crate) mod change;
+pub(crate) mod conflicts;
 pub(crate) mod directory;
 pub(crate) mod enrolment;
 pub(crate) mod invitation_row;
@@ -11,3 +12,4 @@ pub(crate) mod lookup;
 pub(crate) mod notices;
 pub(crate) mod own_account;
 pub(crate) mod pending_seed;
+pub(crate) mod row;

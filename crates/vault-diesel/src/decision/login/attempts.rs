@@ -1,15 +1,19 @@
-//! Counting attempts, each in its class.
+//! The classes that count the attempts on an account, and the networks that are known.
 
 use super::super::account::accounts::SHARED_CLASS;
 use super::super::backend::{Connection, RunQuery, for_update};
 use crate::failure::Failure;
-use crate::schema::{attempt_classes, unknown_addresses};
+use crate::schema::{attempt_classes, known_networks};
 use crate::stored::ToIdText as _;
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::lockout::{AttemptClass, AttemptDecision, KNOWN_NETWORKS, network_is_known};
+use vault_core::lockout::{AttemptClass, AttemptClasses, ClassKey, LoginNetwork, network_is_known};
 use vault_core::time::Timestamp;
+
+const TABLE: &str = "attempt_classes";
+/// How old the latest login of a known network may be before a newer one is written, in seconds: a day.
+const NETWORK_NOTED_SECONDS: i64 = 24 * 3600;
 
 /// The classes of one account.
 #[derive(Clone, Copy)]
@@ -18,119 +22,104 @@ pub(crate) struct Classes {
     pub(crate) account: AccountId,
 }
 
-/// One class as stored.
-struct StoredClass {
-    class: AttemptClass,
-    last_login_at: Option<Timestamp>,
+/// One class.
+#[derive(Queryable)]
+pub(crate) struct ClassRow {
+    network: Vec<u8>,
+    attempts: i64,
+    latest: Option<i64>,
+    last_login_at: Option<i64>,
 }
 
-macro_rules! class_of {
-    ($classes:expr, $network:expr) => {
-        attempt_classes::table
-            .filter(attempt_classes::organization_id.eq($classes.organization.text()))
-            .filter(attempt_classes::account_id.eq($classes.account.text()))
-            .filter(attempt_classes::network.eq($network))
+/// The columns of [`ClassRow`].
+macro_rules! columns {
+    () => {
+        (
+            attempt_classes::network,
+            attempt_classes::attempts,
+            attempt_classes::latest,
+            attempt_classes::last_login_at,
+        )
     };
 }
 
-impl Classes {
-    /// Counts an attempt from this network in its class, if it may be evaluated at all: the attempts in a row of
-    /// that class, this one included.
-    pub(crate) async fn count(
-        self,
-        connection: &mut Connection,
-        network: &Digest,
-        now: Timestamp,
-    ) -> Result<Option<u32>, Failure> {
-        let known = self.hold(connection, network.as_bytes()).await?.filter(|stored| stored.is_known(now));
-        let (network, stored) = match known {
-            Some(stored) => (network.as_bytes().as_slice(), stored),
-            None => (SHARED_CLASS, self.hold_shared(connection).await?),
-        };
-        match stored.class.decide(now) {
-            AttemptDecision::Evaluate(class) => {
-                self.set(connection, network, class).await?;
-                Ok(Some(class.attempts))
-            }
-            AttemptDecision::Wait | AttemptDecision::Closed => Ok(None),
-        }
-    }
+pub(crate) use columns;
 
-    /// After a proof: the class that it came in by begins anew, a closed shared class too, and the network is
-    /// known from here on.
-    pub(crate) async fn forgive(
-        self,
-        connection: &mut Connection,
-        network: &Digest,
-        now: Timestamp,
-    ) -> Result<(), Failure> {
-        // The shared class first: it serialises the logins of one account that come from different networks.
-        let shared = self.hold_shared(connection).await?;
-        let stored = self.hold(connection, network.as_bytes()).await?;
-        let was_known = stored.as_ref().is_some_and(|stored| stored.is_known(now));
-        if !was_known || shared.class.is_closed() {
-            self.set(connection, SHARED_CLASS, AttemptClass::default()).await?;
-        }
-        if stored.is_some() {
-            self.set(connection, network.as_bytes(), AttemptClass::default()).await?;
-            diesel::update(class_of!(self, network.as_bytes().as_slice()))
-                .set(attempt_classes::last_login_at.eq(now.as_millis()))
-                .execute(connection)
-                .await?;
+macro_rules! classes_of {
+    ($classes:expr) => {
+        attempt_classes::table
+            .filter(attempt_classes::organization_id.eq($classes.organization.text()))
+            .filter(attempt_classes::account_id.eq($classes.account.text()))
+    };
+}
+
+impl ClassRow {
+    /// Adds the class to those of its account.
+    pub(crate) fn add_to(self, account: AccountId, classes: &mut AttemptClasses) -> Result<(), Failure> {
+        let damaged = |reason| Failure::damaged(TABLE, account.to_string(), reason);
+        let attempts = u32::try_from(self.attempts).map_err(|_| damaged("attempts"))?;
+        let class = AttemptClass { attempts, latest: self.latest.map(Timestamp::from_millis) };
+        if self.network == SHARED_CLASS {
+            classes.shared = class;
             return Ok(());
         }
-        self.forget_oldest(connection).await?;
-        diesel::insert_into(attempt_classes::table)
-            .values((
-                attempt_classes::organization_id.eq(self.organization.text()),
-                attempt_classes::account_id.eq(self.account.text()),
-                attempt_classes::network.eq(network.as_bytes().as_slice()),
-                attempt_classes::attempts.eq(0),
-                attempt_classes::last_login_at.eq(now.as_millis()),
-            ))
-            .execute(connection)
-            .await?;
+        let network: [u8; 32] = self.network.try_into().map_err(|_| damaged("network"))?;
+        let last_login_at = self.last_login_at.ok_or_else(|| damaged("last_login_at"))?;
+        let last_login_at = Timestamp::from_millis(last_login_at);
+        classes.networks.push(LoginNetwork { network: Digest::from_bytes(network), last_login_at, class });
         Ok(())
     }
+}
 
-    /// Makes room for one more known network.
-    async fn forget_oldest(self, connection: &mut Connection) -> Result<(), Failure> {
-        let newest_first: Vec<Vec<u8>> = attempt_classes::table
-            .filter(attempt_classes::organization_id.eq(self.organization.text()))
-            .filter(attempt_classes::account_id.eq(self.account.text()))
-            .filter(attempt_classes::network.ne(SHARED_CLASS))
-            .order((attempt_classes::last_login_at.desc(), attempt_classes::network))
-            .select(attempt_classes::network)
-            .load(connection)
-            .await?;
-        for network in newest_first.iter().skip(KNOWN_NETWORKS - 1) {
-            diesel::delete(class_of!(self, network)).execute(connection).await?;
+impl Classes {
+    /// Takes the class of this network and the shared one. `None`: the account has none, not even a shared one.
+    pub(crate) async fn hold(
+        self,
+        connection: &mut Connection,
+        network: &Digest,
+    ) -> Result<Option<AttemptClasses>, Failure> {
+        let networks = [SHARED_CLASS, network.as_bytes().as_slice()];
+        let rows: Vec<ClassRow> = for_update!(
+            classes_of!(self)
+                .filter(attempt_classes::network.eq_any(networks))
+                .order(attempt_classes::network)
+                .select(columns!())
+        )
+        .load(connection)
+        .await?;
+        self.decode(rows)
+    }
+
+    /// Takes every class.
+    async fn hold_all(self, connection: &mut Connection) -> Result<Option<AttemptClasses>, Failure> {
+        let rows: Vec<ClassRow> =
+            for_update!(classes_of!(self).order(attempt_classes::network).select(columns!())).load(connection).await?;
+        self.decode(rows)
+    }
+
+    fn decode(self, rows: Vec<ClassRow>) -> Result<Option<AttemptClasses>, Failure> {
+        if !rows.iter().any(|row| row.network == SHARED_CLASS) {
+            return Ok(None);
         }
-        Ok(())
+        let mut classes = AttemptClasses::default();
+        for row in rows {
+            row.add_to(self.account, &mut classes)?;
+        }
+        Ok(Some(classes))
     }
 
-    async fn hold(self, connection: &mut Connection, network: &[u8]) -> Result<Option<StoredClass>, Failure> {
-        type Row = (i64, Option<i64>, Option<i64>);
-        let row: Option<Row> = for_update!(class_of!(self, network).select((
-            attempt_classes::attempts,
-            attempt_classes::latest,
-            attempt_classes::last_login_at
-        )))
-        .get_result(connection)
-        .await
-        .optional()?;
-        let Some((attempts, latest, last_login_at)) = row else { return Ok(None) };
-        let class = class("attempt_classes", &self.account, attempts, latest)?;
-        Ok(Some(StoredClass { class, last_login_at: last_login_at.map(Timestamp::from_millis) }))
-    }
-
-    async fn hold_shared(self, connection: &mut Connection) -> Result<StoredClass, Failure> {
-        let missing = || Failure::damaged("attempt_classes", self.account.to_string(), "the shared class is missing");
-        self.hold(connection, SHARED_CLASS).await?.ok_or_else(missing)
-    }
-
-    async fn set(self, connection: &mut Connection, network: &[u8], class: AttemptClass) -> Result<(), Failure> {
-        diesel::update(class_of!(self, network))
+    /// Writes a class.
+    pub(crate) async fn set(
+        self,
+        connection: &mut Connection,
+        key: ClassKey,
+        class: AttemptClass,
+    ) -> Result<(), Failure> {
+        let network = match &key {
+            ClassKey::Shared => SHARED_CLASS,
+            ClassKey::Network(network) => network.as_bytes().as_slice(),
+        };
+        diesel::update(classes_of!(self).filter(attempt_classes::network.eq(network)))
             .set((
                 attempt_classes::attempts.eq(i64::from(class.attempts)),
                 attempt_classes::latest.eq(class.latest.map(Timestamp::as_millis)),
@@ -139,59 +128,91 @@ impl Classes {
             .await?;
         Ok(())
     }
-}
 
-impl StoredClass {
-    fn is_known(&self, now: Timestamp) -> bool {
-        self.last_login_at.is_some_and(|last_login| network_is_known(last_login, now))
+    /// After a proof from this network: its class begins anew, and it is known from here on.
+    pub(crate) async fn note_login(
+        self,
+        connection: &mut Connection,
+        network: &Digest,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        let missing = || Failure::damaged(TABLE, self.account.to_string(), "the shared class is missing");
+        let classes = self.hold_all(connection).await?.ok_or_else(missing)?;
+        let after = classes.after_login(network, now);
+        if after.resets_shared {
+            self.set(connection, ClassKey::Shared, AttemptClass::default()).await?;
+        }
+        for forgotten in &after.forgotten {
+            let network = forgotten.as_bytes().as_slice();
+            diesel::delete(classes_of!(self).filter(attempt_classes::network.eq(network))).execute(connection).await?;
+        }
+        if classes.networks.iter().any(|kept| kept.network == *network) {
+            self.set(connection, ClassKey::Network(*network), AttemptClass::default()).await?;
+            diesel::update(classes_of!(self).filter(attempt_classes::network.eq(network.as_bytes().as_slice())))
+                .set(attempt_classes::last_login_at.eq(now.as_millis()))
+                .execute(connection)
+                .await?;
+        } else {
+            diesel::insert_into(attempt_classes::table)
+                .values((
+                    attempt_classes::organization_id.eq(self.organization.text()),
+                    attempt_classes::account_id.eq(self.account.text()),
+                    attempt_classes::network.eq(network.as_bytes().as_slice()),
+                    attempt_classes::attempts.eq(0),
+                    attempt_classes::last_login_at.eq(now.as_millis()),
+                ))
+                .execute(connection)
+                .await?;
+        }
+        note_network(connection, network, now).await
     }
 }
 
-/// Counts an attempt on an address that nobody has, if it would be evaluated at all.
-pub(crate) async fn count_unknown(connection: &mut Connection, bucket: u16, now: Timestamp) -> Result<bool, Failure> {
-    let bucket = i64::from(bucket);
-    diesel::insert_into(unknown_addresses::table)
-        .values((unknown_addresses::bucket.eq(bucket), unknown_addresses::attempts.eq(0)))
-        .on_conflict_do_nothing()
-        .execute(connection)
-        .await?;
-    let (attempts, latest): (i64, Option<i64>) = for_update!(
-        unknown_addresses::table
-            .filter(unknown_addresses::bucket.eq(bucket))
-            .select((unknown_addresses::attempts, unknown_addresses::latest))
-    )
-    .get_result(connection)
-    .await?;
-    let AttemptDecision::Evaluate(counted) = class("unknown_addresses", &bucket, attempts, latest)?.decide(now) else {
-        return Ok(false);
-    };
-    diesel::update(unknown_addresses::table.filter(unknown_addresses::bucket.eq(bucket)))
+/// Lifts waits and closed classes of an account.
+pub(crate) async fn reset_all(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<(), Failure> {
+    let AttemptClass { attempts, latest } = AttemptClass::default();
+    diesel::update(classes_of!(Classes { organization, account }))
         .set((
-            unknown_addresses::attempts.eq(i64::from(counted.attempts)),
-            unknown_addresses::latest.eq(counted.latest.map(Timestamp::as_millis)),
+            attempt_classes::attempts.eq(i64::from(attempts)),
+            attempt_classes::latest.eq(latest.map(Timestamp::as_millis)),
         ))
         .execute(connection)
         .await?;
-    Ok(true)
-}
-
-/// Notes when an attempt was refused, so that a refusal writes a row whether anybody has the address or not. Nothing is
-/// decided by it; a row written as it stands would not do, since SQLite writes no page that stays the same. It is read
-/// before and after because the refusal of an account takes three statements.
-pub(crate) async fn note_refusal_of_unknown(
-    connection: &mut Connection,
-    bucket: u16,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    let row = unknown_addresses::table.filter(unknown_addresses::bucket.eq(i64::from(bucket)));
-    let refused_at = row.select(unknown_addresses::refused_at);
-    let _: Option<Option<i64>> = for_update!(refused_at).get_result(connection).await.optional()?;
-    diesel::update(row).set(unknown_addresses::refused_at.eq(now.as_millis())).execute(connection).await?;
-    let _: Option<Option<i64>> = refused_at.get_result(connection).await.optional()?;
     Ok(())
 }
 
-fn class(table: &'static str, id: &dyn ToString, attempts: i64, latest: Option<i64>) -> Result<AttemptClass, Failure> {
-    let attempts = u32::try_from(attempts).map_err(|_| Failure::damaged(table, id.to_string(), "attempts"))?;
-    Ok(AttemptClass { attempts, latest: latest.map(Timestamp::from_millis) })
+/// Remembers the network for all accounts. Written once a day at most: logins of many accounts share the row.
+async fn note_network(connection: &mut Connection, network: &Digest, now: Timestamp) -> Result<(), Failure> {
+    let network = network.as_bytes().as_slice();
+    diesel::insert_into(known_networks::table)
+        .values((known_networks::network.eq(network), known_networks::last_login_at.eq(now.as_millis())))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    let stale = now.plus_seconds(-NETWORK_NOTED_SECONDS).as_millis();
+    diesel::update(
+        known_networks::table.filter(known_networks::network.eq(network)).filter(known_networks::last_login_at.le(stale)),
+    )
+    .set(known_networks::last_login_at.eq(now.as_millis()))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Whether any account logged in from the network lately.
+pub(crate) async fn is_known(
+    connection: &mut Connection,
+    (network, now): &(Digest, Timestamp),
+) -> Result<bool, Failure> {
+    let last_login_at: Option<i64> = known_networks::table
+        .filter(known_networks::network.eq(network.as_bytes().as_slice()))
+        .select(known_networks::last_login_at)
+        .get_result(connection)
+        .await
+        .optional()?;
+    Ok(last_login_at.is_some_and(|at| network_is_known(Timestamp::from_millis(at), *now)))
 }

@@ -1,137 +1,225 @@
-//! Completing a proof that an account's owner is here, and what it is for.
+//! Concluding an attempt: judged on what the store holds now, then carried out or refused, in one decision. A refusal
+//! takes as many statements and locks whether an account has the address or not, and whatever was wrong.
 
 use super::super::account::accounts::replace_recovery_codes;
-use super::super::account::admins::{self, GrantRow};
-use super::super::account::notices;
-use super::super::account::pending_seed;
-use super::super::authorize::{Judgement, hold_organization, judge_and_take_account};
+use super::super::account::lookup::wrong_passcodes;
+use super::super::account::row::{SignedRow, row_of, sign, signed_columns};
+use super::super::account::{notices, pending_seed};
+use super::super::authorize::{hold_organization, judge_and_take_account};
 use super::super::backend::{Connection, RunQuery, for_share, for_update};
 use super::super::{Decided, Verdict, audit};
 use super::attempts::Classes;
+use super::decoys::{self, Part};
 use super::sessions;
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, recovery_codes};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::account::{AccountGrant, AccountState};
-use vault_core::id::SeedId;
-use vault_core::lockout::WRONG_PASSCODES;
+use vault_core::account::{AccountGrant, SignedAccount};
+use vault_core::digest::Digest;
+use vault_core::id::{AccountId, OrganizationId};
+use vault_core::lockout::WrongPasscodes;
 use vault_core::notice::NoticeCode;
-use vault_core::passcode::PasscodeProof;
-use vault_core::port::{CompleteProof, CompleteProofOutcome, OwnChange, ProofEffect};
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::{
+    Brought, BroughtProof, Conclusion, ConcludeDecoy, ConcludeProof, LoginRefusal, OwnChange, ProofEffect,
+};
 use vault_core::principal::{Denial, SessionPrincipal};
+use vault_core::proof::{ProofFacts, judge_proof};
 use vault_core::sealed::SealedPassword;
+use vault_core::time::Timestamp;
 
-/// The account's own row.
-macro_rules! row_of {
-    ($owner:expr) => {
-        accounts::table
-            .filter(accounts::organization_id.eq($owner.organization.text()))
-            .filter(accounts::id.eq($owner.account.text()))
+macro_rules! logins_of {
+    ($grant:expr) => {
+        account_logins::table
+            .filter(account_logins::organization_id.eq($grant.organization.text()))
+            .filter(account_logins::account_id.eq($grant.account.text()))
     };
 }
 
-pub(crate) async fn complete(connection: &mut Connection, command: &CompleteProof) -> Decided<CompleteProofOutcome> {
-    if let ProofEffect::Own { principal, .. } = &command.effect
-        && let Err(refusal) = judge_owner(connection, command, principal).await?
-    {
-        return Ok(Verdict::Undo(CompleteProofOutcome::Refused(refusal)));
+/// Does what [`conclude`] does to refuse, on decoys.
+pub(crate) async fn conclude_decoy(connection: &mut Connection, command: &ConcludeDecoy) -> Decided<Conclusion> {
+    let ConcludeDecoy { decoy, recovery_code, now } = *command;
+    decoys::hold(connection, Part::Organization, decoy).await?;
+    decoys::hold(connection, Part::Account, decoy).await?;
+    decoys::take(connection, Part::Logins, decoy).await?;
+    if let Some(code) = recovery_code {
+        let nobody = (OrganizationId::from_bytes([0; 16]), AccountId::from_bytes([0; 16]));
+        take_recovery_code(connection, nobody, &code).await?;
     }
-    if !is_as_reserved(connection, command).await? {
-        return Ok(Verdict::Undo(CompleteProofOutcome::Overtaken));
+    decoys::write(connection, Part::Logins, decoy, now).await?;
+    decoys::write(connection, Part::Entry, decoy, now).await?;
+    Ok(Verdict::RefusedOnRecord(Conclusion::Refused(LoginRefusal::UnknownAddress)))
+}
+
+pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProof) -> Decided<Conclusion> {
+    let grant = &command.reserved.grant;
+    let denial = judge_owner(connection, command).await?.err();
+    let account = hold_account(connection, command).await?;
+    let logins = take_logins(connection, grant).await?;
+    let recovery_code_stored = match command.brought.recovery_code() {
+        Some(code) => take_recovery_code(connection, (grant.organization, grant.account), &code).await?,
+        None => false,
+    };
+    let (last_step, wrong_passcodes) = logins.unwrap_or((TimeStep(i64::MAX), WrongPasscodes::default()));
+    let facts = ProofFacts { account, last_step, wrong_passcodes, recovery_code_stored };
+    let judgement = judge_proof(&command.reserved, command.brought.claim(), &facts);
+    match (judgement, denial, &command.brought) {
+        (_, Some(denial), _) => {
+            refuse(connection, command, &facts, LoginRefusal::Overtaken).await?;
+            Ok(Verdict::RefusedOnRecord(Conclusion::Denied(denial)))
+        }
+        (Ok(()), None, Brought::Proof(proof)) if is_current(proof, &facts) => {
+            carry_out(connection, command, proof).await?;
+            audit::record(connection, &proof.audit).await?;
+            Ok(Verdict::Recorded(Conclusion::Completed))
+        }
+        (judgement, None, _) => {
+            let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);
+            refuse(connection, command, &facts, refusal).await?;
+            Ok(Verdict::RefusedOnRecord(Conclusion::Refused(refusal)))
+        }
     }
-    if !spend(connection, command).await? {
-        return Ok(Verdict::Undo(CompleteProofOutcome::PasscodeSpent));
+}
+
+/// Whether a row that is to be signed anew is still the one that this was decided on.
+fn is_current(proof: &BroughtProof, facts: &ProofFacts) -> bool {
+    match &proof.effect {
+        ProofEffect::Own { change: OwnChange::Password { after, .. }, .. } => {
+            facts.account.as_ref().is_some_and(|account| account.version + 1 == after.version)
+        }
+        _ => true,
     }
-    let AccountGrant { organization, account, .. } = command.grant;
-    if matches!(command.proof, PasscodeProof::RecoveryCode(_)) {
-        notices::leave(connection, organization, account, NoticeCode::RecoveryCodeUsed, command.now).await?;
-    }
-    Classes { organization, account }.forgive(connection, &command.network, command.now).await?;
-    if let Some(SealedPassword(rehashed)) = &command.rehashed {
-        diesel::update(row_of!(command.grant))
-            .set(accounts::password.eq(rehashed.as_bytes()))
-            .execute(connection)
-            .await?;
-    }
-    match &command.effect {
-        ProofEffect::Session(session) => sessions::insert(connection, organization, account, session).await?,
-        ProofEffect::Own { principal, change } => change_own(connection, principal, change).await?,
-    }
-    audit::record(connection, &command.audit).await?;
-    Ok(Verdict::Recorded(CompleteProofOutcome::Completed))
 }
 
 /// Judges who asks for a change of their own account, and takes the account.
-async fn judge_owner(
-    connection: &mut Connection,
-    command: &CompleteProof,
-    principal: &SessionPrincipal,
-) -> Result<Judgement, Failure> {
+async fn judge_owner(connection: &mut Connection, command: &ConcludeProof) -> Result<Result<(), Denial>, Failure> {
+    let Brought::Proof(proof) = &command.brought else { return Ok(Ok(())) };
+    let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(Ok(())) };
     let judgement = judge_and_take_account(connection, principal, command.now).await?;
-    let same = principal.organization == command.grant.organization && principal.account == command.grant.account;
+    let grant = &command.reserved.grant;
+    let same = principal.organization == grant.organization && principal.account == grant.account;
     Ok(judgement.and(if same { Ok(()) } else { Err(Denial::AccountChanged) }))
 }
 
-/// Whether organization and account still say what the proof was decided on. They then stay so.
-async fn is_as_reserved(connection: &mut Connection, command: &CompleteProof) -> Result<bool, Failure> {
-    if hold_organization(connection, command.grant.organization).await?.is_err() {
-        return Ok(false);
-    }
-    let row = row_of!(command.grant).select((
-        (accounts::id, accounts::email, accounts::role, accounts::state),
-        accounts::password_version,
-        accounts::seed_id,
-    ));
-    let row: Option<(GrantRow, i64, Read<SeedId>)> = match command.rehashed {
-        Some(_) => for_update!(row).get_result(connection).await,
-        None => for_share!(row).get_result(connection).await,
+/// Holds organization and account. `None`: one of them is gone, or the organization is disabled.
+async fn hold_account(connection: &mut Connection, command: &ConcludeProof) -> Result<Option<SignedAccount>, Failure> {
+    let grant = &command.reserved.grant;
+    let organization = hold_organization(connection, grant.organization).await?;
+    let row = row_of!(grant).select(signed_columns!());
+    let rehashed = matches!(&command.brought, Brought::Proof(proof) if proof.rehashed.is_some());
+    let row: Option<SignedRow> = match rehashed {
+        true => for_update!(row).get_result(connection).await,
+        false => for_share!(row).get_result(connection).await,
     }
     .optional()?;
-    let Some((grant, password_version, seed)) = row else { return Ok(false) };
-    let grant = admins::grant(command.grant.organization, grant)?;
-    Ok(grant == command.grant
-        && grant.state == AccountState::Active
-        && password_version == command.password_version
-        && seed.sound("accounts", &grant.account, "seed_id")? == command.seed)
+    let account = row.map(SignedRow::decode).transpose()?;
+    Ok(account.filter(|_| organization.is_ok()))
 }
 
-/// Spends the proof. `false`: it was spent before, or time-based passcodes are disabled.
-async fn spend(connection: &mut Connection, command: &CompleteProof) -> Result<bool, Failure> {
-    let (organization, account) = (command.grant.organization.text(), command.grant.account.text());
-    let login = account_logins::table
-        .filter(account_logins::organization_id.eq(organization))
-        .filter(account_logins::account_id.eq(account));
-    let last_login = match command.effect {
-        ProofEffect::Session(_) => Some(account_logins::last_login_at.eq(command.now.as_millis())),
-        ProofEffect::Own { .. } => None,
-    };
-    let spent = match command.proof {
-        PasscodeProof::Step(step) => {
-            diesel::update(
-                login
-                    .filter(account_logins::last_step.lt(step.0))
-                    .filter(account_logins::wrong_passcodes.lt(i64::from(WRONG_PASSCODES))),
-            )
-            .set((account_logins::last_step.eq(step.0), last_login))
+/// Takes the latest step that was spent, and the wrong passcodes. `None`: the account is gone.
+async fn take_logins(
+    connection: &mut Connection,
+    grant: &AccountGrant,
+) -> Result<Option<(TimeStep, WrongPasscodes)>, Failure> {
+    let row: Option<(i64, i64, Option<i64>)> = for_update!(logins_of!(grant).select((
+        account_logins::last_step,
+        account_logins::wrong_passcodes,
+        account_logins::wrong_at
+    )))
+    .get_result(connection)
+    .await
+    .optional()?;
+    let Some((last_step, wrong, wrong_at)) = row else { return Ok(None) };
+    Ok(Some((TimeStep(last_step), wrong_passcodes(grant.account, wrong, wrong_at)?)))
+}
+
+/// Takes a recovery code. `false`: it is not stored.
+async fn take_recovery_code(
+    connection: &mut Connection,
+    (organization, account): (OrganizationId, AccountId),
+    code: &Digest,
+) -> Result<bool, Failure> {
+    let row = recovery_codes::table
+        .filter(recovery_codes::organization_id.eq(organization.text()))
+        .filter(recovery_codes::account_id.eq(account.text()))
+        .filter(recovery_codes::code.eq(code.as_bytes().as_slice()));
+    let there: Option<String> =
+        for_update!(row.select(recovery_codes::account_id)).get_result(connection).await.optional()?;
+    Ok(there.is_some())
+}
+
+/// Records a refusal, also if the account is gone by now: the refusal happened.
+async fn refuse(
+    connection: &mut Connection,
+    command: &ConcludeProof,
+    facts: &ProofFacts,
+    refusal: LoginRefusal,
+) -> Result<(), Failure> {
+    let ConcludeProof { reserved: SignedAccount { grant, .. }, refusal: records, now, .. } = command;
+    let counts = refusal == LoginRefusal::WrongPasscode && facts.account.is_some();
+    let before = facts.wrong_passcodes;
+    let after = if counts { before.plus_one(*now) } else { before };
+    diesel::update(logins_of!(grant))
+        .set((
+            account_logins::wrong_passcodes.eq(i64::from(after.count)),
+            account_logins::wrong_at.eq(after.latest.map(Timestamp::as_millis)),
+            account_logins::refused_at.eq(now.as_millis()),
+        ))
+        .execute(connection)
+        .await?;
+    let entry = if refusal.follows_right_password() { &records.passcode_refused } else { &records.refused };
+    audit::record(connection, entry).await?;
+    if let Some(entry) = &records.class_closed {
+        audit::record(connection, entry).await?;
+    }
+    if after.disables() && !before.disables() {
+        notices::leave(connection, grant.organization, grant.account, NoticeCode::PasscodeDisabled, *now).await?;
+        audit::record(connection, &records.passcode_disabled).await?;
+    }
+    Ok(())
+}
+
+async fn carry_out(connection: &mut Connection, command: &ConcludeProof, proof: &BroughtProof) -> Result<(), Failure> {
+    let ConcludeProof { reserved: SignedAccount { grant, .. }, network, now, .. } = command;
+    let (organization, account) = (grant.organization, grant.account);
+    spend(connection, command, proof).await?;
+    Classes { organization, account }.note_login(connection, network, *now).await?;
+    if let Some(SealedPassword(rehashed)) = &proof.rehashed {
+        diesel::update(row_of!(grant)).set(accounts::password.eq(rehashed.as_bytes())).execute(connection).await?;
+    }
+    match &proof.effect {
+        ProofEffect::Session(session) => sessions::insert(connection, organization, account, session).await,
+        ProofEffect::Own { principal, change } => change_own(connection, principal, change).await,
+    }
+}
+
+/// Spends the passcode; a login is noted as the account's last.
+async fn spend(connection: &mut Connection, command: &ConcludeProof, proof: &BroughtProof) -> Result<(), Failure> {
+    let (grant, now) = (&command.reserved.grant, command.now);
+    if let ProofEffect::Session(_) = proof.effect {
+        diesel::update(logins_of!(grant))
+            .set(account_logins::last_login_at.eq(now.as_millis()))
             .execute(connection)
-            .await?
+            .await?;
+    }
+    match proof.passcode {
+        PasscodeProof::Step(step) => {
+            diesel::update(logins_of!(grant)).set(account_logins::last_step.eq(step.0)).execute(connection).await?;
         }
         PasscodeProof::RecoveryCode(code) => {
-            if let Some(last_login) = last_login {
-                diesel::update(login).set(last_login).execute(connection).await?;
-            }
             diesel::delete(
                 recovery_codes::table
-                    .filter(recovery_codes::organization_id.eq(organization))
-                    .filter(recovery_codes::account_id.eq(account))
+                    .filter(recovery_codes::organization_id.eq(grant.organization.text()))
+                    .filter(recovery_codes::account_id.eq(grant.account.text()))
                     .filter(recovery_codes::code.eq(code.as_bytes().as_slice())),
             )
             .execute(connection)
-            .await?
+            .await?;
+            notices::leave(connection, grant.organization, grant.account, NoticeCode::RecoveryCodeUsed, now).await?;
         }
-    };
-    Ok(spent == 1)
+    }
+    Ok(())
 }
 
 async fn change_own(
@@ -144,17 +232,14 @@ async fn change_own(
         OwnChange::PendingSeed { seed, expires_at } => {
             return pending_seed::put(connection, organization, account, seed, *expires_at).await;
         }
-        OwnChange::Password(password) => {
+        OwnChange::Password { password, after, digest } => {
             diesel::update(row_of!(principal))
-                .set((
-                    accounts::password.eq(password.0.as_bytes()),
-                    accounts::password_version.eq(accounts::password_version + 1),
-                ))
+                .set(accounts::password.eq(password.0.as_bytes()))
                 .execute(connection)
                 .await?;
+            sign(connection, after, digest).await?;
         }
         OwnChange::RecoveryCodes(codes) => replace_recovery_codes(connection, organization, account, codes).await?,
     }
-    diesel::update(row_of!(principal)).set(accounts::version.eq(accounts::version + 1)).execute(connection).await?;
     sessions::end_others(connection, principal).await
 }

@@ -2,26 +2,33 @@
 
 use super::super::authorize::{judge_and_take_session, judge_holder};
 use super::super::backend::{Connection, RunQuery, Store, narrow};
-use super::super::{Decided, Verdict, audit};
+use super::super::{Decided, Decision, Verdict, decide};
 use crate::failure::Failure;
 use crate::schema::sessions;
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
-use diesel::{ExpressionMethods as _, QueryDsl as _};
+use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable};
+use vault_core::Command;
 use vault_core::id::{AccountId, OrganizationId, SessionId};
-use vault_core::port::{EndSession, ListSessions, SessionRepository, StoreError};
-use vault_core::principal::{Denial, SessionPrincipal};
-use vault_core::session::NewSession;
+use vault_core::port::{EndSession, ListSessions, SessionRepository, SessionUse, StoreError};
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
+use vault_core::session::{NewSession, StoredSession};
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl SessionRepository for Store {
-    async fn end_session(&self, command: EndSession) -> Result<Result<bool, Denial>, StoreError> {
-        self.write(command, |connection, command| Box::pin(end(connection, command))).await
+    async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
-    async fn list_sessions(&self, query: ListSessions) -> Result<Result<Vec<NewSession>, Denial>, StoreError> {
+    async fn list_sessions(&self, query: ListSessions) -> Result<Vec<StoredSession>, StoreError> {
         self.read(query, |connection, query| Box::pin(list(connection, query))).await
+    }
+
+    async fn note_uses(&self, mut uses: Vec<SessionUse>) -> Result<(), StoreError> {
+        // In one order, so that two that write the same rows do not wait for each other.
+        uses.sort_by_key(|used| (used.organization, used.session));
+        self.write(uses, |connection, uses| Box::pin(note_uses(connection, uses))).await
     }
 }
 
@@ -49,6 +56,8 @@ pub(crate) async fn insert(
             sessions::created_at.eq(session.created_at.as_millis()),
             sessions::expires_at.eq(session.expires_at.as_millis()),
             sessions::network.eq(session.network.as_str()),
+            sessions::client.eq(session.client.as_deref()),
+            sessions::last_used_at.eq(session.created_at.as_millis()),
         ))
         .execute(connection)
         .await?;
@@ -62,37 +71,86 @@ pub(crate) async fn end_others(connection: &mut Connection, principal: &SessionP
     Ok(())
 }
 
-async fn end(connection: &mut Connection, command: &EndSession) -> Decided<Result<bool, Denial>> {
-    let EndSession { principal, session, now, audit: entry } = command;
-    match judge_and_take_session(connection, principal, *session, *now).await? {
-        Ok(true) => {}
-        refused_or_not_there => return Ok(Verdict::Undo(refused_or_not_there)),
+impl Decision for EndSession {
+    /// Whether the account has such a live session.
+    type Held = bool;
+    type Outcome = bool;
+
+    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<bool, Failure> {
+        let Principal::Session(principal) = &command.principal else { return Err(Denial::InsufficientRole.into()) };
+        Ok(judge_and_take_session(connection, principal, command.act.session, command.now).await??)
     }
-    diesel::delete(
-        sessions::table
-            .filter(sessions::organization_id.eq(principal.organization.text()))
-            .filter(sessions::id.eq(session.text())),
-    )
-    .execute(connection)
-    .await?;
-    audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(Ok(true)))
+
+    async fn act(connection: &mut Connection, command: &Command<Self>, is_live: bool) -> Decided<bool> {
+        let Some(organization) = command.principal.organization().filter(|_| is_live) else {
+            return Ok(Verdict::Refused(false));
+        };
+        diesel::delete(
+            sessions::table
+                .filter(sessions::organization_id.eq(organization.text()))
+                .filter(sessions::id.eq(command.act.session.text())),
+        )
+        .execute(connection)
+        .await?;
+        Ok(Verdict::Done(true))
+    }
 }
 
-async fn list(connection: &mut Connection, query: &ListSessions) -> Result<Result<Vec<NewSession>, Denial>, Failure> {
-    if let Err(refusal) = judge_holder(connection, &query.principal, query.now).await? {
-        return Ok(Err(refusal));
-    }
-    let rows: Vec<(Read<SessionId>, i64, i64, String)> = sessions_of!(query.principal)
+#[derive(Queryable)]
+struct SessionRow {
+    id: Read<SessionId>,
+    created_at: i64,
+    expires_at: i64,
+    network: String,
+    client: Option<String>,
+    last_used_at: Option<i64>,
+}
+
+async fn list(connection: &mut Connection, query: &ListSessions) -> Result<Vec<StoredSession>, Failure> {
+    judge_holder(connection, &query.principal, query.now).await??;
+    let rows: Vec<SessionRow> = sessions_of!(query.principal)
         .filter(sessions::expires_at.gt(query.now.as_millis()))
         .order((sessions::created_at.desc(), sessions::id))
-        .select((sessions::id, sessions::created_at, sessions::expires_at, sessions::network))
+        .select((
+            sessions::id,
+            sessions::created_at,
+            sessions::expires_at,
+            sessions::network,
+            sessions::client,
+            sessions::last_used_at,
+        ))
         .load(connection)
         .await?;
-    let decode = |(id, created_at, expires_at, network): (Read<SessionId>, i64, i64, String)| {
-        let id = id.sound("sessions", &query.principal.account, "id")?;
-        let (created_at, expires_at) = (Timestamp::from_millis(created_at), Timestamp::from_millis(expires_at));
-        Ok(NewSession { id, created_at, expires_at, network })
-    };
-    Ok(Ok(rows.into_iter().map(decode).collect::<Result<_, Failure>>()?))
+    rows.into_iter().map(|row| row.decode(&query.principal)).collect()
+}
+
+impl SessionRow {
+    fn decode(self, owner: &SessionPrincipal) -> Result<StoredSession, Failure> {
+        let created_at = Timestamp::from_millis(self.created_at);
+        let session = NewSession {
+            id: self.id.sound("sessions", &owner.account, "id")?,
+            created_at,
+            expires_at: Timestamp::from_millis(self.expires_at),
+            network: self.network,
+            client: self.client,
+        };
+        Ok(StoredSession { session, last_used_at: self.last_used_at.map_or(created_at, Timestamp::from_millis) })
+    }
+}
+
+async fn note_uses(connection: &mut Connection, uses: &[SessionUse]) -> Decided<()> {
+    for used in uses {
+        let at = used.at.as_millis();
+        let earlier = sessions::last_used_at.is_null().or(sessions::last_used_at.lt(at));
+        diesel::update(
+            sessions::table
+                .filter(sessions::organization_id.eq(used.organization.text()))
+                .filter(sessions::id.eq(used.session.text()))
+                .filter(earlier),
+        )
+        .set(sessions::last_used_at.eq(at))
+        .execute(connection)
+        .await?;
+    }
+    Ok(Verdict::Recorded(()))
 }

@@ -6,8 +6,8 @@ use super::super::{Decided, Verdict, audit};
 use super::{erasure, keys};
 use crate::failure::Failure;
 use crate::schema::{
-    account_logins, account_notices, accounts, attempt_classes, credential_counts, directory, enrolment_codes,
-    enrolment_drafts, frozen_namespaces, integration_tokens, integrations, invitations, organization_keys,
+    account_logins, account_notices, accounts, address_conflicts, attempt_classes, credential_counts, directory, enrolment_codes,
+    enrolment_drafts, frozen_namespaces, integration_tokens, integrations, invitations, invited_addresses, organization_keys,
     organizations, pending_seeds, recovery_codes, sessions,
 };
 use crate::stored::{Read, ToIdText as _};
@@ -172,7 +172,13 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq_any(codes))).execute(connection).await?;
     let addresses =
         invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::address);
-    diesel::delete(directory::table.filter(directory::address.eq_any(addresses))).execute(connection).await?;
+    diesel::delete(
+        invited_addresses::table
+            .filter(invited_addresses::address.eq_any(addresses))
+            .filter(invited_addresses::organization_id.eq(organization)),
+    )
+    .execute(connection)
+    .await?;
     let addresses = accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::address);
     diesel::delete(directory::table.filter(directory::address.eq_any(addresses))).execute(connection).await?;
     macro_rules! clear {
@@ -182,7 +188,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
                 .await?;
         )*};
     }
-    clear!(enrolment_drafts, invitations);
+    clear!(enrolment_drafts, invitations, address_conflicts);
     clear!(integration_tokens, integrations, frozen_namespaces);
     clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);
     clear!(organization_keys, credential_counts);

@@ -6,7 +6,7 @@ use super::super::organization::erasure;
 use super::super::{Decided, Verdict};
 use super::sweep;
 use crate::failure::Failure;
-use crate::schema::{attempt_classes, idempotency_keys, sessions, unknown_addresses};
+use crate::schema::{attempt_classes, idempotency_keys, known_networks, sessions};
 use crate::stored::TextForm as _;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
@@ -37,11 +37,11 @@ impl Housekeeping for Store {
             }
             Expired::Attempts => {
                 let networks = self.read(now, |connection, now| Box::pin(forgotten_networks(connection, *now))).await?;
-                let buckets = self.read(now, |connection, now| Box::pin(idle_buckets(connection, *now))).await?;
-                if networks.is_empty() && buckets.is_empty() {
+                let idle = self.read(now, |connection, now| Box::pin(idle_networks(connection, *now))).await?;
+                if networks.is_empty() && idle.is_empty() {
                     return Ok(0);
                 }
-                let found = (now, networks, buckets);
+                let found = (now, networks, idle);
                 self.write(found, |connection, found| Box::pin(delete_attempts(connection, found))).await
             }
             Expired::Invitations => {
@@ -189,19 +189,19 @@ async fn forgotten_networks(connection: &mut Connection, now: Timestamp) -> Resu
     Ok(found)
 }
 
-/// The buckets of unknown addresses that have been idle for as long as a network is remembered.
-async fn idle_buckets(connection: &mut Connection, now: Timestamp) -> Result<Vec<i64>, Failure> {
-    Ok(unknown_addresses::table
-        .filter(unknown_addresses::latest.lt(known_since(now)))
+/// Networks from which no account has logged in for as long as they are remembered.
+async fn idle_networks(connection: &mut Connection, now: Timestamp) -> Result<Vec<Vec<u8>>, Failure> {
+    Ok(known_networks::table
+        .filter(known_networks::last_login_at.lt(known_since(now)))
         .limit(super::SLICE)
-        .select(unknown_addresses::bucket)
+        .select(known_networks::network)
         .load(connection)
         .await?)
 }
 
 async fn delete_attempts(
     connection: &mut Connection,
-    (now, networks, buckets): &(Timestamp, ByAccount<Vec<u8>>, Vec<i64>),
+    (now, networks, idle): &(Timestamp, ByAccount<Vec<u8>>, Vec<Vec<u8>>),
 ) -> Decided<usize> {
     let mut deleted = 0;
     for ((organization, account), networks) in networks {
@@ -216,9 +216,9 @@ async fn delete_attempts(
         .await?;
     }
     deleted += diesel::delete(
-        unknown_addresses::table
-            .filter(unknown_addresses::bucket.eq_any(buckets))
-            .filter(unknown_addresses::latest.lt(known_since(*now))),
+        known_networks::table
+            .filter(known_networks::network.eq_any(idle))
+            .filter(known_networks::last_login_at.lt(known_since(*now))),
     )
     .execute(connection)
     .await?;

@@ -5,7 +5,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::super::{Decided, Verdict};
 use crate::failure::Failure;
 use crate::schema::{
-    account_notices, activations, directory, enrolment_codes, enrolment_drafts, invitations, pending_seeds,
+    account_notices, activations, enrolment_codes, enrolment_drafts, invitations, invited_addresses, pending_seeds,
 };
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use std::collections::BTreeMap;
@@ -53,7 +53,9 @@ pub(crate) async fn delete_invitations(
         let draft = enrolment_drafts::table
             .filter(enrolment_drafts::organization_id.eq(organization))
             .filter(enrolment_drafts::account_id.eq(account));
-        let entry = directory::table.filter(directory::address.eq(address)).filter(directory::account_id.eq(account));
+        let entry = invited_addresses::table
+            .filter(invited_addresses::address.eq(address))
+            .filter(invited_addresses::organization_id.eq(organization));
         diesel::delete(draft).execute(connection).await?;
         diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code))).execute(connection).await?;
         diesel::delete(entry).execute(connection).await?;

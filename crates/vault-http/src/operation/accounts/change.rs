@@ -9,11 +9,11 @@ use crate::operation::{Inner, precondition};
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::field::{FieldCode, FieldError};
+use vault_core::principal::Principal;
 use vault_core::role::Action;
-use vault_core::usecase::AccountCommand;
+use vault_core::usecase::{AccountCommand, AccountRef};
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -26,9 +26,11 @@ pub(in crate::operation) async fn run(
     precondition::none_but_existence(call.headers())?;
     let command = parse(&body.read().await?)?;
     let account = account_id(call.place);
-    let change = Arc::clone(&api.parts.accounts.change);
+    let accounts = api.parts.accounts.clone();
+    let account = AccountRef::Id(principal.organization, account);
+    let principal = Principal::from(principal);
 
-    let changed = api.complete(async move { change.as_admin(&principal, account, command).await }).await?;
+    let changed = api.complete(async move { accounts.change(&principal, account, command).await }).await?;
 
     answer::object(StatusCode::OK, &item(&changed.account))
 }

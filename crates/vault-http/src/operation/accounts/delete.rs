@@ -7,9 +7,9 @@ use crate::fault::Fault;
 use crate::operation::{Inner, precondition};
 use crate::{answer, query};
 use actix_web::HttpResponse;
-use std::sync::Arc;
+use vault_core::principal::Principal;
 use vault_core::role::Action;
-use vault_core::usecase::AccountCommand;
+use vault_core::usecase::{AccountCommand, AccountRef};
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -21,9 +21,11 @@ pub(in crate::operation) async fn run(
     precondition::none_but_existence(call.headers())?;
     body.ignore().await?;
     let account = account_id(call.place);
-    let change = Arc::clone(&api.parts.accounts.change);
+    let accounts = api.parts.accounts.clone();
+    let account = AccountRef::Id(principal.organization, account);
+    let principal = Principal::from(principal);
 
-    api.complete(async move { change.as_admin(&principal, account, AccountCommand::Delete).await }).await?;
+    api.complete(async move { accounts.change(&principal, account, AccountCommand::Delete).await }).await?;
 
     Ok(answer::no_content())
 }

@@ -6,15 +6,13 @@ use crate::call::Call;
 use crate::fault::Fault;
 use crate::operation::Inner;
 use crate::operation::document::{self, keep};
-use crate::refusal::email_flaw;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_api::InvitedAccount;
-use vault_core::email::EmailAddress;
+use vault_core::email::{EmailAddress, InvalidEmailAddress};
+use vault_core::principal::Principal;
 use vault_core::role::{Action, Role};
-use vault_core::usecase::Inviter;
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -25,10 +23,12 @@ pub(in crate::operation) async fn run(
     query::none(call.query())?;
     content::check(call.headers())?;
     let (email, role) = parse(&body.read().await?)?;
-    let invite = Arc::clone(&api.parts.accounts.invite);
+    let accounts = api.parts.accounts.clone();
+    let organization = principal.organization;
+    let principal = Principal::from(principal);
 
-    let inviter = Inviter::Session(principal);
-    let invited = api.complete(async move { invite.run(inviter, email.as_str(), role).await }).await?;
+    let invited =
+        api.complete(async move { accounts.invite(&principal, organization, email.as_str(), role).await }).await?;
 
     let invited = InvitedAccount {
         id: invited.grant.account.to_string(),
@@ -42,7 +42,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<(EmailAddress, Role), Fault> {
     let mut members = document::object(body)?;
     // Neither an address nor a role's name is secret.
     let email = members.string("email");
-    let email = email.and_then(|text| keep(&mut members, EmailAddress::parse(text.expose()).map_err(email_flaw)));
+    let email = email.and_then(|text| keep(&mut members, EmailAddress::parse(text.expose()).map_err(InvalidEmailAddress::at_email)));
     let role = members.string("role");
     let role = role.and_then(|text| keep(&mut members, parse_role(text.expose())));
     match (email, role, members.finish()) {

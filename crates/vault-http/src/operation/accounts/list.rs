@@ -5,13 +5,14 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::operation::Inner;
-use crate::{answer, query};
+use crate::{answer, listing, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
+use actix_web::http::header::{self, HeaderValue};
 use vault_api::AccountItem;
-use vault_core::port::AccountScope;
+use vault_core::principal::{Principal, Scope};
 use vault_core::role::Action;
+use vault_core::usecase::AccountsRequest;
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -19,11 +20,21 @@ pub(in crate::operation) async fn run(
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageAccounts)?;
-    query::none(call.query())?;
+    let (limit, cursor) = query::page(call.query())?;
     body.ignore().await?;
-    let list = Arc::clone(&api.parts.accounts.list);
+    let accounts = api.parts.accounts.clone();
+    let scope = Scope::One(principal.organization);
+    let principal = Principal::from(principal);
+    let request = AccountsRequest { limit, cursor };
 
-    let accounts = api.complete(async move { list.run(AccountScope::Session(principal)).await }).await?;
+    let page = api.complete(async move { accounts.list(&principal, scope, request).await }).await?;
 
-    answer::object(StatusCode::OK, &accounts.iter().map(item).collect::<Vec<AccountItem>>())
+    let items: Vec<AccountItem> = page.accounts.iter().map(item).collect();
+    let mut response = answer::object(StatusCode::OK, &items)?;
+    if let Some(cursor) = page.next {
+        let link = listing::next_page_of(api.base.as_str(), "accounts", limit, &cursor);
+        let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;
+        response.headers_mut().insert(header::LINK, link);
+    }
+    Ok(response)
 }

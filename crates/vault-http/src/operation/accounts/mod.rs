@@ -9,7 +9,7 @@ use super::NO_ID;
 use crate::answer::time_text;
 use crate::route::Place;
 use vault_api::AccountItem;
-use vault_core::account::Account;
+use vault_core::account::ListedAccount;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::id::AccountId;
 use vault_core::role::Role;
@@ -24,13 +24,15 @@ fn parse_role(text: &str) -> Result<Role, FieldError> {
     Role::parse(text).ok_or_else(|| FieldError::new("/role", FieldCode::OutOfRange, "must be admin, editor or viewer"))
 }
 
-fn item(account: &Account) -> AccountItem {
+fn item(account: &ListedAccount) -> AccountItem {
     AccountItem {
         id: account.grant.account.to_string(),
         email: account.grant.email.to_string(),
         role: account.grant.role.as_str().to_owned(),
         state: account.grant.state.as_str().to_owned(),
         created_at: time_text(account.created_at),
-        last_login_at: account.last_login_at.map(time_text),
+        last_login_at: account.logins.last_login_at.map(time_text),
+        locked: account.logins.is_locked(),
+        invitation_expires_at: account.invitation_expires_at.map(time_text),
     }
 }

@@ -7,7 +7,6 @@ use crate::fault::Fault;
 use crate::operation::Inner;
 use crate::operation::document::read_secrets;
 use actix_web::HttpResponse;
-use std::sync::Arc;
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -15,9 +14,9 @@ pub(in crate::operation) async fn run(
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
     let [code, passcode] = read_secrets(call, body, ["enrolment_code", "passcode"]).await?;
-    let confirm = Arc::clone(&api.parts.accounts.confirm_enrolment);
+    let accounts = api.parts.accounts.clone();
 
-    api.complete(async move { confirm.run(&code, &passcode).await }).await?;
+    api.complete(async move { accounts.confirm_enrolment(&code, &passcode).await }).await?;
 
     Ok(answer::no_content())
 }

@@ -8,7 +8,6 @@ use crate::operation::document::read_secrets;
 use crate::operation::{Inner, shown};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_api::EnrolResponse;
 
 pub(in crate::operation) async fn run(
@@ -17,9 +16,9 @@ pub(in crate::operation) async fn run(
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
     let [code, password] = read_secrets(call, body, ["enrolment_code", "password"]).await?;
-    let enrol = Arc::clone(&api.parts.accounts.enrol);
+    let accounts = api.parts.accounts.clone();
 
-    let drafted = api.complete(async move { enrol.run(&code, password).await }).await?;
+    let drafted = api.complete(async move { accounts.enrol(&code, password).await }).await?;
 
     let drafted = EnrolResponse {
         email: drafted.email.to_string(),

@@ -8,7 +8,6 @@ use crate::fault::Fault;
 use crate::operation::Inner;
 use crate::operation::document::read_secrets;
 use actix_web::HttpResponse;
-use std::sync::Arc;
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -18,9 +17,9 @@ pub(in crate::operation) async fn run(
     let principal = api.session(call)?;
     let [password, passcode, new] = read_secrets(call, body, ["password", "passcode", "new_password"]).await?;
     let proof = proof(api, call, password, passcode);
-    let change = Arc::clone(&api.parts.own_account.change_password);
+    let accounts = api.parts.accounts.clone();
 
-    api.complete(async move { change.run(&principal, proof, new).await }).await?;
+    api.complete(async move { accounts.change_password(&principal, proof, new).await }).await?;
 
     Ok(answer::no_content())
 }

@@ -7,7 +7,6 @@ use crate::fault::Fault;
 use crate::operation::Inner;
 use crate::operation::document::read_secrets;
 use actix_web::HttpResponse;
-use std::sync::Arc;
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -16,9 +15,9 @@ pub(in crate::operation) async fn run(
 ) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
     let [passcode] = read_secrets(call, body, ["passcode"]).await?;
-    let confirm = Arc::clone(&api.parts.own_account.confirm_passcode);
+    let accounts = api.parts.accounts.clone();
 
-    api.complete(async move { confirm.run(&principal, &passcode).await }).await?;
+    api.complete(async move { accounts.confirm_passcode(&principal, &passcode).await }).await?;
 
     Ok(answer::no_content())
 }

@@ -6,7 +6,6 @@ use crate::fault::Fault;
 use crate::operation::{Inner, NO_ID, precondition};
 use crate::{answer, query};
 use actix_web::HttpResponse;
-use std::sync::Arc;
 use vault_core::id::SessionId;
 
 pub(in crate::operation) async fn run(
@@ -20,9 +19,9 @@ pub(in crate::operation) async fn run(
     body.ignore().await?;
     // Text that is no id stands for a session that is not there.
     let session = call.place.id().parse().unwrap_or(SessionId::from_bytes(NO_ID));
-    let sessions = Arc::clone(&api.parts.own_account.sessions);
+    let accounts = api.parts.accounts.clone();
 
-    api.complete(async move { sessions.end(&principal, session).await }).await?;
+    api.complete(async move { accounts.end_session(&principal, session).await }).await?;
 
     Ok(answer::no_content())
 }

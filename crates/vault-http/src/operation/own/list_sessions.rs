@@ -7,8 +7,8 @@ use crate::operation::Inner;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_api::SessionItem;
+use vault_core::session::StoredSession;
 use vault_core::usecase::ListedSession;
 
 pub(in crate::operation) async fn run(
@@ -19,20 +19,22 @@ pub(in crate::operation) async fn run(
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let sessions = Arc::clone(&api.parts.own_account.sessions);
+    let accounts = api.parts.accounts.clone();
 
-    let sessions = api.complete(async move { sessions.list(&principal).await }).await?;
+    let sessions = api.complete(async move { accounts.sessions(&principal).await }).await?;
 
     answer::object(StatusCode::OK, &sessions.into_iter().map(item).collect::<Vec<SessionItem>>())
 }
 
 fn item(listed: ListedSession) -> SessionItem {
-    let ListedSession { session, current } = listed;
+    let ListedSession { stored: StoredSession { session, last_used_at }, current } = listed;
     SessionItem {
         id: session.id.to_string(),
         created_at: answer::time_text(session.created_at),
         expires_at: answer::time_text(session.expires_at),
+        last_used_at: answer::time_text(last_used_at),
         network: session.network,
+        client: session.client,
         current,
     }
 }

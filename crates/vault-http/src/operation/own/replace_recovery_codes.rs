@@ -9,7 +9,6 @@ use crate::operation::document::read_secrets;
 use crate::operation::{Inner, shown};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_api::NewRecoveryCodes;
 
 pub(in crate::operation) async fn run(
@@ -20,9 +19,9 @@ pub(in crate::operation) async fn run(
     let principal = api.session(call)?;
     let [password, passcode] = read_secrets(call, body, ["password", "passcode"]).await?;
     let proof = proof(api, call, password, passcode);
-    let replace = Arc::clone(&api.parts.own_account.replace_recovery_codes);
+    let accounts = api.parts.accounts.clone();
 
-    let codes = api.complete(async move { replace.run(&principal, proof).await }).await?;
+    let codes = api.complete(async move { accounts.replace_recovery_codes(&principal, proof).await }).await?;
 
     answer::object(StatusCode::OK, &NewRecoveryCodes { recovery_codes: shown::recovery_codes(codes) })
 }

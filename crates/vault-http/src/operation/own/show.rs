@@ -7,7 +7,6 @@ use crate::operation::Inner;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_api::{AccountNotice, OwnAccount};
 use vault_core::notice::{Notice, NoticeCode};
 
@@ -19,9 +18,9 @@ pub(in crate::operation) async fn run(
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let show = Arc::clone(&api.parts.own_account.show);
+    let accounts = api.parts.accounts.clone();
 
-    let account = api.complete(async move { show.run(&principal).await }).await?;
+    let account = api.complete(async move { accounts.own(&principal).await }).await?;
 
     let account = OwnAccount {
         id: account.id.to_string(),

@@ -1,0 +1,269 @@
+//! Prove that an account's owner is present: address, password and passcode. The one way for a login and for every
+//! change of one's own account that asks for them again, so with the same counters, waits and work.
+//!
+//! Every attempt that is evaluated does the same work in the same order, whatever it comes to: one committed
+//! reservation, one hash, one committed conclusion.
+
+use super::Accounts;
+use crate::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
+use crate::digest::{Digest, DigestPurpose};
+use crate::email::EmailAddress;
+use crate::error::{Error, Refusal};
+use crate::id::{AccountId, OrganizationId};
+use crate::lockout::{CLOSING_ATTEMPTS, DECOYS};
+use crate::network::Network;
+use crate::passcode::{Passcode, PasscodeProof};
+use crate::password;
+use crate::port::{
+    Brought, BroughtProof, Conclusion, ConcludeAttempt, ConcludeDecoy, ConcludeProof, Event, LoginRefusal, OwnAccount,
+    OwnChange, PasswordVerdict, ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, SealError,
+};
+use crate::principal::SessionPrincipal;
+use crate::sealed::SealedPassword;
+use crate::seats::Requester;
+use secrecy::{ExposeSecret, SecretString};
+
+/// What the owner brings to prove it.
+pub struct OwnerProof {
+    /// The password, exactly as received.
+    pub password: SecretString,
+    /// The passcode, exactly as received.
+    pub passcode: SecretString,
+    /// Where it came from.
+    pub network: Network,
+}
+
+/// Who is at it, and from where.
+#[derive(Clone, Copy)]
+struct Attempt {
+    actor: Actor,
+    network: Network,
+    network_digest: Digest,
+    decoy: u16,
+}
+
+/// A right password with a passcode that may be spent. Nothing is proven until it is concluded.
+pub(super) struct Proven {
+    pub(super) reserved: ReservedAccount,
+    attempt: Attempt,
+    passcode: PasscodeProof,
+    rehashed: Option<SealedPassword>,
+}
+
+impl Accounts {
+    /// Judges a proof for the account with the address `email`, as far as it can be told without the store; `actor` is
+    /// who brings it.
+    pub(super) async fn judge(
+        &self,
+        email: &EmailAddress,
+        actor: Actor,
+        brought: OwnerProof,
+    ) -> Result<Proven, Error> {
+        let OwnerProof { password, passcode, network } = brought;
+        if password.expose_secret().len() > password::MAX_BYTES {
+            return Err(self.refused(LoginRefusal::Impossible, None, network));
+        }
+        let now = self.ambient.now();
+        let network_digest = self.digester.digest(DigestPurpose::Network, &[network.as_bytes()]);
+        let attempt = Attempt { actor, network, network_digest, decoy: self.decoy(email) };
+        // A seat is taken before the account is looked up, and by the network alone, so that an overload looks the same
+        // for every address.
+        let known = self.store.network_is_known(network_digest, now).await?;
+        let permit = self.hasher.permit(Requester::Network { network: network_digest, known })?;
+        let reservation = ReserveAttempt {
+            address: self.address(email),
+            decoy: attempt.decoy,
+            network: network_digest,
+            now,
+        };
+        let reservation = self.store.reserve_attempt(reservation).await?;
+
+        let passcode = Passcode::read(&passcode);
+        let reserved = match reservation {
+            Reservation::Account(reserved) if reserved.signed.digest(&*self.digester) == reserved.digest => *reserved,
+            other => {
+                // A decoy is verified: the same work, always wrong.
+                self.hasher.verify(permit, None, password, None).await?;
+                return Err(self.conclude_uncounted(other, attempt, &passcode).await?);
+            }
+        };
+        let account = reserved.signed.grant.account;
+        self.ambient.emit(Event::PasswordEvaluated);
+        let stored = Some(reserved.password.clone());
+        let verdict = self.hasher.verify(permit, Some(account), password, stored).await?;
+        // Looked at whatever the password is, so that its time does not tell.
+        let found = self.look_at(&reserved, &passcode)?;
+        let rehashed = match verdict {
+            PasswordVerdict::Right { rehashed } => rehashed,
+            PasswordVerdict::Wrong | PasswordVerdict::Damaged => {
+                if matches!(verdict, PasswordVerdict::Damaged) {
+                    self.report_damage("accounts", account);
+                }
+                let recovery_code = self.recovery_code(account, &passcode);
+                return Err(self.conclude(&reserved, attempt, Brought::WrongPassword { recovery_code }).await);
+            }
+        };
+        match found {
+            Some(passcode) => Ok(Proven { reserved, attempt, passcode, rehashed }),
+            None => Err(self.conclude(&reserved, attempt, Brought::WrongPasscode).await),
+        }
+    }
+
+    /// Spends the proof for `effect`, both or neither; `audit` is the record of the effect.
+    pub(super) async fn complete(
+        &self,
+        proven: Proven,
+        effect: ProofEffect,
+        audit: SealedAuditRecord,
+    ) -> Result<(), Error> {
+        let Proven { reserved, attempt, passcode, rehashed } = proven;
+        let replaced = matches!(effect, ProofEffect::Own { change: OwnChange::Password { .. }, .. });
+        let proof = BroughtProof { passcode, rehashed: rehashed.filter(|_| !replaced), effect, audit };
+        match self.try_conclude(&reserved, attempt, Brought::Proof(Box::new(proof))).await? {
+            Conclusion::Completed => {
+                let account = reserved.signed.grant.account;
+                self.ambient.emit(Event::LoginSucceeded { account, network: attempt.network });
+                Ok(())
+            }
+            refused => Err(self.conclusion(refused, &reserved, attempt)),
+        }
+    }
+
+    /// Carries a change of the principal's own account out, once the proof holds.
+    pub(super) async fn complete_own(
+        &self,
+        proven: Proven,
+        principal: &SessionPrincipal,
+        change: OwnChange,
+        action: AuditAction,
+    ) -> Result<(), Error> {
+        let (actor, subject) = (Actor::from(principal), Subject::Account(principal.account));
+        let audit = self.ambient.record(self.ambient.now(), Some(principal.organization), actor, action, subject);
+        self.complete(proven, ProofEffect::Own { principal: principal.clone(), change }, audit).await
+    }
+
+    /// The principal's own account, as the store has it.
+    pub(super) async fn own_account(&self, principal: &SessionPrincipal) -> Result<OwnAccount, Error> {
+        Ok(self.store.own_account(principal.clone(), self.ambient.now()).await?)
+    }
+
+    /// Which code of the account the passcode is, whether it is spent or not.
+    fn look_at(&self, reserved: &ReservedAccount, passcode: &Passcode) -> Result<Option<PasscodeProof>, SealError> {
+        let account = reserved.signed.grant.account;
+        Ok(match passcode {
+            Passcode::TimeBased(digits) => self
+                .passcodes
+                .matching_step(account, &reserved.seed, digits, self.ambient.now())
+                .inspect_err(|error| self.ambient.report(error))?
+                .map(PasscodeProof::Step),
+            Passcode::Recovery(_) => self.recovery_code(account, passcode).map(PasscodeProof::RecoveryCode),
+            Passcode::Impossible => None,
+        })
+    }
+
+    fn recovery_code(&self, account: AccountId, passcode: &Passcode) -> Option<Digest> {
+        let Passcode::Recovery(digits) = passcode else { return None };
+        let parts: [&[u8]; 2] = [account.as_bytes(), digits.expose().as_bytes()];
+        Some(self.digester.digest(DigestPurpose::RecoveryCode, &parts))
+    }
+
+    /// Concludes an attempt whose password was verified against a decoy. The error that tells of it.
+    async fn conclude_uncounted(
+        &self,
+        reservation: Reservation,
+        attempt: Attempt,
+        passcode: &Passcode,
+    ) -> Result<Error, Error> {
+        let (refusal, place) = match reservation {
+            Reservation::Account(reserved) => {
+                let account = reserved.signed.grant.account;
+                self.report_damage("accounts", account);
+                let recovery_code = self.recovery_code(account, passcode);
+                return Ok(self.conclude(&reserved, attempt, Brought::WrongPassword { recovery_code }).await);
+            }
+            Reservation::Unknown => (LoginRefusal::UnknownAddress, None),
+            Reservation::TurnedAway(organization, account) => (LoginRefusal::TurnedAway, Some((organization, account))),
+            Reservation::Disabled(organization, account) => (LoginRefusal::Closed, Some((organization, account))),
+        };
+        let now = self.ambient.now();
+        let account = place.map_or(AccountId::from_bytes([0; 16]), |(_, account)| account);
+        let recovery_code = self.recovery_code(account, passcode);
+        let decoy = ConcludeDecoy { decoy: attempt.decoy, recovery_code, now };
+        self.store.conclude_attempt(ConcludeAttempt::Decoy(decoy)).await?;
+        self.count_uncounted(attempt.actor, place);
+        Ok(self.refused(refusal, place.map(|(_, account)| account), attempt.network))
+    }
+
+    /// Tallies a refusal that the store recorded nothing of: once a minute for an account, and once for all addresses
+    /// that no account has.
+    fn count_uncounted(&self, actor: Actor, place: Option<(OrganizationId, AccountId)>) {
+        let subject = place.map_or(Subject::UnknownAddresses, |(_, account)| Subject::Account(account));
+        let organization = place.map(|(organization, _)| organization);
+        self.tally.count(self.ambient.now(), organization, actor, AuditAction::LoginTurnedAway, subject);
+    }
+
+    /// Concludes an attempt that proves nothing. The error that tells of it.
+    async fn conclude(&self, reserved: &ReservedAccount, attempt: Attempt, brought: Brought) -> Error {
+        match self.try_conclude(reserved, attempt, brought).await {
+            Ok(conclusion) => self.conclusion(conclusion, reserved, attempt),
+            Err(error) => error,
+        }
+    }
+
+    async fn try_conclude(
+        &self,
+        reserved: &ReservedAccount,
+        attempt: Attempt,
+        brought: Brought,
+    ) -> Result<Conclusion, Error> {
+        let command = ConcludeProof {
+            reserved: reserved.signed.clone(),
+            brought,
+            refusal: self.refusal_records(reserved, attempt.actor),
+            network: attempt.network_digest,
+            now: self.ambient.now(),
+        };
+        Ok(self.store.conclude_attempt(ConcludeAttempt::Account(Box::new(command))).await?)
+    }
+
+    fn refusal_records(&self, reserved: &ReservedAccount, actor: Actor) -> RefusalRecords {
+        let (organization, account) = (reserved.signed.grant.organization, reserved.signed.grant.account);
+        let now = self.ambient.now();
+        let record = |action| self.ambient.record(now, Some(organization), actor, action, Subject::Account(account));
+        RefusalRecords {
+            refused: record(AuditAction::LoginRefused),
+            passcode_refused: record(AuditAction::LoginPasscodeRefused),
+            class_closed: (reserved.attempts == CLOSING_ATTEMPTS).then(|| record(AuditAction::LoginClassClosed)),
+            passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
+        }
+    }
+
+    /// The error that tells of a conclusion.
+    fn conclusion(&self, conclusion: Conclusion, reserved: &ReservedAccount, attempt: Attempt) -> Error {
+        let account = reserved.signed.grant.account;
+        if reserved.attempts == CLOSING_ATTEMPTS {
+            self.ambient.emit(Event::LoginClassClosed { account, network: attempt.network });
+        }
+        match conclusion {
+            // Nothing was brought that could be carried out.
+            Conclusion::Completed => self.refused(LoginRefusal::Overtaken, Some(account), attempt.network),
+            Conclusion::Refused(refusal) => self.refused(refusal, Some(account), attempt.network),
+            Conclusion::Denied(denial) => {
+                let _ = self.refused(LoginRefusal::Overtaken, Some(account), attempt.network);
+                denial.into()
+            }
+        }
+    }
+
+    /// Counts a refusal. The error that tells of it.
+    pub(super) fn refused(&self, refusal: LoginRefusal, account: Option<AccountId>, network: Network) -> Error {
+        self.ambient.emit(Event::LoginRefused { refusal, account, network });
+        Refusal::InvalidLogin.into()
+    }
+
+    fn decoy(&self, email: &EmailAddress) -> u16 {
+        let digest = self.digester.digest(DigestPurpose::AttemptBucket, &[email.as_str().as_bytes()]);
+        let [high, low, ..] = *digest.as_bytes();
+        u16::from_be_bytes([high, low]) % DECOYS
+    }
+}

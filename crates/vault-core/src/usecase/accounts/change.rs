@@ -1,0 +1,168 @@
+//! Change an account: state, role, password, passcode, waits; or delete it.
+
+use super::{AccountRef, Accounts};
+use crate::account::{Account, AccountGrant, AccountState, ListedAccount, SignedAccount};
+use crate::audit::{AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::passcode::{PasscodeSecret, RecoveryCode};
+use crate::password::check_new_password;
+use crate::port::{AccountChange, ChangeAccount, ChangeAccountOutcome, FoundAccount};
+use crate::principal::{Denial, Principal};
+use crate::role::{Action, Role};
+use crate::seats::Requester;
+use secrecy::SecretString;
+
+/// How often a change is decided anew because the row changed under it.
+const ATTEMPTS: usize = 5;
+
+/// What to do with an account. All but [`AccountCommand::Unlock`] end its sessions.
+pub enum AccountCommand {
+    /// It may no longer log in.
+    Disable,
+    /// It may log in again.
+    Enable,
+    /// It has this role from now on.
+    SetRole(Role),
+    /// It has this password from now on. Waits end and closed classes open.
+    SetPassword(SecretString),
+    /// It gets a new passcode seed and new recovery codes. Waits end and closed classes open.
+    ResetPasscode,
+    /// Its waits end and its closed classes open.
+    Unlock,
+    /// It is deleted.
+    Delete,
+}
+
+impl AccountCommand {
+    /// Whether an admin of the organization may give it, as an operator may. Nobody but its owner and operators
+    /// touches what an account proves itself with.
+    pub const fn is_for_admins(&self) -> bool {
+        match self {
+            Self::Disable | Self::Enable | Self::SetRole(_) | Self::Delete | Self::Unlock => true,
+            Self::SetPassword(_) | Self::ResetPasscode => false,
+        }
+    }
+}
+
+/// A changed account, with what its owner must be given, if anything.
+pub struct ChangedAccount {
+    /// The account or invitation as it is now, or was before it was deleted. Its logins are those before the change.
+    pub account: ListedAccount,
+    /// The new passcode seed and recovery codes; shown this once.
+    pub passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
+}
+
+/// A change as decided on one version of a row.
+struct Decided {
+    change: AccountChange,
+    after: SignedAccount,
+    action: AuditAction,
+    passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
+}
+
+impl Accounts {
+    /// Carries `command` out on an account or an invitation. Of an invitation, only the role can be changed, and it can
+    /// be withdrawn.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::SeveralInvitations`], [`Refusal::OnlyInvited`], [`Refusal::LastAdmin`] (never
+    /// for an operator), [`Refusal::Damaged`], [`Refusal::Contended`]; a flaw of the password at `/password`.
+    pub async fn change(
+        &self,
+        principal: &Principal,
+        account: AccountRef<'_>,
+        command: AccountCommand,
+    ) -> Result<ChangedAccount, Error> {
+        principal.administers(Action::ManageAccounts)?;
+        if !matches!(principal, Principal::Operator) && !command.is_for_admins() {
+            return Err(Denial::InsufficientRole.into());
+        }
+        for _ in 0..ATTEMPTS {
+            let (outcome, changed) = match self.find(principal, account).await? {
+                FoundAccount::Account(account) => self.change_account(principal, *account, &command).await?,
+                FoundAccount::Invitation(stored) => self.change_invitation(principal, *stored, &command).await?,
+                FoundAccount::Invitations(number) => return Err(Refusal::SeveralInvitations(number).into()),
+            };
+            match outcome {
+                ChangeAccountOutcome::Changed => return Ok(changed),
+                ChangeAccountOutcome::NotFound => return Err(Refusal::NotFound.into()),
+                ChangeAccountOutcome::LastAdmin => return Err(Refusal::LastAdmin.into()),
+                ChangeAccountOutcome::Stale => {}
+            }
+        }
+        Err(Refusal::Contended.into())
+    }
+
+    async fn change_account(
+        &self,
+        principal: &Principal,
+        current: Account,
+        command: &AccountCommand,
+    ) -> Result<(ChangeAccountOutcome, ChangedAccount), Error> {
+        let (organization, account) = (current.signed.grant.organization, current.signed.grant.account);
+        // Signing it anew would make a row planted by SQL grant something.
+        if !current.is_sound(&*self.digester) {
+            self.report_damage("accounts", account);
+            return Err(Refusal::Damaged { table: "accounts", id: account.to_string() }.into());
+        }
+        let Decided { change, after, action, passcode } = self.decide(&current.signed, command).await?;
+        let listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
+        let act = ChangeAccount {
+            version: current.signed.version,
+            digest: after.digest(&*self.digester),
+            after,
+            change,
+        };
+        let subject = Subject::Account(account);
+        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let outcome = self.store.change_account(command).await?;
+        Ok((outcome, ChangedAccount { account: listed, passcode }))
+    }
+
+    async fn decide(&self, current: &SignedAccount, command: &AccountCommand) -> Result<Decided, Error> {
+        let grant = &current.grant;
+        let regranted = |grant: AccountGrant, action| Decided {
+            change: AccountChange::Grant,
+            after: current.with_grant(grant),
+            action,
+            passcode: None,
+        };
+        let untouched = |change, action| Decided { change, after: current.clone(), action, passcode: None };
+        Ok(match command {
+            AccountCommand::Disable => {
+                regranted(AccountGrant { state: AccountState::Disabled, ..grant.clone() }, AuditAction::AccountDisabled)
+            }
+            AccountCommand::Enable => {
+                regranted(AccountGrant { state: AccountState::Active, ..grant.clone() }, AuditAction::AccountEnabled)
+            }
+            AccountCommand::SetRole(role) => {
+                regranted(AccountGrant { role: *role, ..grant.clone() }, AuditAction::AccountRoleChanged)
+            }
+            AccountCommand::SetPassword(password) => {
+                let organization = self.store.organization(grant.organization).await?;
+                let name = organization.as_ref().map_or("", |organization| organization.name.as_str());
+                check_new_password(password, &grant.email, name).map_err(|flaw| flaw.at("/password"))?;
+                let permit = self.hasher.permit(Requester::Trusted)?;
+                let sealed = self.hasher.hash(permit, grant.account, password.clone()).await?;
+                Decided {
+                    change: AccountChange::Password(sealed),
+                    after: current.with_new_password(),
+                    action: AuditAction::AccountPasswordChanged,
+                    passcode: None,
+                }
+            }
+            AccountCommand::ResetPasscode => {
+                let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
+                let recovery = self.passcodes.new_recovery_codes(grant.account)?;
+                Decided {
+                    after: current.with_seed(seed.sealed.id),
+                    change: AccountChange::Passcode { seed: seed.sealed, recovery_codes: recovery.digests },
+                    action: AuditAction::AccountPasscodeReset,
+                    passcode: Some((seed.secret, recovery.codes)),
+                }
+            }
+            AccountCommand::Unlock => untouched(AccountChange::Unlock, AuditAction::AccountUnlocked),
+            AccountCommand::Delete => untouched(AccountChange::Delete, AuditAction::AccountDeleted),
+        })
+    }
+}

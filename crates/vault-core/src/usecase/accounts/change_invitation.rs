@@ -1,0 +1,38 @@
+//! Change an invitation's role, or withdraw it.
+
+use super::{AccountCommand, Accounts, ChangedAccount};
+use crate::audit::{AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::invitation::StoredInvitation;
+use crate::port::{ChangeAccountOutcome, ChangeInvitation, InvitationChange};
+use crate::principal::Principal;
+
+impl Accounts {
+    pub(super) async fn change_invitation(
+        &self,
+        principal: &Principal,
+        current: StoredInvitation,
+        command: &AccountCommand,
+    ) -> Result<(ChangeAccountOutcome, ChangedAccount), Error> {
+        let (organization, account) = (current.invitation.grant.organization, current.invitation.grant.account);
+        let (change, action, changed) = match command {
+            // Withdrawing needs no sound row: it grants nothing.
+            AccountCommand::Delete => (InvitationChange::Delete, AuditAction::InvitationDeleted, current.listed()),
+            AccountCommand::SetRole(role) => {
+                if !current.is_sound(&*self.digester) {
+                    self.report_damage("invitations", account);
+                    return Err(Refusal::Damaged { table: "invitations", id: account.to_string() }.into());
+                }
+                let changed = current.with_role(*role, &*self.digester);
+                let listed = changed.listed();
+                (InvitationChange::Role(changed), AuditAction::InvitationChanged, listed)
+            }
+            _ => return Err(Refusal::OnlyInvited.into()),
+        };
+        let act = ChangeInvitation { organization, account, version: current.version, change };
+        let subject = Subject::Account(account);
+        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let outcome = self.store.change_invitation(command).await?;
+        Ok((outcome, ChangedAccount { account: changed, passcode: None }))
+    }
+}

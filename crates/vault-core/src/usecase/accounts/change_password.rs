@@ -1,0 +1,34 @@
+//! Change one's own password.
+
+use super::{Accounts, OwnerProof};
+use crate::audit::{Actor, AuditAction};
+use crate::error::Error;
+use crate::password::check_new_password;
+use crate::port::OwnChange;
+use crate::principal::SessionPrincipal;
+use crate::seats::Requester;
+use secrecy::SecretString;
+
+impl Accounts {
+    /// Gives the principal's account the password `new`. Every other session of the account ends.
+    ///
+    /// # Errors
+    /// A flaw of the new password, at `/new_password`, before the proof is judged; then
+    /// [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin).
+    pub async fn change_password(
+        &self,
+        principal: &SessionPrincipal,
+        brought: OwnerProof,
+        new: SecretString,
+    ) -> Result<(), Error> {
+        let account = self.own_account(principal).await?;
+        let email = &account.signed.grant.email;
+        check_new_password(&new, email, account.organization.as_str()).map_err(|flaw| flaw.at("/new_password"))?;
+        let proven = self.judge(email, Actor::from(principal), brought).await?;
+        let permit = self.hasher.permit(Requester::Trusted)?;
+        let password = self.hasher.hash(permit, principal.account, new).await?;
+        let after = proven.reserved.signed.with_new_password();
+        let change = OwnChange::Password { password, digest: after.digest(&*self.digester), after };
+        self.complete_own(proven, principal, change, AuditAction::AccountPasswordChanged).await
+    }
+}

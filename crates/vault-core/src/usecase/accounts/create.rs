@@ -1,0 +1,108 @@
+//! Make an account with password, passcode seed and recovery codes.
+
+use super::find::parse_email;
+use super::{AccountRef, Accounts};
+use crate::account::{AccountGrant, AccountState, MAX_ACCOUNTS, SignedAccount};
+use crate::audit::{AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::id::{AccountId, OrganizationId};
+use crate::organization::Organization;
+use crate::passcode::{PasscodeSecret, RecoveryCode};
+use crate::password::{check_new_password, generate_password};
+use crate::port::{CreateAccount, CreateAccountOutcome, FoundAccount};
+use crate::principal::Principal;
+use crate::role::Role;
+use crate::seats::Requester;
+use secrecy::SecretString;
+
+/// An account to make.
+pub struct CreateAccountRequest {
+    /// Its organization.
+    pub organization: OrganizationId,
+    /// Its address, in any spelling.
+    pub email: String,
+    /// Its role.
+    pub role: Role,
+    /// Its password; without one, a strong one is made.
+    pub password: Option<SecretString>,
+}
+
+/// An account that was made, with what its owner must be given: shown this once.
+pub struct CreatedAccount {
+    /// What it grants.
+    pub grant: AccountGrant,
+    /// Its organization.
+    pub organization: Organization,
+    /// The password, if one was made.
+    pub generated_password: Option<SecretString>,
+    /// The passcode seed.
+    pub passcode: PasscodeSecret,
+    /// The recovery codes.
+    pub recovery_codes: Vec<RecoveryCode>,
+}
+
+impl Accounts {
+    /// Makes an account that can log in at once, as an operator.
+    ///
+    /// # Errors
+    /// [`Refusal::AddressTaken`], [`Refusal::AccountLimitReached`], [`Refusal::NoOrganization`]; a flaw of the password
+    /// at `/password`.
+    pub async fn create(&self, request: CreateAccountRequest) -> Result<CreatedAccount, Error> {
+        let email = parse_email(&request.email)?;
+        let organization = self.store.organization(request.organization).await?.ok_or(Refusal::NoOrganization)?;
+        let (password, generated_password) = match request.password {
+            Some(password) => {
+                check_new_password(&password, &email, organization.name.as_str()).map_err(|flaw| flaw.at("/password"))?;
+                (password, None)
+            }
+            None => {
+                let password = generate_password(&*self.entropy)?;
+                (password.clone(), Some(password))
+            }
+        };
+        // Before hashing, so that a taken address costs no hash; decided for good by the store.
+        if self.has_account(email.as_str()).await? {
+            return Err(Refusal::AddressTaken.into());
+        }
+
+        let address = self.address(&email);
+        let account = AccountId::from_uuid(self.ambient.ids.ordered(self.ambient.now()));
+        let permit = self.hasher.permit(Requester::Trusted)?;
+        let password = self.hasher.hash(permit, account, password).await?;
+        let seed = self.passcodes.new_seed(account, &email)?;
+        let recovery = self.passcodes.new_recovery_codes(account)?;
+        let state = AccountState::Active;
+        let grant = AccountGrant { account, organization: organization.id, email, role: request.role, state };
+        let signed = SignedAccount::new(grant.clone(), seed.sealed.id);
+        let act = CreateAccount {
+            digest: signed.digest(&*self.digester),
+            signed,
+            address,
+            password,
+            seed: seed.sealed,
+            recovery_codes: recovery.digests,
+        };
+        let (action, subject) = (AuditAction::AccountCreated, Subject::Account(account));
+        let command = self.ambient.command(&Principal::Operator, Some(organization.id), action, subject, act);
+        match self.store.create_account(command).await? {
+            CreateAccountOutcome::Created => Ok(CreatedAccount {
+                grant,
+                organization,
+                generated_password,
+                passcode: seed.secret,
+                recovery_codes: recovery.codes,
+            }),
+            CreateAccountOutcome::AddressTaken => Err(Refusal::AddressTaken.into()),
+            CreateAccountOutcome::LimitReached => Err(Refusal::AccountLimitReached(MAX_ACCOUNTS).into()),
+            CreateAccountOutcome::NoOrganization => Err(Refusal::NoOrganization.into()),
+        }
+    }
+
+    async fn has_account(&self, email: &str) -> Result<bool, Error> {
+        match self.find(&Principal::Operator, AccountRef::email(email)).await {
+            Ok(found) => Ok(matches!(found, FoundAccount::Account(_))),
+            Err(Error::Refused(Refusal::NotFound)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Take an invitation up: choose a password, get a passcode seed and recovery codes. Nothing of it is in force
+//! until a code confirms it.
+
+use super::Accounts;
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::email::EmailAddress;
+use crate::enrolment::EnrolmentCode;
+use crate::error::{Error, Refusal};
+use crate::invitation::EnrolmentDraft;
+use crate::passcode::{PasscodeSecret, RecoveryCode};
+use crate::password::check_new_password;
+use crate::port::{OpenInvitation, WriteDraft};
+use crate::seats::Requester;
+use secrecy::SecretString;
+
+/// What an invited person is given: shown this once; the newest is what counts.
+pub struct DraftedEnrolment {
+    /// The address that the account will have.
+    pub email: EmailAddress,
+    /// The passcode seed.
+    pub passcode: PasscodeSecret,
+    /// The recovery codes.
+    pub recovery_codes: Vec<RecoveryCode>,
+}
+
+impl Accounts {
+    /// Drafts an enrolment. May be repeated until one is confirmed; what was given before is dead then.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidEnrolment`]: no invitation can be taken up by this code, which is unknown, over, spent or
+    /// damaged; or its organization is not active. A flaw of the password, at `/password`.
+    pub async fn enrol(&self, code: &SecretString, password: SecretString) -> Result<DraftedEnrolment, Error> {
+        // Before any hash, so that nobody without a code makes us work.
+        let OpenInvitation { stored, organization, .. } = self.open_invitation(code).await?;
+        let grant = stored.invitation.grant;
+        check_new_password(&password, &grant.email, organization.as_str()).map_err(|flaw| flaw.at("/password"))?;
+
+        let permit = self.hasher.permit(Requester::Trusted)?;
+        let password = self.hasher.hash(permit, grant.account, password).await?;
+        let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
+        let recovery = self.passcodes.new_recovery_codes(grant.account)?;
+        let now = self.ambient.now();
+        let subject = Subject::Account(grant.account);
+        let action = AuditAction::EnrolmentDrafted;
+        let command = WriteDraft {
+            organization: grant.organization,
+            account: grant.account,
+            code: stored.invitation.code,
+            draft: EnrolmentDraft { password, seed: seed.sealed, recovery_codes: recovery.digests },
+            now,
+            audit: self.ambient.record(now, Some(grant.organization), Actor::Unknown, action, subject),
+        };
+        if !self.store.write_draft(command).await? {
+            return Err(Refusal::InvalidEnrolment.into());
+        }
+        Ok(DraftedEnrolment { email: grant.email, passcode: seed.secret, recovery_codes: recovery.codes })
+    }
+
+    /// The invitation that `code` opens now.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidEnrolment`], also where the row does not fit its code.
+    pub(super) async fn open_invitation(&self, code: &SecretString) -> Result<OpenInvitation, Error> {
+        let code = EnrolmentCode::read(code).ok_or(Refusal::InvalidEnrolment)?;
+        let found = self.store.find_invitation(code.digest(&*self.digester), self.ambient.now()).await?;
+        let found = found.ok_or(Refusal::InvalidEnrolment)?;
+        if found.stored.is_sound(&*self.digester) {
+            return Ok(found);
+        }
+        self.report_damage("invitations", found.stored.invitation.grant.account);
+        Err(Refusal::InvalidEnrolment.into())
+    }
+}

@@ -1,0 +1,76 @@
+//! Find an account or an invitation.
+
+use super::Accounts;
+use crate::account::ListedAccount;
+use crate::email::{EmailAddress, InvalidEmailAddress};
+use crate::error::{Error, Refusal};
+use crate::field::{FieldCode, FieldError};
+use crate::id::{AccountId, OrganizationId};
+use crate::port::{AccountKey, FindAccount, FoundAccount};
+use crate::principal::{Principal, Scope};
+use crate::role::Action;
+
+/// Names an account or an invitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountRef<'a> {
+    /// By its address, in any spelling.
+    Email {
+        /// The address.
+        email: &'a str,
+        /// Its organization. Without one, an operator finds the account of any; invitations of several organizations
+        /// are [`Refusal::SeveralInvitations`].
+        organization: Option<OrganizationId>,
+    },
+    /// By its id, in an organization.
+    Id(OrganizationId, AccountId),
+}
+
+impl<'a> AccountRef<'a> {
+    /// The account with this address, of whichever organization the principal may see.
+    pub const fn email(email: &'a str) -> Self {
+        Self::Email { email, organization: None }
+    }
+}
+
+impl Accounts {
+    /// An account or an invitation, for those who administer accounts.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::SeveralInvitations`].
+    pub async fn account(&self, principal: &Principal, account: AccountRef<'_>) -> Result<ListedAccount, Error> {
+        principal.administers(Action::ManageAccounts)?;
+        match self.find(principal, account).await? {
+            FoundAccount::Account(account) => Ok(account.listed()),
+            FoundAccount::Invitation(stored) => Ok(stored.listed()),
+            FoundAccount::Invitations(number) => Err(Refusal::SeveralInvitations(number).into()),
+        }
+    }
+
+    pub(super) async fn find(&self, principal: &Principal, account: AccountRef<'_>) -> Result<FoundAccount, Error> {
+        let (scope, key) = match account {
+            AccountRef::Email { email, organization } => {
+                let email = parse_email(email)?;
+                let scope = organization.map_or_else(|| principal.scope(), Scope::One);
+                (scope, AccountKey::Address(self.address(&email)))
+            }
+            AccountRef::Id(organization, account) => (Scope::One(organization), AccountKey::Id(organization, account)),
+        };
+        let query = FindAccount { principal: principal.clone(), scope, key, now: self.ambient.now() };
+        Ok(self.store.find_account(query).await?.ok_or(Refusal::NotFound)?)
+    }
+}
+
+/// The canonical spelling of an address.
+///
+/// # Errors
+/// It has none: refused at `/email`.
+pub(super) fn parse_email(text: &str) -> Result<EmailAddress, FieldError> {
+    EmailAddress::parse(text).map_err(InvalidEmailAddress::at_email)
+}
+
+impl InvalidEmailAddress {
+    /// The refusal of the field `/email`.
+    pub fn at_email(self) -> FieldError {
+        FieldError::new("/email", FieldCode::Malformed, self.to_string())
+    }
+}

@@ -1,0 +1,66 @@
+//! Invite somebody: an address, a role and a code by which its owner makes the account.
+
+use super::Accounts;
+use super::find::parse_email;
+use crate::account::{AccountGrant, AccountState, MAX_ACCOUNTS};
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::enrolment::EnrolmentCode;
+use crate::error::{Error, Refusal};
+use crate::id::{AccountId, OrganizationId};
+use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
+use crate::port::{CreateInvitation, CreateInvitationOutcome};
+use crate::principal::Principal;
+use crate::role::{Action, Role};
+use crate::time::Timestamp;
+
+/// An invitation that was made.
+pub struct Invited {
+    /// What it will grant.
+    pub grant: AccountGrant,
+    /// The enrolment code; shown this once.
+    pub code: EnrolmentCode,
+    /// The first moment at which it cannot be taken up any more.
+    pub expires_at: Timestamp,
+}
+
+impl Accounts {
+    /// Invites the owner of the address `email` to act as `role` in the organization.
+    ///
+    /// # Errors
+    /// [`Refusal::AddressInUse`], [`Refusal::AlreadyInvited`], [`Refusal::TooManyConflicts`],
+    /// [`Refusal::AccountLimitReached`], [`Refusal::NoOrganization`].
+    pub async fn invite(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        email: &str,
+        role: Role,
+    ) -> Result<Invited, Error> {
+        principal.administers(Action::ManageAccounts)?;
+        let email = parse_email(email)?;
+        let now = self.ambient.now();
+        let account = AccountId::from_uuid(self.ambient.ids.ordered(now));
+        let code = EnrolmentCode::generate(&*self.entropy)?;
+        let address = self.address(&email);
+        let grant = AccountGrant { account, organization, email, role, state: AccountState::Invited };
+        let expires_at = now.plus_seconds(INVITATION_SECONDS);
+        let invitation =
+            Invitation { grant: grant.clone(), code: code.digest(&*self.digester), created_at: now, expires_at };
+        let (organization, subject) = (Some(organization), Subject::Account(account));
+        let refused = AuditAction::InvitationRefused;
+        let act = CreateInvitation {
+            stored: StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, &*self.digester),
+            address,
+            address_in_use: self.ambient.record(now, organization, Actor::from(principal), refused, subject),
+        };
+        let command = self.ambient.command(principal, organization, AuditAction::AccountInvited, subject, act);
+        match self.store.create_invitation(command).await? {
+            CreateInvitationOutcome::Created => Ok(Invited { grant, code, expires_at }),
+            CreateInvitationOutcome::AddressInUse => Err(Refusal::AddressInUse.into()),
+            CreateInvitationOutcome::Invited => Err(Refusal::AlreadyInvited.into()),
+            CreateInvitationOutcome::TooManyConflicts(seconds) => Err(Refusal::TooManyConflicts(seconds).into()),
+            CreateInvitationOutcome::LimitReached => Err(Refusal::AccountLimitReached(MAX_ACCOUNTS).into()),
+            CreateInvitationOutcome::NoOrganization => Err(Refusal::NoOrganization.into()),
+        }
+    }
+}

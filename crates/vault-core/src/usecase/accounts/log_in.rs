@@ -1,0 +1,77 @@
+//! Log in: e-mail, password, passcode and a wished lifetime for a session and its token.
+
+use super::{Accounts, OwnerProof};
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::email::EmailAddress;
+use crate::error::Error;
+use crate::id::SessionId;
+use crate::network::Network;
+use crate::port::{LoginRefusal, ProofEffect};
+use crate::session::{AccessToken, NewSession, SessionClaims};
+use crate::time::{Timestamp, Ttl};
+use secrecy::SecretString;
+
+/// A login as asked for.
+pub struct LogInRequest {
+    /// The address, in any spelling.
+    pub email: String,
+    /// The password, exactly as received.
+    pub password: SecretString,
+    /// The passcode, exactly as received.
+    pub passcode: SecretString,
+    /// The wished lifetime in seconds.
+    pub ttl: Option<i64>,
+    /// Where it came from.
+    pub network: Network,
+    /// What the client says it is, as [`client_name`](crate::session::client_name) keeps it.
+    pub client: Option<String>,
+}
+
+/// A login that succeeded.
+pub struct LoggedIn {
+    /// The access token.
+    pub token: AccessToken,
+    /// Its lifetime, in seconds.
+    pub expires_in: u32,
+    /// When it stops working.
+    pub expires_at: Timestamp,
+}
+
+impl Accounts {
+    /// Logs in.
+    ///
+    /// # Errors
+    /// Everything wrong with address, password or passcode is the one
+    /// [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin), after the same work. A lifetime out of bounds is
+    /// refused by name.
+    pub async fn log_in(&self, request: LogInRequest) -> Result<LoggedIn, Error> {
+        let LogInRequest { email, password, passcode, ttl, network, client } = request;
+        let ttl = Ttl::parse(ttl, self.max_ttl)?;
+        let Ok(email) = EmailAddress::parse(&email) else {
+            return Err(self.refused(LoginRefusal::Impossible, None, network));
+        };
+        let proven = self.judge(&email, Actor::Unknown, OwnerProof { password, passcode, network }).await?;
+
+        let now = self.ambient.now();
+        let issued_at = now.floor_to_second();
+        let expires_at = issued_at.plus_seconds(ttl.as_seconds().into());
+        let session = SessionId::from_uuid(self.ambient.ids.random());
+        let grant = &proven.reserved.signed.grant;
+        let token = self.tokens.issue(&SessionClaims {
+            instance: self.instance,
+            session,
+            account: grant.account,
+            organization: grant.organization,
+            role: grant.role,
+            issued_at,
+            expires_at,
+        })?;
+        let actor = Actor::Account(grant.account, session);
+        let subject = Subject::Session(session);
+        let audit = self.ambient.record(now, Some(grant.organization), actor, AuditAction::LoginSucceeded, subject);
+        let network = network.to_string();
+        let session = NewSession { id: session, created_at: now, expires_at, network, client };
+        self.complete(proven, ProofEffect::Session(session), audit).await?;
+        Ok(LoggedIn { token, expires_in: ttl.as_seconds(), expires_at })
+    }
+}

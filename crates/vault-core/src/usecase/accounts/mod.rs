@@ -1,0 +1,122 @@
+//! Accounts: logins and sessions, invitations and enrolment, one's own account, and the administration of accounts.
+//!
+//! Every future may be dropped before it is ready, unless its method says otherwise: what was decided stays decided, and
+//! what was not decided has left nothing. A login or another proof that is dropped after its attempt was counted has used
+//! that attempt up.
+
+mod attempt;
+mod authenticate;
+mod change;
+mod change_invitation;
+mod change_password;
+mod confirm_enrolment;
+mod create;
+mod enrol;
+mod find;
+mod invite;
+mod list;
+mod log_in;
+mod log_out;
+mod own;
+mod read_passcode;
+mod replace_passcode;
+mod replace_recovery_codes;
+mod sessions;
+
+pub use attempt::OwnerProof;
+pub use change::{AccountCommand, ChangedAccount};
+pub use create::{CreateAccountRequest, CreatedAccount};
+pub use enrol::DraftedEnrolment;
+pub use find::AccountRef;
+pub use invite::Invited;
+pub use list::{AccountPage, AccountsRequest};
+pub use log_in::{LogInRequest, LoggedIn};
+pub use own::ShownOwnAccount;
+pub use read_passcode::CurrentPasscode;
+pub use sessions::ListedSession;
+
+use self::sessions::SessionUses;
+use super::{Ambient, AuditTally};
+use crate::digest::{Digest, DigestPurpose};
+use crate::email::EmailAddress;
+use crate::id::InstanceId;
+use crate::port::{AccountStore, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer};
+use crate::time::Ttl;
+use std::sync::Arc;
+
+/// What [`Accounts`] are made of.
+#[derive(Clone)]
+pub struct AccountPorts {
+    /// Surroundings.
+    pub ambient: Ambient,
+    /// Counts logins that are refused uncounted.
+    pub tally: Arc<AuditTally>,
+    /// The store.
+    pub store: Arc<dyn AccountStore>,
+    /// Password hashing.
+    pub hasher: Arc<dyn PasswordHasher>,
+    /// Seeds, passcodes and recovery codes.
+    pub passcodes: Arc<dyn PasscodeVerifier>,
+    /// Access tokens.
+    pub tokens: Arc<dyn TokenIssuer>,
+    /// Look-up digests and codes of rows.
+    pub digester: Arc<dyn KeyedDigester>,
+    /// Randomness for enrolment codes and generated passwords.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// What people do with accounts.
+#[derive(Clone)]
+pub struct Accounts {
+    instance: InstanceId,
+    max_ttl: u32,
+    ambient: Ambient,
+    tally: Arc<AuditTally>,
+    store: Arc<dyn AccountStore>,
+    hasher: Arc<dyn PasswordHasher>,
+    passcodes: Arc<dyn PasscodeVerifier>,
+    tokens: Arc<dyn TokenIssuer>,
+    digester: Arc<dyn KeyedDigester>,
+    entropy: Arc<dyn Entropy>,
+    uses: Arc<SessionUses>,
+}
+
+impl Accounts {
+    /// The accounts of the deployment `instance`, which is named in every access token.
+    pub fn new(instance: InstanceId, ports: AccountPorts) -> Self {
+        let AccountPorts { ambient, tally, store, hasher, passcodes, tokens, digester, entropy } = ports;
+        Self {
+            instance,
+            max_ttl: Ttl::MAX,
+            ambient,
+            tally,
+            store,
+            hasher,
+            passcodes,
+            tokens,
+            digester,
+            entropy,
+            uses: Arc::default(),
+        }
+    }
+
+    /// With another longest lifetime of sessions, in seconds.
+    #[must_use]
+    pub fn with_max_ttl(self, max_ttl: u32) -> Self {
+        Self { max_ttl, ..self }
+    }
+
+    /// The longest lifetime of a session, in seconds.
+    pub const fn max_ttl(&self) -> u32 {
+        self.max_ttl
+    }
+
+    fn address(&self, email: &EmailAddress) -> Digest {
+        self.digester.digest(DigestPurpose::Address, &[email.as_str().as_bytes()])
+    }
+
+    /// Tells of a row that does not fit its code.
+    fn report_damage(&self, table: &'static str, id: impl ToString) {
+        self.ambient.emit(Event::IntegrityFailure { table, id: id.to_string() });
+    }
+}

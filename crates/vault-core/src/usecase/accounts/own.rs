@@ -1,0 +1,50 @@
+//! Show one's own account.
+
+use super::Accounts;
+use crate::email::EmailAddress;
+use crate::error::Error;
+use crate::id::AccountId;
+use crate::notice::{Notice, notices};
+use crate::organization::OrganizationName;
+use crate::principal::SessionPrincipal;
+use crate::role::Role;
+use crate::time::Timestamp;
+
+/// One's own account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownOwnAccount {
+    /// Its id.
+    pub id: AccountId,
+    /// Its address.
+    pub email: EmailAddress,
+    /// Its role.
+    pub role: Role,
+    /// Its organization's name.
+    pub organization: OrganizationName,
+    /// Since when its passcode seed is in use.
+    pub passcode_enrolled_at: Timestamp,
+    /// How many recovery codes it has left.
+    pub recovery_codes_left: u32,
+    /// What its owner should know.
+    pub notices: Vec<Notice>,
+}
+
+impl Accounts {
+    /// The principal's account.
+    ///
+    /// # Errors
+    /// [`Error::Denied`], or the store's.
+    pub async fn own(&self, principal: &SessionPrincipal) -> Result<ShownOwnAccount, Error> {
+        let found = self.own_account(principal).await?;
+        Ok(ShownOwnAccount {
+            id: principal.account,
+            email: found.signed.grant.email,
+            // The store refuses a principal whose account no longer has the role.
+            role: principal.role,
+            organization: found.organization,
+            passcode_enrolled_at: found.passcode_enrolled_at,
+            recovery_codes_left: found.recovery_codes_left,
+            notices: notices(&found.notices, found.recovery_codes_left, self.ambient.now()),
+        })
+    }
+}

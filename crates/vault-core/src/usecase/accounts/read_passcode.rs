@@ -1,0 +1,43 @@
+//! Print an account's current passcode, for operators with access to the machine.
+
+use super::{AccountRef, Accounts};
+use crate::audit::{AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::passcode::TimeStep;
+use crate::port::{FoundAccount, ReadPasscode};
+use crate::principal::Principal;
+use crate::time::Timestamp;
+use secrecy::SecretString;
+
+/// An account's current passcode.
+pub enum CurrentPasscode {
+    /// A code that has not been used, until this moment.
+    Ready(SecretString, Timestamp),
+    /// The current code was used; the next one begins at this moment.
+    SpentUntil(Timestamp),
+}
+
+impl Accounts {
+    /// The current code of the account with the address `email`, as an operator. Recorded whenever it is asked for.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for an invitation.
+    pub async fn read_passcode(&self, email: &str) -> Result<CurrentPasscode, Error> {
+        let FoundAccount::Account(found) = self.find(&Principal::Operator, AccountRef::email(email)).await? else {
+            return Err(Refusal::NotFound.into());
+        };
+        let (organization, account) = (found.signed.grant.organization, found.signed.grant.account);
+        let act = ReadPasscode { organization, account };
+        let (action, subject) = (AuditAction::AccountPasscodeRead, Subject::Account(account));
+        let command = self.ambient.command(&Principal::Operator, Some(organization), action, subject, act);
+        let now = command.now;
+        let stored = self.store.read_passcode(command).await?.ok_or(Refusal::NotFound)?;
+        let step = TimeStep::at(now);
+        if stored.last_step >= step {
+            return Ok(CurrentPasscode::SpentUntil(stored.last_step.next().begins_at()));
+        }
+        let code = self.passcodes.code_at(account, &stored.seed, step);
+        let code = code.inspect_err(|error| self.ambient.report(error))?;
+        Ok(CurrentPasscode::Ready(code, step.next().begins_at()))
+    }
+}

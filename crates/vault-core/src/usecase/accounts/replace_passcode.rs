@@ -1,0 +1,71 @@
+//! Replace one's own passcode seed: a new one is given, and is in force once a code of it confirms it.
+
+use super::{Accounts, OwnerProof};
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::passcode::{PENDING_SECONDS, Passcode, PasscodeSecret};
+use crate::port::{ConfirmPasscode, OwnChange, ReserveConfirmation};
+use crate::principal::{Principal, SessionPrincipal};
+use secrecy::SecretString;
+
+impl Accounts {
+    /// A new seed for the principal's account, shown this once. It waits for an hour; one that waited before is
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidLogin`].
+    pub async fn replace_passcode(
+        &self,
+        principal: &SessionPrincipal,
+        brought: OwnerProof,
+    ) -> Result<PasscodeSecret, Error> {
+        let account = self.own_account(principal).await?;
+        let email = &account.signed.grant.email;
+        let proven = self.judge(email, Actor::from(principal), brought).await?;
+        let seed = self.passcodes.new_seed(principal.account, email)?;
+        let expires_at = self.ambient.now().plus_seconds(PENDING_SECONDS);
+        let change = OwnChange::PendingSeed { seed: seed.sealed, expires_at };
+        self.complete_own(proven, principal, change, AuditAction::AccountPasscodeDrafted).await?;
+        Ok(seed.secret)
+    }
+
+    /// Puts the waiting seed in force. Every other session of the account ends; the code is spent.
+    ///
+    /// # Errors
+    /// [`Refusal::NothingPending`]: none was asked for, it waited too long, or too many codes were wrong.
+    /// [`Refusal::InvalidLogin`]: the passcode is none of the waiting seed.
+    pub async fn confirm_passcode(&self, principal: &SessionPrincipal, passcode: &SecretString) -> Result<(), Error> {
+        let now = self.ambient.now();
+        // Counted before it is compared, so that parallel codes win no extra guess.
+        let reserve = ReserveConfirmation { principal: principal.clone(), now };
+        let waiting = self.store.reserve_confirmation(reserve).await?.ok_or(Refusal::NothingPending)?;
+        if waiting.signed.digest(&*self.digester) != waiting.digest {
+            self.report_damage("accounts", principal.account);
+            return Err(Refusal::Damaged { table: "accounts", id: principal.account.to_string() }.into());
+        }
+        let step = match Passcode::read(passcode) {
+            Passcode::TimeBased(digits) => self
+                .passcodes
+                .matching_step(principal.account, &waiting.seed, &digits, now)
+                .inspect_err(|error| self.ambient.report(error))?,
+            Passcode::Recovery(_) | Passcode::Impossible => None,
+        };
+        let (organization, subject) = (Some(principal.organization), Subject::Account(principal.account));
+        let Some(step) = step else {
+            let action = AuditAction::AccountPasscodeUnconfirmed;
+            let record = self.ambient.record(now, organization, Actor::from(principal), action, subject);
+            self.store.append(vec![record]).await?;
+            return Err(Refusal::InvalidLogin.into());
+        };
+        let after = waiting.signed.with_seed(waiting.seed.id);
+        let act = ConfirmPasscode {
+            version: waiting.signed.version,
+            digest: after.digest(&*self.digester),
+            after,
+            step,
+        };
+        let action = AuditAction::AccountPasscodeChanged;
+        let command = self.ambient.command(&Principal::from(principal.clone()), organization, action, subject, act);
+        if self.store.confirm_passcode(command).await? { Ok(()) } else { Err(Refusal::NothingPending.into()) }
+    }
+}

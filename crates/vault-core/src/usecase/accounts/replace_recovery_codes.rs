@@ -1,0 +1,28 @@
+//! Replace one's own recovery codes.
+
+use super::{Accounts, OwnerProof};
+use crate::audit::{Actor, AuditAction};
+use crate::error::Error;
+use crate::passcode::RecoveryCode;
+use crate::port::OwnChange;
+use crate::principal::SessionPrincipal;
+
+impl Accounts {
+    /// New recovery codes for the principal's account, shown this once; those before are dead. Every other
+    /// session of the account ends.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin).
+    pub async fn replace_recovery_codes(
+        &self,
+        principal: &SessionPrincipal,
+        brought: OwnerProof,
+    ) -> Result<Vec<RecoveryCode>, Error> {
+        let account = self.own_account(principal).await?;
+        let proven = self.judge(&account.signed.grant.email, Actor::from(principal), brought).await?;
+        let new = self.passcodes.new_recovery_codes(principal.account)?;
+        let change = OwnChange::RecoveryCodes(new.digests);
+        self.complete_own(proven, principal, change, AuditAction::AccountRecoveryCodesReplaced).await?;
+        Ok(new.codes)
+    }
+}

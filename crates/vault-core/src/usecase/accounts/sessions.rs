@@ -1,0 +1,127 @@
+//! List the sessions of one's own account, or end one; and when each was last used.
+
+use super::Accounts;
+use crate::audit::{AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::id::{OrganizationId, SessionId};
+use crate::port::{EndSession, ListSessions, SessionUse};
+use crate::principal::{Principal, SessionPrincipal};
+use crate::session::StoredSession;
+use crate::time::Timestamp;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const MINUTE: i64 = 60_000;
+/// Uses written in one decision.
+const SLICE: usize = 500;
+
+/// A live session as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedSession {
+    /// The session.
+    pub stored: StoredSession,
+    /// Whether it is the one that asks.
+    pub current: bool,
+}
+
+impl Accounts {
+    /// The live sessions of the principal's account, newest first.
+    ///
+    /// # Errors
+    /// [`Error::Denied`], or the store's.
+    pub async fn sessions(&self, principal: &SessionPrincipal) -> Result<Vec<ListedSession>, Error> {
+        let query = ListSessions { principal: principal.clone(), now: self.ambient.now() };
+        let sessions = self.store.list_sessions(query).await?.into_iter();
+        let listed = |stored: StoredSession| ListedSession { current: stored.session.id == principal.session, stored };
+        Ok(sessions.map(listed).collect())
+    }
+
+    /// Ends one session of the principal's account; its own one as a logout does.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for another account's session.
+    pub async fn end_session(&self, principal: &SessionPrincipal, session: SessionId) -> Result<(), Error> {
+        if self.end(principal, session).await? { Ok(()) } else { Err(Refusal::NotFound.into()) }
+    }
+
+    /// Ends a session. `false`: the account has no such live session.
+    pub(super) async fn end(&self, principal: &SessionPrincipal, session: SessionId) -> Result<bool, Error> {
+        let own = session == principal.session;
+        let action = if own { AuditAction::LoggedOut } else { AuditAction::SessionEnded };
+        let (organization, subject) = (Some(principal.organization), Subject::Session(session));
+        let principal = Principal::from(principal.clone());
+        let command = self.ambient.command(&principal, organization, action, subject, EndSession { session });
+        Ok(self.store.end_session(command).await?)
+    }
+
+    /// Writes when sessions were last used, to the minute: at most once a minute and session. Called every few seconds,
+    /// and at shutdown. What cannot be written is kept for the next call; a call that is dropped loses at most what it was
+    /// writing, and the next use of the session makes up for that.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn write_session_uses(&self) -> Result<(), Error> {
+        let uses = self.uses.take();
+        let mut slices = uses.chunks(SLICE);
+        while let Some(slice) = slices.next() {
+            if let Err(error) = self.store.note_uses(slice.to_vec()).await {
+                self.uses.give_back(slice.iter().chain(slices.flatten()));
+                return Err(error.into());
+            }
+        }
+        self.uses.forget_before(self.ambient.now());
+        Ok(())
+    }
+}
+
+/// When sessions were last used, to the minute, and what of that is still to be written.
+#[derive(Default)]
+pub(super) struct SessionUses(Mutex<HashMap<SessionId, Use>>);
+
+struct Use {
+    organization: OrganizationId,
+    minute: i64,
+    written: bool,
+}
+
+impl SessionUses {
+    pub(super) fn note(&self, organization: OrganizationId, session: SessionId, now: Timestamp) {
+        let minute = now.as_millis().div_euclid(MINUTE);
+        let mut uses = self.lock();
+        let kept = uses.entry(session).or_insert(Use { organization, minute, written: false });
+        if kept.minute < minute {
+            *kept = Use { organization, minute, written: false };
+        }
+    }
+
+    fn take(&self) -> Vec<SessionUse> {
+        let mut uses = self.lock();
+        let new = uses.iter_mut().filter(|(_, kept)| !kept.written);
+        let taken = new.map(|(session, kept)| {
+            kept.written = true;
+            let at = Timestamp::from_millis(kept.minute * MINUTE);
+            SessionUse { organization: kept.organization, session: *session, at }
+        });
+        taken.collect()
+    }
+
+    fn give_back<'a>(&self, uses: impl Iterator<Item = &'a SessionUse>) {
+        let mut kept = self.lock();
+        for given in uses {
+            if let Some(kept) = kept.get_mut(&given.session) {
+                kept.written = false;
+            }
+        }
+    }
+
+    /// Forgets what was written before this minute.
+    fn forget_before(&self, now: Timestamp) {
+        let minute = now.as_millis().div_euclid(MINUTE);
+        self.lock().retain(|_, kept| !kept.written || kept.minute >= minute);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Use>> {
+        // A use is whole at every point, so a panic elsewhere leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

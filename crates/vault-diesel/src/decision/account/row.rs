@@ -1,0 +1,85 @@
+//! What the code of an account's row covers, read and written as a whole.
+
+use super::super::backend::{Connection, RunQuery};
+use crate::failure::Failure;
+use crate::schema::accounts;
+use crate::stored::{Read, ToIdText as _};
+use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable};
+use vault_core::account::{AccountGrant, AccountState, SignedAccount};
+use vault_core::digest::Digest;
+use vault_core::email::EmailAddress;
+use vault_core::id::{AccountId, OrganizationId, SeedId};
+use vault_core::role::Role;
+
+pub(crate) const TABLE: &str = "accounts";
+
+/// The columns of [`SignedRow`].
+macro_rules! signed_columns {
+    () => {
+        (
+            accounts::organization_id,
+            accounts::id,
+            accounts::email,
+            accounts::role,
+            accounts::state,
+            accounts::version,
+            accounts::password_version,
+            accounts::seed_id,
+        )
+    };
+}
+
+/// The row of an account: takes what has a `grant`'s organization and account.
+macro_rules! row_of {
+    ($owner:expr) => {
+        accounts::table
+            .filter(accounts::organization_id.eq($owner.organization.text()))
+            .filter(accounts::id.eq($owner.account.text()))
+    };
+}
+
+pub(crate) use {row_of, signed_columns};
+
+#[derive(Queryable)]
+pub(crate) struct SignedRow {
+    organization: Read<OrganizationId>,
+    account: Read<AccountId>,
+    email: Read<EmailAddress>,
+    role: Read<Role>,
+    state: Read<AccountState>,
+    version: i64,
+    password_version: i64,
+    seed: Read<SeedId>,
+}
+
+impl SignedRow {
+    pub(crate) fn decode(self) -> Result<SignedAccount, Failure> {
+        let account = self.account.sound(TABLE, &"unknown", "id")?;
+        let grant = AccountGrant {
+            account,
+            organization: self.organization.sound(TABLE, &account, "organization_id")?,
+            email: self.email.sound(TABLE, &account, "email")?,
+            role: self.role.sound(TABLE, &account, "role")?,
+            state: self.state.sound(TABLE, &account, "state")?,
+        };
+        let seed = self.seed.sound(TABLE, &account, "seed_id")?;
+        Ok(SignedAccount { grant, version: self.version, password_version: self.password_version, seed })
+    }
+}
+
+/// Writes what a row is signed with, and its code.
+pub(crate) async fn sign(connection: &mut Connection, signed: &SignedAccount, digest: &Digest) -> Result<(), Failure> {
+    diesel::update(row_of!(signed.grant))
+        .set((
+            accounts::email.eq(signed.grant.email.as_str()),
+            accounts::role.eq(signed.grant.role.as_str()),
+            accounts::state.eq(signed.grant.state.as_str()),
+            accounts::version.eq(signed.version),
+            accounts::password_version.eq(signed.password_version),
+            accounts::seed_id.eq(signed.seed.text()),
+            accounts::grant_digest.eq(digest.as_bytes().as_slice()),
+        ))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
