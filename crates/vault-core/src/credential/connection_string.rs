@@ -1,7 +1,9 @@
 //! Connection strings of Azure storage: `key=value` segments between semicolons.
 
-use super::rule::{Flaw, is_token, web_address};
-use super::table::{FieldAt, FieldClass, FieldValue};
+use super::flaw::Flaw;
+use super::shape::{is_token, web_address};
+use super::spec::FieldClass;
+use super::value::{FieldAt, FieldValue};
 use super::{SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
@@ -114,7 +116,7 @@ fn account_of<'a>(key: &str, value: &'a str) -> Option<&'a str> {
 }
 
 /// Whether a new connection string may be `text`, which has passed the checks common to all fields.
-pub(super) fn check(text: &str) -> Result<(), Flaw> {
+fn check(text: &str) -> Result<(), Flaw> {
     let malformed = |detail: &'static str| Err(Flaw::new(FieldCode::Malformed, detail));
     let mut seen = HashSet::new();
     let mut located = false;
@@ -151,7 +153,9 @@ pub(super) fn check(text: &str) -> Result<(), Flaw> {
 
 impl FieldValue for ConnectionString {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
-        field.text(node).map(Self)
+        let text = field.text(node)?;
+        field.judge(|_| check(text.expose()))?; // Answered with fixed text.
+        Ok(Self(text))
     }
 
     fn write(&self, sink: &mut dyn FnMut(&str)) {
