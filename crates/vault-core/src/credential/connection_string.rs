@@ -4,13 +4,14 @@ use super::flaw::Flaw;
 use super::shape::{is_token, web_address};
 use super::spec::FieldClass;
 use super::value::{FieldAt, FieldValue};
-use super::{SecretText, hygiene};
+use super::{SecretText, hygiene, instant};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
 use crate::time::Timestamp;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use percent_encoding::percent_decode_str;
 use std::collections::HashSet;
 use zeroize::Zeroizing;
 
@@ -82,8 +83,8 @@ impl ConnectionString {
         let signature = self.shared_access_signature()?; // A point in time is all that leaves here.
         let mut ends = signature.split('&').filter_map(|pair| pair.strip_prefix("se="));
         let end = ends.next().filter(|_| ends.next().is_none())?;
-        let end = end.replace("%3A", ":").replace("%3a", ":");
-        Some(Timestamp::from_millis(super::instant::parse_extended(&end)? * 1000))
+        let end = percent_decode_str(end).decode_utf8().ok()?;
+        Some(Timestamp::from_millis(instant::parse(&end)? * 1000))
     }
 
     /// Whether the string carries an account key, which opens the whole account.

@@ -56,13 +56,13 @@ impl Link {
                 values.next().is_none().then_some(first)
             };
             let lasting = |date: &str, seconds: &str| {
-                let begin = instant::parse_basic(&one(date)?)?;
+                let begin = instant::parse(&one(date)?)?;
                 begin.checked_add(one(seconds)?.parse::<u32>().ok()?.into())
             };
             let seconds = lasting("X-Amz-Date", "X-Amz-Expires")
                 .or_else(|| lasting("X-Goog-Date", "X-Goog-Expires"))
                 .or_else(|| one("Signature").and_then(|_| one("Expires")?.parse().ok()))
-                .or_else(|| one("sig").and_then(|_| instant::parse_extended(&one("se")?)));
+                .or_else(|| one("sig").and_then(|_| instant::parse(&one("se")?)));
             // What cannot be written as a date is no expiry that anybody meant.
             seconds.filter(|seconds| instant::to_rfc3339(*seconds).is_some())
         })?
