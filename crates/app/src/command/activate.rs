@@ -10,7 +10,7 @@ use crate::output::{Output, warn};
 use crate::text::rfc3339;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use vault_core::activation::{Form, FormError};
+use vault_core::activation::Form;
 use vault_core::credential::SecretText;
 
 /// Carries the command out.
@@ -56,8 +56,11 @@ fn render(form: Form, opened: &Opened, chosen: &[Chosen]) -> Result<Vec<SecretTe
     if chosen.len() > 1 && !holds_several(form) {
         return Err(Failure::usage(format!("--format {form} prints one credential. Choose it with --id or --type")));
     }
-    let rendered = chosen.iter().map(|(index, name)| form.render(&opened.subject(*index, name.as_ref())));
-    Ok(rendered.collect::<Result<_, FormError>>()?)
+    let rendered = chosen.iter().map(|(index, name)| {
+        let subject = opened.subject(*index, name.as_ref());
+        form.render(&subject).map_err(|flaw| Failure::new(format!("credential {}: {flaw}", subject.id)))
+    });
+    rendered.collect()
 }
 
 /// Prints what was rendered; as JSON the whole activation, as the interface answers it.

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::process::Command;
 use tokio::task::spawn_blocking;
-use vault_core::activation::{Environment, FormError};
+use vault_core::activation::Environment;
 use vault_core::port::IdGenerator as _;
 use vault_embed::SystemIds;
 
@@ -90,9 +90,12 @@ struct Run {
 impl Run {
     fn prepare(words: &[OsString], choice: &ChoiceArgs, opened: &Opened, places: &[PathBuf]) -> Result<Self, Failure> {
         let chosen = choice.of(opened, false)?;
-        let environments =
-            chosen.iter().map(|(index, name)| Environment::for_command(&opened.subject(*index, name.as_ref())));
-        let environments = environments.collect::<Result<Vec<_>, FormError>>()?;
+        let environments = chosen.iter().map(|(index, name)| {
+            let subject = opened.subject(*index, name.as_ref());
+            Environment::for_command(&subject)
+                .map_err(|flaw| Failure::new(format!("credential {}: {flaw}", subject.id)))
+        });
+        let environments = environments.collect::<Result<Vec<_>, _>>()?;
 
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);

@@ -70,7 +70,7 @@ impl FormSubject<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
     /// The form is for another type.
-    #[error("the form {form} does not exist for credentials of type {kind}")]
+    #[error("the form {form} is not available for credentials of type {kind}")]
     NotForType {
         /// The form.
         form: Form,
@@ -78,7 +78,7 @@ pub enum FormError {
         kind: CredentialType,
     },
     /// The form has no place for what is short-lived.
-    #[error("the form {form} cannot carry a short-lived credential of type {kind}: activate with vend=raw")]
+    #[error("the form {form} cannot express a short-lived credential of type {kind}: use another form, or vend raw")]
     NotForShort {
         /// The form.
         form: Form,
@@ -86,7 +86,7 @@ pub enum FormError {
         kind: CredentialType,
     },
     /// The form needs something that the credential does not say.
-    #[error("the form {form} needs {field}, which the credential does not hold")]
+    #[error("the form {form} needs {field}, which is not saved with the credential")]
     Missing {
         /// The form.
         form: Form,

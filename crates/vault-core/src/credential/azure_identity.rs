@@ -1,6 +1,7 @@
 //! Azure storage by an application's identity.
 
-use super::table::{Fact, FactValue, credential_table};
+use super::information::{Fact, FactValue};
+use super::table::credential_table;
 use super::{ConnectionString, SecretText};
 
 credential_table! {

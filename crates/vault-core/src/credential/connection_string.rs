@@ -1,14 +1,17 @@
 //! Connection strings of Azure storage: `key=value` segments between semicolons.
 
-use super::rule::{Flaw, is_token, web_address};
-use super::table::{FieldAt, FieldClass, FieldValue};
-use super::{SecretText, hygiene};
+use super::flaw::Flaw;
+use super::shape::{is_token, web_address};
+use super::spec::FieldClass;
+use super::value::{FieldAt, FieldValue};
+use super::{SecretText, hygiene, instant};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
 use crate::time::Timestamp;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use percent_encoding::percent_decode_str;
 use std::collections::HashSet;
 use zeroize::Zeroizing;
 
@@ -80,8 +83,8 @@ impl ConnectionString {
         let signature = self.shared_access_signature()?; // A point in time is all that leaves here.
         let mut ends = signature.split('&').filter_map(|pair| pair.strip_prefix("se="));
         let end = ends.next().filter(|_| ends.next().is_none())?;
-        let end = end.replace("%3A", ":").replace("%3a", ":");
-        Some(Timestamp::from_millis(super::instant::parse_extended(&end)? * 1000))
+        let end = percent_decode_str(end).decode_utf8().ok()?;
+        Some(Timestamp::from_millis(instant::parse(&end)? * 1000))
     }
 
     /// Whether the string carries an account key, which opens the whole account.
@@ -114,7 +117,7 @@ fn account_of<'a>(key: &str, value: &'a str) -> Option<&'a str> {
 }
 
 /// Whether a new connection string may be `text`, which has passed the checks common to all fields.
-pub(super) fn check(text: &str) -> Result<(), Flaw> {
+fn check(text: &str) -> Result<(), Flaw> {
     let malformed = |detail: &'static str| Err(Flaw::new(FieldCode::Malformed, detail));
     let mut seen = HashSet::new();
     let mut located = false;
@@ -151,7 +154,9 @@ pub(super) fn check(text: &str) -> Result<(), Flaw> {
 
 impl FieldValue for ConnectionString {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
-        field.text(node).map(Self)
+        let text = field.text(node)?;
+        field.judge(|_| check(text.expose()))?; // Answered with fixed text.
+        Ok(Self(text))
     }
 
     fn write(&self, sink: &mut dyn FnMut(&str)) {

@@ -1,7 +1,8 @@
 //! The data of a credential, whatever its type.
 
-use super::information::assemble;
-use super::table::{Checks, Entry, Fact, FieldReader};
+use super::information::{Fact, assemble};
+use super::reader::{Entry, FieldReader};
+use super::value::Checks;
 use super::{AzureIdentity, CredentialType, DataPolicy, DirectLink, Fingerprint, Gcs, Information, S3, SecretBytes};
 use crate::field::FieldError;
 use crate::json::{self, Limits, Node, ObjectReader, ObjectWriter, SyntaxError};

@@ -1,6 +1,7 @@
 //! Links that carry their own permission.
 
-use super::table::{Fact, credential_table};
+use super::information::Fact;
+use super::table::credential_table;
 use super::{Headers, Link};
 
 credential_table! {

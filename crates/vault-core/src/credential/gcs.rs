@@ -1,7 +1,8 @@
 //! Buckets of Google Cloud Storage.
 
 use super::KeyFile;
-use super::table::{Fact, FactValue, credential_table};
+use super::information::{Fact, FactValue};
+use super::table::credential_table;
 
 credential_table! {
     /// A bucket of Google Cloud Storage, opened by a service account's key.

@@ -1,7 +1,8 @@
 //! Header fields that are sent along with a direct link.
 
-use super::rule::Flaw;
-use super::table::{Checks, FieldAt, FieldClass, FieldValue};
+use super::flaw::Flaw;
+use super::spec::FieldClass;
+use super::value::{Checks, FieldAt, FieldValue};
 use super::{SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Member, Node, ObjectWriter, pointer_to, write_text};

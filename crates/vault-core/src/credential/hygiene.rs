@@ -1,7 +1,7 @@
 //! What no value may be, whatever its field: blank, cut out with its quotes, masked, or never filled in.
 
-use super::rule::Flaw;
-use super::table::FieldClass;
+use super::flaw::Flaw;
+use super::spec::FieldClass;
 use super::{mask, placeholder};
 use crate::field::FieldCode;
 

@@ -1,6 +1,8 @@
 //! What a list shows of a credential.
 
-use super::table::{Entry, Fact, FactValue, FieldClass};
+use super::SecretText;
+use super::reader::Entry;
+use super::spec::FieldClass;
 use crate::json::{ObjectWriter, write_text};
 use std::fmt;
 
@@ -50,6 +52,26 @@ impl Information {
     /// The JSON text.
     pub fn as_json(&self) -> &str {
         &self.0
+    }
+}
+
+/// Something that information may say beside the fields themselves, because the fields' shapes keep it safe.
+pub(super) struct Fact {
+    pub(super) name: &'static str,
+    pub(super) value: FactValue,
+}
+
+pub(super) enum FactValue {
+    /// Shown in full.
+    Text(String),
+    /// Shown masked.
+    Masked(SecretText),
+    Flag(bool),
+}
+
+impl Fact {
+    pub(super) fn text(name: &'static str, value: impl Into<String>) -> Self {
+        Self { name, value: FactValue::Text(value.into()) }
     }
 }
 

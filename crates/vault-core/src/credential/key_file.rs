@@ -1,7 +1,9 @@
 //! The key file of a Google service account.
 
-use super::rule::{Flaw, is_token};
-use super::table::{Checks, FieldAt, FieldClass, FieldValue};
+use super::flaw::Flaw;
+use super::shape::is_token;
+use super::spec::FieldClass;
+use super::value::{Checks, FieldAt, FieldValue};
 use super::{SecretBytes, SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{self, Document, Limits, Member, Node};

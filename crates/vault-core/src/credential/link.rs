@@ -1,7 +1,9 @@
 //! The address behind a direct link.
 
-use super::rule::{Flaw, web_address};
-use super::table::{DataPolicy, FieldAt, FieldClass, FieldValue};
+use super::flaw::Flaw;
+use super::shape::web_address;
+use super::spec::{DataPolicy, FieldClass};
+use super::value::{FieldAt, FieldValue};
 use super::{SecretText, hygiene, instant};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
@@ -54,13 +56,13 @@ impl Link {
                 values.next().is_none().then_some(first)
             };
             let lasting = |date: &str, seconds: &str| {
-                let begin = instant::parse_basic(&one(date)?)?;
+                let begin = instant::parse(&one(date)?)?;
                 begin.checked_add(one(seconds)?.parse::<u32>().ok()?.into())
             };
             let seconds = lasting("X-Amz-Date", "X-Amz-Expires")
                 .or_else(|| lasting("X-Goog-Date", "X-Goog-Expires"))
                 .or_else(|| one("Signature").and_then(|_| one("Expires")?.parse().ok()))
-                .or_else(|| one("sig").and_then(|_| instant::parse_extended(&one("se")?)));
+                .or_else(|| one("sig").and_then(|_| instant::parse(&one("se")?)));
             // What cannot be written as a date is no expiry that anybody meant.
             seconds.filter(|seconds| instant::to_rfc3339(*seconds).is_some())
         })?
@@ -77,7 +79,7 @@ fn with_address<T>(text: &str, read: impl FnOnce(&'static str, &Url) -> T) -> Op
 }
 
 /// Whether a new link may be `text`, which has passed the checks common to all fields.
-pub(super) fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
+fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
     let checked = with_address(text, |scheme, url| {
         if scheme == "http" && !policy.allow_http_links {
             return Err(Flaw::new(FieldCode::NotAllowed, "must begin with https://: http is not allowed here"));
@@ -99,7 +101,9 @@ pub(super) fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
 
 impl FieldValue for Link {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
-        field.text(node).map(Self)
+        let text = field.text(node)?;
+        field.judge(|policy| check(text.expose(), policy))?; // Answered with fixed text.
+        Ok(Self(text))
     }
 
     fn write(&self, sink: &mut dyn FnMut(&str)) {

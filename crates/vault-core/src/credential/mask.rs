@@ -1,6 +1,6 @@
 //! Recognises masks that were copied from a screen or a log in place of the value.
 
-use super::table::FieldClass;
+use super::spec::FieldClass;
 
 /// Whether `text` stands for a value instead of being one.
 pub(super) fn is_mask(text: &str, class: FieldClass) -> bool {

@@ -1,6 +1,6 @@
 //! Recognises placeholders that a template or a shell should have replaced.
 
-use super::table::FieldClass;
+use super::spec::FieldClass;
 
 /// Whether `text` is or holds a placeholder.
 pub(super) fn is_placeholder(text: &str, class: FieldClass) -> bool {

@@ -1,42 +1,25 @@
 //! What each kind of text must look like.
 
-use super::table::{DataPolicy, FieldClass, FieldSpec, ValueKind};
-use super::{connection_string, hygiene, link};
+use super::flaw::Flaw;
+use super::hygiene;
+use super::shape::{is_token, web_address};
+use super::spec::{FieldClass, FieldSpec, ValueKind};
 use crate::field::FieldCode;
-use std::borrow::Cow;
-use url::Url;
-
-/// What is wrong with a value, before it is known where it stands.
-#[derive(Debug)]
-pub(super) struct Flaw {
-    pub(super) code: FieldCode,
-    pub(super) detail: Cow<'static, str>,
-}
-
-impl Flaw {
-    pub(super) fn new(code: FieldCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, detail: detail.into() }
-    }
-
-    /// The same flaw, of the part of the value that `part` names.
-    pub(super) fn of(self, part: &str) -> Self {
-        Self { code: self.code, detail: format!("{part} {}", self.detail).into() }
-    }
-}
 
 fn malformed(detail: &'static str) -> Result<(), Flaw> {
     Err(Flaw::new(FieldCode::Malformed, detail))
 }
 
 impl FieldSpec {
-    /// Whether a new value of this field may be `text`.
-    pub(super) fn check(&self, text: &str, policy: DataPolicy) -> Result<(), Flaw> {
+    /// Whether a new value of this field may be `text`. Kinds with a type of their own have rules of their own there.
+    pub(super) fn check(&self, text: &str) -> Result<(), Flaw> {
         hygiene::check(text, self.class)?;
         if self.class == FieldClass::Place && names_user(text) {
             return Err(Flaw::new(FieldCode::NotAllowed, "must not name a user or password: it can be seen in lists"));
         }
         match self.kind {
-            ValueKind::Secret | ValueKind::Flag | ValueKind::KeyFile | ValueKind::Headers => Ok(()),
+            ValueKind::Secret | ValueKind::Flag => Ok(()),
+            ValueKind::ConnectionString | ValueKind::Headers | ValueKind::KeyFile | ValueKind::Link => Ok(()),
             ValueKind::AccessKeyId => access_key_id(text),
             ValueKind::Bucket => bucket(text),
             ValueKind::Container => bucket(text.strip_prefix('$').unwrap_or(text)),
@@ -46,15 +29,8 @@ impl FieldSpec {
             ValueKind::RoleArn => role_arn(text),
             ValueKind::Tenant => tenant(text),
             ValueKind::ClientId => client_id(text),
-            ValueKind::ConnectionString => connection_string::check(text),
-            ValueKind::Link => link::check(text, policy),
         }
     }
-}
-
-/// Whether `text` consists of 1 to `max` ASCII letters, digits and bytes of `others`.
-pub(super) fn is_token(text: &str, max: usize, others: &[u8]) -> bool {
-    (1..=max).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
 }
 
 fn names_user(text: &str) -> bool {
@@ -94,22 +70,6 @@ fn endpoint(text: &str) -> Result<(), Flaw> {
         return Err(Flaw::new(FieldCode::NotAllowed, "must hold neither user, password, query nor fragment"));
     }
     Ok(())
-}
-
-/// The address in `text` and its scheme, if it is spelt so that every reader finds the same host in it.
-pub(super) fn web_address(text: &str) -> Option<(&'static str, Url)> {
-    let (scheme, rest) = text.split_once("://")?;
-    let scheme = match scheme.to_ascii_lowercase().as_str() {
-        "https" => "https",
-        "http" => "http",
-        _ => return None,
-    };
-    // The parser forgives all of these; other programs that will read the address do not, or not alike.
-    if rest.starts_with('/') || text.contains('\\') || text.contains(char::is_whitespace) {
-        return None;
-    }
-    let url = Url::parse(text).ok()?;
-    url.has_host().then_some((scheme, url))
 }
 
 fn key_prefix(text: &str) -> Result<(), Flaw> {

@@ -1,7 +1,8 @@
 //! Buckets of S3-style stores.
 
 use super::SecretText;
-use super::table::{Fact, credential_table};
+use super::information::Fact;
+use super::table::credential_table;
 
 credential_table! {
     /// A bucket of an S3-style store, opened by an access key.

@@ -74,7 +74,7 @@ impl Bucket<'_> {
             request = request.header(header::RANGE, "bytes=0-0");
         }
         let request = request.body(Bytes::from_static(body)).map_err(|_| CheckReason::Unexpected)?;
-        Ok(self.client.send(request).await?)
+        self.client.send(request).await
     }
 
     /// The path of the bucket, or of an object in it.

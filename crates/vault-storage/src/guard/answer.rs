@@ -1,4 +1,4 @@
-//! What comes back, or why nothing does.
+//! What comes back.
 
 use hyper::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
@@ -86,41 +86,6 @@ struct Refusal {
 #[serde(default, rename_all = "PascalCase")]
 struct Errors {
     error: Option<Stated>,
-}
-
-/// Why there is no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Trouble {
-    /// The address is none that could be asked.
-    #[error("the address cannot be used")]
-    Address,
-    /// The address is not one that may be connected to.
-    #[error("the address is not a public one")]
-    Blocked,
-    /// The host's name is not known.
-    #[error("the host's name does not resolve")]
-    Dns,
-    /// The encrypted connection failed.
-    #[error("the encrypted connection failed")]
-    Tls,
-    /// Not to be reached, or not in time.
-    #[error("no answer in time")]
-    Unreachable,
-    /// What answers does not speak HTTP.
-    #[error("the answer is not HTTP")]
-    Protocol,
-}
-
-impl From<Trouble> for CheckReason {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Blocked => Self::BlockedEgress,
-            Trouble::Dns => Self::Dns,
-            Trouble::Tls => Self::Tls,
-            Trouble::Unreachable => Self::Unreachable,
-            Trouble::Address | Trouble::Protocol => Self::Unexpected,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One request, one connection.
 
-use super::{Answer, Resolve, Trouble, TrustError, trust};
+use super::{Answer, Resolve, TrustError, trust};
 use crate::{EgressPolicy, StorageSettings};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -23,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use vault_core::check::CheckReason;
 use zeroize::Zeroizing;
 
 /// How many of a host's addresses are tried.
@@ -62,13 +63,13 @@ impl GuardedClient {
     }
 
     /// Sends `request`, whose address is absolute, and reads the answer, whatever its status is.
-    pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Answer, Trouble> {
-        timeout(self.0.exchange, self.exchange(request)).await.unwrap_or(Err(Trouble::Unreachable))
+    pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Answer, CheckReason> {
+        timeout(self.0.exchange, self.exchange(request)).await.unwrap_or(Err(CheckReason::Unreachable))
     }
 
-    async fn exchange(&self, mut request: Request<Bytes>) -> Result<Answer, Trouble> {
+    async fn exchange(&self, mut request: Request<Bytes>) -> Result<Answer, CheckReason> {
         let target = Target::of(request.uri())?;
-        let host = HeaderValue::from_str(&target.authority).map_err(|_| Trouble::Address)?;
+        let host = HeaderValue::from_str(&target.authority).map_err(|_| CheckReason::Unexpected)?;
         request.headers_mut().insert(HOST, host);
         let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         *request.uri_mut() = Uri::from(path);
@@ -82,7 +83,7 @@ impl GuardedClient {
                     let of_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
                     // A peer that hangs up in the middle of it does not want to speak with us.
                     let cut = error.kind() == io::ErrorKind::UnexpectedEof;
-                    if of_tls || cut { Trouble::Tls } else { Trouble::Unreachable }
+                    if of_tls || cut { CheckReason::Tls } else { CheckReason::Unreachable }
                 })?;
                 speak(stream, request).await
             }
@@ -90,24 +91,24 @@ impl GuardedClient {
     }
 
     /// A connection to an address of the host that passed.
-    async fn connect(&self, target: &Target) -> Result<TcpStream, Trouble> {
+    async fn connect(&self, target: &Target) -> Result<TcpStream, CheckReason> {
         let found = match target.host.parse::<IpAddr>() {
             Ok(address) => vec![address],
             Err(_) => self.0.resolver.resolve(&target.host).await.map_err(|error| match error.kind() {
                 // Of the name itself nothing is known yet.
-                io::ErrorKind::ResourceBusy => Trouble::Unreachable,
-                _ => Trouble::Dns,
+                io::ErrorKind::ResourceBusy => CheckReason::Unreachable,
+                _ => CheckReason::Dns,
             })?,
         };
         if found.is_empty() {
-            return Err(Trouble::Dns);
+            return Err(CheckReason::Dns);
         }
-        let mut last = Trouble::Blocked;
+        let mut last = CheckReason::BlockedEgress;
         let permitted = found.into_iter().filter(|address| self.0.policy.permits(*address));
         for address in permitted.take(MAX_ADDRESSES) {
             match timeout(self.0.connect, TcpStream::connect(SocketAddr::new(address, target.port))).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(_)) | Err(_) => last = Trouble::Unreachable,
+                Ok(Err(_)) | Err(_) => last = CheckReason::Unreachable,
             }
         }
         Err(last)
@@ -126,24 +127,25 @@ struct Target {
 }
 
 impl Target {
-    fn of(uri: &Uri) -> Result<Self, Trouble> {
+    fn of(uri: &Uri) -> Result<Self, CheckReason> {
         let is_encrypted = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTPS => true,
             Some(scheme) if *scheme == Scheme::HTTP => false,
-            _ => return Err(Trouble::Address),
+            _ => return Err(CheckReason::Unexpected),
         };
         let usual = if is_encrypted { 443 } else { 80 };
-        let given = uri.host().filter(|host| !host.is_empty()).ok_or(Trouble::Address)?;
+        let given = uri.host().filter(|host| !host.is_empty()).ok_or(CheckReason::Unexpected)?;
         let port = uri.port_u16().unwrap_or(usual);
         let host = given.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name =
-            is_encrypted.then(|| ServerName::try_from(host.clone()).map_err(|_| Trouble::Address)).transpose()?;
+        let name = is_encrypted
+            .then(|| ServerName::try_from(host.clone()).map_err(|_| CheckReason::Unexpected))
+            .transpose()?;
         let authority = if port == usual { given.to_owned() } else { format!("{given}:{port}") };
         Ok(Self { host, port, authority, name })
     }
 }
 
-async fn speak<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, Trouble>
+async fn speak<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, CheckReason>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -151,7 +153,7 @@ where
         .max_buf_size(MAX_HEAD)
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(|_| Trouble::Unreachable)?;
+        .map_err(|_| CheckReason::Unreachable)?;
     let mut answering = pin!(async {
         let answer = sender.send_request(request).await.map_err(|error| fault(&error))?;
         let (head, body) = answer.into_parts();
@@ -168,7 +170,7 @@ where
 }
 
 /// The body, or as much of it as is looked at.
-async fn read(mut body: Incoming) -> Result<(Zeroizing<Vec<u8>>, bool), Trouble> {
+async fn read(mut body: Incoming) -> Result<(Zeroizing<Vec<u8>>, bool), CheckReason> {
     let mut read = Zeroizing::new(Vec::with_capacity(4096));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| fault(&error))?;
@@ -182,6 +184,6 @@ async fn read(mut body: Incoming) -> Result<(Zeroizing<Vec<u8>>, bool), Trouble>
     Ok((read, true))
 }
 
-fn fault(error: &hyper::Error) -> Trouble {
-    if error.is_parse() { Trouble::Protocol } else { Trouble::Unreachable }
+fn fault(error: &hyper::Error) -> CheckReason {
+    if error.is_parse() { CheckReason::Unexpected } else { CheckReason::Unreachable }
 }

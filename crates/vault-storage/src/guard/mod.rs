@@ -10,7 +10,7 @@ mod client;
 mod resolve;
 mod trust;
 
-pub(crate) use answer::{Answer, Trouble};
+pub(crate) use answer::Answer;
 pub(crate) use client::GuardedClient;
 pub use resolve::{Resolve, SystemResolver};
 pub use trust::TrustError;

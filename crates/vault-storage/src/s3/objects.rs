@@ -68,7 +68,7 @@ impl<'a> Bucket<'a> {
             .try_authorize(&mut request, None)
             .map_err(|_| CheckReason::Unexpected)?;
         let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
-        Ok(self.client.send(request).await?)
+        self.client.send(request).await
     }
 
     async fn list_under(&self, prefix: &str) -> Result<Option<Found>, CheckReason> {

@@ -1,0 +1,68 @@
+//! Reads the fields of a type's table from one object.
+
+use super::spec::{FieldClass, FieldSpec};
+use super::value::{Checks, FieldAt, FieldValue};
+use crate::field::{FieldCode, FieldError, child};
+use crate::json::ObjectReader;
+
+/// A field that is set.
+pub(super) struct Entry<'a> {
+    pub(super) spec: &'static FieldSpec,
+    pub(super) value: &'a dyn FieldValue,
+}
+
+/// Reads the fields of one table from one object.
+pub(super) struct FieldReader {
+    object: ObjectReader,
+    checks: Checks,
+}
+
+impl FieldReader {
+    pub(super) fn new(object: ObjectReader, checks: Checks) -> Self {
+        Self { object, checks }
+    }
+
+    pub(super) fn read<T: FieldValue>(&mut self, spec: &'static FieldSpec) -> Option<T> {
+        let node = if spec.required { self.object.node(spec.name) } else { self.object.optional_node(spec.name) }?;
+        match T::read(node, &FieldAt { spec, parent: self.object.pointer(), checks: self.checks }) {
+            Ok(value) => Some(value),
+            Err(errors) => {
+                self.object.report_all(errors);
+                None
+            }
+        }
+    }
+
+    /// Refuses a field that can be seen and holds a secret of the same credential: two fields were mixed up,
+    /// and the list would show the secret.
+    pub(super) fn refuse_exposed_secrets(&mut self, entries: &[Entry<'_>]) {
+        if let Checks::Stored = self.checks {
+            return;
+        }
+        let (secrets, seen): (Vec<&Entry<'_>>, Vec<&Entry<'_>>) =
+            entries.iter().partition(|entry| entry.spec.class == FieldClass::Secret);
+        for entry in seen {
+            let mut exposes = false;
+            entry.value.texts(&mut |text| {
+                for secret in &secrets {
+                    secret.value.texts(&mut |secret| exposes |= holds(text, secret));
+                }
+            });
+            if exposes {
+                let detail = "must not hold a secret of this credential, since it can be seen in lists";
+                let pointer = child(self.object.pointer(), entry.spec.name);
+                self.object.report(FieldError::new(pointer, FieldCode::NotAllowed, detail));
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<FieldError> {
+        self.object.finish()
+    }
+}
+
+fn holds(text: &str, secret: &str) -> bool {
+    /// Shorter secrets, such as an external id, may be words that stand within a place by right.
+    const LONG: usize = 16;
+    text == secret || (secret.len() >= LONG && text.contains(secret))
+}

@@ -1,0 +1,24 @@
+//! Shapes that several kinds of text have.
+
+use url::Url;
+
+/// Whether `text` consists of 1 to `max` ASCII letters, digits and bytes of `others`.
+pub(super) fn is_token(text: &str, max: usize, others: &[u8]) -> bool {
+    (1..=max).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
+}
+
+/// The address in `text` and its scheme, if it is spelt so that every reader finds the same host in it.
+pub(super) fn web_address(text: &str) -> Option<(&'static str, Url)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let scheme = match scheme.to_ascii_lowercase().as_str() {
+        "https" => "https",
+        "http" => "http",
+        _ => return None,
+    };
+    // The parser forgives all of these; other programs that will read the address do not, or not alike.
+    if rest.starts_with('/') || text.contains('\\') || text.contains(char::is_whitespace) {
+        return None;
+    }
+    let url = Url::parse(text).ok()?;
+    url.has_host().then_some((scheme, url))
+}
