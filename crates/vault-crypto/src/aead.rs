@@ -10,14 +10,14 @@ use vault_core::port::{Entropy, NoEntropy};
 use vault_core::sealed::Blob;
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// Sealing failed; nothing of the plaintext is left.
+/// Sealing failed. The plaintext's copy is wiped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealingError {
     /// No nonce could be drawn.
     #[error(transparent)]
     NoEntropy(#[from] NoEntropy),
-    /// More than the cipher takes (64 GiB).
+    /// Longer than the cipher's limit (64 GiB).
     #[error("too long to be sealed")]
     TooLong,
 }
@@ -29,7 +29,7 @@ pub(crate) struct AeadKey {
 }
 
 impl AeadKey {
-    /// The key made ready for use. Blobs name it by `id`.
+    /// Expands the key. Blobs name it by `id`.
     pub(crate) fn new(id: KeyId, key: &SymmetricKey) -> Self {
         // The cipher's key.
         Self { id, cipher: Box::new(Aes256Gcm::new(key.expose().into())) }
@@ -52,7 +52,7 @@ impl AeadKey {
         context: &Context,
         key: &SymmetricKey,
     ) -> Result<Blob, SealingError> {
-        self.seal_as(Format::Key, entropy, context, key.expose()) // what is wrapped
+        self.seal_as(Format::Key, entropy, context, key.expose()) // the key to wrap
     }
 
     fn seal_as(
@@ -68,7 +68,7 @@ impl AeadKey {
             Format::Padded => padding::padded_length(text.len()),
             Format::Key => text.len(),
         };
-        // Of the final size at once: growing would leave a copy of the plaintext behind.
+        // Allocated at its final size: growing would leave a copy of the plaintext behind.
         let mut bytes = Vec::with_capacity(HEADER + padded + TAG);
         blob::begin(&mut bytes, format, self.id, &nonce);
         bytes.extend_from_slice(text);
@@ -103,7 +103,7 @@ impl AeadKey {
         Ok(SymmetricKey::take(key))
     }
 
-    /// The buffer holds plaintext only once the tag has been found right; it is wiped in every case.
+    /// The buffer holds plaintext only after the tag is verified, and is wiped in every case.
     fn open_as(&self, format: Format, context: &Context, blob: &Blob) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let parts = blob::read(blob.as_bytes(), format)?;
         if parts.key != self.id {

@@ -23,7 +23,7 @@ impl HmacAuditSealer {
         Self { newest: ready(newest), older: older.into_iter().map(ready).collect() }
     }
 
-    /// Whether the record is as it was sealed. Takes the same time wherever it differs.
+    /// Whether the record is unchanged. Compared in constant time.
     pub fn verify(&self, sealed: &SealedAuditRecord) -> bool {
         let mut keys = std::iter::once(&self.newest).chain(&self.older);
         keys.find(|(id, _)| *id == sealed.key).is_some_and(|(_, key)| code(key, &sealed.record) == sealed.code)

@@ -9,7 +9,7 @@ use vault_core::sealed::Blob;
 pub enum Format {
     /// Version 1, algorithm 1: AES-256-GCM (NIST SP 800-38D) over plaintext padded to steps of 256 bytes.
     Padded,
-    /// Version 1, algorithm 2: AES-256-GCM over a 256-bit key. Every key is as long as every other, so padding
+    /// Version 1, algorithm 2: AES-256-GCM over a 256-bit key. All keys have the same length, so padding
     /// would hide nothing.
     Key,
 }
@@ -24,32 +24,32 @@ impl Format {
     }
 }
 
-/// Why something does not open. Says where, never what.
+/// Why a blob does not open. Contains no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Too short to be a blob.
     #[error("truncated")]
     Truncated,
-    /// Of a version that this program does not know.
+    /// The version is unknown to this program.
     #[error("unknown version")]
     UnknownVersion,
-    /// Of an algorithm that does not belong here.
+    /// The algorithm is not the expected one.
     #[error("unknown algorithm")]
     UnknownAlgorithm,
-    /// Names another key.
+    /// The blob names another key.
     #[error("sealed under another key")]
     OtherKey,
     /// Changed, moved, or sealed under another key of the same id.
     #[error("not authentic")]
     NotAuthentic,
-    /// Authentic, but not of the expected form.
+    /// Authentic, but the plaintext does not have the expected form.
     #[error("malformed inside")]
     Malformed,
 }
 
 impl OpenError {
-    /// The reason as it stands in port errors.
+    /// The reason in port errors.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Truncated => "truncated",
@@ -91,7 +91,7 @@ pub(crate) fn read(bytes: &[u8], format: Format) -> Result<Parts<'_>, OpenError>
     Ok(Parts { key: KeyId::from_bytes(*key), nonce, ciphertext, tag })
 }
 
-/// Begins a blob: everything before the ciphertext.
+/// Writes the part of a blob before the ciphertext.
 pub(crate) fn begin(bytes: &mut Vec<u8>, format: Format, key: KeyId, nonce: &[u8; NONCE]) {
     bytes.extend_from_slice(&format.to_bytes());
     bytes.extend_from_slice(key.as_bytes());

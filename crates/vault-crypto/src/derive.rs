@@ -8,7 +8,7 @@ use sha2::Sha256;
 use vault_core::digest::DigestPurpose;
 use vault_core::id::KeyId;
 
-/// What a derived key is for. The label is part of the stored formats: it never changes.
+/// The purpose of a derived key. The label is part of the stored formats: it never changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Label {
     /// From the root key: its id.
@@ -17,7 +17,7 @@ pub(crate) enum Label {
     RootWrap,
     /// From the instance key: wraps every key directly below it.
     InstanceWrap,
-    /// From the instance key: the known text that proves it.
+    /// From the instance key: the known text that proves the key.
     Canary,
     /// From the instance key: seals password verifiers.
     Password,
@@ -25,13 +25,13 @@ pub(crate) enum Label {
     Seed,
     /// From the instance key or the look-up key: a keyed digest.
     Digest(DigestPurpose),
-    /// From the look-up key: the parent of keyed digests that are not made ready at start.
+    /// From the look-up key: the parent of digests that are not prepared at start.
     OtherDigests,
     /// From an audit key: codes over audit records.
     AuditRecord,
     /// From an organization's fingerprint key: fingerprints of data.
     Fingerprint,
-    /// From an organization key: seals what a list shows.
+    /// From an organization key: seals information.
     Information,
     /// From an organization key: wraps data keys.
     OrganizationWrap,
@@ -40,7 +40,7 @@ pub(crate) enum Label {
 impl Label {
     const PREFIX: &[u8] = b"orgvault/1/";
 
-    /// The label's two parts; both are chosen by us and no two concatenations agree.
+    /// The label's two parts. No two labels have the same concatenation.
     fn parts(self) -> [&'static str; 2] {
         match self {
             Self::RootKeyId => ["root key id", ""],
@@ -61,7 +61,7 @@ impl Label {
     /// The key for this purpose: HKDF-Extract, then the one block of HKDF-Expand that 256 bits need.
     pub(crate) fn derive(self, parent: &SymmetricKey) -> SymmetricKey {
         let [first, second] = self.parts();
-        // The parent's bytes are what is derived from.
+        // The input of the derivation.
         let (mut extracted, _) = Hkdf::<Sha256>::extract(None, parent.expose());
         let expander = MacKey::new(&SymmetricKey::take(&mut extracted.0));
         let mut expanded = expander.code([Self::PREFIX, first.as_bytes(), second.as_bytes(), &[1]]);
@@ -73,7 +73,7 @@ impl Label {
         AeadKey::new(id, &self.derive(parent))
     }
 
-    /// The code key for this purpose.
+    /// The HMAC key for this purpose.
     pub(crate) fn mac_key(self, parent: &SymmetricKey) -> MacKey {
         MacKey::new(&self.derive(parent))
     }

@@ -6,10 +6,10 @@ use crate::mac::MacKey;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::port::KeyedDigester;
 
-/// Makes keyed digests.
+/// Computes keyed digests.
 ///
-/// What is looked up lies under the random look-up key, which outlives rotations of the keys above it; what can
-/// be made again (the codes of rows that grant, cursors) lies under the instance key.
+/// Digests that rows are found by use the random look-up key, which stays when a key above it is rotated. Digests that can
+/// be computed again (codes of rows that grant, cursors) use keys derived from the instance key.
 pub struct HmacDigester {
     address: MacKey,
     attempt_bucket: MacKey,
@@ -22,7 +22,7 @@ pub struct HmacDigester {
     invitation_grant: MacKey,
     integration_grant: MacKey,
     cursor: MacKey,
-    /// For purposes that this crate does not know by name.
+    /// Parent of the keys of purposes that this crate does not know by name.
     look_up: SymmetricKey,
 }
 

@@ -35,8 +35,8 @@ pub(crate) fn random_key_id(entropy: &dyn Entropy) -> Result<KeyId, NoEntropy> {
     random_uuid(entropy).map(KeyId::from_uuid)
 }
 
-/// Randomness for one operation that draws several times, asked for at once: a system call takes as long as
-/// sealing does. Nothing is given out twice; what is left is wiped.
+/// Randomness for one operation that needs it several times, drawn with one system call: a call takes as long as sealing.
+/// No byte is used twice; the rest is wiped.
 pub(crate) struct Drawn<'a, const LENGTH: usize> {
     bytes: Zeroizing<[u8; LENGTH]>,
     given: AtomicUsize,

@@ -1,4 +1,4 @@
-//! From the errors of this crate to those of the ports.
+//! Conversions from this crate's errors to those of the ports.
 
 use crate::aead::SealingError;
 use crate::blob::OpenError;
@@ -6,27 +6,27 @@ use crate::context::Context;
 use std::error::Error as StdError;
 use vault_core::port::{NoEntropy, SealError};
 
-/// A fault that is nobody's input.
+/// A fault that no input causes.
 pub(crate) fn fault(error: impl Into<Box<dyn StdError + Send + Sync>>) -> SealError {
     SealError::Fault(error.into())
 }
 
-/// Nothing could be sealed.
+/// Sealing failed.
 pub(crate) fn not_sealed(error: SealingError) -> SealError {
     fault(error)
 }
 
-/// Nothing could be drawn.
+/// There is no entropy.
 pub(crate) fn no_entropy(error: NoEntropy) -> SealError {
     fault(error)
 }
 
-/// A stored thing does not open.
+/// A stored blob does not open.
 pub(crate) fn does_not_open(context: &Context, error: OpenError) -> SealError {
     damaged(context, error.reason())
 }
 
-/// A stored thing opens, but what it holds does not fit.
+/// A stored blob opens, but its plaintext does not fit.
 pub(crate) fn damaged(context: &Context, reason: &'static str) -> SealError {
     SealError::Integrity { table: context.table(), column: context.column(), object: context.object(), reason }
 }

@@ -5,7 +5,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// A 256-bit key. On the heap, so that moving it leaves no copies; wiped when dropped.
 ///
-/// No `Clone`, `Serialize` or comparison; `Debug` shows nothing of it.
+/// No `Clone`, `Serialize` or comparison; `Debug` shows no byte of it.
 #[derive(ZeroizeOnDrop)]
 pub struct SymmetricKey(Box<[u8; Self::LENGTH]>);
 
@@ -16,14 +16,14 @@ impl SymmetricKey {
     /// The key whose bytes `fill` writes in place.
     ///
     /// # Errors
-    /// That of `fill`; what was written is wiped.
+    /// The error of `fill`; the bytes written so far are wiped.
     pub(crate) fn try_fill<E>(fill: impl FnOnce(&mut [u8; Self::LENGTH]) -> Result<(), E>) -> Result<Self, E> {
         let mut key = Self(Box::new([0; Self::LENGTH]));
         fill(&mut key.0)?;
         Ok(key)
     }
 
-    /// The key with these bytes, which are wiped.
+    /// The key with these bytes. Wipes the argument.
     pub fn take(bytes: &mut [u8; Self::LENGTH]) -> Self {
         let key = Self(Box::new(*bytes));
         bytes.zeroize();

@@ -1,4 +1,4 @@
-//! One deployment's keys, unwrapped: made once, proven at every start, and handed out as adapters.
+//! One deployment's keys, unwrapped: generated once, proven at every start, used through adapters.
 
 use crate::aead::SealingError;
 use crate::audit::HmacAuditSealer;
@@ -21,10 +21,10 @@ use vault_core::port::{Entropy, KeyRepository, KeyedDigester, NoEntropy, SealErr
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord};
 use vault_core::time::Timestamp;
 
-/// What the canary says.
+/// The plaintext of the canary.
 const CANARY: &[u8] = b"OrgVault: the right key";
 
-/// The keys of one deployment, in clear. Kept only as long as adapters are taken from it; wiped when dropped.
+/// The unwrapped keys of one deployment. Drop it once the adapters are taken from it; dropping wipes it.
 pub struct Keyring {
     instance: InstanceId,
     instance_key_id: KeyId,
@@ -35,30 +35,30 @@ pub struct Keyring {
     entropy: Arc<dyn Entropy>,
 }
 
-/// The keys of one purpose: the newest is used, older ones still verify.
+/// The keys of one purpose. The newest is used; older ones still verify.
 struct PurposeKeys {
     newest: (KeyId, SymmetricKey),
     older: Vec<(KeyId, SymmetricKey)>,
 }
 
-/// A deployment just made, for the store.
+/// A new deployment, for the store.
 pub struct NewInstance {
-    /// The root of its keys.
+    /// The deployment and its wrapped instance key.
     pub instance: InstanceRecord,
     /// Its instance-wide keys.
     pub keys: Vec<InstanceKeyRecord>,
-    /// The same keys, in clear: its audit sealer seals the record of their making.
+    /// The same keys, unwrapped. Its audit sealer seals the record of their creation.
     pub keyring: Keyring,
 }
 
-/// A deployment's keys could not be made or opened.
+/// A deployment's keys could not be generated or opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyringError {
-    /// Not the root key that these keys lie under.
+    /// The keys are wrapped under another root key.
     #[error("this deployment's keys are wrapped under root key {expected}, but the root key given is {given}")]
     WrongRoot {
-        /// The root key that opens them.
+        /// The root key that the keys name.
         expected: KeyId,
         /// The root key given.
         given: KeyId,
@@ -72,7 +72,7 @@ pub enum KeyringError {
         #[source]
         cause: WrapError,
     },
-    /// The instance key unwraps but does not open the known text.
+    /// The instance key unwraps but does not open the canary.
     #[error("instance key {0} does not open this deployment's canary")]
     Canary(KeyId),
     /// An instance-wide key does not unwrap.
@@ -86,7 +86,7 @@ pub enum KeyringError {
         #[source]
         cause: OpenError,
     },
-    /// There is no key for a purpose.
+    /// A purpose has no key.
     #[error("this deployment has no {} key", .0.as_str())]
     NoKey(InstanceKeyPurpose),
     /// New keys could not be wrapped.
@@ -101,7 +101,7 @@ pub enum KeyringError {
 }
 
 impl Keyring {
-    /// Makes the keys of a new deployment.
+    /// Generates the keys of a new deployment.
     ///
     /// # Errors
     /// The root key cannot wrap, or there is no entropy.
@@ -137,11 +137,11 @@ impl Keyring {
         Ok(NewInstance { instance: record, keys, keyring })
     }
 
-    /// Opens a deployment's keys. The root key is proven first: it unwraps the instance key, and that opens the
-    /// canary. Nothing is written, and the root key is asked once. `keys` come oldest first.
+    /// Opens a deployment's keys. The root key is proven first: it unwraps the instance key, which opens the canary.
+    /// Writes nothing and uses the root key once. `keys` are ordered oldest first.
     ///
     /// # Errors
-    /// Another root key, or a record that does not open. Names ids only.
+    /// Another root key, or a record that does not open. The error names ids only.
     pub async fn open(
         wrapper: &dyn KeyWrapper,
         entropy: Arc<dyn Entropy>,
@@ -184,33 +184,33 @@ impl Keyring {
         self.instance
     }
 
-    /// What makes keyed digests.
+    /// The adapter for keyed digests.
     pub fn digester(&self) -> HmacDigester {
         HmacDigester::new(&self.instance_key, &self.look_up.newest.1)
     }
 
-    /// What gives audit records their codes.
+    /// The adapter that gives audit records their codes.
     pub fn audit_sealer(&self) -> HmacAuditSealer {
         HmacAuditSealer::new(self.audit.newest(), self.audit.older())
     }
 
-    /// What issues and verifies access tokens of this restore epoch: a number that a restore raises, so that
-    /// older tokens die.
+    /// The adapter that issues and verifies access tokens. Tokens of another `epoch` are refused: a restore raises it, so
+    /// that earlier tokens stop working.
     ///
     /// # Errors
-    /// A token key does not make a kid.
+    /// No key id can be computed for a token key.
     pub fn token_issuer(&self, epoch: u64) -> Result<PasetoIssuer, SealError> {
         PasetoIssuer::new(self.instance, epoch, self.token.newest().1, self.token.older().map(|(_, key)| key))
     }
 
-    /// What makes and verifies passcodes and recovery codes.
+    /// The adapter for passcodes and recovery codes.
     pub fn passcodes(&self, digester: Arc<dyn KeyedDigester>) -> TotpVerifier {
         let key = Label::Seed.sealing_key(&self.instance_key, self.instance_key_id);
         TotpVerifier::new(self.instance, key, digester, Arc::clone(&self.entropy))
     }
 
-    /// What hashes and verifies passwords: new ones with `parameters`, stored ones with theirs. `legacy` names the other
-    /// sets of parameters that stored hashes still have; each login then hashes once with each of them too.
+    /// The adapter that hashes and verifies passwords: new ones with `parameters`, stored ones with theirs. `legacy` names
+    /// the other sets of parameters that stored hashes still have; each login hashes once with each of them too.
     ///
     /// # Errors
     /// No entropy.
@@ -224,8 +224,8 @@ impl Keyring {
         Argon2Hasher::new(self.instance, key, pool, parameters, legacy, Arc::clone(&self.entropy))
     }
 
-    /// What seals credentials, what opens their information and what opens their data: three adapters over one
-    /// cache of the keys in `repository`. None of them gives access to another.
+    /// Three adapters over one cache of the keys in `repository`: one seals credentials, one opens their information, one
+    /// opens their data. None gives access to another.
     pub fn credentials(&self, repository: Arc<dyn KeyRepository>) -> CredentialCrypto {
         let wrap = Label::InstanceWrap.sealing_key(&self.instance_key, self.instance_key_id);
         let keys = OrganizationKeyring::new(self.instance, wrap, repository, Arc::clone(&self.entropy));

@@ -1,7 +1,7 @@
 //! The cryptography of OrgVault: sealing, the key hierarchy, passwords, passcodes and access tokens.
 //!
-//! Adapters of `vault-core`'s crypto ports. A program opens a [`RootKeyFile`] (or another [`KeyWrapper`]), with it
-//! the [`DatabaseKeyFile`] and the [`Keyring`], takes from the keyring what implements each port, and drops it:
+//! Adapters of `vault-core`'s crypto ports. A program opens a [`RootKeyFile`] (or another [`KeyWrapper`]), with it the
+//! [`DatabaseKeyFile`] and the [`Keyring`], takes the adapters from the keyring, and drops it:
 //!
 //! | Port | Adapter | From |
 //! |---|---|---|
@@ -13,9 +13,9 @@
 //! | `PasscodeVerifier` | [`TotpVerifier`] | [`Keyring::passcodes`] |
 //! | `PasswordHasher` | [`Argon2Hasher`] | [`Keyring::password_hasher`] |
 //!
-//! Primitives are private: what can be reached from outside only seals, opens, issues and verifies whole things.
-//! Every stored form carries its version and the id of its key, is bound to where it lies, and is pinned by a
-//! test vector that must open for ever.
+//! Primitives are private: the public API only seals, opens, issues and verifies complete objects. Every stored format
+//! carries its version and the id of its key, is bound to its place, and is pinned by a test vector that every later
+//! version must open.
 //!
 //! What is not promised: a key that a library moves may leave a copy on the stack, and argon2's working memory is
 //! overwritten by the next hash, not wiped after each.
@@ -31,7 +31,7 @@ mod digest;
 mod durable;
 mod entropy;
 mod error;
-// Beside the tests, and here in name only: the properties reach into private modules.
+// The file is with the tests; the module is here because the properties use private modules.
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 #[path = "../tests/fuzzing/mod.rs"]

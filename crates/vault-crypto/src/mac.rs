@@ -5,13 +5,13 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroize as _;
 
-/// A key for codes. Its state is wiped when dropped.
+/// An HMAC key. Its state is wiped when dropped.
 pub(crate) struct MacKey(Hmac<Sha256>);
 
 impl MacKey {
-    /// The key made ready for use.
+    /// Prepares the key.
     pub(crate) fn new(key: &SymmetricKey) -> Self {
-        // RFC 2104: a key shorter than a block is filled with zeros; so this form cannot fail.
+        // RFC 2104: a key shorter than a block is padded with zeros, so this cannot fail.
         let mut block = hmac::digest::Key::<Hmac<Sha256>>::default();
         block[..SymmetricKey::LENGTH].copy_from_slice(key.expose()); // the code's key
         let mac = Self(Hmac::new(&block));

@@ -1,13 +1,13 @@
-//! Padding inside the plaintext, so that a blob's length tells it only to steps of 256 bytes.
+//! Padding of the plaintext, so that a blob's length shows only in steps of 256 bytes.
 //!
-//! ISO/IEC 7816-4: one byte `80`, then zeros. Looked at only after the tag has been checked.
+//! ISO/IEC 7816-4: one byte `80`, then zeros. Read only after the tag is verified.
 
 /// Lengths are rounded up to multiples of this many bytes.
 pub(crate) const STEP: usize = 256;
 
 const MARK: u8 = 0x80;
 
-/// The length of `length` bytes once padded.
+/// The padded length of `length` bytes.
 pub(crate) const fn padded_length(length: usize) -> usize {
     (length / STEP + 1) * STEP
 }
@@ -26,7 +26,7 @@ pub(crate) fn unpadded_length(bytes: &[u8]) -> Option<usize> {
     }
     let last_step = bytes.len().checked_sub(STEP)?;
     let mark = bytes.iter().rposition(|byte| *byte != 0)?;
-    // A mark further back than one step would be a second padding of the same text.
+    // A mark further back than one step would be a second valid padding of the same text.
     (mark >= last_step && bytes[mark] == MARK).then_some(mark)
 }
 

@@ -1,6 +1,6 @@
-//! What was written once opens for ever: one deployment's stored forms, committed as `tests/vectors/v1.txt`.
+//! Formats that were written once open for ever: one deployment's stored forms, committed as `tests/vectors/v1.txt`.
 //!
-//! A change of any format gets a new version and a file of its own; this file and this test stay as they are.
+//! A changed format gets a new version and a file of its own; released vectors never change.
 
 use crate::testing::{Bench, NOW, id};
 use crate::{
@@ -282,7 +282,7 @@ async fn write() {
     let information = Information::from_json(INFORMATION.to_owned()).unwrap();
     let key = bench.active_key(context().organization);
     let sealed = crypto.sealer.seal(key, context(), &namespace(), &data, &information).await.unwrap();
-    // The data is in the second file, since it names its namespace.
+    // The data is in the second file, because it contains its namespace.
     vectors.put("credential.information", sealed.information.as_bytes());
 
     let pool = HashingPool::with_size(1, 1).unwrap();

@@ -30,7 +30,7 @@ impl Entropy for SameEntropy {
     }
 }
 
-/// None at all.
+/// Has no entropy.
 pub(crate) struct NoEntropyLeft;
 
 impl Entropy for NoEntropyLeft {

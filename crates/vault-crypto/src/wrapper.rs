@@ -1,4 +1,4 @@
-//! Where the root key lies, as the rest sees it: something that wraps and unwraps two keys at start.
+//! The root key as an interface: it wraps and unwraps two keys at start.
 
 use crate::blob::OpenError;
 use crate::context::Context;
@@ -14,20 +14,20 @@ use vault_core::sealed::Blob;
 /// key and for the instance key.
 #[async_trait]
 pub trait KeyWrapper: Send + Sync {
-    /// The root key's id, as its blobs name it.
+    /// The root key's id in its blobs.
     fn id(&self) -> KeyId;
 
-    /// Wraps a key, bound to `context`. Whatever the source, the blob begins with a version, an algorithm and the
-    /// root key's id, as every blob does.
+    /// Wraps a key, bound to `context`. The blob begins with version, algorithm and root key id, as every blob does,
+    /// whatever the source.
     ///
     /// # Errors
-    /// The source refuses or cannot be reached, or there is no entropy.
+    /// The source refuses or is unreachable, or there is no entropy.
     async fn wrap(&self, context: &Context, key: &SymmetricKey) -> Result<Blob, WrapError>;
 
     /// Unwraps a key that was wrapped for the same `context`.
     ///
     /// # Errors
-    /// It does not open, or the source refuses or cannot be reached.
+    /// The blob does not open, or the source refuses or is unreachable.
     async fn unwrap(&self, context: &Context, wrapped: &Blob) -> Result<SymmetricKey, WrapError>;
 }
 
@@ -35,10 +35,10 @@ pub trait KeyWrapper: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WrapError {
-    /// What was to be unwrapped is damaged, moved, or wrapped under another root key.
+    /// The wrapped key is damaged, moved, or wrapped under another root key.
     #[error("a wrapped key does not open: {0}")]
     DoesNotOpen(#[from] OpenError),
-    /// The source refuses, cannot be reached, or there is no entropy.
+    /// The source refuses or is unreachable, or there is no entropy.
     #[error("the root key cannot be used")]
     Source(#[source] Box<dyn StdError + Send + Sync>),
 }

@@ -1,4 +1,4 @@
-//! Opening what a list shows.
+//! Opening the information of credentials.
 
 use crate::context::Context;
 use crate::error::{damaged, does_not_open};
@@ -9,7 +9,7 @@ use vault_core::credential::Information;
 use vault_core::id::{InstanceId, OrganizationId};
 use vault_core::port::{InformationOpener, SealError, SealedInformation};
 
-/// Opens the information of credentials. Has no way to open their data.
+/// Opens the information of credentials. Cannot open their data.
 pub struct ListOpener {
     keys: Arc<OrganizationKeyring>,
 }
@@ -36,7 +36,7 @@ impl InformationOpener for ListOpener {
                 opened.push(Err(damaged(&context, "belongs to another organization")));
                 continue;
             }
-            // Rows that follow each other mostly lie under the same key.
+            // Consecutive rows mostly name the same key.
             let key = match current.take_if(|key| key.id() == row.key) {
                 Some(key) => key,
                 None => match self.keys.key(organization, row.key).await? {
@@ -57,7 +57,7 @@ impl InformationOpener for ListOpener {
 fn open(instance: InstanceId, key: &DerivedKeys, row: &SealedInformation<'_>) -> Result<Information, SealError> {
     let context = Context::information(instance, row.context);
     let mut bytes = key.information.open(&context, row.blob).map_err(|error| does_not_open(&context, error))?;
-    // Nothing secret: it may leave the wiped buffer.
+    // Information is not secret, so it may leave the wiped buffer.
     let text = String::from_utf8(std::mem::take(&mut *bytes)).map_err(|_| damaged(&context, "not text"))?;
     Information::from_json(text).map_err(|_| damaged(&context, "not a JSON object"))
 }

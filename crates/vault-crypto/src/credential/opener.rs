@@ -13,7 +13,7 @@ use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialContext, Opener, SealError};
 use vault_core::sealed::SealedCredential;
 
-/// Opens the data of credentials: the activation side's alone.
+/// Opens the data of credentials. For the activation side only.
 pub struct CredentialOpener {
     keys: Arc<OrganizationKeyring>,
 }

@@ -5,10 +5,10 @@ use zeroize::Zeroizing;
 
 const ISSUER: &str = "OrgVault";
 
-/// The address of a seed (Base32 text). Algorithm, digits and period are named though they are the usual ones.
+/// The address of a seed (Base32 text). Names algorithm, digits and period, although they are the defaults.
 pub(super) fn otpauth(email: &EmailAddress, secret: &str) -> Zeroizing<String> {
     let parameters = "&algorithm=SHA1&digits=6&period=30";
-    // Of the final size at once: growing would leave copies behind. An escaped byte takes three.
+    // Allocated at its final size: growing would leave copies behind. An escaped byte takes three.
     let mut text = Zeroizing::new(String::with_capacity(128 + 3 * email.as_str().len() + secret.len()));
     text.push_str("otpauth://totp/");
     text.push_str(ISSUER);

@@ -1,4 +1,4 @@
-//! Base32 (RFC 4648 section 6) without padding, as authenticators take it.
+//! Base32 (RFC 4648 section 6) without padding, as authenticators expect it.
 
 use zeroize::Zeroizing;
 
@@ -6,7 +6,7 @@ const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// The text of `bytes`.
 pub(super) fn encode(bytes: &[u8]) -> Zeroizing<String> {
-    // Of the final size at once: growing would leave copies behind.
+    // Allocated at its final size: growing would leave copies behind.
     let mut text = Zeroizing::new(String::with_capacity((bytes.len() * 8).div_ceil(5)));
     for group in bytes.chunks(5) {
         let mut bits = [0; 8];

@@ -27,7 +27,7 @@ const SEED: usize = 20;
 const STEP: u64 = 30;
 const DIGITS: usize = Passcode::TIME_BASED_DIGITS;
 
-/// Makes and verifies passcodes.
+/// Generates and verifies passcodes.
 pub struct TotpVerifier {
     instance: InstanceId,
     key: AeadKey,
@@ -64,7 +64,7 @@ fn totp(seed: &[u8; SEED]) -> Option<Totp> {
         .ok()
 }
 
-/// The code of a step. One before 1970 has none that matches anything.
+/// The code of a step. For a step before 1970 it matches no digits.
 fn code(totp: &Totp, step: i64) -> Zeroizing<String> {
     match u64::try_from(step).ok().and_then(|step| step.checked_mul(STEP)) {
         Some(seconds) => Zeroizing::new(totp.generate(seconds).to_string()),
@@ -85,7 +85,7 @@ impl PasscodeVerifier for TotpVerifier {
         let blob = self.key.seal(&*self.entropy, &context, seed.as_slice()).map_err(not_sealed)?;
         let text = base32::encode(seed.as_slice());
         let uri = address::otpauth(email, &text);
-        // Both are handed to the account's holder, once.
+        // Both are shown to the account holder once.
         let secret = PasscodeSecret { secret: secret_text(text), uri: secret_text(uri) };
         Ok(NewSeed { sealed: SealedSeed { id, blob }, secret })
     }
@@ -110,11 +110,11 @@ impl PasscodeVerifier for TotpVerifier {
     ) -> Result<Option<TimeStep>, SealError> {
         let totp = self.open(account, seed)?;
         let current = step_at(now);
-        // Both codes are made and compared in full, whichever matches.
+        // Both codes are computed and compared in full, whichever matches.
         let mut found = Choice::from(0);
         let mut matching = current;
         for step in [current.saturating_sub(1), current] {
-            let matches = code(&totp, step).as_bytes().ct_eq(digits.expose().as_bytes()); // what is compared
+            let matches = code(&totp, step).as_bytes().ct_eq(digits.expose().as_bytes()); // the code to compare
             matching = i64::conditional_select(&matching, &step, matches);
             found |= matches;
         }
@@ -126,7 +126,7 @@ impl PasscodeVerifier for TotpVerifier {
     }
 }
 
-/// Copied, so that the buffer with its spare room is wiped here.
+/// Copied, because the buffer with its spare capacity is wiped here.
 fn secret_text(text: Zeroizing<String>) -> SecretString {
     SecretString::from(text.as_str())
 }

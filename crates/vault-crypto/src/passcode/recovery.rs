@@ -5,7 +5,7 @@ use vault_core::passcode::{Passcode, RecoveryCode};
 use vault_core::port::{Entropy, NoEntropy};
 use zeroize::Zeroizing;
 
-/// How many an account has.
+/// Recovery codes per account.
 pub(super) const COUNT: usize = 10;
 
 const DIGITS: usize = Passcode::RECOVERY_DIGITS;
@@ -13,12 +13,12 @@ const GROUP: usize = 5;
 
 /// Twenty digits, each as likely as every other.
 pub(super) fn random_digits(entropy: &dyn Entropy) -> Result<Zeroizing<String>, NoEntropy> {
-    // Of the final size at once: growing would leave copies behind.
+    // Allocated at its final size: growing would leave copies behind.
     let mut digits = Zeroizing::new(String::with_capacity(DIGITS));
     let mut random = Zeroizing::new([0; 2 * DIGITS]);
     loop {
         entropy.fill(random.as_mut_slice())?;
-        // 250 is the largest multiple of ten within a byte: what lies above would favour the low digits.
+        // 250 is the largest multiple of ten within a byte: higher values would favour the low digits.
         for byte in random.iter().filter(|byte| **byte < 250) {
             if digits.len() == DIGITS {
                 return Ok(digits);
@@ -28,7 +28,7 @@ pub(super) fn random_digits(entropy: &dyn Entropy) -> Result<Zeroizing<String>, 
     }
 }
 
-/// The code in groups of five, for its owner.
+/// The code in groups of five, for the account holder.
 pub(super) fn in_groups(digits: &str) -> RecoveryCode {
     let mut text = Zeroizing::new(String::with_capacity(DIGITS + DIGITS / GROUP));
     for (index, digit) in digits.chars().enumerate() {
@@ -37,6 +37,6 @@ pub(super) fn in_groups(digits: &str) -> RecoveryCode {
         }
         text.push(digit);
     }
-    // Copied, so that the buffer with its spare room is wiped here.
+    // Copied, because the buffer with its spare capacity is wiped here.
     RecoveryCode(SecretString::from(text.as_str()))
 }

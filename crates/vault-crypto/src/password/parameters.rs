@@ -14,7 +14,7 @@ pub struct Argon2Parameters {
 
 /// Parameters below the least or above the most that is allowed, or not of their one spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("argon2id takes 19456 to 65536 KiB of memory, 2 to 10 passes and 1 to 4 lanes")]
+#[error("argon2id parameters out of range: 19456 to 65536 KiB of memory, 2 to 10 passes, 1 to 4 lanes")]
 pub struct ParametersOutOfBounds;
 
 impl Argon2Parameters {

@@ -1,9 +1,9 @@
-//! What came later, in the deployment of the first vectors: committed as `tests/vectors/v2.txt`.
+//! Formats that came later, in the deployment of the first vectors: committed as `tests/vectors/v2.txt`.
 
 use super::*;
 use vault_core::audit::AuditNote;
 
-/// What integrations brought.
+/// Purposes that came with integrations.
 const LATER_PURPOSES: [DigestPurpose; 2] = [DigestPurpose::IntegrationToken, DigestPurpose::IntegrationGrant];
 
 fn later_file() -> PathBuf {

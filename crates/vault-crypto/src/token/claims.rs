@@ -8,13 +8,13 @@ use vault_core::role::Role;
 use vault_core::session::SessionClaims;
 use vault_core::time::{Timestamp, Ttl};
 
-/// How far `nbf` and `iat` may lie ahead of our clock, in seconds. `exp` has no leeway.
+/// How far `nbf` and `iat` may be ahead of our clock, in seconds. `exp` has no leeway.
 const LEEWAY: i64 = 5;
 
 /// How the holder proved who they are (RFC 8176): a password and a one-time code.
 const METHODS: [&str; 2] = ["pwd", "otp"];
 
-/// Who issues tokens, and for whom.
+/// Issuer and audience of tokens.
 pub(super) struct Audience {
     instance: InstanceId,
     issuer: String,
@@ -22,8 +22,7 @@ pub(super) struct Audience {
     epoch: u64,
 }
 
-/// Text with escapes is not taken: ours has none, and a second spelling serves nobody honest. Doubled members are
-/// refused by the derived code.
+/// Text with escapes is refused: our tokens have none. The derived code refuses duplicate members.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Payload<'a> {
@@ -46,7 +45,7 @@ impl Audience {
         Self { instance, issuer: format!("orgvault:{instance}"), audience: format!("orgvault:{instance}:vault"), epoch }
     }
 
-    /// The payload that says `claims`, unless they are another deployment's or of a year without four digits.
+    /// The payload with these claims. `None` if they are another deployment's or outside the years 1970 to 9999.
     pub(super) fn write(&self, claims: &SessionClaims) -> Option<String> {
         if claims.instance != self.instance {
             return None;
@@ -56,13 +55,13 @@ impl Audience {
         let SessionClaims { account, organization, role, session, .. } = claims;
         let issued = instant::write(claims.issued_at)?;
         let expires = instant::write(claims.expires_at)?;
-        // No value holds a character that JSON would escape.
+        // No value contains a character that JSON would escape.
         Some(format!(
             r#"{{"iss":"{issuer}","aud":"{audience}","sub":"{account}","org":"{organization}","role":"{role}","jti":"{session}","iat":"{issued}","nbf":"{issued}","exp":"{expires}","epoch":{epoch},"amr":["{password}","{code}"]}}"#
         ))
     }
 
-    /// What an authentic payload says, if it is for us and holds at `now`.
+    /// The claims of an authentic payload, if it is for this deployment and valid at `now`.
     pub(super) fn read(&self, payload: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
         let (claims, not_before) = self.parse(payload).ok_or(TokenRefusal::Claims)?;
         let latest = now.plus_seconds(LEEWAY);
@@ -73,7 +72,7 @@ impl Audience {
     }
 
     fn parse(&self, payload: &str) -> Option<(SessionClaims, Timestamp)> {
-        // The derived code would take an array of the members' values too.
+        // The derived code would also accept an array of the values.
         if !payload.starts_with('{') {
             return None;
         }
@@ -91,7 +90,7 @@ impl Audience {
             issued_at: instant::read(said.iat)?,
             expires_at: instant::read(said.exp)?,
         };
-        // No configuration allows a longer life, so no such token is ours.
+        // No configuration allows a longer lifetime, so such a token is not ours.
         let life = claims.expires_at.millis_since(claims.issued_at);
         let plausible = 0 < life && life <= i64::from(Ttl::MAX) * 1000;
         plausible.then_some((claims, instant::read(said.nbf)?))

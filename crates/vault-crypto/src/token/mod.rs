@@ -1,4 +1,5 @@
-//! Access tokens: PASETO v4.local, on the level that takes no clock; time comes from the caller.
+//! Access tokens: PASETO v4.local. The caller supplies the time: the library's high-level verification would read the
+//! system's clock.
 
 mod claims;
 mod instant;
@@ -22,8 +23,8 @@ use vault_core::time::Timestamp;
 /// Issues and verifies access tokens of one deployment. Nonces are drawn by the PASETO library.
 pub struct PasetoIssuer {
     audience: Audience,
-    /// Bound into every token without standing in it: a token of another deployment or for another purpose does
-    /// not open, even under the same key.
+    /// Authenticated with every token but not part of it: a token of another deployment or for another purpose does not
+    /// open, even under the same key.
     assertion: String,
     newest: TokenKey,
     older: Vec<TokenKey>,
@@ -31,7 +32,7 @@ pub struct PasetoIssuer {
 
 struct TokenKey {
     key: TokenKeyBytes<V4>,
-    /// `{"kid":"k4.lid.…"}`, and as it stands in a token.
+    /// `{"kid":"k4.lid.…"}`; the next field is its encoding in a token.
     footer: String,
     encoded_footer: String,
 }
@@ -48,7 +49,7 @@ impl TokenKey {
 }
 
 impl PasetoIssuer {
-    /// The longest token that is looked at, in bytes. Ours have about 700.
+    /// The longest token that is parsed, in bytes. Ours have about 700.
     pub(crate) const LONGEST: usize = 2_048;
 
     pub(crate) fn new<'a>(
@@ -65,8 +66,8 @@ impl PasetoIssuer {
         })
     }
 
-    /// Length, header, key id, then the code: nothing in the token is interpreted before it is known to be ours.
-    /// The key id is looked up by its whole footer, which is never parsed.
+    /// Checks length, header, key id, then authenticates: no content of the token is interpreted before that. The key is
+    /// found by comparing the whole footer, which is never parsed.
     fn open(&self, token: &str) -> Result<String, TokenRefusal> {
         if token.len() > Self::LONGEST {
             return Err(TokenRefusal::Malformed);
@@ -85,12 +86,12 @@ impl PasetoIssuer {
 
 #[cfg(any(test, fuzzing))]
 impl PasetoIssuer {
-    /// What an authentic token with this payload says.
+    /// The claims of an authentic token with this payload.
     pub(crate) fn read_payload(&self, payload: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
         self.audience.read(payload, now)
     }
 
-    /// The payload of a token that says `claims`.
+    /// The payload of a token with these claims.
     pub(crate) fn write_payload(&self, claims: &SessionClaims) -> Option<String> {
         self.audience.write(claims)
     }
