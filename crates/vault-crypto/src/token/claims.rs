@@ -45,7 +45,7 @@ impl Audience {
         Self { instance, issuer: format!("orgvault:{instance}"), audience: format!("orgvault:{instance}:vault"), epoch }
     }
 
-    /// The payload with these claims. `None` if they are another deployment's or outside the years 1970 to 9999.
+    /// The payload with these claims. `None` if they are another deployment's or outside the years 0 to 9999.
     pub(super) fn write(&self, claims: &SessionClaims) -> Option<String> {
         if claims.instance != self.instance {
             return None;
