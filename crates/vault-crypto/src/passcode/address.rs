@@ -1,9 +1,12 @@
 //! The `otpauth:` address that an authenticator reads from a QR code.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use vault_core::email::EmailAddress;
 use zeroize::Zeroizing;
 
 const ISSUER: &str = "OrgVault";
+/// Everything but the unreserved characters (RFC 3986 section 2.3) is escaped.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The address of a seed (Base32 text). Names algorithm, digits and period, although they are the defaults.
 pub(super) fn otpauth(email: &EmailAddress, secret: &str) -> Zeroizing<String> {
@@ -13,25 +16,11 @@ pub(super) fn otpauth(email: &EmailAddress, secret: &str) -> Zeroizing<String> {
     text.push_str("otpauth://totp/");
     text.push_str(ISSUER);
     text.push(':');
-    escape(email.as_str(), &mut text);
+    text.extend(utf8_percent_encode(email.as_str(), UNRESERVED));
     text.push_str("?secret=");
     text.push_str(secret);
     text.push_str("&issuer=");
     text.push_str(ISSUER);
     text.push_str(parameters);
     text
-}
-
-/// Everything but unreserved characters (RFC 3986 section 2.3) as `%` and two digits.
-fn escape(plain: &str, text: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in plain.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push('%');
-            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            text.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-    }
 }
