@@ -73,6 +73,18 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// The files with secrets that the command's own flags name.
+    pub(crate) fn secret_files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Account(AccountCommand::Create { password, .. } | AccountCommand::SetPassword { password, .. }) => {
+                password.password_file.iter().filter(|path| path.as_os_str() != "-").cloned().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct QuickstartArgs {
     /// Organization to create [default: Example]

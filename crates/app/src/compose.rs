@@ -2,31 +2,33 @@
 
 use crate::events::Metrics;
 use crate::failure::Failure;
+use crate::run_as::{name_of, sudo};
 use crate::settings::{Database as Place, Settings};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
+use vault_crypto::{RootKeyFlaw, SecretFileFlaw};
 use vault_diesel::{LockError, ServerLock};
 use vault_embed::{Database, OpenVault, Opening, OpeningError, RootKey};
 
 /// Opens the vault that must exist, for a command that opens no credential and ends.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
-    let opening = vault_embed::open(root_key(settings), database(settings)).events(Metrics).without_upkeep();
+    let opening = vault_embed::open(root_key(settings)?, database(settings)).events(Metrics).without_upkeep();
     opening.await.map_err(|error| failure(settings, error))
 }
 
 /// How the vault is made that must not exist.
-pub(crate) fn create(settings: &Settings) -> Opening {
-    vault_embed::create(root_key(settings), database(settings)).events(Metrics).without_upkeep()
+pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
+    Ok(vault_embed::create(root_key(settings)?, database(settings)).events(Metrics).without_upkeep())
 }
 
 /// How a server opens the vault that must exist.
-pub(crate) fn serve(settings: &Settings, command: &str) -> Opening {
-    vault_embed::open(root_key(settings), database(settings)).events(Metrics).server(command)
+pub(crate) fn serve(settings: &Settings, command: &str) -> Result<Opening, Failure> {
+    Ok(vault_embed::open(root_key(settings)?, database(settings)).events(Metrics).server(command))
 }
 
 /// How a server opens the vault, or makes it.
-pub(crate) fn serve_or_create(settings: &Settings, command: &str) -> Opening {
-    vault_embed::open_or_create(root_key(settings), database(settings)).events(Metrics).server(command)
+pub(crate) fn serve_or_create(settings: &Settings, command: &str) -> Result<Opening, Failure> {
+    Ok(vault_embed::open_or_create(root_key(settings)?, database(settings)).events(Metrics).server(command))
 }
 
 fn database(settings: &Settings) -> Database {
@@ -36,12 +38,16 @@ fn database(settings: &Settings) -> Database {
     }
 }
 
-fn root_key(settings: &Settings) -> RootKey {
+fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
+    // Root's key for a vault whose user this process has become.
+    if let Some(file) = settings.files.opened_secret(&settings.root_key_file)? {
+        return Ok(RootKey::opened(file));
+    }
     // A key of the operator's own choice may be older than the vault. The one in the data directory was made with it.
     if settings.root_key_file == settings.data_dir.join("root.key") {
-        RootKey::file(&settings.root_key_file)
+        Ok(RootKey::file(&settings.root_key_file))
     } else {
-        RootKey::provisioned_file(&settings.root_key_file)
+        Ok(RootKey::provisioned_file(&settings.root_key_file))
     }
 }
 
@@ -94,6 +100,16 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
         OpeningError::MigrationsPending { database, count } => {
             format!("the database {database} lacks {count} migrations. Back it up, then run `orgvault migrate`")
         }
+        OpeningError::RootKey(flawed) => match flawed.flaw() {
+            RootKeyFlaw::File(SecretFileFlaw::Owner { owner, user }) => format!(
+                "root key {} belongs to user {} and you are {}. Run the command as that user: `{} orgvault …`",
+                flawed.path().display(),
+                name_of(*owner),
+                name_of(*user),
+                sudo(*owner)
+            ),
+            _ => return error.into(),
+        },
         OpeningError::Lock(LockError::Held { database, holder }) => format!(
             "{} is in use by `orgvault` {holder}. Stop that process first. Other commands, such as `orgvault account \
              list`, work while it runs",

@@ -32,6 +32,12 @@ impl Failure {
         Self { status: if self.status == 1 { status } else { self.status }, ..self }
     }
 
+    /// The same failure, with a note on the circumstances.
+    #[must_use]
+    pub(crate) fn noting(self, note: impl fmt::Display) -> Self {
+        Self { message: format!("{} ({note})", self.message), ..self }
+    }
+
     /// The exit status.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.status)

@@ -85,7 +85,7 @@ impl Listeners {
     fn bind_public(&mut self, settings: &Settings, vault: &OpenVault, parts: &ListenerParts) -> Result<(), Failure> {
         let mut listener = ListenerSettings::new(vec![settings.listen]);
         if let Some(files) = &settings.tls {
-            let loaded = files.load()?;
+            let loaded = files.load(&settings.files)?;
             listener.tls = Some(loaded.tls.clone());
             self.certificates.push(loaded);
         }
@@ -118,8 +118,8 @@ impl Listeners {
         };
         if let (Some(files), ActivationListen::Tcp(_)) = (&settings.tls, &activation.listen) {
             let loaded = match &activation.client_ca_file {
-                Some(authority) => files.load_for_clients_of(authority)?,
-                None => files.load()?,
+                Some(authority) => files.load_for_clients_of(&settings.files, authority)?,
+                None => files.load(&settings.files)?,
             };
             listener.tls = Some(loaded.tls.clone());
             self.certificates.push(loaded);

@@ -14,6 +14,7 @@ mod listeners;
 mod logging;
 mod output;
 mod parts;
+mod run_as;
 mod secret_file;
 mod settings;
 mod text;
@@ -24,7 +25,8 @@ use clap_complete::Shell;
 use cli::{Cli, Command};
 use failure::Failure;
 use output::Output;
-use settings::Settings;
+use run_as::RunAs;
+use settings::{Database, Settings};
 use std::io::Write;
 use std::process::ExitCode;
 use vault_embed::OpenVault;
@@ -60,9 +62,25 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         }
         _ => hardening::apply()?,
     }
+    let run_as = RunAs::enter(&cli.flags.named(cli.command.secret_files()))?;
+    let became = run_as.became().cloned();
+    run_on_vault(cli, run_as, output).map_err(|failure| match &became {
+        Some(became) => failure.noting(became),
+        None => failure,
+    })
+}
+
+fn run_on_vault(cli: Cli, run_as: RunAs, output: Output) -> Result<ExitCode, Failure> {
+    let became = run_as.became().cloned();
     let role = if let Command::Serve(args) = &cli.command { args.role } else { None };
-    let settings = Settings::read(&cli.flags, role)?;
+    let settings = Settings::read(&cli.flags, role, run_as)?;
     logging::start(settings.log_format, settings.log_level);
+    if let Some(became) = became {
+        tracing::info!("started by root, {became}");
+    }
+    if let Database::Sqlite(path) = &settings.database {
+        RunAs::check_database(path)?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(dispatch(settings, cli.command, output)).map(|()| ExitCode::SUCCESS)
 }

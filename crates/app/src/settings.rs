@@ -7,6 +7,7 @@ pub(crate) use activation::{Activation, ActivationListen, Role};
 pub(crate) use flags::{Flags, LogFormat, LogLevel};
 
 use crate::failure::Failure;
+use crate::run_as::{NamedFiles, RunAs};
 use crate::tls::TlsFiles;
 use activation::Given;
 use figment::Figment;
@@ -22,6 +23,9 @@ use vault_http::{BasePath, InvalidBasePath, Rate};
 
 /// The highest rate and burst that mean anything.
 const MAX_RATE: u32 = 1_000_000;
+
+/// The most bytes of a settings file.
+const MAX_FILE: u64 = 1 << 20;
 
 /// Where the rows lie.
 #[derive(Clone)]
@@ -67,6 +71,8 @@ pub(crate) struct Settings {
     pub(crate) verify_on_save: bool,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: LogLevel,
+    /// Files that flags and the environment name.
+    pub(crate) files: NamedFiles,
 }
 
 impl Settings {
@@ -95,28 +101,39 @@ impl Settings {
     }
 
     /// Reads the settings file, if any, and lays the flags over it; and `role`, which one command alone has.
-    pub(crate) fn read(flags: &Flags, role: Option<Role>) -> Result<Self, Failure> {
-        let data_dir = flags.data_dir.clone().unwrap_or_else(|| PathBuf::from("./orgvault-data"));
+    pub(crate) fn read(flags: &Flags, role: Option<Role>, run_as: RunAs) -> Result<Self, Failure> {
+        let data_dir = run_as.data_dir.clone();
         let implied = data_dir.join("orgvault.toml");
         let file = match &flags.config {
-            Some(file) if !file.is_file() => {
-                return Err(Failure::usage(format!("--config: there is no file {}", file.display())));
-            }
             Some(file) => Some(file.as_path()),
-            None if implied.is_file() => Some(implied.as_path()),
-            None => None,
+            None => exists(&implied)?.then_some(implied.as_path()),
         };
         let mut figment =
             Figment::from(Serialized::defaults(DEFAULTS)).merge(Serialized::default("data-dir", &data_dir));
         if let Some(file) = file {
-            figment = figment.merge(Toml::file_exact(file));
+            let text = run_as.files.read_text(file, MAX_FILE).map(|text| String::from_utf8_lossy(&text).into_owned());
+            let text = text.map_err(|error| {
+                Failure::usage(format!("cannot read the settings file {}: {error}", file.display()))
+            })?;
+            figment = figment.merge(Toml::string(&text));
         }
-        figment = figment.merge(Serialized::defaults(flags));
+        figment = figment.merge(Serialized::defaults(flags)).merge(Serialized::default("data-dir", &data_dir));
         if let Some(role) = role {
             figment = figment.merge(Serialized::default("role", role));
         }
         let layers: Layers = figment.extract().map_err(|error| bad_file(file, &error))?;
-        layers.check()
+        let mut settings = layers.check()?;
+        settings.files = run_as.files;
+        Ok(settings)
+    }
+}
+
+/// Whether there is a settings file in the data directory.
+fn exists(implied: &Path) -> Result<bool, Failure> {
+    match implied.metadata() {
+        Ok(found) => Ok(found.is_file()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Failure::usage(format!("cannot read the settings file {}: {error}", implied.display()))),
     }
 }
 
@@ -209,6 +226,7 @@ impl Layers {
             verify_on_save: self.verify_on_save,
             log_format: self.log_format,
             log_level: self.log_level,
+            files: NamedFiles::default(),
         })
     }
 }

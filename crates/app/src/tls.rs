@@ -1,9 +1,9 @@
 //! The certificate and the key of the listener: read at start, and again when their files change.
 
 use crate::failure::Failure;
+use crate::run_as::NamedFiles;
 use crate::secret_file;
-use std::fs::{File, Metadata};
-use std::io::Read as _;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const CLIENTS_FLAG: &str = "--activation-client-ca-file";
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The most bytes of a chain of certificates.
-const MAX_CERTIFICATES: usize = 256 * 1024;
+const MAX_CERTIFICATES: u64 = 256 * 1024;
 /// The most bytes of a key.
 const MAX_KEY: usize = 32 * 1024;
 
@@ -55,32 +55,36 @@ impl TlsFiles {
     }
 
     /// Reads certificate and key.
-    pub(crate) fn load(&self) -> Result<LoadedTls, Failure> {
-        self.load_with(Tls::new)
+    pub(crate) fn load(&self, files: &NamedFiles) -> Result<LoadedTls, Failure> {
+        self.load_with(files, Tls::new)
     }
 
     /// Reads certificate and key, to serve only those who have a certificate from an authority in `clients`.
-    pub(crate) fn load_for_clients_of(&self, clients: &Path) -> Result<LoadedTls, Failure> {
-        let authority = read_certificates(CLIENTS_FLAG, clients)?;
-        self.load_with(|certificates, key| Tls::with_client_authority(certificates, key, &authority))
+    pub(crate) fn load_for_clients_of(&self, files: &NamedFiles, clients: &Path) -> Result<LoadedTls, Failure> {
+        let authority = read_certificates(files, CLIENTS_FLAG, clients)?;
+        self.load_with(files, |certificates, key| Tls::with_client_authority(certificates, key, &authority))
             .map_err(|failure| Failure::new(format!("{CLIENTS_FLAG} {}, {failure}", clients.display())))
     }
 
-    fn load_with(&self, make: impl FnOnce(&[u8], &[u8]) -> Result<Tls, TlsError>) -> Result<LoadedTls, Failure> {
+    fn load_with(
+        &self,
+        files: &NamedFiles,
+        make: impl FnOnce(&[u8], &[u8]) -> Result<Tls, TlsError>,
+    ) -> Result<LoadedTls, Failure> {
         let stamp = self.stamp(); // before reading, so that no later change is missed
-        let (certificates, key) = self.read()?;
+        let (certificates, key) = self.read(files)?;
         let tls = make(&certificates, &key).map_err(|flaw| self.flawed(&flaw))?;
         Ok(LoadedTls { tls, files: self.clone(), stamp })
     }
 
     fn replace(&self, tls: &Tls) -> Result<(), Failure> {
-        let (certificates, key) = self.read()?;
+        let (certificates, key) = self.read(&NamedFiles::default())?;
         tls.replace(&certificates, &key).map_err(|flaw| self.flawed(&flaw))
     }
 
-    fn read(&self) -> Result<(Vec<u8>, Zeroizing<Vec<u8>>), Failure> {
-        let certificates = read_certificates(CERTIFICATE_FLAG, &self.certificate)?;
-        Ok((certificates, secret_file::read(KEY_FLAG, &self.key, MAX_KEY)?))
+    fn read(&self, files: &NamedFiles) -> Result<(Vec<u8>, Zeroizing<Vec<u8>>), Failure> {
+        let certificates = read_certificates(files, CERTIFICATE_FLAG, &self.certificate)?;
+        Ok((certificates, secret_file::read(files, KEY_FLAG, &self.key, MAX_KEY)?))
     }
 
     fn flawed(&self, flaw: &TlsError) -> Failure {
@@ -95,12 +99,10 @@ impl TlsFiles {
 }
 
 /// The certificates in `path`, which `flag` names.
-pub(crate) fn read_certificates(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut certificates = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_CERTIFICATES as u64).read_to_end(&mut certificates))
-        .map_err(|error| Failure::new(format!("{flag}: {} cannot be read: {error}", path.display())))?;
-    Ok(certificates)
+pub(crate) fn read_certificates(files: &NamedFiles, flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    files
+        .read_text(path, MAX_CERTIFICATES)
+        .map_err(|error| Failure::new(format!("{flag}: {} cannot be read: {error}", path.display())))
 }
 
 fn of_file(found: &Metadata) -> FileStamp {

@@ -61,7 +61,7 @@ impl RootKey {
     pub(crate) fn load(self, entropy: Arc<dyn Entropy>) -> Result<Arc<dyn KeyWrapper>, OpeningError> {
         match self.0 {
             Source::File { path, .. } => Ok(Arc::new(RootKeyFile::load(&path, entropy)?)),
-            Source::Opened(file) => Ok(Arc::new(RootKeyFile::read(file, entropy)?)),
+            Source::Opened(file) => Ok(Arc::new(RootKeyFile::read(&file, entropy)?)),
             Source::Wrapper(wrapper) => Ok(wrapper),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::args::ListenerArgs;
 use crate::failure::Failure;
+use crate::run_as::NamedFiles;
 use crate::secret_file;
 use secrecy::SecretString;
 use std::io::{self, ErrorKind};
@@ -36,7 +37,7 @@ impl Listener {
             let unreadable =
                 |error| Failure::new(format!("--client-cert-file: cannot read {}: {error}", chain.display()));
             let chain = std::fs::read(chain).map_err(unreadable)?;
-            let key = secret_file::read("--client-key-file", key, MAX_KEY_FILE)?;
+            let key = secret_file::read(&NamedFiles::default(), "--client-key-file", key, MAX_KEY_FILE)?;
             settings.identity = Some(ClientIdentity::from_pem(&chain, &key)?);
         }
         let client = ActivationClient::new(&args.activation_url, token, &settings)?;
@@ -92,7 +93,7 @@ impl Listener {
 
 /// The token in `path`, without the line end that editors put after it. What is not a whole token is never sent.
 fn token(flag: &str, path: &Path) -> Result<SecretString, Failure> {
-    let bytes = secret_file::read(flag, path, MAX_TOKEN_FILE)?;
+    let bytes = secret_file::read(&NamedFiles::default(), flag, path, MAX_TOKEN_FILE)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default().trim_end_matches(['\r', '\n']);
     let token = SecretString::from(text);
     if IntegrationToken::read(&token).is_some() {

@@ -5,6 +5,7 @@ use super::organization::Organizations;
 use crate::cli::{AccountCommand as Asked, PasswordFile, RoleArg};
 use crate::failure::Failure;
 use crate::output::{Output, table};
+use crate::run_as::NamedFiles;
 use crate::secret_file;
 use crate::settings::Settings;
 use crate::text::{passcode_sheet, rfc3339};
@@ -119,7 +120,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             invitation::run(settings, vault, org, &account.email, role.into(), output).await
         }
         Asked::Create { org, account, role, password } => {
-            let password = password.read()?;
+            let password = password.read(&settings.files)?;
             let created = create(vault, org, account.email, role.into(), password).await?;
             output.print(&ShownCreated::from(&created), &created_text(&created)?)
         }
@@ -139,7 +140,9 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let done = "has a new passcode and new recovery codes; its sessions have ended";
             change(vault, &account.email, AccountCommand::ResetPasscode, done, output).await
         }
-        Asked::SetPassword { account, password } => set_password(vault, &account.email, &password, output).await,
+        Asked::SetPassword { account, password } => {
+            set_password(settings, vault, &account.email, &password, output).await
+        }
         Asked::SetRole { account, role } => {
             let done = "has its new role; its sessions have ended";
             change(vault, &account.email, AccountCommand::SetRole(role.into()), done, output).await
@@ -208,8 +211,14 @@ async fn changed(
     Ok((shown, text))
 }
 
-async fn set_password(vault: &OpenVault, email: &str, file: &PasswordFile, output: Output) -> Result<(), Failure> {
-    let given = file.read()?;
+async fn set_password(
+    settings: &Settings,
+    vault: &OpenVault,
+    email: &str,
+    file: &PasswordFile,
+    output: Output,
+) -> Result<(), Failure> {
+    let given = file.read(&settings.files)?;
     let generated = match given {
         Some(_) => None,
         None => Some(generate_password(&*vault.ports().entropy)?),
@@ -321,7 +330,7 @@ async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), 
 
 impl PasswordFile {
     /// The password in the file, if one was named, without the line end that editors put after it.
-    fn read(&self) -> Result<Option<SecretString>, Failure> {
+    fn read(&self, files: &NamedFiles) -> Result<Option<SecretString>, Failure> {
         let Some(path) = &self.password_file else { return Ok(None) };
         const FLAG: &str = "--password-file";
         let bytes = if path.as_os_str() == "-" {
@@ -331,7 +340,7 @@ impl PasswordFile {
             read.map_err(|error| Failure::new(format!("{FLAG}: standard input cannot be read: {error}")))?;
             bytes
         } else {
-            secret_file::read(FLAG, path, 2 * MAX_BYTES)?
+            secret_file::read(files, FLAG, path, 2 * MAX_BYTES)?
         };
         let text = std::str::from_utf8(&bytes).map_err(|_| Failure::new("--password-file: must be UTF-8 text"))?;
         let text = text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text));

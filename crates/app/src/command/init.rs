@@ -17,7 +17,7 @@ struct Made {
 /// Carries the command out.
 pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
     compose::make_data_dir(settings)?;
-    let vault = compose::create(settings).await.map_err(|error| compose::failure(settings, error))?;
+    let vault = compose::create(settings)?.await.map_err(|error| compose::failure(settings, error))?;
     vault.close().await?;
     let made = Made {
         data_dir: settings.data_dir.display().to_string(),

@@ -37,10 +37,10 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     // What is shown once must not be followed by a failure that could have been known before.
     check_addresses(&settings).map_err(|failure| compose::already_served(&settings).unwrap_or(failure))?;
     if let Some(files) = &settings.tls {
-        files.load()?;
+        files.load(&settings.files)?;
     }
     compose::make_data_dir(&settings)?;
-    let opening = compose::serve_or_create(&settings, "quickstart").with_opener();
+    let opening = compose::serve_or_create(&settings, "quickstart")?.with_opener();
     let (vault, opener) = opening.await.map_err(|error| compose::failure(&settings, error))?;
     let account = first_account(&vault, &args).await?;
     let base_url = settings.base_url(settings.listen);

@@ -26,7 +26,7 @@ const MAX_SKEW: i64 = 2_000;
 
 /// Opens the vault as its one server and serves it.
 pub(crate) async fn open_and_run(settings: Settings, args: ServeArgs) -> Result<(), Failure> {
-    let mut opening = compose::serve(&settings, "serve");
+    let mut opening = compose::serve(&settings, "serve")?;
     if args.migrate {
         opening = migrate::with_bar(opening)?;
     }

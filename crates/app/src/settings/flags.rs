@@ -1,6 +1,7 @@
 //! The flags that every command takes, the settings file's keys, and the defaults.
 
 use super::activation::Role;
+use crate::run_as::Named;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub(crate) enum LogLevel {
     /// And every request
     Debug,
 }
+
+/// Where the vault is unless a flag says otherwise.
+const DEFAULT_DATA_DIR: &str = "./orgvault-data";
 
 /// Flags that every command takes. What is not given is taken from the file, then from the default.
 #[allow(rustdoc::invalid_html_tags, reason = "these comments are the help text, where <data-dir> is a word")]
@@ -228,6 +232,25 @@ pub(crate) struct Flags {
     #[arg(long, global = true, env = "ORGVAULT_LOG_LEVEL", help_heading = "Settings")]
     #[serde(skip_serializing_if = "Option::is_none")]
     log_level: Option<LogLevel>,
+}
+
+impl Flags {
+    /// The paths that these flags, or their environment variables, name; and `secrets`, which a command's own flags name.
+    pub(crate) fn named(&self, mut secrets: Vec<PathBuf>) -> Named {
+        let database = self.database_url.as_deref().and_then(|url| url.strip_prefix("sqlite://"));
+        secrets.extend([&self.root_key_file, &self.tls_key_file].into_iter().flatten().cloned());
+        let texts = [&self.config, &self.tls_cert_file, &self.activation_client_ca_file]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        Named {
+            data_dir: self.data_dir.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DATA_DIR)),
+            database: database.map(PathBuf::from),
+            secrets,
+            texts,
+        }
+    }
 }
 
 /// The settings file with the flags and the environment laid over it.

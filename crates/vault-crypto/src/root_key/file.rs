@@ -11,9 +11,8 @@ use vault_core::port::Entropy;
 use zeroize::Zeroizing;
 
 /// Reads the key in `file`.
-pub(super) fn read(file: SecretFile) -> Result<SymmetricKey, RootKeyError> {
-    let path = file.path().to_owned();
-    let flawed = |flaw| RootKeyError::new(&path, flaw);
+pub(super) fn read(file: &SecretFile) -> Result<SymmetricKey, RootKeyError> {
+    let flawed = |flaw| RootKeyError::new(file.path(), flaw);
     let bytes = file.read(SymmetricKey::LENGTH)?;
     let mut exact = Zeroizing::new([0; SymmetricKey::LENGTH]);
     if bytes.len() != exact.len() {

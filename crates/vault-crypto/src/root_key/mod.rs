@@ -33,14 +33,14 @@ impl RootKeyFile {
     /// # Errors
     /// The path, what is wrong and what to do; never the content.
     pub fn load(path: &Path, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
-        Self::read(SecretFile::open(path)?, entropy)
+        Self::read(&SecretFile::open(path)?, entropy)
     }
 
     /// Reads the root key in a file that was opened before.
     ///
     /// # Errors
     /// As for [`RootKeyFile::load`].
-    pub fn read(file: SecretFile, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
+    pub fn read(file: &SecretFile, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
         Ok(Self::new(&file::read(file)?, entropy))
     }
 

@@ -9,7 +9,8 @@ use rustix::fd::AsFd;
 use rustix::fs::{FileType, fstat};
 use rustix::process::{getegid, geteuid, getgroups};
 use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -38,23 +39,31 @@ impl SecretFile {
         &self.path
     }
 
+    /// The same opened file once more.
+    ///
+    /// # Errors
+    /// The process has too many files open.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { path: self.path.clone(), file: self.file.try_clone()? })
+    }
+
     /// Its content, of at most `limit` bytes. The file must be a regular one that belongs to this process's user or to
     /// root, with mode 0600 or less. One of root's may also be readable by a group: by one of this process's, or, if
     /// this process is root's, by any but root's own.
     ///
     /// # Errors
     /// The file is not to be trusted, is longer than `limit`, or cannot be read. Names the path, never the content.
-    pub fn read(self, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
+    pub fn read(&self, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
         judge(&self.file).and_then(|()| read(&self.file, limit)).map_err(|flaw| SecretFileError::new(&self.path, flaw))
     }
 }
 
-fn read(mut file: &File, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileFlaw> {
+fn read(file: &File, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileFlaw> {
     // Of its final size at once: one that grows leaves copies behind. One byte more shows a longer file.
     let mut bytes = Zeroizing::new(vec![0; limit + 1]);
     let mut length = 0;
     while length < bytes.len() {
-        match file.read(&mut bytes[length..]) {
+        match file.read_at(&mut bytes[length..], length as u64) {
             Ok(0) => break,
             Ok(count) => length += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -1,0 +1,152 @@
+//! Whose rights a command has. What root runs on the directory of another user becomes that user for good, before it
+//! starts a thread or reads a secret: so nothing in that directory can turn root's rights against root.
+
+mod account;
+mod directory;
+mod named_files;
+
+pub(crate) use account::{name_of, sudo};
+pub(crate) use named_files::NamedFiles;
+
+use crate::failure::Failure;
+use directory::Directory;
+use rustix::process::{geteuid, getuid};
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What flags and the environment name: the user who gave them may use it with the rights that the command was started
+/// with.
+pub(crate) struct Named {
+    /// The data directory.
+    pub(crate) data_dir: PathBuf,
+    /// The embedded database, if it is named and not the one in the data directory.
+    pub(crate) database: Option<PathBuf>,
+    /// Files that hold secrets.
+    pub(crate) secrets: Vec<PathBuf>,
+    /// Other files.
+    pub(crate) texts: Vec<PathBuf>,
+}
+
+/// Whose rights this process has.
+pub(crate) struct RunAs {
+    /// The data directory, without links if it exists.
+    pub(crate) data_dir: PathBuf,
+    /// What was opened before the rights of root were given up.
+    pub(crate) files: NamedFiles,
+    became: Option<Became>,
+}
+
+/// The user that this process has become, and the directory of that user's.
+#[derive(Clone)]
+pub(crate) struct Became {
+    user: String,
+    directory: PathBuf,
+}
+
+impl fmt::Display for Became {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ran as user {}, who owns {}", self.user, self.directory.display())
+    }
+}
+
+impl RunAs {
+    /// Gives up the rights of root where the vault belongs to another user.
+    pub(crate) fn enter(named: &Named) -> Result<Self, Failure> {
+        let data_dir = Directory::open(&absolute(&named.data_dir)?)?;
+        let path = if data_dir.exists() { data_dir.path().to_owned() } else { absolute(&named.data_dir)? };
+        let (vault, database) = match &named.database {
+            Some(database) => {
+                let database = absolute(database)?;
+                let name = database.file_name().unwrap_or_default().to_owned();
+                (Some(Directory::open(database.parent().unwrap_or(Path::new("/")))?), name)
+            }
+            None => (None, OsStr::new("orgvault.db").to_owned()),
+        };
+        // The directory that decides is that of the database, or will be.
+        let deciding = vault.as_ref().filter(|vault| vault.exists()).unwrap_or(&data_dir);
+        if !geteuid().is_root() {
+            deciding.check_access(&database)?;
+            return Ok(Self { data_dir: path, files: NamedFiles::default(), became: None });
+        }
+        let (owner, group) = if deciding.exists() { deciding.owner()? } else { (0, 0) };
+        for directory in [Some(&data_dir), vault.as_ref()].into_iter().flatten() {
+            directory.judge(owner)?;
+        }
+        if owner == 0 {
+            refuse_foreign_file(deciding, &database)?;
+            return Ok(Self { data_dir: path, files: NamedFiles::default(), became: None });
+        }
+        let files = NamedFiles::open(&named.secrets, &named.texts)?;
+        let user = name_of(owner);
+        account::become_user(owner, group)
+            .map_err(|failure| Failure::new(format!("cannot become user {user}: {failure}. Nothing was done")))?;
+        let became = Became { user, directory: deciding.path().to_owned() };
+        for directory in [Some(&data_dir), vault.as_ref()].into_iter().flatten().filter(|directory| directory.exists())
+        {
+            if !directory.is_reached().is_ok_and(|reached| reached) {
+                return Err(Failure::new(format!(
+                    "user {} cannot reach {}: a directory on the way to it is closed to that user. Run the command where \
+                     the service runs",
+                    became.user,
+                    directory.path().display()
+                )));
+            }
+        }
+        Ok(Self { data_dir: path, files, became: Some(became) })
+    }
+
+    /// Who this process has become, if it was root's and is another user's.
+    pub(crate) fn became(&self) -> Option<&Became> {
+        self.became.as_ref()
+    }
+
+    /// Refuses a database that a settings file names, if root would work on it and it is another user's.
+    pub(crate) fn check_database(database: &Path) -> Result<(), Failure> {
+        if !geteuid().is_root() {
+            return Ok(());
+        }
+        let directory = Directory::open(database.parent().unwrap_or(Path::new("/")))?;
+        if directory.exists() {
+            let (owner, _) = directory.owner()?;
+            if owner != 0 {
+                return Err(belongs_to(directory.path(), owner));
+            }
+            directory.judge(0)?;
+            refuse_foreign_file(&directory, database.file_name().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+impl Directory {
+    /// Says as whom to run a command that this user cannot run.
+    fn check_access(&self, name: &OsStr) -> Result<(), Failure> {
+        match self.owner_of(name) {
+            Err(_) if self.owner()?.0 != getuid().as_raw() => Err(belongs_to(self.path(), self.owner()?.0)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refuse_foreign_file(directory: &Directory, name: &OsStr) -> Result<(), Failure> {
+    match directory.owner_of(name)? {
+        Some(owner) if owner != 0 => Err(belongs_to(&directory.path().join(name), owner)),
+        _ => Ok(()),
+    }
+}
+
+fn belongs_to(path: &Path, owner: u32) -> Failure {
+    Failure::new(format!(
+        "{} belongs to user {}, and you are {}. Run the command as that user: `{} orgvault …`",
+        path.display(),
+        name_of(owner),
+        name_of(geteuid().as_raw()),
+        sudo(owner)
+    ))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .map_err(|error| Failure::usage(format!("{} is not a usable path: {error}", path.display())))
+}
