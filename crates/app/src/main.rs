@@ -18,8 +18,9 @@ mod secret_file;
 mod settings;
 mod text;
 mod tls;
+mod usage;
 
-use clap::{CommandFactory, Parser};
+use clap::ArgMatches;
 use clap_complete::Shell;
 use cli::{Cli, Command};
 use failure::Failure;
@@ -35,8 +36,7 @@ use vault_embed::OpenVault;
 static ALLOCATOR: zeroizing_alloc::ZeroAlloc<std::alloc::System> = zeroizing_alloc::ZeroAlloc(std::alloc::System);
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(cli) {
+    match cli::parse().and_then(|(cli, flags)| run(cli, &flags)) {
         Ok(status) => status,
         Err(failure) => {
             // Standard error may be gone; there is nobody left to tell then.
@@ -46,30 +46,36 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<ExitCode, Failure> {
-    let output = Output::new(cli.flags.json);
+fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
+    let output = Output::new(cli.json);
+    // The integration's side has no vault of its own, and so none of its settings.
+    if let Command::Activate(_) | Command::Exec(_) | Command::Completions { .. } = &cli.command {
+        settings::refuse_vault_flags(flags.subcommand_name().unwrap_or_default(), flags)?;
+    }
     match &cli.command {
         Command::Completions { shell } => return completions(*shell, output).map(|()| ExitCode::SUCCESS),
-        // The integration's side has no vault of its own, and so none of its settings.
+        Command::Settings => cli::print_settings(),
         Command::Activate(args) => {
             hardening::apply()?;
-            return command::activate::run(args, cli.flags.base_path.as_deref(), output);
+            return command::activate::run(args, Some(settings::client_base_path(flags)?.as_str()), output);
         }
         Command::Exec(args) => {
-            return command::exec::run(args, cli.flags.base_path.as_deref());
+            return command::exec::run(args, Some(settings::client_base_path(flags)?.as_str()));
         }
         _ => hardening::apply()?,
     }
-    let role = if let Command::Serve(args) = &cli.command { args.role } else { None };
-    let settings = Settings::read(&cli.flags, role)?;
+    let settings = Settings::read(flags, &cli::other_variables())?;
     logging::start(settings.log_format, settings.log_level);
+    for variable in &settings.unknown_variables {
+        tracing::warn!("environment variable {variable} is not a setting and is ignored; see `orgvault help settings`");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(dispatch(settings, cli.command, output)).map(|()| ExitCode::SUCCESS)
 }
 
 fn completions(shell: Shell, output: Output) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "orgvault", &mut script);
+    clap_complete::generate(shell, &mut cli::command(), "orgvault", &mut script);
     let script = String::from_utf8(script)?;
     output.print(&serde_json::json!({"shell": shell.to_string(), "script": script}), &script)
 }
@@ -94,7 +100,7 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
     match command {
         Command::Org(command) => command::organization::run(vault, command, output).await,
         Command::Account(command) => command::account::run(settings, vault, command, output).await,
-        Command::Integration(command) => command::integration::run(vault, command, output).await,
+        Command::Integration(command) => command::integration::run(settings, vault, command, output).await,
         Command::Namespace(command) => command::namespace::run(vault, command, output).await,
         Command::Database(command) => command::database::run(settings, vault, command, output).await,
         // Done before, or without a vault.
