@@ -222,9 +222,75 @@ fn help_and_completions_are_complete() {
     }
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = run(&["completions", shell]);
-        assert!(script.contains("quickstart") && script.contains("reset-passcode"), "{shell}");
+        for word in ["quickstart", "reset-passcode", "data-dir", "activation-burst"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
+    assert_eq!(run(&["settings"]), run(&["help", "settings"]));
     assert!(run(&["--version"]).starts_with("orgvault "));
+}
+
+#[test]
+fn settings_that_would_be_ignored_are_refused() {
+    let vault = Vault::init(Database::Sqlite);
+    for command in [
+        &["migrate", "--activation-burst", "3"][..],
+        &["org", "list", "--listen", "127.0.0.1:1"],
+        &["quickstart", "--role", "api"],
+        &["account", "list", "--public-url", "https://vault.example.com"],
+    ] {
+        let said = vault.run(command).misused().stderr;
+        assert!(said.contains(command[command.len() - 2]), "{command:?}: {said}");
+    }
+    // These have no vault.
+    for command in [&["completions", "bash"][..], &["exec", "--namespace", "a", "--token-file", "t", "--", "true"]] {
+        let mut words = vault.command(command);
+        let said = Run::of(words.env("ORGVAULT_ACTIVATION_URL", "unix:/nowhere")).misused().stderr;
+        assert!(said.contains("--data-dir") && said.contains(command[0]), "{command:?}: {said}");
+    }
+}
+
+#[test]
+fn a_pattern_that_the_shell_has_replaced_is_refused() {
+    let vault = Vault::init(Database::Sqlite);
+    vault.organization("Acme");
+    let create = |name: &str, namespaces: &[&str]| {
+        let words = ["integration", "create", "--org", "Acme", "--name", name];
+        let mut command = vault.command(&[&words[..], namespaces].concat());
+        command.current_dir(vault.scratch("."));
+        Run::of(&mut command)
+    };
+    fs::create_dir(vault.scratch("imports")).unwrap();
+    for file in ["imports/a", "imports/b"] {
+        fs::write(vault.scratch(file), "").unwrap();
+    }
+    let said = create("x", &["--namespace", "imports/a", "imports/b"]).misused().stderr;
+    assert!(said.contains("--namespace 'imports/*'"), "{said}");
+    create("one", &["--namespace", "imports/a", "--namespace", "imports/b"]).done();
+    create("two", &["--namespace", "imports/*", "exports/daily"]).done();
+    let flawed = create("x", &["--namespace", "ok", "--namespace", "imports/*x", "--expires", "1999-01-01"]);
+    let said = flawed.refused().stderr;
+    assert!(said.contains("--namespace imports/*x: ") && said.contains("--expires: "), "{said}");
+    assert!(said.contains("cannot create integration x in Acme"), "{said}");
+}
+
+#[test]
+fn tokens_end_after_durations() {
+    let vault = Vault::init(Database::Sqlite);
+    vault.organization("Acme");
+    let named = ["--org", "Acme", "--name", "x"];
+    let create = ["integration", "create", "--namespace", "a", "--expires", "2099-12-31"];
+    assert_eq!(vault.json(&[&create[..], &named].concat())["expires_at"], "2099-12-31T00:00:00Z");
+    let rotate = |overlap: &str| vault.run(&[&["integration", "rotate", "--overlap", overlap][..], &named].concat());
+    let previous = || vault.json(&["integration", "list"])[0]["previous_token_until"].clone();
+    for (overlap, valid) in [("7d", true), ("0", false), ("3600", true), ("0s", false)] {
+        rotate(overlap).done();
+        assert_eq!(previous().is_string(), valid, "{overlap}");
+    }
+    for overlap in ["8d", "soon", "1500ms"] {
+        let said = rotate(overlap).misused().stderr;
+        assert!(said.contains("--overlap: must be a duration from 0s to 7days"), "{said}");
+    }
 }
 
 fn operators_change_accounts(database: Database) {

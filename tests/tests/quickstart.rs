@@ -63,6 +63,58 @@ fn the_printed_lines_do_the_main_job(database: Database) {
     assert_eq!(server.stop(), Some(0), "{}", vault.log());
 }
 
+#[test]
+fn a_refused_login_stops_the_printed_lines_and_keeps_the_token() {
+    let vault = Vault::absent(Database::Sqlite);
+    let (server, printed) = quickstart(&vault, &[]);
+    let script = &printed[printed.find("umask 077").unwrap()..];
+    let (start, rest) = script.split_once("\"password\": \"").unwrap();
+    let (_, end) = rest.split_once('"').unwrap();
+    let wrong = format!("{start}\"password\": \"a wrong password\"{end}");
+    let home = vault.scratch("home");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("orgvault.token"), "the token of before").unwrap();
+    let run = Run::of(Command::new("sh").args(["-c", &wrong]).current_dir(&home));
+    assert_ne!(run.status, Some(0), "{run:?}");
+    assert!(run.stdout.contains("\"code\":\"invalid-login\""), "the answer is shown: {run:?}");
+    assert!(!run.stdout.contains("invalid-token"), "nothing follows: {run:?}");
+    assert_eq!(fs::read_to_string(home.join("orgvault.token")).unwrap(), "the token of before");
+    drop(server);
+}
+
+#[test]
+fn what_is_mistyped_is_refused_before_anything_is_made() {
+    let vault = Vault::absent(Database::Sqlite);
+    for flags in [["--email", "admin"], ["--org", " Acme"], ["--max-ttl", "1s"]] {
+        let said = vault.run(&[&["quickstart"][..], &flags].concat()).misused().stderr;
+        assert!(said.starts_with(&format!("orgvault: {}: ", flags[0])), "{said}");
+        assert!(!vault.data_dir().exists(), "something was made all the same");
+    }
+}
+
+#[test]
+fn a_first_run_that_was_interrupted_is_taken_up_under_another_name() {
+    let vault = Vault::init(Database::Sqlite);
+    vault.organization("Example");
+    let (server, printed) = quickstart(&vault, &["--json", "--org", "Acme", "--email", "admin@acme.example"]);
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["account"]["organization"], "Acme");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn the_lines_name_the_public_address() {
+    let vault = Vault::absent(Database::Sqlite);
+    let (server, printed) = quickstart(&vault, &["--public-url", "https://vault.example.com", "--base-path", "/a/v1"]);
+    for part in [
+        "https://vault.example.com/a/v1/login",
+        "--public-url=https://vault.example.com --base-path=/a/v1 --org Example",
+    ] {
+        assert!(printed.contains(part), "{part:?} is not in {printed}");
+    }
+    assert_eq!(server.stop(), Some(0));
+}
+
 fn run_again_it_changes_nothing(database: Database) {
     let vault = Vault::absent(database);
     let (server, printed) = quickstart(&vault, &["--json", "--org", "Acme", "--email", "first@example.com"]);
@@ -85,7 +137,9 @@ fn run_again_it_changes_nothing(database: Database) {
     assert_eq!(session.list().len(), 1, "it serves what was there");
     account.log_in(&server.client());
     assert_eq!(server.stop(), Some(0));
+    assert!(vault.log().contains("ignored --org and --email"), "{}", vault.log());
     let (server, printed) = quickstart(&vault, &[]);
+    assert!(printed.contains("account set-password"), "{printed}");
     for secret in [&account.password, &account.secret, &account.uri] {
         assert!(!printed.contains(secret.as_str()), "{printed}");
     }
@@ -106,9 +160,23 @@ fn an_address_in_use_is_told_before_anything_is_made() {
     let vault = Vault::absent(Database::Sqlite);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap().to_string();
-    for flags in [["--listen", &taken, "--admin-listen", ""], ["--listen", "127.0.0.1:0", "--admin-listen", &taken]] {
-        let said = vault.run(&[&["quickstart"][..], &flags].concat()).refused().stderr;
+    let flags = ["--listen", "--admin-listen", "--activation-listen"];
+    for refused in flags {
+        let words = flags.map(|flag| format!("{flag}={}", if flag == refused { &taken } else { "127.0.0.1:0" }));
+        let words: Vec<&str> = ["quickstart"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let said = vault.run(&words).refused().stderr;
         assert!(said.contains(&taken), "{said}");
+        for flag in flags {
+            assert_eq!(said.contains(flag), flag == refused, "{said}");
+        }
         assert!(!vault.data_dir().exists(), "something was made all the same");
     }
+}
+
+#[test]
+fn who_serves_the_vault_is_told_rather_than_whose_address_it_is() {
+    let vault = Vault::start(Database::Sqlite);
+    let address = vault.address().to_string();
+    let said = vault.run(&["quickstart", "--listen", &address]).refused().stderr;
+    assert!(said.contains(&vault.server().id().to_string()) && !said.contains(&address), "{said}");
 }

@@ -67,21 +67,78 @@ fn settings_come_from_flags_then_environment_then_file() {
     assert_eq!(longest(&vault), [true, true, true], "the flag");
     vault.stop();
 
-    for (text, key) in [
-        ("max-ttl = 100\nsecret-sauce = \"h7Qz\"\n", "secret-sauce"),
-        ("max_ttl = 100\n", "max_ttl"),
-        ("[serve]\nlisten = \"h7Qz\"\n", "serve"),
-        ("max-ttl = \"h7Qz\"\n", "max-ttl"),
-        ("listen = 7\n", "listen"),
-        ("max-ttl = \n", ""),
+    for (text, place) in [
+        ("max-ttl = 100\nsecret-sauce = \"h7Qz\"\n", "line 2, secret-sauce: "),
+        ("max_ttl = 100\n", "line 1, max_ttl: "),
+        ("config = \"h7Qz\"\n", "line 1, config: "),
+        ("\n[serve]\nlisten = \"h7Qz\"\n", "line 2, serve: "),
+        ("max-ttl = \"h7Qz\"\n", "line 1, max-ttl: must be a duration"),
+        ("listen = 7\n", "line 1, listen: must be an IP address"),
+        ("listen = { host = \"h7Qz\" }\n", "line 1, listen: must be text"),
+        ("trusted-proxy = [\n  \"10.0.0.1\", \"h7Qz\"]\n", "line 1, trusted-proxy: must be a network"),
+        ("listen = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\n", "line 1, listen: takes one value"),
+        ("role = \"h7Qz\"\n", "line 1, role: must be one of all, api, activation"),
+        ("max-ttl = \n", "line 1: not valid TOML"),
+        ("# h7Qz\n\ndatabase-url = \"postgres://a:h7Qz@b\n", "line 3: not valid TOML"),
     ] {
         fs::write(&file, text).unwrap();
         let said = vault.run(&["org", "list"]).misused().stderr;
-        assert!(said.contains(key) && said.contains("orgvault.toml"), "{text:?}: {said}");
+        assert!(said.contains(&format!("orgvault.toml {place}")), "{text:?}: {said}");
         assert!(!said.contains("h7Qz"), "a value was repeated: {said}");
     }
     fs::remove_file(&file).unwrap();
     vault.run(&["org", "list", "--config", "/nowhere/orgvault.toml"]).misused();
+}
+
+#[test]
+fn a_bad_value_is_named_by_its_source() {
+    let vault = Vault::init(Database::Sqlite);
+    let said = vault.run(&["serve", "--max-ttl", "h7Qz"]).misused().stderr;
+    assert!(
+        said.starts_with("orgvault: --max-ttl: must be a duration from 1m to 1day") && !said.contains("h7Qz"),
+        "{said}"
+    );
+    let mut command = vault.command(&["org", "list"]);
+    let said = Run::of(command.env("ORGVAULT_DATABASE_URL", "mysql://a:h7Qz@b")).misused().stderr;
+    assert!(
+        said.starts_with("orgvault: ORGVAULT_DATABASE_URL: must be sqlite://PATH") && !said.contains("h7Qz"),
+        "{said}"
+    );
+    // What a flag says hides what the environment says.
+    let mut command = vault.serve_command();
+    command.args(["--max-ttl", "2h", "--listen", "h7Qz"]).env("ORGVAULT_MAX_TTL", "h7Qz");
+    let said = Run::of(&mut command).misused().stderr;
+    assert!(said.starts_with("orgvault: --listen: "), "{said}");
+}
+
+#[test]
+fn a_variable_that_is_no_setting_is_warned_of() {
+    let vault = Vault::init(Database::Sqlite);
+    let mut command = vault.command(&["org", "list"]);
+    command.env("ORGVAULT_LISTN", "h7Qz").env("ORGVAULT_LISTEN", "127.0.0.1:1");
+    // These belong to commands of the integration's side.
+    command.env("ORGVAULT_ACTIVATION_URL", "unix:/nowhere").env("ORGVAULT_INTEGRATION_TOKEN_FILE", "/nowhere");
+    let said = Run::of(&mut command).done().stderr;
+    assert_eq!(said.matches("is not a setting").count(), 1, "{said}");
+    assert!(said.contains("ORGVAULT_LISTN ") && !said.contains("h7Qz"), "{said}");
+}
+
+#[test]
+fn paths_in_the_file_are_relative_to_the_file() {
+    let vault = Vault::init(Database::Sqlite);
+    vault.organization("Acme");
+    let directory = vault.scratch("etc");
+    fs::create_dir(&directory).unwrap();
+    let file = directory.join("settings.toml");
+    for text in [
+        "data-dir = \"../data\"\n",
+        "data-dir = \"/nowhere\"\ndatabase-url = \"sqlite://../data/orgvault.db\"\nroot-key-file = \"../data/root.key\"\n",
+    ] {
+        fs::write(&file, text).unwrap();
+        let mut command = binary::command();
+        command.args(["org", "list", "--json", "--config", "etc/settings.toml"]).current_dir(vault.scratch("."));
+        assert_eq!(Run::of(&mut command).done().json()[0]["name"], "Acme", "{text}");
+    }
 }
 
 #[test]

@@ -1,55 +1,128 @@
 //! The command line: every command, flag and help text.
 
 use crate::activation::args::{ActivateArgs, ExecArgs};
-use crate::settings::{Flags, Role};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::failure::Failure;
+use crate::settings::{self, seconds};
+use crate::text::Moment;
+use crate::usage;
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
 /// A self-hosted vault for the storage credentials of batch integrations.
 #[derive(Parser)]
-#[command(name = "orgvault", version, about = "A self-hosted vault for the storage credentials of batch integrations", max_term_width = 110, after_help = AFTER_HELP)]
+#[command(
+    name = "orgvault",
+    version,
+    about = "A self-hosted vault for the storage credentials of batch integrations",
+    max_term_width = 110,
+    after_help = AFTER_HELP
+)]
 pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) flags: Flags,
+    /// Print one JSON document on standard output, for scripts
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-const AFTER_HELP: &str = "Settings come from flags, then the environment, then a TOML file whose keys are the flags' \
-names without the dashes. Exit status: 0 done, 1 refused or failed, 2 wrong usage.";
+const AFTER_HELP: &str = "\
+`orgvault help settings` lists the settings: --data-dir, --database-url and all others.
+Exit status: 0 done, 1 refused or failed, 2 wrong usage.";
+
+/// Under the help of each command that opens the vault.
+const SETTINGS_HINT: &str =
+    "This command also takes --data-dir, --database-url and others: see `orgvault help settings`.";
+
+const ABOUT_SETTINGS: &str = "\
+Each setting is a flag (--max-ttl 12h), an environment variable (ORGVAULT_MAX_TTL=12h) and a key of the settings file \
+(max-ttl = \"12h\"). Precedence: flag, environment, file, default. Relative paths in the file are relative to the file. \
+Durations have units: 90s, 15m, 12h, 30d; a number alone counts seconds.";
+
+const CREATE_EXAMPLE: &str =
+    "Example: orgvault integration create --org Acme --name nightly --namespace 'imports/*' --expires 90d";
 
 const EXEC_EXAMPLE: &str = "Example: orgvault exec --namespace imports/nightly -- rclone copy orgvault:bucket/in ./in";
 
+/// The command line, with the settings that each command takes.
+pub(crate) fn command() -> clap::Command {
+    let server = settings::server_flags;
+    let only = |ids: &'static [&str]| server().into_iter().filter(|flag| ids.contains(&flag.get_id().as_str()));
+    let base_path = || only(&["base_path"]).map(|flag| flag.help_heading("Activation"));
+    let hidden = |flag: Arg| flag.global(true).hide(true);
+    let quickstart = server().into_iter().filter(|flag| flag.get_long() != Some("role"));
+    Cli::command()
+        .args(settings::vault_flags().into_iter().map(hidden))
+        .mut_subcommand("quickstart", |command| command.args(quickstart))
+        .mut_subcommand("serve", |command| command.args(server()))
+        .mut_subcommand("account", |account| {
+            account.mut_subcommand("invite", |command| command.args(only(&["public_url", "base_path"])))
+        })
+        .mut_subcommand("activate", |command| command.args(base_path()))
+        .mut_subcommand("exec", |command| command.args(base_path()))
+        .mut_subcommand("settings", |command| command.args(settings::vault_flags().into_iter().chain(server())))
+        .mut_subcommands(hint)
+}
+
+/// Points from the help of commands that open the vault to the settings.
+fn hint(command: clap::Command) -> clap::Command {
+    if ["activate", "exec", "completions", "settings"].contains(&command.get_name()) {
+        return command;
+    }
+    if command.has_subcommands() {
+        return command.mut_subcommands(hint);
+    }
+    let own = command.get_after_help().map(|own| format!("{own}\n\n")).unwrap_or_default();
+    command.after_help(own + SETTINGS_HINT)
+}
+
+/// The environment variables that flags other than settings have.
+pub(crate) fn other_variables() -> Vec<String> {
+    let command = Cli::command();
+    let variables = command.get_subcommands().flat_map(clap::Command::get_arguments).filter_map(Arg::get_env);
+    variables.map(|name| name.to_string_lossy().into_owned()).collect()
+}
+
+/// Prints the help of the settings, and ends the process.
+pub(crate) fn print_settings() -> ! {
+    match command().try_get_matches_from(["orgvault", "help", "settings"]) {
+        Ok(_) => std::process::exit(0),
+        Err(help) => help.exit(),
+    }
+}
+
+/// Reads this process's command line. Prints help where it is asked for, and ends the process then.
+pub(crate) fn parse() -> Result<(Cli, ArgMatches), Failure> {
+    let parsed = command().try_get_matches().and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    match parsed {
+        Ok((cli, matches)) => usage::check_patterns(settings::innermost(&matches)).map(|()| (cli, matches)),
+        Err(error) => Err(usage::failure(&error).unwrap_or_else(|| error.exit())),
+    }
+}
+
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Set up a vault with an organization and an admin account, print how to sign in, and serve it
-    ///
-    /// Makes the data directory, root key, embedded database, an organization and an admin account; prints the
-    /// sign-in details and ready-to-paste curl lines; then serves. Run again, it serves what is there and changes
-    /// nothing.
+    /// Create a vault with an organization and an admin account, print how to log in, and serve it; serve an existing vault
     Quickstart(QuickstartArgs),
-    /// Make the data directory, root key and schema, nothing else
-    ///
-    /// Refuses to touch a vault that is already there.
+    /// Create the data directory, root key and database schema, and nothing else; refuses if a vault exists
     Init,
-    /// Serve the HTTP interface
+    /// Serve the HTTP interface and, with --activation-listen, activations
     Serve(ServeArgs),
-    /// Bring the database's schema up to date
+    /// Apply pending database migrations
     Migrate,
-    /// Organizations: the tenants, each with a vault of its own
+    /// Manage organizations, the tenants of the vault
     #[command(subcommand)]
     Org(OrgCommand),
-    /// Accounts: who may log in, to which organization, in which role
+    /// Manage accounts: people who log in to an organization with a role
     #[command(subcommand)]
     Account(AccountCommand),
-    /// Integrations: the programs that activate namespaces
+    /// Manage integrations: programs that activate namespaces with a token
     #[command(subcommand)]
     Integration(IntegrationCommand),
-    /// Namespaces: stop their activation at once, and allow it again
+    /// Freeze and thaw namespaces, to stop and allow their activation
     #[command(subcommand)]
     Namespace(NamespaceCommand),
-    /// The embedded database file
+    /// Manage the embedded database file
     #[command(subcommand)]
     Database(DatabaseCommand),
     /// Print a namespace's credentials in a tool's format, as an integration
@@ -66,11 +139,14 @@ pub(crate) enum Command {
     /// 125 if orgvault failed itself, for example because the activation was refused.
     #[command(after_help = EXEC_EXAMPLE)]
     Exec(ExecArgs),
-    /// Print a shell's completion script
+    /// Print the completion script of a shell
     Completions {
         /// The shell
         shell: Shell,
     },
+    /// The settings: flags, environment variables and keys of the settings file
+    #[command(hide = true, about = ABOUT_SETTINGS, override_usage = "orgvault <COMMAND> [SETTINGS]")]
+    Settings,
 }
 
 impl Command {
@@ -87,7 +163,7 @@ impl Command {
 
 #[derive(Args)]
 pub(crate) struct QuickstartArgs {
-    /// Organization to create [default: Example]
+    /// Name of the organization to create [default: Example]
     #[arg(long, value_name = "NAME")]
     pub(crate) org: Option<String>,
     /// E-mail address of the admin account to create [default: admin@example.com]
@@ -97,9 +173,6 @@ pub(crate) struct QuickstartArgs {
 
 #[derive(Args)]
 pub(crate) struct ServeArgs {
-    /// What this process serves [default: all]
-    #[arg(long, env = "ORGVAULT_ROLE")]
-    pub(crate) role: Option<Role>,
     /// Apply pending migrations first
     #[arg(long)]
     pub(crate) migrate: bool,
@@ -107,19 +180,19 @@ pub(crate) struct ServeArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum OrgCommand {
-    /// Make an organization with keys of its own
+    /// Create an organization with its own keys
     Create(Named),
     /// List organizations
     List,
-    /// Close an organization for now: nobody logs in, no token works
+    /// Disable an organization: its accounts cannot log in, and its sessions and integration tokens stop working
     Disable(Named),
-    /// Open a disabled organization again
+    /// Enable a disabled organization: accounts can log in, and integration tokens work again
     Enable(Named),
-    /// Delete an organization with its accounts, credentials and keys, for good
+    /// Delete an organization permanently, with its accounts, credentials and keys
     Delete {
         #[command(flatten)]
         org: Named,
-        /// Do not ask for the name again
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -127,14 +200,14 @@ pub(crate) enum OrgCommand {
 
 #[derive(Args)]
 pub(crate) struct Named {
-    /// The organization's name
+    /// Name of the organization
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum RoleArg {
-    /// Everything
+    /// Manage accounts, integrations and credentials
     Admin,
     /// Save, list and delete credentials
     Editor,
@@ -144,43 +217,43 @@ pub(crate) enum RoleArg {
 
 #[derive(Args)]
 pub(crate) struct ByEmail {
-    /// The account's address
+    /// E-mail address of the account
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) email: String,
 }
 
 #[derive(Args)]
 pub(crate) struct PasswordFile {
-    /// File with the password (one line end at its end is left out); `-` reads standard input
+    /// Read the password from FILE (a trailing newline is ignored); - reads standard input [default: generate one]
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum AccountCommand {
-    /// Make an account and print its sign-in details once
+    /// Create an account and print its login details once
     Create {
-        /// The organization's name
+        /// Name of the organization
         #[arg(long, value_name = "NAME")]
         org: String,
         #[command(flatten)]
         account: ByEmail,
-        /// What it may do
+        /// What the account may do
         #[arg(long)]
         role: RoleArg,
         #[command(flatten)]
         password: PasswordFile,
     },
-    /// Invite somebody to make an account: print an enrolment code once, valid for 72 hours
+    /// Invite a person: print an enrolment code once, valid for 72 hours
     ///
-    /// Its owner enrols with it over HTTP, and chooses a password that nobody else knows.
+    /// The person enrols over HTTP with the printed commands and chooses a password that nobody else knows.
     Invite {
-        /// The organization's name
+        /// Name of the organization
         #[arg(long, value_name = "NAME")]
         org: String,
         #[command(flatten)]
         account: ByEmail,
-        /// What it may do
+        /// What the account may do
         #[arg(long)]
         role: RoleArg,
     },
@@ -190,21 +263,21 @@ pub(crate) enum AccountCommand {
         #[arg(long, value_name = "NAME")]
         org: Option<String>,
     },
-    /// Keep an account from logging in and end its sessions
+    /// Disable an account: end its sessions and refuse its logins
     Disable(ByEmail),
-    /// Let a disabled account log in again
+    /// Enable a disabled account
     Enable(ByEmail),
     /// Delete an account, or withdraw an invitation
     Delete {
         #[command(flatten)]
         account: ByEmail,
-        /// Do not ask for the address again
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Replace an account's passcode seed and recovery codes and end its sessions
+    /// Replace the passcode secret and recovery codes of an account, and end its sessions
     ResetPasscode(ByEmail),
-    /// Replace an account's password and end its sessions; without a file a strong one is made
+    /// Replace the password of an account, and end its sessions
     SetPassword {
         #[command(flatten)]
         account: ByEmail,
@@ -215,25 +288,25 @@ pub(crate) enum AccountCommand {
     SetRole {
         #[command(flatten)]
         account: ByEmail,
-        /// What it may do from now on
+        /// What the account may do from now on
         #[arg(long)]
         role: RoleArg,
     },
-    /// End the waits that failed logins have caused
+    /// Clear the lockout after failed logins
     Unlock(ByEmail),
-    /// Print an account's current passcode; waits for the next one when the current one is spent
+    /// Print the current passcode of an account; waits for the next one if the current one is used up
     ///
-    /// For machines with access to the data directory and root key. Recorded in the audit.
+    /// For machines with access to the data directory and root key. Recorded in the audit log.
     Passcode(ByEmail),
 }
 
 #[derive(Subcommand)]
 pub(crate) enum DatabaseCommand {
-    /// Print the embedded file's key as SQLCipher takes it, for forensic work and repair
+    /// Print the key of the embedded database as SQLCipher takes it, for forensic work and repair
     ///
-    /// Whoever has it can read the whole file. Recorded in the audit.
+    /// This key decrypts the whole database file. Recorded in the audit log.
     Key {
-        /// Do not ask first
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -241,50 +314,53 @@ pub(crate) enum DatabaseCommand {
 
 #[derive(Args)]
 pub(crate) struct NamedIntegration {
-    /// The organization's name
+    /// Name of the organization
     #[arg(long, value_name = "NAME")]
     pub(crate) org: String,
-    /// The integration's name
+    /// Name of the integration
     #[arg(long, value_name = "NAME")]
     pub(crate) name: String,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum IntegrationCommand {
-    /// Make an integration and print its token once
+    /// Create an integration and print its token once
+    #[command(after_help = CREATE_EXAMPLE)]
     Create {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// A namespace that it may activate, or a prefix and /* for all below it, later ones too; repeatable
+        /// Namespace that it may activate, or 'PREFIX/*' for all namespaces below a prefix; repeatable. Quote patterns, or
+        /// the shell replaces them by file names
         #[arg(long, value_name = "PATTERN", required = true, num_args = 1..)]
         namespace: Vec<String>,
-        /// When its tokens stop working, as 2027-01-31T00:00:00Z [default: never]
+        /// When its tokens expire: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
+        /// [default: never]
         #[arg(long, value_name = "TIME")]
-        expires: Option<String>,
+        expires: Option<Moment>,
     },
-    /// List integrations, never their tokens
+    /// List integrations, without their tokens
     List {
         /// Only those of this organization
         #[arg(long, value_name = "NAME")]
         org: Option<String>,
     },
-    /// Replace an integration's token and print the new one once; the one before works on for a while
+    /// Issue a new token and print it once. The old one stays valid for 24 hours (--overlap)
     Rotate {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// For how long the token before works on, 0 to 604800; 0 ends it at once [default: 86400]
-        #[arg(long, value_name = "SECONDS")]
+        /// How long the old token stays valid, up to 7 days; 0 revokes it at once [default: 24h]
+        #[arg(long, value_name = "DURATION", value_parser = seconds(0_i64, 604_800))]
         overlap: Option<i64>,
     },
-    /// Stop an integration's tokens from working
+    /// Disable an integration: its tokens stop working
     Disable(NamedIntegration),
-    /// Let a disabled integration's tokens work again
+    /// Enable a disabled integration: its tokens work again
     Enable(NamedIntegration),
     /// Delete an integration with its activations
     Delete {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// Do not ask for the name again
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -292,20 +368,64 @@ pub(crate) enum IntegrationCommand {
 
 #[derive(Args)]
 pub(crate) struct NamedNamespace {
-    /// The namespace, exactly
+    /// The exact name of the namespace
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// The organization's name
+    /// Name of the organization
     #[arg(long, value_name = "NAME")]
     pub(crate) org: String,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum NamespaceCommand {
-    /// Refuse every activation of a namespace from this moment on, whether it holds anything yet or not
+    /// Refuse every activation of a namespace from now on, even if it holds no credentials yet
     Freeze(NamedNamespace),
     /// Allow activations of a frozen namespace again
     Thaw(NamedNamespace),
     /// List frozen namespaces
     List,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flags of commands and of settings are told apart by their ids.
+    #[test]
+    fn no_flag_of_a_command_is_taken_for_a_setting() {
+        fn ids(command: &clap::Command) -> Vec<String> {
+            let own = command.get_arguments().map(|flag| flag.get_id().to_string());
+            own.chain(command.get_subcommands().flat_map(ids)).collect()
+        }
+        let of_commands = ids(&Cli::command());
+        for setting in settings::vault_flags().into_iter().chain(settings::server_flags()) {
+            assert!(!of_commands.contains(&setting.get_id().to_string()), "{}", setting.get_id());
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    /// A command's own flags come first, and its help fits a screen unless it takes the settings of the server.
+    #[test]
+    fn help_is_short() {
+        let help = |words: &[&str]| {
+            let words = ["orgvault"].iter().chain(words).chain(&["--help"]);
+            command().try_get_matches_from(words).map(|_| String::new()).unwrap_or_else(|help| help.to_string())
+        };
+        for words in [&["org", "list"][..], &["migrate"], &["account", "disable"], &["integration", "rotate"]] {
+            let help = help(words);
+            assert!(help.lines().count() <= 24 && !help.contains("--listen"), "{help}");
+            assert!(help.contains("orgvault help settings"), "{help}");
+        }
+        let serve = help(&["serve"]);
+        assert!(serve.find("--migrate") < serve.find("--listen"), "{serve}");
+        let settings = help(&["settings"]);
+        for setting in settings::vault_flags().into_iter().chain(settings::server_flags()) {
+            let flag = format!("--{}", setting.get_long().unwrap_or_default());
+            assert!(settings.contains(&flag), "{flag}");
+        }
+    }
 }

@@ -3,39 +3,33 @@
 use crate::events::Metrics;
 use crate::failure::Failure;
 use crate::run_as::{name_of, sudo};
-use crate::settings::{Database as Place, Settings};
+use crate::settings::Settings;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use vault_crypto::{RootKeyFlaw, SecretFileFlaw};
 use vault_diesel::{LockError, ServerLock};
-use vault_embed::{Database, OpenVault, Opening, OpeningError, RootKey};
+use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
 
 /// Opens the vault that must exist, for a command that opens no credential and ends.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
-    let opening = vault_embed::open(root_key(settings)?, database(settings)).events(Metrics).without_upkeep();
+    let database = settings.database.clone();
+    let opening = vault_embed::open(root_key(settings)?, database).events(Metrics).without_upkeep();
     opening.await.map_err(|error| failure(settings, error))
 }
 
 /// How the vault is made that must not exist.
 pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
-    Ok(vault_embed::create(root_key(settings)?, database(settings)).events(Metrics).without_upkeep())
+    Ok(vault_embed::create(root_key(settings)?, settings.database.clone()).events(Metrics).without_upkeep())
 }
 
 /// How a server opens the vault that must exist.
 pub(crate) fn serve(settings: &Settings, command: &str) -> Result<Opening, Failure> {
-    Ok(vault_embed::open(root_key(settings)?, database(settings)).events(Metrics).server(command))
+    Ok(vault_embed::open(root_key(settings)?, settings.database.clone()).events(Metrics).server(command))
 }
 
 /// How a server opens the vault, or makes it.
 pub(crate) fn serve_or_create(settings: &Settings, command: &str) -> Result<Opening, Failure> {
-    Ok(vault_embed::open_or_create(root_key(settings)?, database(settings)).events(Metrics).server(command))
-}
-
-fn database(settings: &Settings) -> Database {
-    match &settings.database {
-        Place::Sqlite(path) => Database::sqlite(path),
-        Place::Postgres(url) => Database::postgres(url.as_str()),
-    }
+    Ok(vault_embed::open_or_create(root_key(settings)?, settings.database.clone()).events(Metrics).server(command))
 }
 
 fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
@@ -53,7 +47,7 @@ fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
 
 /// Why a server cannot start: another one has the vault. Nothing if none has.
 pub(crate) fn already_served(settings: &Settings) -> Option<Failure> {
-    let Place::Sqlite(path) = &settings.database else { return None };
+    let path = settings.database.file()?;
     let held = ServerLock::take(path, "quickstart").err()?;
     matches!(held, LockError::Held { .. }).then(|| failure(settings, held.into()))
 }
@@ -74,10 +68,7 @@ pub(crate) fn open_mode(directory: &Path) -> Option<u32> {
 pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
     let message = match &error {
         OpeningError::NotFound { database } => {
-            let place = match &settings.database {
-                Place::Sqlite(path) => path.display().to_string(),
-                Place::Postgres(_) => database.clone(),
-            };
+            let place = settings.database.file().map_or_else(|| database.clone(), |path| path.display().to_string());
             format!(
                 "no vault found at {place}. If yours is elsewhere, pass --data-dir or --database-url. If you have none yet, \
                  make one with `orgvault init` or `orgvault quickstart`"

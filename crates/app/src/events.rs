@@ -41,15 +41,15 @@ pub(crate) fn describe_metrics() {
     metrics::describe_counter!("orgvault_logins_total", "Logins, by outcome");
     metrics::describe_counter!("orgvault_credentials_saved_total", "Credentials saved");
     metrics::describe_counter!("orgvault_credentials_deleted_total", "Credentials deleted");
-    metrics::describe_counter!("orgvault_activations_total", "Namespaces whose credentials were handed out");
+    metrics::describe_counter!("orgvault_activations_total", "Activations");
     metrics::describe_counter!("orgvault_integrations_refused_total", "Integration tokens refused, by reason");
     metrics::describe_counter!(
         "orgvault_short_forms_missed_total",
-        "Credentials handed out as saved because nothing short-lived was to be had, by reason"
+        "Saved credentials released because no short-lived one was available, by reason"
     );
     metrics::describe_counter!(
         "orgvault_integrity_failures_total",
-        "Stored rows that did not fit their code or did not open"
+        "Stored rows that failed their integrity check or did not decrypt"
     );
     // Shown from the start, so that a rate can be taken of the first one.
     metrics::counter!("orgvault_password_evaluations_total").absolute(0);

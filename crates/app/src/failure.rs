@@ -1,9 +1,9 @@
-//! How a command ends when it does not do what it was asked.
+//! How a command that failed ends.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// What to say, and the exit status that goes with it.
+/// A message and its exit status.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -16,12 +16,12 @@ impl Failure {
         Self { message: message.into(), status: 1 }
     }
 
-    /// Asked for in a wrong way: status 2.
+    /// Wrong usage: status 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: 2 }
     }
 
-    /// Failed, with an exit status that says more.
+    /// Failed, with a specific exit status.
     pub(crate) fn with_status(message: impl Into<String>, status: u8) -> Self {
         Self { message: message.into(), status }
     }
@@ -47,6 +47,24 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+/// Says what was being done when something failed.
+pub(crate) trait Doing<T> {
+    /// The same result; a failure begins with `cannot` and `what`, such as `create account ada@example.com`.
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T, E> Doing<T> for Result<T, E>
+where
+    Failure: From<E>,
+{
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| {
+            let Failure { message, status } = Failure::from(error);
+            Failure { message: format!("cannot {}: {message}", what()), status }
+        })
     }
 }
 

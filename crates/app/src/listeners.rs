@@ -1,5 +1,4 @@
-//! The listeners of a server: the HTTP interface, the integrations' door and the operators', as far as the settings have
-//! them.
+//! The listeners of a server: the HTTP interface, activations, and metrics and health, as far as the settings enable them.
 
 use crate::failure::Failure;
 use crate::parts;
@@ -21,7 +20,7 @@ use vault_http::{
 };
 use vault_storage::Storage;
 
-/// What listeners need beside the vault.
+/// What listeners need in addition to the vault.
 pub(crate) struct ListenerParts {
     pub(crate) storage: Option<Arc<Storage>>,
     pub(crate) readiness: Readiness,
@@ -47,7 +46,7 @@ pub(crate) fn cannot_listen(flag: &str, place: impl Display, error: &io::Error) 
 }
 
 impl Listeners {
-    /// Listens wherever the settings say. The opener goes to the activation listener, and is dropped where there is none.
+    /// Binds the listeners of the settings. The opener goes to the activation listener, and is dropped if there is none.
     pub(crate) fn bind(
         settings: &Settings,
         vault: &OpenVault,
@@ -61,13 +60,13 @@ impl Listeners {
             activation: Vec::new(),
             admin: Vec::new(),
         };
-        if settings.role.serves_api() {
+        if settings.server.role.serves_api() {
             listeners.bind_public(settings, vault, &parts)?;
         }
-        if let Some(activation) = &settings.activation {
-            listeners.bind_activation(settings, activation, vault, opener, &parts)?;
+        if let Some(activation) = settings.server.activation() {
+            listeners.bind_activation(settings, &activation, vault, opener, &parts)?;
         }
-        if let Some(address) = settings.admin_listen {
+        if let Some(address) = settings.server.admin_listen {
             let parts = AdminParts {
                 runtime: Handle::current(),
                 metrics: parts.metrics,
@@ -83,23 +82,23 @@ impl Listeners {
     }
 
     fn bind_public(&mut self, settings: &Settings, vault: &OpenVault, parts: &ListenerParts) -> Result<(), Failure> {
-        let mut listener = ListenerSettings::new(vec![settings.listen]);
-        if let Some(files) = &settings.tls {
+        let mut listener = ListenerSettings::new(vec![settings.server.listen]);
+        if let Some(files) = settings.server.tls() {
             let loaded = files.load(&settings.files)?;
             listener.tls = Some(loaded.tls.clone());
             self.certificates.push(loaded);
         }
-        listener.trusted_proxies.clone_from(&settings.trusted_proxies);
-        listener.proxies_only = settings.tls.is_none() && !settings.listen.ip().is_loopback();
+        listener.trusted_proxies.clone_from(&settings.server.trusted_proxy);
+        listener.proxies_only = listener.tls.is_none() && !settings.server.listen.ip().is_loopback();
         let server_settings = ServerSettings {
             listener,
-            base_path: settings.base_path.clone(),
-            data_policy: DataPolicy { allow_http_links: settings.allow_http_links },
-            rate: settings.login_rate,
+            base_path: settings.server.base_path.clone(),
+            data_policy: DataPolicy { allow_http_links: settings.server.allow_http_links },
+            rate: settings.server.login_rate(),
         };
         let parts = parts::public(settings, vault, parts.storage.as_ref(), &parts.readiness);
-        let bound =
-            server(&server_settings, parts).map_err(|error| cannot_listen("--listen", settings.listen, &error))?;
+        let bound = server(&server_settings, parts)
+            .map_err(|error| cannot_listen("--listen", settings.server.listen, &error))?;
         self.public = self.keep(bound);
         Ok(())
     }
@@ -116,7 +115,7 @@ impl Listeners {
             ActivationListen::Tcp(address) => (ListenerSettings::new(vec![*address]), None),
             ActivationListen::Unix(socket) => (ListenerSettings::new(Vec::new()), Some(socket.clone())),
         };
-        if let (Some(files), ActivationListen::Tcp(_)) = (&settings.tls, &activation.listen) {
+        if let (Some(files), ActivationListen::Tcp(_)) = (settings.server.tls(), &activation.listen) {
             let loaded = match &activation.client_ca_file {
                 Some(authority) => files.load_for_clients_of(&settings.files, authority)?,
                 None => files.load(&settings.files)?,
@@ -127,7 +126,7 @@ impl Listeners {
         let scheme = if listener.tls.is_some() { "https" } else { "http" };
         let place = unix.as_ref().map(|socket| format!("unix:{}", socket.path.display()));
         let activation_settings =
-            ActivationSettings { listener, unix, base_path: settings.base_path.clone(), rate: activation.rate };
+            ActivationSettings { listener, unix, base_path: settings.server.base_path.clone(), rate: activation.rate };
         let storage = parts.storage.as_ref();
         let parts = parts::activation(activation, vault, opener, storage, &parts.readiness);
         let bound = activation_server(&activation_settings, parts).map_err(|error| match &activation.listen {
@@ -138,7 +137,7 @@ impl Listeners {
             }
         })?;
         let addresses = self.keep(bound);
-        let addresses = addresses.iter().map(|address| format!("{scheme}://{address}{}", settings.base_path));
+        let addresses = addresses.iter().map(|address| format!("{scheme}://{address}{}", settings.server.base_path));
         self.activation = addresses.chain(place).collect();
         Ok(())
     }
@@ -148,33 +147,33 @@ impl Listeners {
         bound.addresses
     }
 
-    /// Says what is served where.
+    /// Logs the address of each listener.
     pub(crate) fn announce(&self, settings: &Settings) {
         for address in &self.public {
-            tracing::info!(%address, url = settings.base_url(*address), "serving the interface");
+            tracing::info!(%address, url = settings.server.base_url(*address), "serving the HTTP interface");
         }
         for url in &self.activation {
-            tracing::info!(%url, "serving activations to integrations");
+            tracing::info!(%url, "serving activations");
         }
         for address in &self.admin {
-            tracing::info!(%address, "serving /metrics, /livez and /readyz to operators");
+            tracing::info!(%address, "serving /metrics, /livez and /readyz");
         }
         if self.public.is_empty() {
             return;
         }
-        match (&settings.tls, settings.listen.ip().is_loopback()) {
+        match (settings.server.tls(), settings.server.listen.ip().is_loopback()) {
             (None, false) => tracing::warn!(
-                "without TLS: between the proxy and this service, passwords and tokens travel in clear; only trusted proxies \
-                 and this machine are served"
+                "TLS is off: passwords and tokens travel unencrypted between the proxy and this server. Only trusted proxies \
+                 and this machine can connect"
             ),
-            (None, true) if settings.trusted_proxies.is_empty() => {
-                tracing::warn!("without TLS: only programs on this machine can reach the interface");
+            (None, true) if settings.server.trusted_proxy.is_empty() => {
+                tracing::warn!("TLS is off: only programs on this machine can connect");
             }
             _ => {}
         }
     }
 
-    /// Serves until `ended` comes to something, and finishes what is under way. What `ended` came to.
+    /// Serves until `ended` completes, then completes open requests. Returns the outcome of `ended`.
     pub(crate) async fn serve_until<T: Send + 'static>(
         self,
         ended: impl Future<Output = Result<T, Failure>> + Send + 'static,
@@ -183,7 +182,7 @@ impl Listeners {
         let handles: Vec<_> = self.servers.iter().map(ListeningServer::handle).collect();
         let stopping = tokio::spawn(async move {
             let outcome = ended.await;
-            tracing::info!("stopping: no new requests; those under way are finished");
+            tracing::info!("stopping: no new requests are accepted; open ones are completed");
             join_all(handles.iter().map(|handle| handle.stop(true))).await;
             outcome
         });

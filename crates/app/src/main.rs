@@ -19,14 +19,15 @@ mod secret_file;
 mod settings;
 mod text;
 mod tls;
+mod usage;
 
-use clap::{CommandFactory, Parser};
+use clap::ArgMatches;
 use clap_complete::Shell;
 use cli::{Cli, Command};
 use failure::Failure;
 use output::Output;
 use run_as::RunAs;
-use settings::{Database, Settings};
+use settings::Settings;
 use std::io::Write;
 use std::process::ExitCode;
 use vault_embed::OpenVault;
@@ -37,8 +38,7 @@ use vault_embed::OpenVault;
 static ALLOCATOR: zeroizing_alloc::ZeroAlloc<std::alloc::System> = zeroizing_alloc::ZeroAlloc(std::alloc::System);
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(cli) {
+    match cli::parse().and_then(|(cli, flags)| run(cli, &flags)) {
         Ok(status) => status,
         Err(failure) => {
             // Standard error may be gone; there is nobody left to tell then.
@@ -48,37 +48,43 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<ExitCode, Failure> {
-    let output = Output::new(cli.flags.json);
+fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
+    let output = Output::new(cli.json);
+    // The integration's side has no vault of its own, and so none of its settings.
+    if let Command::Activate(_) | Command::Exec(_) | Command::Completions { .. } = &cli.command {
+        settings::refuse_vault_flags(flags.subcommand_name().unwrap_or_default(), flags)?;
+    }
     match &cli.command {
         Command::Completions { shell } => return completions(*shell, output).map(|()| ExitCode::SUCCESS),
-        // The integration's side has no vault of its own, and so none of its settings.
+        Command::Settings => cli::print_settings(),
         Command::Activate(args) => {
             hardening::apply()?;
-            return command::activate::run(args, cli.flags.base_path.as_deref(), output);
+            return command::activate::run(args, Some(settings::client_base_path(flags)?.as_str()), output);
         }
         Command::Exec(args) => {
-            return command::exec::run(args, cli.flags.base_path.as_deref());
+            return command::exec::run(args, Some(settings::client_base_path(flags)?.as_str()));
         }
         _ => hardening::apply()?,
     }
-    let run_as = RunAs::enter(&cli.flags.named(cli.command.secret_files()))?;
+    let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files())?)?;
     let became = run_as.became().cloned();
-    run_on_vault(cli, run_as, output).map_err(|failure| match &became {
+    run_on_vault(cli, flags, run_as, output).map_err(|failure| match &became {
         Some(became) => failure.noting(became),
         None => failure,
     })
 }
 
-fn run_on_vault(cli: Cli, run_as: RunAs, output: Output) -> Result<ExitCode, Failure> {
+fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> Result<ExitCode, Failure> {
     let became = run_as.became().cloned();
-    let role = if let Command::Serve(args) = &cli.command { args.role } else { None };
-    let settings = Settings::read(&cli.flags, role, run_as)?;
+    let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
     logging::start(settings.log_format, settings.log_level);
     if let Some(became) = became {
         tracing::info!("started by root, {became}");
     }
-    if let Database::Sqlite(path) = &settings.database {
+    for variable in &settings.unknown_variables {
+        tracing::warn!("environment variable {variable} is not a setting and is ignored; see `orgvault help settings`");
+    }
+    if let Some(path) = settings.database.file() {
         RunAs::check_database(path)?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -87,7 +93,7 @@ fn run_on_vault(cli: Cli, run_as: RunAs, output: Output) -> Result<ExitCode, Fai
 
 fn completions(shell: Shell, output: Output) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "orgvault", &mut script);
+    clap_complete::generate(shell, &mut cli::command(), "orgvault", &mut script);
     let script = String::from_utf8(script)?;
     output.print(&serde_json::json!({"shell": shell.to_string(), "script": script}), &script)
 }
@@ -112,7 +118,7 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
     match command {
         Command::Org(command) => command::organization::run(vault, command, output).await,
         Command::Account(command) => command::account::run(settings, vault, command, output).await,
-        Command::Integration(command) => command::integration::run(vault, command, output).await,
+        Command::Integration(command) => command::integration::run(settings, vault, command, output).await,
         Command::Namespace(command) => command::namespace::run(vault, command, output).await,
         Command::Database(command) => command::database::run(settings, vault, command, output).await,
         // Done before, or without a vault.

@@ -35,25 +35,25 @@ impl Output {
         }
     }
 
-    /// Asks on the terminal for `expected` to be typed. Without a terminal it refuses and names the flag that scripts use.
+    /// Asks on the terminal for `expected` to be typed. Without a terminal it refuses and names the flag for scripts.
     pub(crate) fn confirm(self, question: &str, expected: &str) -> Result<(), Failure> {
         if !io::stdin().is_terminal() {
-            return Err(Failure::usage("this asks first, and standard input is not a terminal: give --yes"));
+            return Err(Failure::usage("confirmation required, but standard input is not a terminal. Pass --yes"));
         }
         let mut stderr = io::stderr().lock();
-        write!(stderr, "{question} Type {expected} to go on: ")?;
+        write!(stderr, "{question} Type {expected} to continue: ")?;
         stderr.flush()?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         if answer.trim_end_matches(['\r', '\n']) == expected {
             Ok(())
         } else {
-            Err(Failure::new("not confirmed; nothing was changed"))
+            Err(Failure::new("not confirmed. Nothing was changed"))
         }
     }
 }
 
-/// Says on standard error what somebody should know, though it stops nothing.
+/// Writes a warning to standard error.
 pub(crate) fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "orgvault: {text}"); // it may be gone; there is nobody left to tell then
 }

@@ -16,11 +16,11 @@ pub(crate) fn public(
     storage: Option<&Arc<Storage>>,
     readiness: &Readiness,
 ) -> ServerParts {
-    let probe = storage.filter(|_| settings.verify_on_save).map(as_probe);
+    let probe = storage.filter(|_| settings.server.verify_on_save).map(as_probe);
     ServerParts {
         runtime: Handle::current(),
-        vault: opened.vault().limit(settings.max_credentials).probe(probe),
-        accounts: opened.accounts().with_max_ttl(settings.max_ttl),
+        vault: opened.vault().limit(settings.server.max_credentials).probe(probe),
+        accounts: opened.accounts().with_max_ttl(settings.server.max_ttl),
         integrations: IntegrationParts {
             create: Arc::new(opened.create_integration()),
             change: Arc::new(opened.change_integration()),
@@ -53,12 +53,12 @@ pub(crate) fn activation(
 
 /// What reaches the stores, as far as the settings allow; nothing where nobody may ask for it.
 pub(crate) fn storage(settings: &Settings, opened: &OpenVault) -> Result<Option<Arc<Storage>>, Failure> {
-    if settings.activation.is_none() && !settings.verify_on_save {
+    if settings.server.activation().is_none() && !settings.server.verify_on_save {
         return Ok(None);
     }
     let settings = StorageSettings {
-        egress: EgressPolicy::allowing(settings.allow_egress.clone()),
-        ca_file: settings.storage_ca_file.clone(),
+        egress: EgressPolicy::allowing(settings.server.allow_egress.clone()),
+        ca_file: settings.server.storage_ca_file.clone(),
         ..StorageSettings::default()
     };
     Ok(Some(Arc::new(Storage::new(settings, opened.ports().ambient.ids.clone())?)))

@@ -1,130 +1,152 @@
-//! Settings: flags over environment over a TOML file.
+//! Settings: flags, then the environment, then a TOML file, then defaults.
 
 mod activation;
+mod file;
 mod flags;
+mod sources;
+mod value;
 
 pub(crate) use activation::{Activation, ActivationListen, Role};
-pub(crate) use flags::{Flags, LogFormat, LogLevel};
+pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
+pub(crate) use sources::innermost;
+pub(crate) use value::{duration, seconds};
 
 use crate::failure::Failure;
-use crate::run_as::{NamedFiles, RunAs};
+use crate::run_as::{Named, NamedFiles, RunAs};
 use crate::tls::TlsFiles;
-use activation::Given;
-use figment::Figment;
-use figment::providers::{Format, Serialized, Toml};
-use flags::{DEFAULTS, Layers};
-use ipnet::IpNet;
-use std::fmt;
-use std::net::SocketAddr;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use file::SettingsFile;
+use flags::{DEFAULT_LISTEN, VaultFlags};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use vault_core::time::Ttl;
-use vault_http::{BasePath, InvalidBasePath, Rate};
+use vault_embed::Database;
+use vault_http::{BasePath, Rate};
 
 /// The highest rate and burst that mean anything.
 const MAX_RATE: u32 = 1_000_000;
 
-/// The most bytes of a settings file.
-const MAX_FILE: u64 = 1 << 20;
-
-/// Where the rows lie.
-#[derive(Clone)]
-pub(crate) enum Database {
-    /// The embedded file.
-    Sqlite(PathBuf),
-    /// A server. The address may hold a password and is never shown.
-    Postgres(String),
-}
-
-impl fmt::Display for Database {
-    /// Never a user name, password or parameter: only where the rows lie.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
-            Self::Postgres(url) => {
-                let place = url.split_once("://").map_or("", |(_, place)| place);
-                let place = place.split(['?', '#']).next().unwrap_or("");
-                write!(f, "postgres://{}", place.rsplit_once('@').map_or(place, |(_, place)| place))
-            }
-        }
-    }
-}
-
-/// Settings, checked.
+/// Settings, checked. Paths are absolute.
 pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
     pub(crate) database: Database,
     pub(crate) root_key_file: PathBuf,
-    pub(crate) listen: SocketAddr,
-    pub(crate) tls: Option<TlsFiles>,
-    pub(crate) trusted_proxies: Vec<IpNet>,
-    pub(crate) login_rate: Option<Rate>,
-    pub(crate) max_ttl: u32,
-    pub(crate) allow_http_links: bool,
-    pub(crate) max_credentials: i64,
-    pub(crate) base_path: BasePath,
-    pub(crate) admin_listen: Option<SocketAddr>,
-    pub(crate) role: Role,
-    pub(crate) activation: Option<Activation>,
-    pub(crate) allow_egress: Vec<IpNet>,
-    pub(crate) storage_ca_file: Option<PathBuf>,
-    pub(crate) verify_on_save: bool,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: LogLevel,
+    pub(crate) server: ServerSettings,
+    /// Environment variables that look like settings and are none.
+    pub(crate) unknown_variables: Vec<String>,
     /// Files that flags and the environment name.
     pub(crate) files: NamedFiles,
 }
 
+/// The flags of all commands that open the vault.
+pub(crate) fn vault_flags() -> Vec<Arg> {
+    arguments(VaultFlags::augment_args)
+}
+
+/// The flags of the server.
+pub(crate) fn server_flags() -> Vec<Arg> {
+    arguments(ServerSettings::augment_args)
+}
+
+fn arguments(augment: impl Fn(Command) -> Command) -> Vec<Arg> {
+    augment(Command::new("settings")).get_arguments().cloned().collect()
+}
+
+/// The environment variable of a setting.
+pub(crate) fn variable(setting: &Arg) -> String {
+    sources::variable(sources::name(setting))
+}
+
+/// The base path for a command that has no vault of its own: from its flag or the environment.
+pub(crate) fn client_base_path(flags: &ArgMatches) -> Result<BasePath, Failure> {
+    let setting: Vec<Arg> = server_flags().into_iter().filter(|setting| setting.get_id() == "base_path").collect();
+    let found = sources::resolve(&setting, innermost(flags), None)?;
+    Ok(found.get_one::<BasePath>("base_path").cloned().unwrap_or_default())
+}
+
+/// Refuses flags of commands that open the vault, for `command`, which would ignore them.
+pub(crate) fn refuse_vault_flags(command: &str, flags: &ArgMatches) -> Result<(), Failure> {
+    let flags = innermost(flags);
+    match vault_flags().iter().find(|setting| sources::is_flag(setting, flags)) {
+        Some(setting) => Err(Failure::usage(format!("`orgvault {command}` does not use --{}", sources::name(setting)))),
+        None => Ok(()),
+    }
+}
+
+/// What flags and the environment name, with the files `secrets` that a command's own flags name: it may be used with
+/// the rights that the command was started with.
+pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>) -> Result<Named, Failure> {
+    let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
+    let found = sources::resolve(&all, innermost(matches), None)?;
+    let path = |setting: &str| found.get_one::<PathBuf>(setting).map(|path| absolute(path)).transpose();
+    for setting in ["root_key_file", "tls_key_file"] {
+        secrets.extend(path(setting)?);
+    }
+    let mut texts = Vec::new();
+    for setting in ["config", "tls_cert_file", "activation_client_ca_file"] {
+        texts.extend(path(setting)?);
+    }
+    let database = found.get_one::<Database>("database_url").and_then(Database::file).map(Path::to_owned);
+    let data_dir = path("data_dir")?.unwrap_or_default();
+    Ok(Named { data_dir, database, secrets, texts })
+}
+
 impl Settings {
-    /// Where the interface is reached at `address`.
-    pub(crate) fn base_url(&self, address: SocketAddr) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{address}{}", self.base_path)
+    /// Reads the flags in `matches`, the environment and the settings file, with the rights of `run_as`. `also_known` are
+    /// environment variables that are no settings.
+    pub(crate) fn read(matches: &ArgMatches, also_known: &[String], run_as: RunAs) -> Result<Self, Failure> {
+        let flags = innermost(matches);
+        let of_the_vault = vault_flags();
+        // It comes first, because it names the file.
+        let leading: Vec<Arg> =
+            of_the_vault.iter().filter(|setting| setting.get_id().as_str() == "config").cloned().collect();
+        let found = sources::resolve(&leading, flags, None)?;
+        let implied = run_as.data_dir.join("orgvault.toml");
+        let path = match found.get_one::<PathBuf>("config") {
+            Some(path) => Some(absolute(path)?),
+            None => exists(&implied)?.then_some(implied),
+        };
+
+        let all: Vec<Arg> = of_the_vault.into_iter().chain(server_flags()).collect();
+        let keys: Vec<&str> = all.iter().map(sources::name).filter(|name| *name != "config").collect();
+        let file = path.map(|path| SettingsFile::read(&path, &run_as.files, &keys)).transpose()?;
+        let found = sources::resolve(&all, flags, file.as_ref())?;
+        let unreadable = |error: clap::Error| Failure::usage(error.to_string());
+        let vault = VaultFlags::from_arg_matches(&found).map_err(unreadable)?;
+        let server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
+        server.check()?;
+
+        let data_dir = run_as.data_dir;
+        let known: Vec<String> = all.iter().map(variable).chain(also_known.iter().cloned()).collect();
+        Ok(Self {
+            database: vault.database_url.unwrap_or_else(|| Database::sqlite(data_dir.join("orgvault.db"))),
+            root_key_file: match vault.root_key_file {
+                Some(path) => absolute(&path)?,
+                None => data_dir.join("root.key"),
+            },
+            data_dir,
+            log_format: vault.log_format,
+            log_level: vault.log_level,
+            server,
+            unknown_variables: sources::unknown_variables(&known),
+            files: run_as.files,
+        })
     }
 
-    /// The flags with which another command finds the same vault from any directory. A database server's address
-    /// is not among them, since it may hold a password.
+    /// The flags with which another command finds the same vault from any directory. The URL of a database server is
+    /// not among them, since it may hold a password.
     pub(crate) fn location_flags(&self) -> Vec<String> {
-        let absolute =
-            |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
-        let mut flags = vec![format!("--data-dir={}", absolute(&self.data_dir))];
+        let mut flags = vec![format!("--data-dir={}", self.data_dir.display())];
         if self.root_key_file != self.data_dir.join("root.key") {
-            flags.push(format!("--root-key-file={}", absolute(&self.root_key_file)));
+            flags.push(format!("--root-key-file={}", self.root_key_file.display()));
         }
-        match &self.database {
-            Database::Sqlite(path) if *path != self.data_dir.join("orgvault.db") => {
-                flags.push(format!("--database-url=sqlite://{}", absolute(path)));
-            }
-            Database::Sqlite(_) | Database::Postgres(_) => {}
+        let default = self.data_dir.join("orgvault.db");
+        if let Some(path) = self.database.file().filter(|path| *path != default) {
+            flags.push(format!("--database-url=sqlite://{}", path.display()));
         }
         flags
-    }
-
-    /// Reads the settings file, if any, and lays the flags over it; and `role`, which one command alone has.
-    pub(crate) fn read(flags: &Flags, role: Option<Role>, run_as: RunAs) -> Result<Self, Failure> {
-        let data_dir = run_as.data_dir.clone();
-        let implied = data_dir.join("orgvault.toml");
-        let file = match &flags.config {
-            Some(file) => Some(file.as_path()),
-            None => exists(&implied)?.then_some(implied.as_path()),
-        };
-        let mut figment =
-            Figment::from(Serialized::defaults(DEFAULTS)).merge(Serialized::default("data-dir", &data_dir));
-        if let Some(file) = file {
-            let text = run_as.files.read_text(file, MAX_FILE).map(|text| String::from_utf8_lossy(&text).into_owned());
-            let text = text.map_err(|error| {
-                Failure::usage(format!("cannot read the settings file {}: {error}", file.display()))
-            })?;
-            figment = figment.merge(Toml::string(&text));
-        }
-        figment = figment.merge(Serialized::defaults(flags)).merge(Serialized::default("data-dir", &data_dir));
-        if let Some(role) = role {
-            figment = figment.merge(Serialized::default("role", role));
-        }
-        let layers: Layers = figment.extract().map_err(|error| bad_file(file, &error))?;
-        let mut settings = layers.check()?;
-        settings.files = run_as.files;
-        Ok(settings)
     }
 }
 
@@ -137,115 +159,103 @@ fn exists(implied: &Path) -> Result<bool, Failure> {
     }
 }
 
-fn bad_file(file: Option<&Path>, error: &figment::Error) -> Failure {
-    // Only the kind and the key: figment's own text repeats values.
-    let key = error.path.join(".");
-    let flaw = match &error.kind {
-        figment::error::Kind::UnknownField(field, known) => {
-            format!("unknown key \"{field}\"; known are {}", known.join(", "))
-        }
-        figment::error::Kind::InvalidType(_, expected) | figment::error::Kind::InvalidValue(_, expected) => {
-            format!("key \"{key}\" must be {}", in_words(expected))
-        }
-        figment::error::Kind::Message(_) if key.is_empty() => "not a TOML document".to_owned(),
-        _ => format!("key \"{key}\" cannot be used"),
-    };
-    let place = file.map_or_else(|| "settings".to_owned(), |file| file.display().to_string());
-    Failure::usage(format!("{place}: {flaw}"))
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .map_err(|error| Failure::usage(format!("{} is not a usable path: {error}", path.display())))
 }
 
-/// A type as whoever writes the file knows it.
-fn in_words(expected: &str) -> &str {
-    match expected {
-        "u32" | "i64" => "a whole number",
-        "a boolean" => "true or false",
-        other => other,
+impl ServerSettings {
+    /// Certificate and key, if TLS is on.
+    pub(crate) fn tls(&self) -> Option<TlsFiles> {
+        Some(TlsFiles { certificate: self.tls_cert_file.clone()?, key: self.tls_key_file.clone()? })
     }
-}
 
-impl Layers {
-    fn check(self) -> Result<Settings, Failure> {
-        let listen = address("--listen", &self.listen)?;
-        let tls = TlsFiles::of(self.tls_cert_file, self.tls_key_file)?;
-        if !listen.ip().is_loopback() && tls.is_none() && self.trusted_proxy.is_empty() {
+    /// How often one network may log in; none: no limit.
+    pub(crate) fn login_rate(&self) -> Option<Rate> {
+        rate(self.login_rate, self.login_burst)
+    }
+
+    /// The URL of the HTTP interface: the public one, else that of the listener at `address`.
+    pub(crate) fn base_url(&self, address: SocketAddr) -> String {
+        match &self.public_url {
+            Some(url) => format!("{url}{}", self.base_path),
+            None => format!("{}://{}{}", self.scheme(), connectable(address), self.base_path),
+        }
+    }
+
+    /// The URL scheme of listeners at an address.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls_cert_file.is_some() { "https" } else { "http" }
+    }
+
+    /// Whether printed URLs lead to the server from this machine alone.
+    pub(crate) fn is_local_url(&self) -> bool {
+        match &self.public_url {
+            Some(url) => url.is_local(),
+            None => self.listen.ip().is_loopback() || self.listen.ip().is_unspecified(),
+        }
+    }
+
+    /// The flags with which another command prints the same URLs as this one.
+    pub(crate) fn url_flags(&self) -> Vec<String> {
+        let mut flags = Vec::new();
+        if let Some(url) = &self.public_url {
+            flags.push(format!("--public-url={url}"));
+        } else if self.listen.to_string() != DEFAULT_LISTEN || self.tls_cert_file.is_some() {
+            flags.push(format!("--public-url={}://{}", self.scheme(), connectable(self.listen)));
+        }
+        if self.base_path != BasePath::default() {
+            flags.push(format!("--base-path={}", self.base_path));
+        }
+        flags
+    }
+
+    /// The URL at which integrations reach the activation listener; none if it is off.
+    pub(crate) fn activation_url(&self) -> Option<String> {
+        match self.activation_listen()? {
+            ActivationListen::Unix(socket) => Some(format!("unix:{}", socket.path.display())),
+            ActivationListen::Tcp(address) => {
+                let public = self.public_url.as_ref().filter(|_| !address.ip().is_loopback());
+                let place = match public {
+                    Some(url) => format!("{}:{}", url.host(), address.port()),
+                    None => connectable(address).to_string(),
+                };
+                Some(format!("{}://{place}{}", self.scheme(), self.base_path))
+            }
+        }
+    }
+
+    /// Refuses settings that contradict each other.
+    fn check(&self) -> Result<(), Failure> {
+        match (&self.tls_cert_file, &self.tls_key_file) {
+            (Some(_), None) => return Err(Failure::usage("--tls-cert-file needs --tls-key-file")),
+            (None, Some(_)) => return Err(Failure::usage("--tls-key-file needs --tls-cert-file")),
+            _ => {}
+        }
+        if !self.listen.ip().is_loopback() && self.tls_cert_file.is_none() && self.trusted_proxy.is_empty() {
             return Err(Failure::usage(
-                "--listen: an address beyond loopback would carry passwords and tokens in clear; give --tls-cert-file and \
-                 --tls-key-file, or put a TLS proxy before it and name its network with --trusted-proxy, or listen on \
-                 127.0.0.1",
+                "--listen: a non-loopback address without TLS would send passwords and tokens unencrypted. Set \
+                 --tls-cert-file and --tls-key-file, or --trusted-proxy if a TLS proxy is in front, or listen on 127.0.0.1",
             ));
         }
-        let login_rate = rate("--login-rate", "--login-burst", self.login_rate, self.login_burst)?;
-        let activation = Given {
-            role: self.role,
-            listen: &self.activation_listen,
-            socket_mode: &self.activation_socket_mode,
-            client_ca_file: self.activation_client_ca_file,
-            rate: self.activation_rate,
-            burst: self.activation_burst,
-            limit: self.max_activations,
-            tls: tls.is_some(),
-        };
-        let activation = activation.check()?;
-        let admin_listen = match self.admin_listen.as_str() {
-            "" => None,
-            text => Some(address("--admin-listen", text)?),
-        };
-        if !(Ttl::MIN..=Ttl::MAX).contains(&self.max_ttl) {
-            return Err(Failure::usage(format!("--max-ttl: must be {} to {} seconds", Ttl::MIN, Ttl::MAX)));
-        }
-        if self.max_credentials < 1 {
-            return Err(Failure::usage("--max-credentials: must be at least 1"));
-        }
-        let base_path =
-            self.base_path.parse().map_err(|error: InvalidBasePath| Failure::usage(format!("--base-path: {error}")))?;
-        let database = match self.database_url.as_deref() {
-            None => Database::Sqlite(self.data_dir.join("orgvault.db")),
-            Some(url) => match url.split_once("://") {
-                Some(("sqlite", path)) if !path.is_empty() => Database::Sqlite(PathBuf::from(path)),
-                Some(("postgres" | "postgresql", _)) => Database::Postgres(url.to_owned()),
-                _ => return Err(Failure::usage("--database-url: must begin with sqlite:// or postgres://")),
-            },
-        };
-        Ok(Settings {
-            root_key_file: self.root_key_file.unwrap_or_else(|| self.data_dir.join("root.key")),
-            data_dir: self.data_dir,
-            database,
-            listen,
-            tls,
-            trusted_proxies: self.trusted_proxy,
-            login_rate,
-            max_ttl: self.max_ttl,
-            allow_http_links: self.allow_http_links,
-            max_credentials: self.max_credentials,
-            base_path,
-            admin_listen,
-            role: self.role,
-            activation,
-            allow_egress: self.allow_egress,
-            storage_ca_file: self.storage_ca_file,
-            verify_on_save: self.verify_on_save,
-            log_format: self.log_format,
-            log_level: self.log_level,
-            files: NamedFiles::default(),
-        })
+        self.check_activation()
     }
 }
 
-/// Requests a second, and at once; none if any number may come.
-fn rate(rate_flag: &str, burst_flag: &str, per_second: u32, burst: u32) -> Result<Option<Rate>, Failure> {
-    if per_second > MAX_RATE {
-        return Err(Failure::usage(format!("{rate_flag}: must be 0 to {MAX_RATE}")));
-    }
-    match NonZeroU32::new(burst) {
-        Some(burst) if burst.get() <= MAX_RATE => {
-            Ok(NonZeroU32::new(per_second).map(|per_second| Rate { per_second, burst }))
-        }
-        _ => Err(Failure::usage(format!("{burst_flag}: must be 1 to {MAX_RATE}"))),
-    }
+/// `address` as a client on this machine reaches it.
+pub(crate) fn connectable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
-fn address(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
-    text.parse()
-        .or_else(|_| text.replacen("localhost:", "127.0.0.1:", 1).parse())
-        .map_err(|_| Failure::usage(format!("{flag}: must be an IP address and a port, as 127.0.0.1:8080")))
+/// A limit per second, and at once; none if `per_second` is 0.
+fn rate(per_second: u32, burst: u32) -> Option<Rate> {
+    Some(Rate { per_second: NonZeroU32::new(per_second)?, burst: NonZeroU32::new(burst)? })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,14 @@
 //! Small pieces of text that several commands print.
 
 use crate::failure::Failure;
+use crate::settings::{Settings, duration};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use secrecy::{ExposeSecret, SecretString};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
+use std::str::FromStr;
+use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
@@ -19,12 +22,45 @@ pub(crate) fn rfc3339(moment: Timestamp) -> String {
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The moment that `text`, the value of `flag`, names in RFC 3339.
-pub(crate) fn moment(flag: &str, text: &str) -> Result<Timestamp, Failure> {
-    let moment = OffsetDateTime::parse(text, &Rfc3339)
-        .map_err(|_| Failure::usage(format!("{flag}: must be a moment in RFC 3339, as 2027-01-31T00:00:00Z")))?;
-    let millis = i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX);
-    Ok(Timestamp::from_millis(millis))
+/// A moment as flags take it: a date, a date and time, or a duration from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// At this time.
+    At(Timestamp),
+    /// After this time has passed.
+    After(Duration),
+}
+
+impl Moment {
+    /// The moment, if it is `now`.
+    pub(crate) fn from(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(moment) => moment,
+            Self::After(wait) => {
+                let millis = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+                Timestamp::from_millis(now.as_millis().saturating_add(millis))
+            }
+        }
+    }
+}
+
+impl FromStr for Moment {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // A number alone could be meant as a year.
+        let numeric = text.bytes().all(|byte| byte.is_ascii_digit());
+        if let Some(wait) = duration(text).filter(|_| !numeric) {
+            return Ok(Self::After(wait));
+        }
+        let midnight = format!("{text}T00:00:00Z");
+        let moment = OffsetDateTime::parse(text, &Rfc3339).or_else(|_| OffsetDateTime::parse(&midnight, &Rfc3339));
+        let moment = moment.map_err(
+            |_| "must be a date (2027-01-31), a date and time (2027-01-31T12:00:00Z) or a duration from now (90d)",
+        )?;
+        let millis = i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX);
+        Ok(Self::At(Timestamp::from_millis(millis)))
+    }
 }
 
 /// A QR code of `text` in half-height block characters with its quiet zone, its light parts drawn: right way
@@ -39,11 +75,11 @@ pub(crate) fn qr_code(text: &SecretString) -> Result<String, Failure> {
     Ok(drawn.lines().map(|line| format!("{white_on_black}{line}{reset}")).collect::<Vec<_>>().join("\n"))
 }
 
-/// The second factor as its owner needs it: address for the authenticator, QR code, recovery codes.
+/// The second factor for its owner: address for the authenticator, QR code, recovery codes.
 pub(crate) fn passcode_sheet(passcode: &PasscodeSecret, recovery_codes: &[RecoveryCode]) -> Result<String, Failure> {
     let mut text = format!("  authenticator  {}\n", passcode.uri.expose_secret()); // shown to its owner, once
     writeln!(text, "\nScan this with an authenticator app:\n\n{}\n", qr_code(&passcode.uri)?)?;
-    text += "Recovery codes, each good for one login without the authenticator:\n\n";
+    text += "Recovery codes, each valid for one login without the authenticator:\n\n";
     for pair in recovery_codes.chunks(2) {
         let codes: Vec<&str> = pair.iter().map(|code| code.0.expose_secret()).collect(); // shown to their owner, once
         writeln!(text, "  {}", codes.join("   "))?;
@@ -51,12 +87,72 @@ pub(crate) fn passcode_sheet(passcode: &PasscodeSecret, recovery_codes: &[Recove
     Ok(text)
 }
 
-/// `text` as it must stand in a here-document whose commands are expanded.
-pub(crate) fn in_here_document(text: &str) -> String {
-    text.replace('\\', r"\\").replace('$', r"\$").replace('`', r"\`")
+/// The shell command that runs `words` of this program on the vault of `settings`, from any directory.
+pub(crate) fn command_line(settings: &Settings, words: &str) -> String {
+    let flags: Vec<String> = settings.location_flags().iter().map(|flag| quoted(flag)).collect();
+    format!("{} {words} {}", program(), flags.join(" "))
 }
 
-/// `text` as one word of a POSIX shell.
+/// This program as a shell finds it: by its name if that leads to it, else by its path.
+pub(crate) fn program() -> String {
+    let Ok(path) = std::env::current_exe() else { return "orgvault".to_owned() };
+    let found = std::env::var_os("PATH").and_then(|path| {
+        std::env::split_paths(&path).map(|directory| directory.join("orgvault")).find(|file| file.is_file())
+    });
+    match found.and_then(|found| found.canonicalize().ok()) {
+        Some(found) if found == path => "orgvault".to_owned(),
+        _ => quoted(&path.to_string_lossy()),
+    }
+}
+
+/// `text` as a JSON string in a here-document whose commands are expanded.
+pub(crate) fn json_in_here_document(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    json.replace('\\', r"\\").replace('$', r"\$").replace('`', r"\`")
+}
+
+/// `text` as one word of a POSIX shell; left alone where no shell would change it.
 pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
+    if !text.is_empty() && text.bytes().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pasted_into_a_shell_stays_as_it_is() {
+        for text in ["plain", "", "it's", "$HOME `id` \\", "a b", "imports/*", "~", "\"", "a\nb"] {
+            let said = |script: String| {
+                let said = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
+                String::from_utf8(said.stdout).expect("text")
+            };
+            assert_eq!(said(format!("printf %s {}", quoted(text))), text);
+            let json = said(format!("cat <<JSON\n{}\nJSON", json_in_here_document(text)));
+            assert_eq!(serde_json::from_str::<String>(&json).ok().as_deref(), Some(text), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_a_date_a_time_or_a_duration() {
+        let now = Timestamp::from_millis(1_000);
+        for (text, shown) in [
+            ("2027-01-31", "2027-01-31T00:00:00Z"),
+            ("2027-01-31T12:00:00Z", "2027-01-31T12:00:00Z"),
+            ("2027-01-31T12:00:00+02:00", "2027-01-31T10:00:00Z"),
+            ("90s", "1970-01-01T00:01:31Z"),
+            ("30d", "1970-01-31T00:00:01Z"),
+        ] {
+            let moment = text.parse::<Moment>().map(|moment| rfc3339(moment.from(now)));
+            assert_eq!(moment.as_deref(), Ok(shown), "{text}");
+        }
+        for text in ["", "2027", "3600", "soon", "2027-02-30", "31.01.2027", "2027-01-31 12:00", "-1d"] {
+            assert!(text.parse::<Moment>().is_err(), "{text}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The certificate and the key of the listener: read at start, and again when their files change.
+//! Certificate and key of the listeners: read at start, and again when their files change.
 
 use crate::failure::Failure;
 use crate::run_as::NamedFiles;
@@ -14,21 +14,21 @@ use zeroize::Zeroizing;
 const CERTIFICATE_FLAG: &str = "--tls-cert-file";
 const KEY_FLAG: &str = "--tls-key-file";
 const CLIENTS_FLAG: &str = "--activation-client-ca-file";
-/// How often the files are looked at.
+/// How often the files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The most bytes of a chain of certificates.
 const MAX_CERTIFICATES: u64 = 256 * 1024;
 /// The most bytes of a key.
 const MAX_KEY: usize = 32 * 1024;
 
-/// Where certificate and key lie, both PEM.
+/// The files of certificate and key, both PEM.
 #[derive(Clone)]
 pub(crate) struct TlsFiles {
-    certificate: PathBuf,
-    key: PathBuf,
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
-/// What tells whether the files are still those that were read.
+/// Tells whether the files are still those that were read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp([Option<FileStamp>; 2]);
 
@@ -44,22 +44,12 @@ pub(crate) struct LoadedTls {
 }
 
 impl TlsFiles {
-    /// Both files or neither.
-    pub(crate) fn of(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<Self>, Failure> {
-        match (certificate, key) {
-            (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key })),
-            (None, None) => Ok(None),
-            (Some(_), None) => Err(Failure::usage(format!("{CERTIFICATE_FLAG} needs {KEY_FLAG}"))),
-            (None, Some(_)) => Err(Failure::usage(format!("{KEY_FLAG} needs {CERTIFICATE_FLAG}"))),
-        }
-    }
-
     /// Reads certificate and key.
     pub(crate) fn load(&self, files: &NamedFiles) -> Result<LoadedTls, Failure> {
         self.load_with(files, Tls::new)
     }
 
-    /// Reads certificate and key, to serve only those who have a certificate from an authority in `clients`.
+    /// Reads certificate and key, for a listener whose clients need a certificate of an authority in `clients`.
     pub(crate) fn load_for_clients_of(&self, files: &NamedFiles, clients: &Path) -> Result<LoadedTls, Failure> {
         let authority = read_certificates(files, CLIENTS_FLAG, clients)?;
         self.load_with(files, |certificates, key| Tls::with_client_authority(certificates, key, &authority))
@@ -102,7 +92,7 @@ impl TlsFiles {
 pub(crate) fn read_certificates(files: &NamedFiles, flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     files
         .read_text(path, MAX_CERTIFICATES)
-        .map_err(|error| Failure::new(format!("{flag}: {} cannot be read: {error}", path.display())))
+        .map_err(|error| Failure::new(format!("{flag}: cannot read {}: {error}", path.display())))
 }
 
 fn of_file(found: &Metadata) -> FileStamp {
@@ -111,7 +101,7 @@ fn of_file(found: &Metadata) -> FileStamp {
 }
 
 impl LoadedTls {
-    /// Takes what the files hold whenever they have changed, for ever. What cannot be used leaves the former in use.
+    /// Reloads the files whenever they change, for ever. If they cannot be used, the previous ones stay in use.
     pub(crate) async fn follow(self) {
         let Self { tls, files, stamp: mut taken } = self;
         let mut seen = taken;
@@ -131,9 +121,9 @@ impl LoadedTls {
             taken = now; // whatever comes of it, until they change again
             let (files, tls) = (files.clone(), tls.clone());
             match tokio::task::spawn_blocking(move || files.replace(&tls)).await {
-                Ok(Ok(())) => tracing::info!("certificate and key have changed and are in use"),
+                Ok(Ok(())) => tracing::info!("certificate and key were reloaded"),
                 Ok(Err(failure)) => {
-                    tracing::error!(cause = %failure, "certificate and key have changed and cannot be used; the former stay in use");
+                    tracing::error!(cause = %failure, "the changed certificate and key cannot be used; the previous ones stay in use");
                 }
                 Err(_) => return,
             }

@@ -108,7 +108,7 @@ fn shown(kind: CredentialType, text: &str) -> String {
 
 #[test]
 fn s3() {
-    let text = r#"{"secret_access_key":"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY","access_key_id":"AKIAIOSFODNN7EXAMPLE",
+    let text = r#"{"secret_access_key":"wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET","access_key_id":"AKIA2TESTONLY7SAMPLE",
         "bucket":"exports","path_style_access":false,"session_token":"FwoGZXIvYXdzE"}"#;
     let expected = r#"{"bucket":"exports","path_style_access":false,"access_key_id":"…MPLE","secrets":["secret_access_key","session_token"],"fingerprint":"abababababab"}"#;
     assert_eq!(shown(CredentialType::S3, text), expected);

@@ -194,8 +194,8 @@ fn places_do_not_name_users() {
     let sample = Sample {
         kind: CredentialType::S3,
         members: vec![
-            ("access_key_id", json!("AKIAIOSFODNN7EXAMPLE")),
-            ("secret_access_key", json!("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")),
+            ("access_key_id", json!("AKIA2TESTONLY7SAMPLE")),
+            ("secret_access_key", json!("wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET")),
             ("bucket", json!("exports")),
         ],
     };

@@ -15,8 +15,8 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     AccountChange, AccountKey, AccountRepository as _, ChangeAccount, ChangeAccountOutcome, CredentialRepository as _,
-    DeleteOrganization, FindAccount, FoundAccount, Housekeeping as _, OrganizationRepository as _, SaveOutcome, SessionRepository as _,
-    SetOrganizationState, StoreError,
+    DeleteOrganization, FindAccount, FoundAccount, Housekeeping as _, OrganizationRepository as _, SaveOutcome,
+    SessionRepository as _, SetOrganizationState, StoreError,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;

@@ -2,11 +2,11 @@
 
 use super::choice::ChoiceArgs;
 use super::names::named;
+use crate::settings::seconds;
+use crate::text::Moment;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use vault_client::{ActivateRequest, ActivationAddress};
 use vault_core::activation::{ActivationTtl, Form, Purpose, VendMode};
 use vault_core::check::StorageOperation;
@@ -52,8 +52,8 @@ pub(crate) struct WantedArgs {
     /// Reason to record in the audit log, up to 200 characters
     #[arg(long, value_name = "TEXT", value_parser = purpose)]
     purpose: Option<Purpose>,
-    /// Lifetime of the activation in seconds, 60 to 43200 [default: 3600]
-    #[arg(long, value_name = "SECONDS", value_parser = ttl)]
+    /// Lifetime of the activation, 1 minute to 12 hours [default: 1h]
+    #[arg(long, value_name = "DURATION", value_parser = ttl)]
     ttl: Option<ActivationTtl>,
     /// raw: the saved credential. short: a short-lived credential, or fail. prefer-short: short-lived where possible, else
     /// the saved one [default: raw]
@@ -94,9 +94,9 @@ pub(crate) struct ActivateArgs {
         value_parser = named(StorageOperation::ALL.map(StorageOperation::as_str), StorageOperation::parse)
     )]
     pub(crate) operations: Vec<StorageOperation>,
-    /// When the job will be done, in RFC 3339, such as 2026-11-21T06:00:00Z
-    #[arg(long, requires = "check", value_name = "TIME", value_parser = moment)]
-    pub(crate) until: Option<String>,
+    /// When the job will be done: a date and time (2026-11-21T06:00:00Z), a date, or a duration from now (8h)
+    #[arg(long, requires = "check", value_name = "TIME")]
+    pub(crate) until: Option<Moment>,
 }
 
 #[derive(Args)]
@@ -125,13 +125,6 @@ fn purpose(text: &str) -> Result<Purpose, String> {
 }
 
 fn ttl(text: &str) -> Result<ActivationTtl, String> {
-    let seconds = text.parse().map_err(|_| "must be a whole number of seconds".to_owned())?;
-    ActivationTtl::parse(Some(seconds)).map_err(detail)
-}
-
-fn moment(text: &str) -> Result<String, String> {
-    match OffsetDateTime::parse(text, &Rfc3339) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err("must be a time in RFC 3339, such as 2026-11-21T06:00:00Z".to_owned()),
-    }
+    let seconds = seconds(ActivationTtl::MIN, ActivationTtl::MAX)(text)?;
+    ActivationTtl::parse(Some(seconds.into())).map_err(detail)
 }

@@ -3,7 +3,7 @@
 use super::invitation;
 use super::organization::Organizations;
 use crate::cli::{AccountCommand as Asked, PasswordFile, RoleArg};
-use crate::failure::Failure;
+use crate::failure::{Doing, Failure};
 use crate::output::{Output, table};
 use crate::run_as::NamedFiles;
 use crate::secret_file;
@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use std::io::Read;
 use std::time::Duration;
-use vault_core::account::{AccountGrant, ListedAccount};
+use vault_core::account::{AccountGrant, AccountState, ListedAccount};
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::password::{MAX_BYTES, generate_password};
 use vault_core::principal::{Principal, Scope};
@@ -126,35 +126,51 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
         }
         Asked::List { org } => list(vault, org, output).await,
         Asked::Disable(account) => {
-            let done = "is disabled; its sessions have ended";
-            change(vault, &account.email, AccountCommand::Disable, done, output).await
+            let done = |grant: &AccountGrant| format!("Disabled {} and ended its sessions.", grant.email);
+            change(vault, &account.email, AccountCommand::Disable, "disable", done, output).await
         }
-        Asked::Enable(account) => change(vault, &account.email, AccountCommand::Enable, "is enabled", output).await,
+        Asked::Enable(account) => {
+            let done = |grant: &AccountGrant| format!("Enabled {}.", grant.email);
+            change(vault, &account.email, AccountCommand::Enable, "enable", done, output).await
+        }
         Asked::Delete { account, yes } => {
             if !yes {
                 output.confirm(&format!("This deletes account {}.", account.email), &account.email)?;
             }
-            change(vault, &account.email, AccountCommand::Delete, "is deleted", output).await
+            let done = |grant: &AccountGrant| match grant.state {
+                AccountState::Invited => format!("Withdrew the invitation of {}.", grant.email),
+                _ => format!("Deleted account {}.", grant.email),
+            };
+            change(vault, &account.email, AccountCommand::Delete, "delete", done, output).await
         }
         Asked::ResetPasscode(account) => {
-            let done = "has a new passcode and new recovery codes; its sessions have ended";
-            change(vault, &account.email, AccountCommand::ResetPasscode, done, output).await
+            let done = |grant: &AccountGrant| {
+                format!("Replaced the passcode secret and recovery codes of {} and ended its sessions.", grant.email)
+            };
+            change(vault, &account.email, AccountCommand::ResetPasscode, "replace the passcode of", done, output).await
         }
         Asked::SetPassword { account, password } => {
             set_password(settings, vault, &account.email, &password, output).await
         }
         Asked::SetRole { account, role } => {
-            let done = "has its new role; its sessions have ended";
-            change(vault, &account.email, AccountCommand::SetRole(role.into()), done, output).await
+            let done = |grant: &AccountGrant| match grant.state {
+                AccountState::Invited => {
+                    format!("Changed the role of the invitation of {} to {}.", grant.email, grant.role)
+                }
+                _ => format!("Changed the role of {} to {} and ended its sessions.", grant.email, grant.role),
+            };
+            let command = AccountCommand::SetRole(role.into());
+            change(vault, &account.email, command, "change the role of", done, output).await
         }
         Asked::Unlock(account) => {
-            change(vault, &account.email, AccountCommand::Unlock, "may try to log in at once", output).await
+            let done = |grant: &AccountGrant| format!("Unlocked {}.", grant.email);
+            change(vault, &account.email, AccountCommand::Unlock, "unlock", done, output).await
         }
         Asked::Passcode(account) => passcode(vault, &account.email, output).await,
     }
 }
 
-/// Makes an account.
+/// Creates an account.
 pub(crate) async fn create(
     vault: &OpenVault,
     organization: String,
@@ -162,33 +178,35 @@ pub(crate) async fn create(
     role: Role,
     password: Option<SecretString>,
 ) -> Result<CreatedAccount, Failure> {
+    let what = format!("create account {email} in {organization}");
     let organization = Organizations::of(vault).await?.id_of(&organization)?;
     let request = CreateAccountRequest { organization, email, role, password };
-    Ok(vault.accounts().create(request).await?)
+    vault.accounts().create(request).await.doing(|| what)
 }
 
-/// A new account's sign-in details, for people.
+/// The login details of a new account, for people.
 pub(crate) fn created_text(created: &CreatedAccount) -> Result<String, Failure> {
     let grant = &created.grant;
     let password = created.generated_password.as_ref().map_or_else(|| "as given".to_owned(), reveal);
     Ok(format!(
-        "Account {} of {} ({}). Its owner needs these; they are shown this once:\n\n  e-mail         {}\n  password       {password}\n{}",
-        grant.account,
-        created.organization.name,
-        grant.role,
+        "Created account {0} ({1}, {2}). Copy these now; they are not shown again:\n\n  e-mail         {0}\n  password       {password}\n{3}",
         grant.email,
+        grant.role,
+        created.organization.name,
         passcode_sheet(&created.passcode, &created.recovery_codes)?
     ))
 }
 
+/// Changes an account; `doing` is the change in an error, `done` what is printed of it.
 async fn change(
     vault: &OpenVault,
     email: &str,
     command: AccountCommand,
-    done: &str,
+    doing: &str,
+    done: impl FnOnce(&AccountGrant) -> String,
     output: Output,
 ) -> Result<(), Failure> {
-    let (shown, text) = changed(vault, email, command, done).await?;
+    let (shown, text) = changed(vault, email, command, doing, done).await?;
     output.print(&shown, &text)
 }
 
@@ -196,15 +214,17 @@ async fn changed(
     vault: &OpenVault,
     email: &str,
     command: AccountCommand,
-    done: &str,
+    doing: &str,
+    done: impl FnOnce(&AccountGrant) -> String,
 ) -> Result<(ShownAccount, String), Failure> {
     let accounts = vault.accounts();
-    let changed = accounts.change(&Principal::Operator, AccountRef::email(email), command).await?;
+    let changed = accounts.change(&Principal::Operator, AccountRef::email(email), command).await;
+    let changed = changed.doing(|| format!("{doing} {email}"))?;
     let grant = &changed.account.grant;
     let mut shown = shown(grant, organization_name(vault, grant).await?);
-    let mut text = format!("account {} {done}\n", grant.email);
+    let mut text = done(grant) + "\n";
     if let Some((passcode, codes)) = &changed.passcode {
-        text += &format!("Its owner needs these; they are shown this once:\n\n{}", passcode_sheet(passcode, codes)?);
+        text += &format!("Copy these now; they are not shown again:\n\n{}", passcode_sheet(passcode, codes)?);
         shown.totp = Some(ShownTotp::from(passcode));
         shown.recovery_codes = Some(codes.iter().map(|RecoveryCode(code)| reveal(code)).collect());
     }
@@ -224,10 +244,11 @@ async fn set_password(
         None => Some(generate_password(&*vault.ports().entropy)?),
     };
     let Some(password) = given.or_else(|| generated.clone()) else { return Ok(()) };
-    let done = "has its new password; its sessions have ended";
-    let (mut shown, mut text) = changed(vault, email, AccountCommand::SetPassword(password), done).await?;
+    let done = |grant: &AccountGrant| format!("Replaced the password of {} and ended its sessions.", grant.email);
+    let command = AccountCommand::SetPassword(password);
+    let (mut shown, mut text) = changed(vault, email, command, "replace the password of", done).await?;
     if let Some(password) = &generated {
-        text += &format!("Its owner needs it; it is shown this once:\n\n  password       {}\n", reveal(password));
+        text += &format!("Copy it now; it is not shown again:\n\n  password       {}\n", reveal(password));
         shown.password = Some(reveal(password));
     }
     output.print(&shown, &text)
@@ -314,14 +335,17 @@ struct ShownPasscode<'a> {
 async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
     let accounts = vault.accounts();
     loop {
-        match accounts.read_passcode(email).await? {
+        match accounts.read_passcode(email).await.doing(|| format!("show the passcode of {email}"))? {
             CurrentPasscode::Ready(code, until) => {
                 let code = code.expose_secret(); // printed because it was asked for
                 return output.print(&ShownPasscode { passcode: code, expires_at: rfc3339(until) }, code);
             }
             CurrentPasscode::SpentUntil(next) => {
                 let wait = next.millis_since(vault.ports().ambient.now()).max(0);
-                tracing::info!(seconds = (wait + 999) / 1000, "the current code is spent; waiting for the next one");
+                tracing::info!(
+                    seconds = (wait + 999) / 1000,
+                    "the current passcode is used up; waiting for the next one"
+                );
                 tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
             }
         }
@@ -329,7 +353,7 @@ async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), 
 }
 
 impl PasswordFile {
-    /// The password in the file, if one was named, without the line end that editors put after it.
+    /// The password in the file, if one was named, without a trailing newline.
     fn read(&self, files: &NamedFiles) -> Result<Option<SecretString>, Failure> {
         let Some(path) = &self.password_file else { return Ok(None) };
         const FLAG: &str = "--password-file";
@@ -337,12 +361,13 @@ impl PasswordFile {
             let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_BYTES)); // one that grows leaves copies behind
             let limit = u64::try_from(2 * MAX_BYTES).unwrap_or(u64::MAX);
             let read = std::io::stdin().lock().take(limit).read_to_end(&mut bytes);
-            read.map_err(|error| Failure::new(format!("{FLAG}: standard input cannot be read: {error}")))?;
+            read.map_err(|error| Failure::new(format!("{FLAG}: cannot read standard input: {error}")))?;
             bytes
         } else {
             secret_file::read(files, FLAG, path, 2 * MAX_BYTES)?
         };
-        let text = std::str::from_utf8(&bytes).map_err(|_| Failure::new("--password-file: must be UTF-8 text"))?;
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|_| Failure::new("--password-file: the password must be UTF-8 text"))?;
         let text = text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text));
         Ok(Some(SecretString::from(text)))
     }

@@ -4,15 +4,18 @@ use crate::activation::args::ActivateArgs;
 use crate::activation::listener::Listener;
 use crate::failure::Failure;
 use crate::output::{Output, table};
+use crate::text::rfc3339;
 use std::process::ExitCode;
 use vault_client::{CheckRequest, CheckedNamespace};
+use vault_core::port::Clock as _;
+use vault_embed::SystemClock;
 
 /// Carries the command out: status 1 if a credential cannot be used.
 pub(super) fn run(args: &ActivateArgs, listener: &Listener, output: Output) -> Result<ExitCode, Failure> {
     let request = CheckRequest {
         namespace: args.wanted.namespace.to_string(),
         operations: args.operations.iter().map(|operation| operation.as_str().to_owned()).collect(),
-        until: args.until.clone(),
+        until: args.until.map(|until| rfc3339(until.from(SystemClock.now()))),
     };
     let checked = listener.check(&request)?;
     output.print(&checked, &text(&checked))?;

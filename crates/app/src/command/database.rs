@@ -3,7 +3,7 @@
 use crate::cli::DatabaseCommand;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::settings::{Database, Settings};
+use crate::settings::Settings;
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use vault_core::audit::{Actor, AuditAction, Subject};
@@ -24,16 +24,14 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<(), Failure> {
     let DatabaseCommand::Key { yes } = command;
-    let Database::Sqlite(file) = &settings.database else {
-        return Err(Failure::new(
-            "only the embedded database has a key; on PostgreSQL the volume is encrypted, or not",
-        ));
+    let Some(file) = settings.database.file() else {
+        return Err(Failure::new("PostgreSQL has no database key. Only the embedded database has one"));
     };
     let Some(key) = vault.database_key() else {
         return Err(Failure::new("the embedded database has no key file"));
     };
     if !yes {
-        output.confirm("Whoever has this key can read the whole database file.", "yes")?;
+        output.confirm("This key decrypts the whole database file.", "yes")?;
     }
     let (actor, action) = (Actor::Operator, AuditAction::DatabaseKeyRead);
     let record = vault.ports().ambient.record(vault.ports().ambient.now(), None, actor, action, Subject::Instance);

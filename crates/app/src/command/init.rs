@@ -3,7 +3,8 @@
 use crate::compose;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::settings::{Database, Settings};
+use crate::settings::Settings;
+use crate::text::command_line;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -26,24 +27,29 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
         instance: vault.instance().to_string(),
     };
     let text = format!(
-        "A new vault is in {}.\n{}\n\nNext: orgvault org create NAME, orgvault account create --org NAME --email ADDRESS --role admin, orgvault serve.",
+        "Created a vault in {}.\n{}\n\nNext, create an organization and its first admin, and serve:\n\n{} Example\n{} --org Example \
+         --email admin@example.com --role admin\n{}\n",
         made.data_dir,
-        root_key_warning(settings)
+        root_key_warning(settings),
+        command_line(settings, "org create"),
+        command_line(settings, "account create"),
+        command_line(settings, "serve"),
     );
     output.print(&made, &text)
 }
 
-/// What whoever makes a root key must be told.
+/// What the owner of a new root key must know.
 pub(crate) fn root_key_warning(settings: &Settings) -> String {
     let mut text = format!(
-        "Keep a copy of the root key, {}, apart from the data: without it nothing ever opens, and no backup contains it.",
+        "Keep a copy of the root key ({}) apart from the data. Without it nobody can open the vault, and no backup \
+         contains it.",
         settings.root_key_file.display()
     );
-    if let Database::Sqlite(file) = &settings.database
+    if let Some(file) = settings.database.file()
         && file.parent() == settings.root_key_file.parent()
     {
-        text += "\nIt lies beside the database it protects: for encryption against a stolen disk, move it to another disk \
-                 and name it with --root-key-file.";
+        text += "\nThe key is in the same directory as the database, so a stolen disk exposes both. Move it and set \
+                 --root-key-file.";
     }
     text
 }

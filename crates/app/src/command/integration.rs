@@ -2,9 +2,10 @@
 
 use super::organization::Organizations;
 use crate::cli::{IntegrationCommand as Asked, NamedIntegration};
-use crate::failure::Failure;
+use crate::failure::{Doing, Failure};
 use crate::output::{Output, table};
-use crate::text::{moment, rfc3339};
+use crate::settings::Settings;
+use crate::text::{program, quoted, rfc3339};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use vault_core::field::FieldError;
@@ -37,58 +38,72 @@ struct Shown {
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
-    /// Until when the token before the current one works.
+    /// When the previous token expires, if it is still valid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    earlier_token_until: Option<String>,
+    previous_token_until: Option<String>,
 }
 
 /// Carries the command out.
-pub(crate) async fn run(vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Create { integration, namespace, expires } => {
-            let expires_at = expires.as_deref().map(|text| moment("--expires", text)).transpose()?;
+            let expires_at = expires.map(|moment| moment.from(vault.ports().ambient.now()));
             let NamedIntegration { org, name } = integration;
-            let request = CreateIntegrationRequest { name, namespaces: namespace, expires_at };
+            let what = format!("create integration {name} in {org}");
+            let done = format!("Created integration {name} in {org}.");
+            let request = CreateIntegrationRequest { name, namespaces: namespace.clone(), expires_at };
             let made = vault.create_integration().run(Administrator::Operator(org), request).await;
             let made = made.map_err(|error| match error {
-                CreateIntegrationError::Fields(errors) => refused(&errors),
+                CreateIntegrationError::Fields(errors) => refused(&errors, &namespace),
                 error => error.into(),
-            })?;
-            print_token(&made.integration, &made.token, "is there", output)
+            });
+            let made = made.doing(|| what)?;
+            print_token(settings, &made.integration, &made.token, &done, output)
         }
         Asked::List { org } => list(vault, org, output).await,
         Asked::Rotate { integration, overlap } => {
             let overlap = Overlap::parse(overlap, "--overlap")
                 .map_err(|error| Failure::usage(format!("{}: {}", error.pointer, error.detail)))?;
-            let (changed, token) = change(vault, &integration, IntegrationCommand::Rotate(overlap)).await?;
+            let (changed, token) =
+                change(vault, &integration, IntegrationCommand::Rotate(overlap), "rotate the token of").await?;
             let Some(token) = token else { return Ok(()) };
-            let done = match overlap.as_seconds() {
-                0 => "has a new token; the one before has ended".to_owned(),
-                seconds => format!("has a new token; the one before works for {seconds} seconds more"),
+            let old = match changed.earlier.filter(|_| overlap.as_seconds() > 0) {
+                Some(earlier) => format!("The old one stays valid until {}.", rfc3339(earlier.until)),
+                None => "The old one is revoked.".to_owned(),
             };
-            print_token(&changed, &token, &done, output)
+            print_token(settings, &changed, &token, &format!("Issued a new token for {}. {old}", changed.name), output)
         }
         Asked::Disable(integration) => {
-            let done = "is disabled: its tokens do not work, and its activations are refused";
-            print_changed(vault, &integration, IntegrationCommand::Disable, done, output).await
+            let texts = ("disable", "Disabled", "Its tokens do not work.");
+            print_changed(vault, &integration, IntegrationCommand::Disable, texts, output).await
         }
         Asked::Enable(integration) => {
-            print_changed(vault, &integration, IntegrationCommand::Enable, "is enabled", output).await
+            let texts = ("enable", "Enabled", "Its tokens work again.");
+            print_changed(vault, &integration, IntegrationCommand::Enable, texts, output).await
         }
         Asked::Delete { integration, yes } => {
             if !yes {
                 let question = format!("This deletes integration {} of {}.", integration.name, integration.org);
                 output.confirm(&question, &integration.name)?;
             }
-            print_changed(vault, &integration, IntegrationCommand::Delete, "is deleted", output).await
+            let texts = ("delete", "Deleted", "Its activations have ended.");
+            print_changed(vault, &integration, IntegrationCommand::Delete, texts, output).await
         }
     }
 }
 
-/// What is wrong with each field, all at once.
-fn refused(errors: &[FieldError]) -> Failure {
-    let flaws: Vec<String> =
-        errors.iter().map(|error| format!("{}: {}", error.pointer.trim_start_matches('/'), error.detail)).collect();
+/// What is wrong with each flag, all at once.
+fn refused(errors: &[FieldError], namespaces: &[String]) -> Failure {
+    let flag = |pointer: &str| match pointer.trim_start_matches('/').split_once('/') {
+        Some(("namespaces", index)) => {
+            let pattern = index.parse().ok().and_then(|index: usize| namespaces.get(index));
+            format!("--namespace {}", pattern.map_or("", String::as_str))
+        }
+        _ if pointer == "/namespaces" => "--namespace".to_owned(),
+        _ if pointer == "/expires_at" => "--expires".to_owned(),
+        _ => format!("--{}", pointer.trim_start_matches('/')),
+    };
+    let flaws: Vec<String> = errors.iter().map(|error| format!("{}: {}", flag(&error.pointer), error.detail)).collect();
     Failure::new(flaws.join("; "))
 }
 
@@ -96,10 +111,12 @@ async fn change(
     vault: &OpenVault,
     integration: &NamedIntegration,
     command: IntegrationCommand,
+    doing: &str,
 ) -> Result<(Integration, Option<IntegrationToken>), Failure> {
     let operator = Administrator::Operator(integration.org.clone());
     let meant = IntegrationRef::Name(integration.name.clone());
-    let changed = vault.change_integration().run(operator, meant, command).await?;
+    let changed = vault.change_integration().run(operator, meant, command).await;
+    let changed = changed.doing(|| format!("{doing} integration {} of {}", integration.name, integration.org))?;
     Ok((changed.integration, changed.token))
 }
 
@@ -107,25 +124,30 @@ async fn print_changed(
     vault: &OpenVault,
     integration: &NamedIntegration,
     command: IntegrationCommand,
-    done: &str,
+    (doing, past, consequence): (&str, &str, &str),
     output: Output,
 ) -> Result<(), Failure> {
-    let (changed, _) = change(vault, integration, command).await?;
-    let text = format!("integration {} {done}\n", changed.name);
+    let (changed, _) = change(vault, integration, command, doing).await?;
+    let text = format!("{past} integration {} of {}. {consequence}\n", changed.name, integration.org);
     output.print(&shown(vault, &changed, integration.org.clone()), &text)
 }
 
-fn print_token(integration: &Integration, token: &IntegrationToken, done: &str, output: Output) -> Result<(), Failure> {
+fn print_token(
+    settings: &Settings,
+    integration: &Integration,
+    token: &IntegrationToken,
+    done: &str,
+    output: Output,
+) -> Result<(), Failure> {
     let namespaces = patterns(integration);
     let token = token.text().expose_secret(); // printed for its integration, once
     let expires = integration.expires_at.map_or_else(|| "never".to_owned(), rfc3339);
     let text = format!(
-        "Integration {} ({}) {done}. It needs the token; it is shown this once:\n\n  token       {token}\n  activates   {}\n  expires     {expires}\n\n\
-         Put the token into a file that only the integration's user can read, and name that file:\n\n  \
-         orgvault exec --token-file FILE --namespace NAME -- COMMAND\n",
-        integration.name,
-        integration.id,
+        "{done} Copy the token now; it is not shown again:\n\n  token           {token}\n  namespaces      {}\n  \
+         expires         {expires}\n  integration id  {}\n\n{}",
         namespaces.join(", "),
+        integration.id,
+        job_lines(settings, integration, &namespaces)
     );
     let document = ShownToken {
         integration_id: integration.id.to_string(),
@@ -135,6 +157,36 @@ fn print_token(integration: &Integration, token: &IntegrationToken, done: &str, 
         expires_at: integration.expires_at.map(rfc3339),
     };
     output.print(&document, &text)
+}
+
+/// The job's side, ready to paste: the token into a file, a test of the namespace, and the job. The first command asks
+/// for the token, so that it does not reach a shell's history.
+fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[String]) -> String {
+    let name: String = integration.name.to_string().to_lowercase();
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let file = format!("{}.token", name.trim_matches('-'));
+    let pattern = namespaces.first().map_or("", String::as_str);
+    let (namespace, hint) = match pattern.strip_suffix('*') {
+        Some(prefix) => (format!("{prefix}NAME"), ", with the namespace in place of NAME"),
+        None => (pattern.to_owned(), ""),
+    };
+    let (url, missing) = match settings.server.activation_url() {
+        Some(url) => (format!("--activation-url {} ", quoted(&url)), ""),
+        None => (
+            String::new(),
+            "The settings of this command have no --activation-listen. Set ORGVAULT_ACTIVATION_URL to the address of the \
+             server's\nactivation listener (unix:/PATH or https://HOST:PORT/v1), then:\n\n",
+        ),
+    };
+    let flags = format!("{url}--token-file {file} --namespace {}", quoted(&namespace));
+    format!(
+        "As the job's user, save the token in a file, in bash or zsh; paste it when asked:\n\n\
+         (umask 077; printf 'Token: '; IFS= read -rs token; echo; printf '%s\\n' \"$token\" > {file})\n\n\
+         {missing}Test the credentials, then run the job{hint}:\n\n\
+         {0} activate {flags} --check\n\
+         {0} exec {flags} -- COMMAND\n",
+        program()
+    )
 }
 
 async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<(), Failure> {
@@ -152,10 +204,13 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
         .iter()
         .map(|row| {
             let expires = row.expires_at.clone().unwrap_or_else(|| "never".to_owned());
-            vec![row.organization.clone(), row.name.clone(), row.state.to_owned(), expires, row.namespaces.join(" ")]
+            let previous = row.previous_token_until.clone().unwrap_or_default();
+            let (organization, name) = (row.organization.clone(), row.name.clone());
+            vec![organization, name, row.state.to_owned(), expires, previous, row.namespaces.join(" ")]
         })
         .collect();
-    output.print(&shown, &table(&["ORGANIZATION", "NAME", "STATE", "EXPIRES", "NAMESPACES"], &rows))
+    let heading = ["ORGANIZATION", "NAME", "STATE", "EXPIRES", "PREVIOUS TOKEN UNTIL", "NAMESPACES"];
+    output.print(&shown, &table(&heading, &rows))
 }
 
 fn shown(vault: &OpenVault, integration: &Integration, organization: String) -> Shown {
@@ -168,7 +223,7 @@ fn shown(vault: &OpenVault, integration: &Integration, organization: String) -> 
         state: integration.state.as_str(),
         created_at: rfc3339(integration.created_at),
         expires_at: integration.expires_at.map(rfc3339),
-        earlier_token_until: integration.earlier.map(|token| token.until).filter(|until| now < *until).map(rfc3339),
+        previous_token_until: integration.earlier.map(|token| token.until).filter(|until| now < *until).map(rfc3339),
     }
 }
 

@@ -1,8 +1,8 @@
 //! `orgvault account invite`
 
 use super::organization::Organizations;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::failure::{Doing, Failure};
+use crate::output::{Output, warn};
 use crate::settings::Settings;
 use crate::text::rfc3339;
 use secrecy::ExposeSecret;
@@ -32,9 +32,10 @@ pub(super) async fn run(
     role: Role,
     output: Output,
 ) -> Result<(), Failure> {
+    let what = format!("invite {email} to {organization}");
     let organization = Organizations::of(vault).await?.id_of(&organization)?;
     let accounts = vault.accounts();
-    let invited = accounts.invite(&Principal::Operator, organization, email, role).await?;
+    let invited = accounts.invite(&Principal::Operator, organization, email, role).await.doing(|| what)?;
     let organization = vault.ports().store.organizations.organization(invited.grant.organization).await?;
     let organization = organization.map_or_else(String::new, |organization| organization.name.to_string());
     let shown = ShownInvitation {
@@ -45,35 +46,47 @@ pub(super) async fn run(
         enrolment_code: invited.code.text().expose_secret(), // printed for its owner, once
         expires_at: rfc3339(invited.expires_at),
     };
-    output.print(&shown, &text(&invited, &organization, &settings.base_url(settings.listen)))
+    let base_url = settings.server.base_url(settings.server.listen);
+    output.print(&shown, &text(&invited, &organization, &base_url))?;
+    if !output.is_json() && settings.server.is_local_url() {
+        warn(&format!(
+            "{base_url} can be reached from this machine only. Set --public-url to the URL at which others reach the server"
+        ));
+    }
+    Ok(())
 }
 
-/// The invitation for people. Code and password go through standard input, because other users of a machine can read
-/// a process's arguments.
+/// The invitation for people. The commands hold no secret, so that none reaches a shell's history: they ask for the code
+/// and the password, and send them through standard input, because other users of a machine can read a process's
+/// arguments.
 fn text(invited: &Invited, organization: &str, base_url: &str) -> String {
     let (grant, code) = (&invited.grant, invited.code.text().expose_secret()); // printed for its owner, once
     format!(
-        r#"Account {} of {organization} ({}) is invited. Its owner needs the code; it is shown this once:
+        r#"Invited {email} to {organization} ({role}). Give its owner the enrolment code; it is not shown again:
 
-  e-mail         {}
+  e-mail         {email}
   enrolment code {code}
-  valid until    {}
+  valid until    {until}
+  account id     {id}
 
-First choose a password; the answer has the address for an authenticator and the recovery codes, shown once:
+Its owner enrols with these commands, in bash or zsh. They ask for the enrolment code and a new password, show the
+authenticator's address and the recovery codes once, and ask for the passcode that the authenticator then shows:
 
-curl -sS {base_url}/enrol -H 'Content-Type: application/json' --data-binary @- <<'JSON'; echo
-{{"enrolment_code": "{code}", "password": "YOUR PASSWORD"}}
-JSON
-
-Then confirm with the six digits that the authenticator shows; after that, log in with the next ones:
-
-curl -sS {base_url}/enrol/confirm -H 'Content-Type: application/json' --data-binary @- <<'JSON' -w '%{{http_code}}\n'
-{{"enrolment_code": "{code}", "passcode": "SIX DIGITS"}}
-JSON
+(
+ask() {{ printf '%s: ' "$1" >&2; IFS= read -rs typed; echo >&2; printf '%s' "$typed" | sed 's/[\\"]/\\&/g'; }}
+code=$(ask 'Enrolment code') && password=$(ask 'New password') && again=$(ask 'New password again') &&
+{{ [ "$password" = "$again" ] || {{ echo 'The passwords differ.'; false; }}; }} &&
+printf '{{"enrolment_code": "%s", "password": "%s"}}' "$code" "$password" |
+  curl -sS --fail-with-body {base_url}/enrol -H 'Content-Type: application/json' --data-binary @- && echo &&
+passcode=$(ask 'Passcode (six digits)') &&
+printf '{{"enrolment_code": "%s", "passcode": "%s"}}' "$code" "$passcode" |
+  curl -sS --fail-with-body {base_url}/enrol/confirm -H 'Content-Type: application/json' --data-binary @- &&
+echo 'Enrolled. Log in with the next passcode.'
+)
 "#,
-        grant.account,
-        grant.role,
-        grant.email,
-        rfc3339(invited.expires_at),
+        email = grant.email,
+        role = grant.role,
+        until = rfc3339(invited.expires_at),
+        id = grant.account,
     )
 }

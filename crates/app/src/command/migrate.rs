@@ -21,9 +21,9 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
         vault.applied_migrations().iter().map(|migration| migration.version.to_owned()).collect();
     vault.close().await?;
     let text = match applied.len() {
-        0 => "the schema is up to date".to_owned(),
-        1 => format!("applied 1 migration: {}", applied.join(", ")),
-        count => format!("applied {count} migrations: {}", applied.join(", ")),
+        0 => "No migration is pending.".to_owned(),
+        1 => format!("Applied 1 migration: {}", applied.join(", ")),
+        count => format!("Applied {count} migrations: {}", applied.join(", ")),
     };
     output.print(&Migrated { applied }, &text)
 }

@@ -2,7 +2,7 @@
 
 use super::organization::Organizations;
 use crate::cli::{NamedNamespace, NamespaceCommand};
-use crate::failure::Failure;
+use crate::failure::{Doing, Failure};
 use crate::output::{Output, table};
 use crate::text::rfc3339;
 use serde::Serialize;
@@ -11,13 +11,13 @@ use vault_core::port::IntegrationScope;
 use vault_core::usecase::Administrator;
 use vault_embed::OpenVault;
 
-/// What became of a namespace, as scripts read it.
+/// The outcome for a namespace, as scripts read it.
 #[derive(Serialize)]
 struct Changed {
     organization: String,
     namespace: String,
     frozen: bool,
-    /// Whether it was otherwise before.
+    /// Whether this command changed it.
     changed: bool,
 }
 
@@ -42,17 +42,20 @@ async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Out
     let namespace = Namespace::parse(&given.name, "NAME")
         .map_err(|error| Failure::usage(format!("{}: {}", error.pointer, error.detail)))?;
     let (use_case, operator) = (vault.freeze_namespace(), Administrator::Operator(given.org.clone()));
+    let what = format!("{} {} of {}", if frozen { "freeze" } else { "thaw" }, given.name, given.org);
     let changed =
-        if frozen { use_case.freeze(operator, namespace).await? } else { use_case.thaw(operator, namespace).await? };
+        if frozen { use_case.freeze(operator, namespace).await } else { use_case.thaw(operator, namespace).await };
+    let changed = changed.doing(|| what)?;
+    let place = format!("{} of {}", given.name, given.org);
     let text = match (frozen, changed) {
-        (true, true) => {
-            "is frozen: it is activated no more, from this moment on; what was handed out stays with whom it was"
-        }
-        (true, false) => "was frozen already",
-        (false, true) => "may be activated again",
-        (false, false) => "was not frozen",
+        (true, true) => format!(
+            "Froze {place}. New activations are refused. Credentials already issued still work: revoke them at the \
+             storage provider."
+        ),
+        (true, false) => format!("{place} was already frozen."),
+        (false, true) => format!("Thawed {place}. Activations are allowed again."),
+        (false, false) => format!("{place} was not frozen."),
     };
-    let text = format!("namespace {} of {} {text}\n", given.name, given.org);
     output.print(&Changed { organization: given.org, namespace: given.name, frozen, changed }, &text)
 }
 

@@ -1,7 +1,7 @@
 //! `orgvault org …`
 
 use crate::cli::OrgCommand;
-use crate::failure::Failure;
+use crate::failure::{Doing, Failure};
 use crate::output::{Output, table};
 use crate::text::rfc3339;
 use serde::Serialize;
@@ -31,27 +31,37 @@ impl From<&Organization> for Shown {
 
 /// Carries the command out.
 pub(crate) async fn run(vault: &OpenVault, command: OrgCommand, output: Output) -> Result<(), Failure> {
-    let (name, change, done) = match command {
+    let (name, change, doing, done) = match command {
         OrgCommand::Create(org) => {
-            let organization = vault.operator().create_organization(&org.name).await?;
-            return output.print(&Shown::from(&organization), &format!("organization {} is there", organization.name));
+            let organization = vault.operator().create_organization(&org.name).await;
+            let organization = organization.doing(|| format!("create organization {}", org.name))?;
+            let text = format!("Created organization {}.", organization.name);
+            return output.print(&Shown::from(&organization), &text);
         }
         OrgCommand::List => return list(vault, output).await,
-        OrgCommand::Disable(org) => (org.name, OrganizationCommand::Disable, "is disabled; its sessions have ended"),
-        OrgCommand::Enable(org) => (org.name, OrganizationCommand::Enable, "is enabled"),
+        OrgCommand::Disable(org) => {
+            let done = "Its sessions have ended, its accounts cannot log in, and its integration tokens do not work.";
+            (org.name, OrganizationCommand::Disable, ("disable", "Disabled"), done)
+        }
+        OrgCommand::Enable(org) => {
+            let done = "Its accounts can log in, and its integration tokens work again. Sessions stay ended.";
+            (org.name, OrganizationCommand::Enable, ("enable", "Enabled"), done)
+        }
         OrgCommand::Delete { org, yes } => {
             if !yes {
                 let question = format!(
-                    "This destroys organization {0}, its accounts, its credentials and their keys, for good.",
+                    "This permanently deletes organization {0} with its accounts, credentials and keys.",
                     org.name
                 );
                 output.confirm(&question, &org.name)?;
             }
-            (org.name, OrganizationCommand::Delete, "is deleted; its keys are destroyed")
+            (org.name, OrganizationCommand::Delete, ("delete", "Deleted"), "Its keys are destroyed.")
         }
     };
-    let organization = vault.operator().change_organization(&name, change).await?;
-    output.print(&Shown::from(&organization), &format!("organization {} {done}", organization.name))
+    let (present, past) = doing;
+    let organization = vault.operator().change_organization(&name, change).await;
+    let organization = organization.doing(|| format!("{present} organization {name}"))?;
+    output.print(&Shown::from(&organization), &format!("{past} organization {}. {done}", organization.name))
 }
 
 async fn list(vault: &OpenVault, output: Output) -> Result<(), Failure> {
@@ -76,7 +86,8 @@ impl Organizations {
     pub(super) fn id_of(&self, name: &str) -> Result<OrganizationId, Failure> {
         let key = OrganizationName::parse(name).map(|name| name.uniqueness_key()).unwrap_or_default();
         let found = self.0.iter().find(|organization| organization.name.uniqueness_key() == key);
-        Ok(found.ok_or_else(|| Failure::new("no organization of this name"))?.id)
+        let missing = || Failure::new(format!("no organization is named {name}; `orgvault org list` shows all"));
+        Ok(found.ok_or_else(missing)?.id)
     }
 
     /// The name of an organization; empty where it has just been deleted.

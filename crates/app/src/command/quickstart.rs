@@ -7,9 +7,9 @@ use crate::command::serve;
 use crate::compose;
 use crate::failure::Failure;
 use crate::listeners::cannot_listen;
-use crate::output::Output;
-use crate::settings::{ActivationListen, Settings};
-use crate::text::{in_here_document, quoted};
+use crate::output::{Output, warn};
+use crate::settings::{ActivationListen, Role as Served, Settings};
+use crate::text::{command_line, json_in_here_document, quoted};
 use serde::Serialize;
 use std::net::TcpListener;
 use vault_core::account::AccountState;
@@ -33,24 +33,27 @@ struct Started {
 
 /// Carries the command out.
 pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output) -> Result<(), Failure> {
-    judge(&args)?;
+    check_arguments(&args)?;
+    if settings.server.role != Served::All {
+        return Err(Failure::usage("quickstart serves all: unset `role` and ORGVAULT_ROLE, or use `orgvault serve`"));
+    }
     // What is shown once must not be followed by a failure that could have been known before.
     check_addresses(&settings).map_err(|failure| compose::already_served(&settings).unwrap_or(failure))?;
-    if let Some(files) = &settings.tls {
+    if let Some(files) = settings.server.tls() {
         files.load(&settings.files)?;
     }
     compose::make_data_dir(&settings)?;
     let opening = compose::serve_or_create(&settings, "quickstart")?.with_opener();
     let (vault, opener) = opening.await.map_err(|error| compose::failure(&settings, error))?;
     let account = first_account(&vault, &args).await?;
-    let base_url = settings.base_url(settings.listen);
+    let base_url = settings.server.base_url(settings.server.listen);
     let text = match &account {
         Some(account) => format!(
-            "A new vault is in {}.\n{}\n\n{}\n{}",
+            "Created a vault in {}.\n{}\n\n{}\n{}",
             settings.data_dir.display(),
             root_key_warning(&settings),
             created_text(account)?,
-            curl_lines(&settings, &base_url, account)
+            printed_lines(&settings, &base_url, account)
         ),
         None => existing_text(&settings, &base_url, &vault, &args).await?,
     };
@@ -64,8 +67,8 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     serve::run(settings, vault, opener).await
 }
 
-/// Judges the arguments as the operations will: nothing is made for those that would be refused then.
-fn judge(args: &QuickstartArgs) -> Result<(), Failure> {
+/// Checks the arguments before anything is written.
+fn check_arguments(args: &QuickstartArgs) -> Result<(), Failure> {
     let usage = |flag: &str, flaw: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {flaw}"));
     if let Some(email) = &args.email {
         EmailAddress::parse(email).map_err(|flaw| usage("--email", &flaw))?;
@@ -77,13 +80,13 @@ fn judge(args: &QuickstartArgs) -> Result<(), Failure> {
 }
 
 fn check_addresses(settings: &Settings) -> Result<(), Failure> {
-    let activation = settings.activation.as_ref().and_then(|activation| match &activation.listen {
-        ActivationListen::Tcp(address) => Some(*address),
+    let activation = settings.server.activation().and_then(|activation| match activation.listen {
+        ActivationListen::Tcp(address) => Some(address),
         ActivationListen::Unix(_) => None,
     });
     for (flag, address) in [
-        ("--listen", Some(settings.listen)),
-        ("--admin-listen", settings.admin_listen),
+        ("--listen", Some(settings.server.listen)),
+        ("--admin-listen", settings.server.admin_listen),
         ("--activation-listen", activation),
     ] {
         if let Some(address) = address {
@@ -110,7 +113,7 @@ async fn first_account(vault: &OpenVault, args: &QuickstartArgs) -> Result<Optio
     Ok(Some(account::create(vault, organization, email, Role::Admin, None).await?))
 }
 
-/// What is said when there is nothing to make.
+/// What is printed of an existing vault.
 async fn existing_text(
     settings: &Settings,
     base_url: &str,
@@ -124,7 +127,7 @@ async fn existing_text(
         .map(|(flag, _)| *flag)
         .collect();
     if !ignored.is_empty() {
-        text += &format!("Ignored {}: the vault already has accounts.\n", ignored.join(" and "));
+        warn(&format!("ignored {}: the vault already has accounts", ignored.join(" and ")));
     }
     let page = vault.accounts().list(&Principal::Operator, Scope::All, AccountsRequest::default()).await?;
     let mut admins = page
@@ -136,45 +139,57 @@ async fn existing_text(
         (Some(only), None) => only.email.to_string(),
         _ => "ADDRESS".to_owned(),
     };
-    let (program, flags) = (program(), flags(settings));
-    text += &format!("Lost the password? {program} account set-password {flags} --email {}\n", quoted(&email));
-    text += &format!("Other accounts: {program} account list {flags}\nStop the server with Ctrl-C.\n");
+    let (set_password, list) = (command_line(settings, "account set-password"), command_line(settings, "account list"));
+    text += &format!("Lost the password? {set_password} --email {}\n", quoted(&email));
+    text += &format!("Other accounts: {list}\nStop the server with Ctrl-C.\n");
     Ok(text)
 }
 
-/// This program as a shell is to be given it.
-fn program() -> String {
-    std::env::current_exe().map_or_else(|_| "orgvault".to_owned(), |path| quoted(&path.to_string_lossy()))
+/// The flags with which another command prints the same URLs.
+fn url_flags(settings: &Settings) -> String {
+    settings.server.url_flags().iter().map(|flag| format!(" {}", quoted(flag))).collect()
 }
 
-/// The flags with which a shell finds this vault from any directory.
-fn flags(settings: &Settings) -> String {
-    settings.location_flags().iter().map(|flag| quoted(flag)).collect::<Vec<_>>().join(" ")
-}
-
-/// The four operations, ready to paste. Bodies and tokens go through standard input and a file, because
-/// other users of the machine can read a process's arguments.
-fn curl_lines(settings: &Settings, base_url: &str, account: &CreatedAccount) -> String {
+/// The four operations, ready to paste, and what comes next. Bodies and the token go through standard input and a file,
+/// because other users of the machine can read a process's arguments. The first failure shows the answer and stops.
+fn printed_lines(settings: &Settings, base_url: &str, account: &CreatedAccount) -> String {
     let shown = ShownCreated::from(account);
-    let (program, flags) = (program(), flags(settings));
-    let (email, quoted_email) = (in_here_document(&shown.email), quoted(&shown.email));
-    let password = shown.password.as_deref().unwrap_or("YOUR PASSWORD");
+    let passcode = format!("{} --email {}", command_line(settings, "account passcode"), quoted(&shown.email));
+    let email = json_in_here_document(&shown.email);
+    let password = json_in_here_document(shown.password.as_deref().unwrap_or_default());
+    let organization = quoted(&shown.organization);
+    let vault = format!("{base_url}/organization-vault");
+    let post = "-H 'Content-Type: application/json' --data-binary @-";
+    let activation = match settings.server.activation_listen() {
+        Some(_) => "",
+        None => "#                             after a start with --activation-listen: see docs/ACTIVATION.md\n",
+    };
+    let or_show = r#"|| { printf '%s\n' "$answer"; false; }"#;
     format!(
-        r#"Try it in another terminal. The token goes to a file that only you can read:
+        r#"Try it in another terminal. The token goes into a file that only you can read:
 
 umask 077
-curl -sS {base_url}/login -H 'Content-Type: application/json' --data-binary @- <<JSON | sed -n 's/.*"access_token":"\([^"]*\)".*/Authorization: Bearer \1/p' > orgvault.token
-{{"email": "{email}", "password": "{password}", "passcode": "$({program} account passcode {flags} --email {quoted_email})", "ttl": 3600}}
+(set -e
+answer=$(curl -sS --fail-with-body {base_url}/login {post} <<JSON
+{{"email": {email}, "password": {password}, "passcode": "$({passcode})", "ttl": 3600}}
 JSON
+) && printf '%s' "$answer" | sed 's/.*"access_token":"\([^"]*\)".*/Authorization: Bearer \1/' > orgvault.token {or_show}
 
-ID=$(curl -sS -X PATCH {base_url}/organization-vault -H @orgvault.token -H 'Content-Type: application/json' --data-binary @- <<'JSON' | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'
-{{"type": "s3", "namespace": "imports/nightly", "data": {{"access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "bucket": "nightly-imports", "region": "eu-central-1"}}}}
+answer=$(curl -sS --fail-with-body -X PATCH {vault} -H @orgvault.token {post} <<'JSON'
+{{"type": "s3", "namespace": "imports/nightly", "data": {{"access_key_id": "EXAMPLE-KEY-ID", "secret_access_key": "example-secret", "bucket": "nightly-imports", "region": "eu-central-1"}}}}
 JSON
+) && id=$(printf '%s' "$answer" | sed 's/.*"id":"\([^"]*\)".*/\1/') {or_show}
+
+curl -sS --fail-with-body {vault} -H @orgvault.token; echo
+
+curl -sS --fail-with-body -X DELETE {vault}/"$id" -H @orgvault.token -w '%{{http_code}}\n'
 )
 
-curl -sS {base_url}/organization-vault -H @orgvault.token; echo
-
-curl -sS -X DELETE {base_url}/organization-vault/$ID -H @orgvault.token -o /dev/null -w '%{{http_code}}\n'
-"#
+# Next, while this serves (Ctrl-C stops it; the same command starts it again):
+#   invite a colleague:       {invite} --org {organization} --role editor --email ADDRESS
+#   let a batch job use it:   {integration} --org {organization} --name nightly --namespace 'imports/*'
+{activation}"#,
+        invite = command_line(settings, "account invite") + &url_flags(settings),
+        integration = command_line(settings, "integration create"),
     )
 }

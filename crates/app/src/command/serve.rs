@@ -1,4 +1,4 @@
-//! `orgvault serve`: the HTTP interface, its upkeep, and a stop that finishes what was acknowledged.
+//! `orgvault serve`: the listeners, and an orderly stop.
 
 use crate::cli::ServeArgs;
 use crate::command::migrate;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::hardening;
 use crate::listeners::{ListenerParts, Listeners};
 use crate::parts;
-use crate::settings::{Database, Settings};
+use crate::settings::Settings;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use vault_http::{MetricsText, Readiness};
 const METRICS_UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// Upper bounds of the latency histograms, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-/// How far the database server's clock may lie from ours before we are not ready, in milliseconds.
+/// The most that the clocks of this server and of the database may differ while ready, in milliseconds.
 const MAX_SKEW: i64 = 2_000;
 
 /// Opens the vault as its one server and serves it.
@@ -56,9 +56,7 @@ async fn serve(settings: Settings, vault: &OpenVault, opener: Arc<dyn Opener>) -
     };
     let listeners = Listeners::bind(&settings, vault, opener, parts)?;
     if !memory_locked {
-        tracing::warn!(
-            "memory may be swapped out, keys with it: allow locking it (LimitMEMLOCK=infinity), or turn swap off"
-        );
+        tracing::warn!("cannot lock memory; keys may be written to swap. Set LimitMEMLOCK=infinity or disable swap");
     }
     listeners.announce(&settings);
     announce(&settings, vault);
@@ -75,8 +73,8 @@ async fn serve(settings: Settings, vault: &OpenVault, opener: Arc<dyn Opener>) -
         .await?;
     if failed {
         return Err(Failure::new(
-            "the disk failed while the database was written: what was not acknowledged may be lost. See to the disk, then \
-             start again",
+            "the disk failed while the database was written. Requests that were not acknowledged may be lost. Check the disk, \
+             then start again",
         ));
     }
     metrics_upkeep.abort();
@@ -92,11 +90,14 @@ fn readiness(vault: &OpenVault) -> Readiness {
             match operator.check_store().await {
                 Ok(skew) if skew.is_none_or(|skew| skew.abs() <= MAX_SKEW) => true,
                 Ok(skew) => {
-                    tracing::warn!(skew_ms = skew, "not ready: the database server's clock is not ours");
+                    tracing::warn!(
+                        skew_ms = skew,
+                        "not ready: this server's clock and the database's differ by more than 2 s"
+                    );
                     false
                 }
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "not ready: the store does not answer");
+                    tracing::warn!(error = &error as &dyn std::error::Error, "not ready: the database does not answer");
                     false
                 }
             }
@@ -127,26 +128,26 @@ async fn wait_for_signal() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says which vault it is, and what is not secure about this set-up.
+/// Logs which vault is open, and what is insecure about the set-up.
 fn announce(settings: &Settings, vault: &OpenVault) {
     if let Some(mode) = compose::open_mode(&settings.data_dir) {
         tracing::warn!(
-            "the data directory {} has mode {mode:04o} and is open to others: run chmod 700 on it",
+            "data directory {0} has mode {mode:04o}, so other users can read it. Run chmod 700 {0}",
             settings.data_dir.display()
         );
     }
     tracing::info!(database = %settings.database, instance = %vault.instance(), root_key = %vault.root_key(), "vault open");
-    match &settings.database {
-        Database::Sqlite(file) if file.parent() == settings.root_key_file.parent() => tracing::warn!(
-            "the root key lies beside the database it protects: whoever takes the disk has both; move it to another disk \
-             and name it with --root-key-file"
+    match settings.database.file() {
+        Some(file) if file.parent() == settings.root_key_file.parent() => tracing::warn!(
+            "the root key is in the same directory as the database, so a stolen disk exposes both. Move it and set \
+             --root-key-file"
         ),
-        Database::Sqlite(_) => {}
-        Database::Postgres(_) => tracing::warn!(
-            "whether PostgreSQL's disk is encrypted cannot be seen from here: addresses, names and the audit lie there in clear"
-        ),
+        Some(_) => {}
+        None => {
+            tracing::warn!("PostgreSQL stores e-mail addresses, names and the audit log unencrypted. Encrypt its disk")
+        }
     }
-    if settings.allow_http_links {
-        tracing::warn!("direct links without TLS are accepted");
+    if settings.server.allow_http_links {
+        tracing::warn!("direct links with http are accepted (--allow-http-links)");
     }
 }

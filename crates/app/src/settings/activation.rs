@@ -1,22 +1,19 @@
 //! What `serve` serves, and where integrations activate namespaces.
 
-use super::{address, rate};
+use super::flags::ServerSettings;
+use super::{rate, value};
 use crate::failure::Failure;
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::str::FromStr;
 use vault_http::{Rate, UnixSocket};
 
 /// What `serve` serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
-    /// The HTTP interface, and activations where they are on
     All,
-    /// The HTTP interface alone, without the part that opens credentials
     Api,
-    /// Activations alone
     Activation,
 }
 
@@ -24,6 +21,30 @@ impl Role {
     /// Whether the HTTP interface is served.
     pub(crate) fn serves_api(self) -> bool {
         self != Self::Activation
+    }
+}
+
+/// The value of `--activation-listen`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ActivationPlace {
+    Off,
+    Unix(PathBuf),
+    Tcp(SocketAddr),
+}
+
+impl FromStr for ActivationPlace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("unix:") {
+            _ if text.is_empty() => Ok(Self::Off),
+            Some(path) => std::path::absolute(path)
+                .map(Self::Unix)
+                .map_err(|_| "unix: needs a path, such as unix:/run/orgvault/activation.sock".to_owned()),
+            None => value::address(text).map(Self::Tcp).map_err(|_| {
+                "must be unix:/PATH, or an IP address (or localhost) and a port, such as 127.0.0.1:8444".to_owned()
+            }),
+        }
     }
 }
 
@@ -39,146 +60,65 @@ pub(crate) enum ActivationListen {
 /// The activation listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Activation {
-    /// Where.
+    /// Where it listens.
     pub(crate) listen: ActivationListen,
-    /// Whose certificates integrations must have, if they must.
+    /// CA certificates for client certificates; none: clients need no certificate.
     pub(crate) client_ca_file: Option<PathBuf>,
-    /// How often one integration may ask.
+    /// Activations and checks allowed per integration; none: no limit.
     pub(crate) rate: Option<Rate>,
-    /// The most live activations of one integration.
+    /// Maximum number of live activations per integration.
     pub(crate) limit: i64,
 }
 
-/// The settings that say so, as they were given.
-pub(super) struct Given<'a> {
-    pub(super) role: Role,
-    pub(super) listen: &'a str,
-    pub(super) socket_mode: &'a str,
-    pub(super) client_ca_file: Option<PathBuf>,
-    pub(super) rate: u32,
-    pub(super) burst: u32,
-    pub(super) limit: i64,
-    /// Whether there is a certificate to serve TLS with.
-    pub(super) tls: bool,
-}
-
-impl Given<'_> {
-    /// The activation listener; none where it is off, or where this process is not to have it.
-    pub(super) fn check(self) -> Result<Option<Activation>, Failure> {
-        let rate = rate("--activation-rate", "--activation-burst", self.rate, self.burst)?;
-        if self.limit < 1 {
-            return Err(Failure::usage("--max-activations: must be at least 1"));
+impl ServerSettings {
+    /// The activation listener of the vault, whichever process serves it; none if it is off.
+    pub(crate) fn activation_listen(&self) -> Option<ActivationListen> {
+        match &self.activation_listen {
+            ActivationPlace::Off => None,
+            ActivationPlace::Unix(path) => {
+                Some(ActivationListen::Unix(UnixSocket { path: path.clone(), mode: self.activation_socket_mode }))
+            }
+            ActivationPlace::Tcp(address) => Some(ActivationListen::Tcp(*address)),
         }
-        let Some(listen) = self.listen()? else {
-            if self.role == Role::Activation {
+    }
+
+    /// The activation listener of this process; none if it is off, or if another process has it.
+    pub(crate) fn activation(&self) -> Option<Activation> {
+        let listen = self.activation_listen().filter(|_| self.role != Role::Api)?;
+        Some(Activation {
+            listen,
+            client_ca_file: self.activation_client_ca_file.clone(),
+            rate: rate(self.activation_rate, self.activation_burst),
+            limit: self.max_activations,
+        })
+    }
+
+    /// Refuses settings of activations that contradict others.
+    pub(super) fn check_activation(&self) -> Result<(), Failure> {
+        let tcp = match &self.activation_listen {
+            ActivationPlace::Off if self.role == Role::Activation => {
                 return Err(Failure::usage(
-                    "--role activation serves nothing without --activation-listen: give it unix:/PATH or an address",
+                    "--role activation serves nothing without --activation-listen: set it to unix:/PATH or an address",
                 ));
             }
-            return Ok(None);
+            // The authority of clients is refused where it protects nothing.
+            ActivationPlace::Off | ActivationPlace::Unix(_) => None,
+            ActivationPlace::Tcp(address) => Some(address),
         };
-        let over_tls = self.tls && matches!(listen, ActivationListen::Tcp(_));
-        if self.client_ca_file.is_some() && !over_tls {
+        let tls = self.tls_cert_file.is_some();
+        let on = self.activation_listen != ActivationPlace::Off;
+        if on && self.activation_client_ca_file.is_some() && !(tls && tcp.is_some()) {
             return Err(Failure::usage(
-                "--activation-client-ca-file asks for certificates, which only TLS has: give --activation-listen an \
-                 address, and --tls-cert-file and --tls-key-file",
+                "--activation-client-ca-file needs TLS: set --activation-listen to an address, and --tls-cert-file and \
+                 --tls-key-file",
             ));
         }
-        if let ActivationListen::Tcp(address) = listen
-            && !address.ip().is_loopback()
-            && !self.tls
-        {
+        if tcp.is_some_and(|address| !address.ip().is_loopback()) && !tls {
             return Err(Failure::usage(
-                "--activation-listen: an address beyond loopback would carry tokens and credentials in clear; give \
-                 --tls-cert-file and --tls-key-file, or use unix:/PATH",
+                "--activation-listen: a non-loopback address without TLS would send tokens and credentials unencrypted. \
+                 Set --tls-cert-file and --tls-key-file, or use unix:/PATH",
             ));
         }
-        let here = self.role != Role::Api;
-        Ok(here.then_some(Activation { listen, client_ca_file: self.client_ca_file, rate, limit: self.limit }))
-    }
-
-    fn listen(&self) -> Result<Option<ActivationListen>, Failure> {
-        let mode = u32::from_str_radix(self.socket_mode, 8).ok().filter(|mode| *mode <= 0o777);
-        let mode = mode.ok_or_else(|| {
-            Failure::usage("--activation-socket-mode: must be permission bits in octal, 0000 to 0777, as 0660")
-        })?;
-        match (self.listen, self.listen.strip_prefix("unix:")) {
-            ("", _) => Ok(None),
-            (_, Some("")) => {
-                Err(Failure::usage("--activation-listen: unix: needs a path, as unix:/run/orgvault/activation"))
-            }
-            (_, Some(path)) => {
-                let path = std::path::absolute(Path::new(path))
-                    .map_err(|error| Failure::usage(format!("--activation-listen: {path} is no path: {error}")))?;
-                Ok(Some(ActivationListen::Unix(UnixSocket { path, mode })))
-            }
-            (text, None) => Ok(Some(ActivationListen::Tcp(address("--activation-listen", text)?))),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn given(role: Role, listen: &str, tls: bool) -> Given<'_> {
-        Given { role, listen, socket_mode: "0660", client_ca_file: None, rate: 20, burst: 200, limit: 1_000, tls }
-    }
-
-    fn refusal(given: Given<'_>) -> Option<String> {
-        given.check().err().map(|failure| failure.to_string())
-    }
-
-    #[test]
-    fn it_is_off_unless_asked_for_and_not_in_a_process_for_the_interface() {
-        assert!(matches!(given(Role::All, "", false).check(), Ok(None)));
-        assert!(matches!(given(Role::Api, "unix:/run/orgvault", false).check(), Ok(None)));
-        let found = given(Role::Activation, "unix:/run/orgvault", false).check().ok().flatten();
-        let socket = UnixSocket { path: "/run/orgvault".into(), mode: 0o660 };
-        assert_eq!(found.map(|found| found.listen), Some(ActivationListen::Unix(socket)));
-        assert!(refusal(given(Role::Activation, "", false)).is_some_and(|text| text.contains("--activation-listen")));
-    }
-
-    #[test]
-    fn nothing_travels_in_clear_beyond_this_machine() {
-        for (listen, tls, allowed) in [
-            ("127.0.0.1:8443", false, true),
-            ("[::1]:8443", false, true),
-            ("localhost:8443", false, true),
-            ("0.0.0.0:8443", false, false),
-            ("192.0.2.1:8443", false, false),
-            ("192.0.2.1:8443", true, true),
-            ("unix:/run/orgvault", true, true),
-        ] {
-            assert_eq!(given(Role::All, listen, tls).check().is_ok(), allowed, "{listen}");
-        }
-    }
-
-    #[test]
-    fn certificates_of_clients_need_tls() {
-        for (listen, tls, allowed) in
-            [("127.0.0.1:1", true, true), ("127.0.0.1:1", false, false), ("unix:/a", true, false)]
-        {
-            let given = Given { client_ca_file: Some("ca.pem".into()), ..given(Role::All, listen, tls) };
-            assert_eq!(given.check().is_ok(), allowed, "{listen} {tls}");
-        }
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_named() {
-        for (listen, mode, flag) in [
-            ("unix:", "0660", "--activation-listen"),
-            ("example.org:1", "0660", "--activation-listen"),
-            ("unix:/a", "0o660", "--activation-socket-mode"),
-            ("unix:/a", "1777", "--activation-socket-mode"),
-            ("unix:/a", "rw", "--activation-socket-mode"),
-        ] {
-            let text = refusal(Given { socket_mode: mode, ..given(Role::All, listen, false) }).unwrap_or_default();
-            assert!(text.starts_with(flag), "{listen} {mode}: {text}");
-        }
-        let none = Given { limit: 0, ..given(Role::All, "", false) };
-        assert!(refusal(none).is_some_and(|text| text.starts_with("--max-activations")));
-        let none = Given { burst: 0, ..given(Role::All, "", false) };
-        assert!(refusal(none).is_some_and(|text| text.starts_with("--activation-burst")));
+        Ok(())
     }
 }

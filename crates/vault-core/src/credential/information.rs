@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(mask("abc"), "\u{2026}");
         assert_eq!(mask("abcd"), "\u{2026}d");
         assert_eq!(mask("äöüßäöüß"), "\u{2026}üß");
-        assert_eq!(mask("AKIAIOSFODNN7EXAMPLE"), "\u{2026}MPLE");
+        assert_eq!(mask("AKIA2TESTONLY7SAMPLE"), "\u{2026}MPLE");
     }
 
     #[test]

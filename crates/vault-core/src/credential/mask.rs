@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn leaves_values_alone() {
         for text in [
-            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-            "AKIAIOSFODNN7EXAMPLE",
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET",
+            "AKIA2TESTONLY7SAMPLE",
             "a*b*c",
             "xxx",
             "Pa**word",

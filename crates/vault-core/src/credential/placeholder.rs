@@ -12,7 +12,21 @@ pub(super) fn is_placeholder(text: &str, class: FieldClass) -> bool {
     };
     // Most texts hold none of the signs that the forms begin with.
     let suspect = text.bytes().any(|byte| matches!(byte, b'$' | b'{' | b'#' | b'<'));
-    (suspect && INSIDE.iter().any(inside)) || is_whole(text) || (class != FieldClass::Place && is_worded(text))
+    let unfilled = (suspect && INSIDE.iter().any(inside)) || is_whole(text);
+    unfilled || (class != FieldClass::Place && (is_worded(text) || is_documented(text)))
+}
+
+/// The keys that the documentation of AWS gives as examples, which nobody holds.
+fn is_documented(text: &str) -> bool {
+    const KEYS: [&str; 6] = [
+        "AKIAIOSFODNN7EXAMPLE",
+        "ASIAIOSFODNN7EXAMPLE",
+        "AKIAI44QH8DHBEXAMPLE",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY",
+        "je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY",
+    ];
+    KEYS.contains(&text)
 }
 
 /// Forms that count only as the whole text: inside, `%2F` and `$x` are parts of real values.
@@ -61,6 +75,8 @@ mod tests {
             "YOUR_SECRET_KEY",
             "change-me",
             "TODO",
+            "AKIAIOSFODNN7EXAMPLE",
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
         ] {
             assert!(is_placeholder(text, FieldClass::Secret), "{text}");
         }
@@ -69,7 +85,7 @@ mod tests {
     #[test]
     fn leaves_values_alone() {
         for text in [
-            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET",
             "%2Fa%2F",
             "a$b",
             "$ecret",

@@ -18,9 +18,9 @@ mod together;
 pub mod vault;
 
 pub use accounts::{
-    AccountCommand, AccountPage, AccountPorts, AccountRef, Accounts, AccountsRequest, ChangedAccount, CreateAccountRequest,
-    CreatedAccount, CurrentPasscode, DraftedEnrolment, Invited, ListedSession, LogInRequest, LoggedIn, OwnerProof,
-    ShownOwnAccount,
+    AccountCommand, AccountPage, AccountPorts, AccountRef, Accounts, AccountsRequest, ChangedAccount,
+    CreateAccountRequest, CreatedAccount, CurrentPasscode, DraftedEnrolment, Invited, ListedSession, LogInRequest,
+    LoggedIn, OwnerProof, ShownOwnAccount,
 };
 pub use activate::{Activate, ActivateError, ActivationRequest};
 pub use administrator::{Administrator, AdministratorError};

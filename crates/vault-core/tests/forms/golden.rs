@@ -14,8 +14,8 @@ fn named(form: Form, vended: &Vended, name: &str) -> String {
 fn aws_credential_process() {
     assert_eq!(
         render(Form::AwsCredentialProcess, &plain_s3()).unwrap(),
-        "{\"Version\":1,\"AccessKeyId\":\"AKIAIOSFODNN7EXAMPLE\",\
-         \"SecretAccessKey\":\"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\",\"Expiration\":\"2026-11-20T12:00:00Z\"}\n"
+        "{\"Version\":1,\"AccessKeyId\":\"AKIA2TESTONLY7SAMPLE\",\
+         \"SecretAccessKey\":\"wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET\",\"Expiration\":\"2026-11-20T12:00:00Z\"}\n"
     );
     // A short-lived one ends when it ends, not when the activation does.
     assert_eq!(
@@ -30,8 +30,8 @@ fn aws_credential_process() {
 fn aws_ini() {
     assert_eq!(
         render(Form::AwsIni, &plain_s3()).unwrap(),
-        "[default]\naws_access_key_id = AKIAIOSFODNN7EXAMPLE\n\
-         aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\nregion = eu-west-1\n"
+        "[default]\naws_access_key_id = AKIA2TESTONLY7SAMPLE\n\
+         aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET\nregion = eu-west-1\n"
     );
     assert_eq!(
         named(Form::AwsIni, &s3("AKIA", "s", "t"), "night-job"),
@@ -141,8 +141,8 @@ fn azure_env() {
 fn env() {
     assert_eq!(
         named(Form::Env, &plain_s3(), "night-job"),
-        "export NIGHT_JOB_AWS_ACCESS_KEY_ID='AKIAIOSFODNN7EXAMPLE'\n\
-         export NIGHT_JOB_AWS_SECRET_ACCESS_KEY='wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'\n\
+        "export NIGHT_JOB_AWS_ACCESS_KEY_ID='AKIA2TESTONLY7SAMPLE'\n\
+         export NIGHT_JOB_AWS_SECRET_ACCESS_KEY='wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET'\n\
          export NIGHT_JOB_AWS_REGION='eu-west-1'\nexport NIGHT_JOB_AWS_DEFAULT_REGION='eu-west-1'\n\
          export NIGHT_JOB_ORGVAULT_BUCKET='nightly'\n"
     );

@@ -38,8 +38,8 @@ pub(crate) fn s3(id: &str, secret: &str, token: &str) -> Vended {
 pub(crate) fn plain_s3() -> Vended {
     raw(
         CredentialType::S3,
-        r#"{"access_key_id":"AKIAIOSFODNN7EXAMPLE","bucket":"nightly","region":"eu-west-1",
-        "secret_access_key":"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}"#,
+        r#"{"access_key_id":"AKIA2TESTONLY7SAMPLE","bucket":"nightly","region":"eu-west-1",
+        "secret_access_key":"wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET"}"#,
     )
 }
 

@@ -13,7 +13,7 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository, Brought, BroughtProof, Conclusion, ConcludeAttempt, ConcludeProof, CreateAccount,
+    AccountRepository, Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, CreateAccount,
     CreateOrganization, EndSession, ListCredentials, LoginGuard, OrganizationRepository, ProofEffect, RefusalRecords,
     SaveCredential,
 };

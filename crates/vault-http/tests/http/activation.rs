@@ -34,8 +34,8 @@ fn an_activation_hands_out_what_the_namespace_holds() {
     let id = begun["id"].as_str().unwrap();
     let data = |bucket: &str| {
         json!({
-            "access_key_id": "AKIAIOSFODNN7EXAMPLE", "bucket": bucket,
-            "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            "access_key_id": "AKIA2TESTONLY7SAMPLE", "bucket": bucket,
+            "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET",
         })
     };
     let mut with_role = data("b2");

@@ -280,7 +280,7 @@ fn nothing_secret_is_logged() {
         &spelt[4..20],
         rotated["token"].as_str().unwrap(),
         "wJalrXUtnFEMI",
-        "AKIAIOSFODNN7EXAMPLE",
+        "AKIA2TESTONLY7SAMPLE",
         "ASIASHORTLIVED",
         "short-lived secret",
         "short-lived token",

@@ -90,7 +90,7 @@ fn an_answer_must_be_read_within_ten_seconds() {
     let prefix = "p".repeat(1_000);
     for index in 0..400 {
         let data = serde_json::json!({
-            "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": format!("secret-{index}"), "bucket": "b", "key_prefix": prefix,
+            "access_key_id": "AKIA2TESTONLY7SAMPLE", "secret_access_key": format!("secret-{index}"), "bucket": "b", "key_prefix": prefix,
         });
         let body = serde_json::json!({"type": "s3", "namespace": "a", "data": data}).to_string();
         let response = world.send("PATCH /v1/organization-vault", &[&token, "Content-Type: application/json"], body);

@@ -3,8 +3,8 @@
 use super::ContractStore;
 use super::tools::{address, race};
 use super::world::World;
-use std::sync::Arc;
 use crate::crypto::FakeDigester;
+use std::sync::Arc;
 use vault_core::account::{Account, AccountLogins, ListedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use vault_core::Command;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::port::{
-    AccountChange, AccountKey, ChangeAccount, ChangeAccountOutcome, FoundAccount,
-};
+use vault_core::port::{AccountChange, AccountKey, ChangeAccount, ChangeAccountOutcome, FoundAccount};
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 

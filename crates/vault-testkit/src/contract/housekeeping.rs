@@ -16,9 +16,7 @@ use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::notice::NOTICE_SECONDS;
 use vault_core::passcode::PasscodeProof;
-use vault_core::port::{
-    AccountKey, Conclusion, Expired, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome,
-};
+use vault_core::port::{AccountKey, Conclusion, Expired, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE, SaveOutcome};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;

@@ -464,11 +464,5 @@ async fn holder_of(world: &World<'_>, invitation: &Invitation, address: vault_co
         panic!("the account is there")
     };
     assert_eq!(facts.signed.grant, invitation.enrolled());
-    Holder {
-        signed: facts.signed,
-        address,
-        password: facts.password,
-        seed: facts.seed,
-        recovery_codes: Vec::new(),
-    }
+    Holder { signed: facts.signed, address, password: facts.password, seed: facts.seed, recovery_codes: Vec::new() }
 }

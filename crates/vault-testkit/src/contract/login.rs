@@ -12,7 +12,7 @@ use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, Brought, Conclusion, ConcludeProof, DeleteOrganization, LoginRefusal, Reservation,
+    AccountChange, Brought, ConcludeProof, Conclusion, DeleteOrganization, LoginRefusal, Reservation,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;

@@ -14,7 +14,7 @@ use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, Sto
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, Brought, BroughtProof, ChangeInvitation, Conclusion, ConcludeProof, ConfirmEnrolment,
+    AccountKey, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment,
     ConfirmEnrolmentOutcome, CreateInvitation, CreateInvitationOutcome, EndSession, FindAccount, FoundAccount,
     IdGenerator, InvitationChange, KeyedDigester, ListAccounts, ListSessions, OpenInvitation, OwnAccount, OwnChange,
     ProofEffect, WriteDraft,

@@ -24,7 +24,7 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, ChangeAccountOutcome, Conclusion, ConcludeAttempt, Idempotency, KeyedDigester, ListCredentials,
+    AccountChange, ChangeAccountOutcome, ConcludeAttempt, Conclusion, Idempotency, KeyedDigester, ListCredentials,
     ReserveAttempt, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
 };
 use vault_core::principal::{Principal, SessionPrincipal};

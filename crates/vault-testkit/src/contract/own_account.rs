@@ -14,7 +14,8 @@ use vault_core::lockout::WRONG_PASSCODES;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, Conclusion, ConcludeProof, ConfirmPasscode, LoginRefusal, OwnChange, Reservation, ReserveConfirmation,
+    AccountChange, ConcludeProof, Conclusion, ConfirmPasscode, LoginRefusal, OwnChange, Reservation,
+    ReserveConfirmation,
 };
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -98,9 +99,10 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn ContractStore) {
     assert_eq!(live(&world, &sessions).await, [true, false]);
     assert_eq!(world.own_account(&sessions[0]).await.recovery_codes_left, 10);
     assert_eq!(world.audited(AuditAction::AccountRecoveryCodesReplaced).await, 1);
-    for (code, outcome) in
-        [(holder.recovery_codes[1], Conclusion::Refused(LoginRefusal::WrongPasscode)), (codes[0], Conclusion::Completed)]
-    {
+    for (code, outcome) in [
+        (holder.recovery_codes[1], Conclusion::Refused(LoginRefusal::WrongPasscode)),
+        (codes[0], Conclusion::Completed),
+    ] {
         let login = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(code));
         assert_eq!(world.conclude(login).await, outcome);
     }

@@ -11,7 +11,7 @@ use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
 use vault_core::id::{CredentialId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{IdGenerator, ListSessions, SessionUse, SaveOutcome};
+use vault_core::port::{IdGenerator, ListSessions, SaveOutcome, SessionUse};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::{NewSession, StoredSession};

@@ -16,7 +16,8 @@ use vault_core::lockout::DECOYS;
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
 use vault_core::port::{
-    Brought, BroughtProof, Conclusion, ConcludeAttempt, ConcludeProof, KeyedDigester, ProofEffect, Reservation, StoreError,
+    Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, KeyedDigester, ProofEffect, Reservation,
+    StoreError,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::Blob;

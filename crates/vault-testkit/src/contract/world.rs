@@ -17,8 +17,8 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Se
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AuditSealer, Brought, BroughtProof, ChangeAccount, ChangeAccountOutcome, Clock, Conclusion,
-    ConcludeProof, CreateAccount, CreateAccountOutcome, CreateOrganization, DeleteCredential, EndSession, IdGenerator,
+    AccountChange, AuditSealer, Brought, BroughtProof, ChangeAccount, ChangeAccountOutcome, Clock, ConcludeProof,
+    Conclusion, CreateAccount, CreateAccountOutcome, CreateOrganization, DeleteCredential, EndSession, IdGenerator,
     KeyedDigester, ListCredentials, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt,
     ReservedAccount, SaveCredential, SaveOutcome, SetOrganizationState, ShowCredential,
 };

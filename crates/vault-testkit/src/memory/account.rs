@@ -140,9 +140,7 @@ fn list(state: &State, query: &ListAccounts, only: Option<OrganizationId>) -> Ve
     let comes = |listed: &ListedAccount| {
         let place = order(listed.grant.organization, listed.grant.account);
         only.is_none_or(|only| listed.grant.organization == only)
-            && query
-                .after
-                .is_none_or(|AccountPlace { organization, account }| place > order(organization, account))
+            && query.after.is_none_or(|AccountPlace { organization, account }| place > order(organization, account))
     };
     let mut listed: Vec<_> = accounts.chain(open.map(|row| row.stored.listed())).filter(comes).collect();
     listed.sort_by_key(|listed| order(listed.grant.organization, listed.grant.account));

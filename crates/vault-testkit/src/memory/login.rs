@@ -9,7 +9,7 @@ use vault_core::lockout::{AttemptDecision, CLOSING_ATTEMPTS, network_is_known};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
-    Brought, BroughtProof, Conclusion, ConcludeAttempt, ConcludeProof, LoginGuard, LoginRefusal, OwnChange,
+    Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, LoginGuard, LoginRefusal, OwnChange,
     ProofEffect, Reservation, ReserveAttempt, ReservedAccount, StoreError,
 };
 use vault_core::principal::{Denial, SessionPrincipal};

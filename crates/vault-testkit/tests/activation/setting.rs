@@ -18,8 +18,8 @@ use vault_testkit::memory::MemoryStore;
 use vault_testkit::storage::FakeStorage;
 
 pub(crate) const PLAIN_S3: &str =
-    r#"{"access_key_id":"AKIAIOSFODNN7EXAMPLE","bucket":"nightly","secret_access_key":"plain secret"}"#;
-pub(crate) const ROLE_S3: &str = r#"{"access_key_id":"AKIAIOSFODNN7EXAMPLE","bucket":"nightly",
+    r#"{"access_key_id":"AKIA2TESTONLY7SAMPLE","bucket":"nightly","secret_access_key":"plain secret"}"#;
+pub(crate) const ROLE_S3: &str = r#"{"access_key_id":"AKIA2TESTONLY7SAMPLE","bucket":"nightly",
     "role_arn":"arn:aws:iam::123456789012:role/batch","secret_access_key":"plain secret"}"#;
 
 pub(crate) struct Setting {

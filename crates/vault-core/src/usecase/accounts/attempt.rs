@@ -15,7 +15,7 @@ use crate::network::Network;
 use crate::passcode::{Passcode, PasscodeProof};
 use crate::password;
 use crate::port::{
-    Brought, BroughtProof, Conclusion, ConcludeAttempt, ConcludeDecoy, ConcludeProof, Event, LoginRefusal, OwnAccount,
+    Brought, BroughtProof, ConcludeAttempt, ConcludeDecoy, ConcludeProof, Conclusion, Event, LoginRefusal, OwnAccount,
     OwnChange, PasswordVerdict, ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, SealError,
 };
 use crate::principal::SessionPrincipal;
@@ -53,12 +53,7 @@ pub(super) struct Proven {
 impl Accounts {
     /// Judges a proof for the account with the address `email`, as far as it can be told without the store; `actor` is
     /// who brings it.
-    pub(super) async fn judge(
-        &self,
-        email: &EmailAddress,
-        actor: Actor,
-        brought: OwnerProof,
-    ) -> Result<Proven, Error> {
+    pub(super) async fn judge(&self, email: &EmailAddress, actor: Actor, brought: OwnerProof) -> Result<Proven, Error> {
         let OwnerProof { password, passcode, network } = brought;
         if password.expose_secret().len() > password::MAX_BYTES {
             return Err(self.refused(LoginRefusal::Impossible, None, network));
@@ -70,12 +65,8 @@ impl Accounts {
         // for every address.
         let known = self.store.network_is_known(network_digest, now).await?;
         let permit = self.hasher.permit(Requester::Network { network: network_digest, known })?;
-        let reservation = ReserveAttempt {
-            address: self.address(email),
-            decoy: attempt.decoy,
-            network: network_digest,
-            now,
-        };
+        let reservation =
+            ReserveAttempt { address: self.address(email), decoy: attempt.decoy, network: network_digest, now };
         let reservation = self.store.reserve_attempt(reservation).await?;
 
         let passcode = Passcode::read(&passcode);

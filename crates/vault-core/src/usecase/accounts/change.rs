@@ -107,12 +107,8 @@ impl Accounts {
         }
         let Decided { change, after, action, passcode } = self.decide(&current.signed, command).await?;
         let listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
-        let act = ChangeAccount {
-            version: current.signed.version,
-            digest: after.digest(&*self.digester),
-            after,
-            change,
-        };
+        let act =
+            ChangeAccount { version: current.signed.version, digest: after.digest(&*self.digester), after, change };
         let subject = Subject::Account(account);
         let command = self.ambient.command(principal, Some(organization), action, subject, act);
         let outcome = self.store.change_account(command).await?;

@@ -52,7 +52,8 @@ impl Accounts {
         let organization = self.store.organization(request.organization).await?.ok_or(Refusal::NoOrganization)?;
         let (password, generated_password) = match request.password {
             Some(password) => {
-                check_new_password(&password, &email, organization.name.as_str()).map_err(|flaw| flaw.at("/password"))?;
+                check_new_password(&password, &email, organization.name.as_str())
+                    .map_err(|flaw| flaw.at("/password"))?;
                 (password, None)
             }
             None => {

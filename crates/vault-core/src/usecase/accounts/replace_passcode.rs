@@ -58,12 +58,8 @@ impl Accounts {
             return Err(Refusal::InvalidLogin.into());
         };
         let after = waiting.signed.with_seed(waiting.seed.id);
-        let act = ConfirmPasscode {
-            version: waiting.signed.version,
-            digest: after.digest(&*self.digester),
-            after,
-            step,
-        };
+        let act =
+            ConfirmPasscode { version: waiting.signed.version, digest: after.digest(&*self.digester), after, step };
         let action = AuditAction::AccountPasscodeChanged;
         let command = self.ambient.command(&Principal::from(principal.clone()), organization, action, subject, act);
         if self.store.confirm_passcode(command).await? { Ok(()) } else { Err(Refusal::NothingPending.into()) }

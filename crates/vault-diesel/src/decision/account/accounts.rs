@@ -61,11 +61,7 @@ impl Decision for CreateAccount {
         Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
 
-    async fn act(
-        connection: &mut Connection,
-        command: &Command<Self>,
-        (): (),
-    ) -> Decided<CreateAccountOutcome> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<CreateAccountOutcome> {
         let Command { principal, now, act, .. } = command;
         let grant = &act.signed.grant;
         if !principal.reaches(grant.organization) || !hold_presence(connection, grant.organization).await? {
@@ -215,11 +211,7 @@ impl Decision for ReadPasscode {
         Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
 
-    async fn act(
-        connection: &mut Connection,
-        command: &Command<Self>,
-        (): (),
-    ) -> Decided<Option<StoredPasscode>> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Option<StoredPasscode>> {
         let ReadPasscode { organization, account } = command.act;
         if !command.principal.reaches(organization) {
             return Ok(Verdict::Refused(None));

@@ -58,11 +58,7 @@ impl Decision for CreateInvitation {
         Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
 
-    async fn act(
-        connection: &mut Connection,
-        command: &Command<Self>,
-        (): (),
-    ) -> Decided<CreateInvitationOutcome> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<CreateInvitationOutcome> {
         let Command { principal, now, act, .. } = command;
         let grant = &act.stored.invitation.grant;
         let organization = grant.organization;

@@ -73,7 +73,9 @@ pub(crate) async fn find(connection: &mut Connection, query: &FindAccount) -> Re
         query.principal.reaches(organization) && confined.is_none_or(|only| only == organization)
     };
     match query.key {
-        AccountKey::Id(organization, account) if sees(organization) => at(connection, organization, account, query).await,
+        AccountKey::Id(organization, account) if sees(organization) => {
+            at(connection, organization, account, query).await
+        }
         AccountKey::Id(..) => Ok(None),
         AccountKey::Address(address) => {
             if let Some((organization, account)) = directory::account_of(connection, &address).await?
@@ -154,9 +156,8 @@ async fn accounts_of(
         None => {
             let later = accounts::organization_id.gt(after.clone());
             let same = accounts::organization_id.eq(after).and(accounts::id.lt(id));
-            let all = accounts_with_logins!()
-                .filter(later.or(same))
-                .order((accounts::organization_id, accounts::id.desc()));
+            let all =
+                accounts_with_logins!().filter(later.or(same)).order((accounts::organization_id, accounts::id.desc()));
             load_page!(all, connection, query.limit).await?
         }
     };
@@ -181,8 +182,7 @@ async fn invitations_of(
         None => {
             let later = invitations::organization_id.gt(after.clone());
             let same = invitations::organization_id.eq(after).and(invitations::account_id.lt(id));
-            let all =
-                open.filter(later.or(same)).order((invitations::organization_id, invitations::account_id.desc()));
+            let all = open.filter(later.or(same)).order((invitations::organization_id, invitations::account_id.desc()));
             load_page!(all, connection, query.limit).await?
         }
     };
@@ -190,11 +190,7 @@ async fn invitations_of(
 }
 
 /// Adds what is known of the accounts' attempts.
-async fn complete(
-    connection: &mut Connection,
-    rows: Vec<AccountRow>,
-    now: Timestamp,
-) -> Result<Vec<Account>, Failure> {
+async fn complete(connection: &mut Connection, rows: Vec<AccountRow>, now: Timestamp) -> Result<Vec<Account>, Failure> {
     let accounts: Vec<Account> = rows.into_iter().map(|row| row.decode(now)).collect::<Result<_, Failure>>()?;
     let mut classes = classes_of(connection, &accounts).await?;
     let with_classes = |mut account: Account| {

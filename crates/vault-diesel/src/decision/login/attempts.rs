@@ -34,12 +34,7 @@ pub(crate) struct ClassRow {
 /// The columns of [`ClassRow`].
 macro_rules! columns {
     () => {
-        (
-            attempt_classes::network,
-            attempt_classes::attempts,
-            attempt_classes::latest,
-            attempt_classes::last_login_at,
-        )
+        (attempt_classes::network, attempt_classes::attempts, attempt_classes::latest, attempt_classes::last_login_at)
     };
 }
 
@@ -195,7 +190,9 @@ async fn note_network(connection: &mut Connection, network: &Digest, now: Timest
         .await?;
     let stale = now.plus_seconds(-NETWORK_NOTED_SECONDS).as_millis();
     diesel::update(
-        known_networks::table.filter(known_networks::network.eq(network)).filter(known_networks::last_login_at.le(stale)),
+        known_networks::table
+            .filter(known_networks::network.eq(network))
+            .filter(known_networks::last_login_at.le(stale)),
     )
     .set(known_networks::last_login_at.eq(now.as_millis()))
     .execute(connection)

@@ -44,12 +44,7 @@ pub(crate) async fn hold(connection: &mut Connection, part: Part, decoy: u16) ->
 }
 
 /// Writes a row. Its content changes every time: SQLite writes no page that stays the same.
-pub(crate) async fn write(
-    connection: &mut Connection,
-    part: Part,
-    decoy: u16,
-    now: Timestamp,
-) -> Result<(), Failure> {
+pub(crate) async fn write(connection: &mut Connection, part: Part, decoy: u16, now: Timestamp) -> Result<(), Failure> {
     diesel::update(row_of!(part, decoy))
         .set((decoys::writes.eq(decoys::writes + 1), decoys::latest.eq(now.as_millis())))
         .execute(connection)

@@ -23,7 +23,7 @@ use vault_core::lockout::{AttemptDecision, CLOSING_ATTEMPTS};
 use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    Conclusion, ConcludeAttempt, LoginGuard, Reservation, ReserveAttempt, ReservedAccount, StoreError,
+    ConcludeAttempt, Conclusion, LoginGuard, Reservation, ReserveAttempt, ReservedAccount, StoreError,
 };
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
@@ -105,13 +105,7 @@ async fn find(connection: &mut Connection, address: &Digest) -> Result<Option<Fo
         )
         .inner_join(organizations::table.on(organizations::id.eq(directory::organization_id)))
         .filter(directory::address.eq(address.as_bytes().as_slice()))
-        .select((
-            organizations::state,
-            signed_columns!(),
-            accounts::grant_digest,
-            accounts::password,
-            accounts::seed,
-        ))
+        .select((organizations::state, signed_columns!(), accounts::grant_digest, accounts::password, accounts::seed))
         .get_result(connection)
         .await
         .optional()?)

@@ -22,7 +22,7 @@ use vault_core::lockout::WrongPasscodes;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    Brought, BroughtProof, Conclusion, ConcludeDecoy, ConcludeProof, LoginRefusal, OwnChange, ProofEffect,
+    Brought, BroughtProof, ConcludeDecoy, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::proof::{ProofFacts, judge_proof};

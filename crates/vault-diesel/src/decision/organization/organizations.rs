@@ -6,9 +6,9 @@ use super::super::{Decided, Verdict, audit};
 use super::{erasure, keys};
 use crate::failure::Failure;
 use crate::schema::{
-    account_logins, account_notices, accounts, address_conflicts, attempt_classes, credential_counts, directory, enrolment_codes,
-    enrolment_drafts, frozen_namespaces, integration_tokens, integrations, invitations, invited_addresses, organization_keys,
-    organizations, pending_seeds, recovery_codes, sessions,
+    account_logins, account_notices, accounts, address_conflicts, attempt_classes, credential_counts, directory,
+    enrolment_codes, enrolment_drafts, frozen_namespaces, integration_tokens, integrations, invitations,
+    invited_addresses, organization_keys, organizations, pending_seeds, recovery_codes, sessions,
 };
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;

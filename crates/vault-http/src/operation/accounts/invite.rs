@@ -42,7 +42,8 @@ pub(crate) fn parse(body: &[u8]) -> Result<(EmailAddress, Role), Fault> {
     let mut members = document::object(body)?;
     // Neither an address nor a role's name is secret.
     let email = members.string("email");
-    let email = email.and_then(|text| keep(&mut members, EmailAddress::parse(text.expose()).map_err(InvalidEmailAddress::at_email)));
+    let email = email
+        .and_then(|text| keep(&mut members, EmailAddress::parse(text.expose()).map_err(InvalidEmailAddress::at_email)));
     let role = members.string("role");
     let role = role.and_then(|text| keep(&mut members, parse_role(text.expose())));
     match (email, role, members.finish()) {

@@ -235,8 +235,8 @@ impl World {
 /// The body of a save.
 pub(crate) fn s3(namespace: &str, bucket: &str) -> String {
     let data = serde_json::json!({
-        "access_key_id": "AKIAIOSFODNN7EXAMPLE",
-        "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "access_key_id": "AKIA2TESTONLY7SAMPLE",
+        "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET",
         "bucket": bucket,
     });
     serde_json::json!({"type": "s3", "namespace": namespace, "data": data}).to_string()

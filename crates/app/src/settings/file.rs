@@ -1,0 +1,100 @@
+//! The settings file: TOML whose keys are the settings' names.
+
+use crate::failure::Failure;
+use crate::run_as::NamedFiles;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The most bytes of a settings file.
+const MAX_FILE: u64 = 1 << 20;
+
+/// A settings file that was read.
+pub(super) struct SettingsFile {
+    path: PathBuf,
+    entries: Vec<Entry>,
+}
+
+/// One key and its values: several for a list.
+struct Entry {
+    key: String,
+    line: usize,
+    values: Vec<String>,
+}
+
+impl SettingsFile {
+    /// Reads the file at `path`, whose keys must be among `known`.
+    pub(super) fn read(path: &Path, files: &NamedFiles, known: &[&str]) -> Result<Self, Failure> {
+        let text = files
+            .read_text(path, MAX_FILE)
+            .map_err(|error| Failure::usage(format!("cannot read the settings file {}: {error}", path.display())))?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let line = |span: Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
+        let mut file = Self { path: path.to_owned(), entries: Vec::new() };
+        // Only the parser's message: its full text repeats the line, which may hold a password.
+        let table = DeTable::parse(&text).map_err(|error| {
+            let place = file.place(error.span().map_or(1, line), None);
+            Failure::usage(format!("{place}: not valid TOML: {}", error.message()))
+        })?;
+        for (key, value) in table.into_inner() {
+            let line = line(key.span());
+            let key = key.into_inner().into_owned();
+            let place = file.place(line, Some(&key));
+            if !known.contains(&key.as_str()) {
+                let hint = "unknown setting; `orgvault help settings` lists all";
+                return Err(Failure::usage(format!("{place}: {hint}")));
+            }
+            let values = values(value.into_inner()).ok_or_else(|| {
+                Failure::usage(format!("{place}: must be text, a number, true or false, or a list of these"))
+            })?;
+            file.entries.push(Entry { key, line, values });
+        }
+        Ok(file)
+    }
+
+    /// The values of `key`, and their place as errors name it; nothing if the file does not have it.
+    pub(super) fn get(&self, key: &str) -> Option<(&[String], String)> {
+        let entry = self.entries.iter().find(|entry| entry.key == key)?;
+        Some((&entry.values, self.place(entry.line, Some(key)).to_string()))
+    }
+
+    /// `path` as the file means it: relative to the directory of the file.
+    pub(super) fn resolve(&self, path: &str) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new(".")).join(path)
+    }
+
+    fn place<'a>(&'a self, line: usize, key: Option<&'a str>) -> Place<'a> {
+        Place { path: &self.path, line, key }
+    }
+}
+
+/// File, line and key.
+struct Place<'a> {
+    path: &'a Path,
+    line: usize,
+    key: Option<&'a str>,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} line {}", self.path.display(), self.line)?;
+        self.key.map_or(Ok(()), |key| write!(f, ", {key}"))
+    }
+}
+
+/// A value as a flag would have it; nothing if no flag could.
+fn values(value: DeValue<'_>) -> Option<Vec<String>> {
+    let several = |value: Spanned<DeValue<'_>>| match value.into_inner() {
+        DeValue::Array(_) => None,
+        value => values(value)?.pop(),
+    };
+    match value {
+        DeValue::Array(values) => values.into_iter().map(several).collect(),
+        DeValue::String(text) => Some(vec![text.into_owned()]),
+        DeValue::Integer(number) if number.radix() == 10 => Some(vec![number.as_str().to_owned()]),
+        DeValue::Boolean(value) => Some(vec![value.to_string()]),
+        _ => None,
+    }
+}

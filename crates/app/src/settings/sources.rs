@@ -1,0 +1,95 @@
+//! Where settings come from: flags, then the environment, then the settings file, then defaults.
+
+use super::file::SettingsFile;
+use crate::failure::Failure;
+use crate::usage::{flaw, long_name};
+use clap::builder::ValueHint;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+/// The environment variable of the setting `name`.
+pub(super) fn variable(name: &str) -> String {
+    format!("ORGVAULT_{}", name.replace('-', "_").to_uppercase())
+}
+
+/// The name of a setting: that of its flag.
+pub(super) fn name(setting: &Arg) -> &str {
+    setting.get_long().unwrap_or_default()
+}
+
+/// The matches of a command below all its subcommands.
+pub(crate) fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
+    while let Some((_, below)) = matches.subcommand() {
+        matches = below;
+    }
+    matches
+}
+
+/// Whether `setting` was given as a flag.
+pub(super) fn is_flag(setting: &Arg, matches: &ArgMatches) -> bool {
+    let id = setting.get_id().as_str();
+    matches.ids().any(|known| known == id) && matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// The values of `settings`, each from its first source that has it.
+///
+/// What any source says is handed to the parser of flags, so that it means the same everywhere.
+pub(super) fn resolve(
+    settings: &[Arg],
+    flags: &ArgMatches,
+    file: Option<&SettingsFile>,
+) -> Result<ArgMatches, Failure> {
+    let mut words: Vec<OsString> = Vec::new();
+    let mut places = BTreeMap::new();
+    for setting in settings {
+        let name = name(setting);
+        let variable = variable(name);
+        let (values, place): (Vec<OsString>, String) = if is_flag(setting, flags) {
+            let values = flags.get_raw(setting.get_id().as_str()).into_iter().flatten();
+            (values.map(OsStr::to_owned).collect(), format!("--{name}"))
+        } else if let Some(value) = std::env::var_os(&variable) {
+            (vec![value], variable)
+        } else if let Some((file, (values, place))) = file.and_then(|file| Some((file, file.get(name)?))) {
+            (values.iter().map(|value| beside(file, setting, value)).collect(), place)
+        } else {
+            continue;
+        };
+        for value in values {
+            let mut word = OsString::from(format!("--{name}="));
+            word.push(value);
+            words.push(word);
+        }
+        places.insert(name, place);
+    }
+    let command = Command::new("settings").no_binary_name(true).disable_help_flag(true).args(settings.iter().cloned());
+    command.try_get_matches_from(words).map_err(|error| {
+        let place = long_name(&error).and_then(|name| places.get(name.as_str()).cloned());
+        Failure::usage(format!("{}: {}", place.unwrap_or_else(|| "settings".to_owned()), flaw(&error)))
+    })
+}
+
+/// A value of the file, with a path in it made relative to the file.
+fn beside(file: &SettingsFile, setting: &Arg, value: &str) -> OsString {
+    if setting.get_value_hint() == ValueHint::AnyPath {
+        return file.resolve(value).into_os_string();
+    }
+    for scheme in ["unix:", "sqlite://"] {
+        if let Some(path) = value.strip_prefix(scheme).filter(|path| !path.is_empty()) {
+            let mut url = OsString::from(scheme);
+            url.push(file.resolve(path));
+            return url;
+        }
+    }
+    value.into()
+}
+
+/// Environment variables that look like settings and are none.
+pub(super) fn unknown_variables(known: &[String]) -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut unknown: Vec<String> =
+        names.filter(|name| name.starts_with("ORGVAULT_") && !known.contains(name)).collect();
+    unknown.sort();
+    unknown
+}

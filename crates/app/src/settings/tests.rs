@@ -1,0 +1,127 @@
+//! Settings that contradict each other, and the documentation of all.
+
+use super::*;
+use vault_http::UnixSocket;
+
+fn server(words: &[&str]) -> Result<ServerSettings, String> {
+    let command = Command::new("settings").no_binary_name(true).args(server_flags());
+    let matches = command.try_get_matches_from(words).map_err(|error| crate::usage::flaw(&error))?;
+    let settings = ServerSettings::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    settings.check().map_err(|failure| failure.to_string())?;
+    Ok(settings)
+}
+
+const TLS: [&str; 4] = ["--tls-cert-file", "tls.pem", "--tls-key-file", "tls.key"];
+
+#[test]
+fn activation_is_off_unless_it_is_set_and_not_in_a_process_for_the_interface() {
+    let listener = |words: &[&str]| server(words).map(|settings| settings.activation().map(|found| found.listen));
+    assert_eq!(listener(&[]), Ok(None));
+    assert_eq!(listener(&["--role", "api", "--activation-listen", "unix:/run/orgvault"]), Ok(None));
+    let socket = UnixSocket { path: "/run/orgvault".into(), mode: 0o660 };
+    assert_eq!(
+        listener(&["--role", "activation", "--activation-listen", "unix:/run/orgvault"]),
+        Ok(Some(ActivationListen::Unix(socket)))
+    );
+    assert!(listener(&["--role", "activation"]).is_err_and(|flaw| flaw.contains("--activation-listen")));
+}
+
+#[test]
+fn nothing_travels_in_clear_beyond_this_machine() {
+    for (listen, tls, allowed) in [
+        ("127.0.0.1:8443", false, true),
+        ("[::1]:8443", false, true),
+        ("localhost:8443", false, true),
+        ("0.0.0.0:8443", false, false),
+        ("192.0.2.1:8443", false, false),
+        ("192.0.2.1:8443", true, true),
+        ("unix:/run/orgvault", true, true),
+    ] {
+        let tls: &[&str] = if tls { &TLS } else { &[] };
+        let activation = server(&[&["--activation-listen", listen], tls].concat());
+        assert_eq!(activation.is_ok(), allowed, "{listen}");
+        if !listen.starts_with("unix:") {
+            let public = server(&[&["--listen", listen], tls].concat());
+            assert_eq!(public.is_ok(), allowed, "{listen}");
+        }
+    }
+    assert!(server(&["--listen", "0.0.0.0:80", "--trusted-proxy", "10.0.0.1"]).is_ok());
+}
+
+#[test]
+fn certificates_of_clients_need_tls() {
+    for (listen, tls, allowed) in [("127.0.0.1:1", true, true), ("127.0.0.1:1", false, false), ("unix:/a", true, false)]
+    {
+        let tls: &[&str] = if tls { &TLS } else { &[] };
+        let words = [&["--activation-client-ca-file", "ca.pem", "--activation-listen", listen], tls].concat();
+        assert_eq!(server(&words).is_ok(), allowed, "{listen} {tls:?}");
+    }
+    for half in [&TLS[..2], &TLS[2..]] {
+        assert!(server(half).is_err_and(|flaw| flaw.contains("needs --tls-")));
+    }
+}
+
+#[test]
+fn values_are_refused_with_what_was_expected() {
+    for (words, expected) in [
+        (["--listen", "foo"], "localhost"),
+        (["--trusted-proxy", "not a network"], "10.0.0.0/8"),
+        (["--max-ttl", "59"], "from 1m to 1day"),
+        (["--max-ttl", "2d"], "from 1m to 1day"),
+        (["--max-credentials", "0"], "from 1 to"),
+        (["--login-rate", "-1"], "from 0 to 1000000"),
+        (["--activation-burst", "0"], "from 1 to 1000000"),
+        (["--max-activations", "0"], "from 1 to"),
+        (["--activation-listen", "unix:"], "needs a path"),
+        (["--activation-listen", "example.org:1"], "unix:/PATH"),
+        (["--activation-socket-mode", "rw"], "octal"),
+        (["--public-url", "vault.example.com"], "https://vault.example.com"),
+        (["--base-path", "v1/"], "/v1"),
+        (["--role", "admin"], "must be one of all, api, activation"),
+    ] {
+        let [name, value] = words;
+        let flaw = server(&[&format!("{name}={value}")]).map(|_| ()).expect_err(value);
+        assert!(flaw.contains(expected), "{name} {value}: {flaw}");
+    }
+}
+
+#[test]
+fn printed_urls_can_be_connected_to() {
+    let shown = |words: &[&str]| server(words).map(|settings| settings.base_url(settings.listen));
+    assert_eq!(shown(&[]).as_deref(), Ok("http://127.0.0.1:8080/v1"));
+    assert_eq!(shown(&[&["--listen", "0.0.0.0:8443"], &TLS[..]].concat()).as_deref(), Ok("https://127.0.0.1:8443/v1"));
+    assert_eq!(shown(&[&["--listen", "[::]:8443"], &TLS[..]].concat()).as_deref(), Ok("https://[::1]:8443/v1"));
+    let public = ["--public-url", "https://vault.example.com/", "--base-path", "/vault/v1"];
+    assert_eq!(shown(&public).as_deref(), Ok("https://vault.example.com/vault/v1"));
+}
+
+/// One row for each setting, as `docs/OPERATIONS.md` has it.
+fn documented(setting: &Arg) -> String {
+    let help = setting.get_help().map(ToString::to_string).unwrap_or_default();
+    let (help, stated) = match help.strip_suffix(']').and_then(|help| help.rsplit_once(" [default: ")) {
+        Some((help, default)) => (help.to_owned(), Some(default.replace('<', "\\<"))), // no HTML tag
+        None => (help, None),
+    };
+    let values: Vec<String> =
+        setting.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    let default = stated.unwrap_or_else(|| format!("`{}`", values.join(",")));
+    let possible: Vec<String> =
+        setting.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+    let possible = match possible.as_slice() {
+        // Of true and false, the name says enough.
+        [] | [_, _] if setting.get_id() != "log_format" => String::new(),
+        possible => format!(": {}", possible.join(", ")),
+    };
+    format!("| `--{}` | `{}` | {help}{possible} | {default} |", sources::name(setting), variable(setting))
+}
+
+#[test]
+fn the_settings_are_documented_as_they_are_declared() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/OPERATIONS.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let settings: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
+    let expected: Vec<String> = settings.iter().map(documented).collect();
+    let found: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("| `--") && line.contains("` | `ORGVAULT_")).collect();
+    assert_eq!(found, expected, "put these rows into docs/OPERATIONS.md:\n{}\n", expected.join("\n"));
+}

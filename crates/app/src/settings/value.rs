@@ -1,0 +1,187 @@
+//! How the values of settings and flags are read. Errors do not repeat the value, which may hold a password.
+
+use ipnet::IpNet;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::time::Duration;
+use url::{Host, Url};
+
+/// An IP address, or `localhost`, and a port.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .or_else(|_| text.replacen("localhost:", "127.0.0.1:", 1).parse())
+        .map_err(|_| "must be an IP address (or localhost) and a port, such as 127.0.0.1:8080".to_owned())
+}
+
+/// An address; empty means off.
+pub(super) fn address_or_off(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text.is_empty() { Ok(None) } else { address(text).map(Some) }
+}
+
+/// A network, or one address.
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
+    text.parse()
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+        .map_err(|_| "must be a network such as 10.0.0.0/8, or one IP address".to_owned())
+}
+
+/// A whole number from `least` to `most`.
+pub(super) fn whole<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Copy + fmt::Display,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("must be a whole number from {least} to {most}"))
+    }
+}
+
+/// Permission bits in octal.
+pub(super) fn mode(text: &str) -> Result<u32, String> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| digits && *mode <= 0o777);
+    mode.ok_or_else(|| "must be permission bits in octal, 0000 to 0777, such as 0660".to_owned())
+}
+
+/// A duration of `least` to `most` seconds: a number of seconds, or numbers with units, such as `1h 30m`.
+pub(crate) fn seconds<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: TryFrom<u64> + PartialOrd + Copy + Into<i64>,
+{
+    move |text| {
+        let seconds = duration(text).map(|duration| duration.as_secs()).and_then(|seconds| T::try_from(seconds).ok());
+        let seconds = seconds.filter(|seconds| (least..=most).contains(seconds));
+        seconds.ok_or_else(|| {
+            let shown = |seconds: T| humantime::format_duration(Duration::from_secs(seconds.into().unsigned_abs()));
+            format!("must be a duration from {} to {}, such as 90s, 15m, 12h or 7d", shown(least), shown(most))
+        })
+    }
+}
+
+/// A duration of whole seconds: a number of seconds, or numbers with units.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let plain = text.parse().ok().map(Duration::from_secs);
+    plain.or_else(|| humantime::parse_duration(text).ok()).filter(|duration| duration.subsec_nanos() == 0)
+}
+
+/// Scheme, host and port at which clients reach the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PublicUrl(Url);
+
+impl PublicUrl {
+    /// The host, in brackets if it is an IPv6 address.
+    pub(super) fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+
+    /// Whether it leads to this machine.
+    pub(super) fn is_local(&self) -> bool {
+        match self.0.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(ip)) => ip.is_loopback(),
+            Some(Host::Ipv6(ip)) => ip.is_loopback(),
+            None => false,
+        }
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let flawed = || "must be an http or https URL with a host and without path, such as https://vault.example.com";
+        let url = Url::parse(text).map_err(|_| flawed())?;
+        let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
+        let anonymous = url.username().is_empty() && url.password().is_none();
+        if !matches!(url.scheme(), "http" | "https") || !bare || !anonymous {
+            return Err(flawed().to_owned());
+        }
+        Ok(Self(url))
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.origin().ascii_serialization())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units_or_are_seconds() {
+        let read = seconds(60_u32, 86_400);
+        for (text, seconds) in [
+            ("60", 60),
+            ("90s", 90),
+            ("15m", 900),
+            ("1h", 3_600),
+            ("1h 30m", 5_400),
+            ("24h", 86_400),
+            ("1d", 86_400),
+            ("1day", 86_400),
+        ] {
+            assert_eq!(read(text), Ok(seconds), "{text}");
+        }
+        for text in
+            ["", " ", "59", "59s", "25h", "1 fortnight", "h7Qz", "-60", "90500ms", "99999999999999999999", "1e2"]
+        {
+            let flaw = read(text).expect_err(text);
+            assert_eq!(flaw, "must be a duration from 1m to 1day, such as 90s, 15m, 12h or 7d", "{text}");
+        }
+        assert_eq!(seconds(0_i64, 604_800)("0"), Ok(0));
+        assert_eq!(seconds(0_i64, 604_800)("7d"), Ok(604_800));
+    }
+
+    #[test]
+    fn addresses_have_a_port() {
+        for text in ["127.0.0.1:8080", "localhost:8080"] {
+            assert_eq!(address(text), Ok(([127, 0, 0, 1], 8080).into()), "{text}");
+        }
+        for text in ["", "foo", "foo:80", "127.0.0.1", "8080", ":8080"] {
+            assert!(address(text).is_err_and(|flaw| flaw.contains("localhost")), "{text}");
+        }
+        assert_eq!(address_or_off(""), Ok(None));
+    }
+
+    #[test]
+    fn a_network_may_be_one_address() {
+        assert_eq!(network("127.0.0.1"), network("127.0.0.1/32"));
+        assert_eq!(network("::1"), network("::1/128"));
+        for text in ["", "10.0.0.0/33", "example.com", "10.0.0"] {
+            assert!(network(text).is_err_and(|flaw| flaw.contains("10.0.0.0/8")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_public_url_has_no_path() {
+        let shown = |text: &str| text.parse::<PublicUrl>().map(|url| url.to_string());
+        for text in ["https://vault.example.com", "https://vault.example.com/", "https://VAULT.example.com:443"] {
+            assert_eq!(shown(text).as_deref(), Ok("https://vault.example.com"), "{text}");
+        }
+        assert_eq!(shown("http://10.0.0.1:8080").as_deref(), Ok("http://10.0.0.1:8080"));
+        for text in [
+            "",
+            "vault.example.com",
+            "https://vault.example.com/v1",
+            "https://vault.example.com?a",
+            "https://vault.example.com#a",
+            "https://ada:h7Qz@vault.example.com",
+            "ftp://vault.example.com",
+            "unix:/run/orgvault",
+        ] {
+            assert!(shown(text).is_err_and(|flaw| !flaw.contains("h7Qz")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mode_is_octal() {
+        assert_eq!(mode("0660"), Ok(0o660));
+        for text in ["", "0o660", "1777", "rw", "+660", "888"] {
+            assert!(mode(text).is_err(), "{text}");
+        }
+    }
+}

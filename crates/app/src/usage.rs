@@ -1,0 +1,73 @@
+//! What the parser of the command line finds wrong, in the style of all other errors.
+
+use crate::failure::Failure;
+use crate::settings;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Error};
+use std::error::Error as _;
+use std::path::Path;
+
+/// An error of the command line: a value that is refused is named by its flag, without the value, which may be secret.
+pub(crate) fn failure(error: &Error) -> Option<Failure> {
+    match error.kind() {
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            Some(Failure::usage(format!("{}: {}", argument(error)?, flaw(error))))
+        }
+        ErrorKind::UnknownArgument => {
+            let argument = argument(error)?;
+            let known = settings::server_flags().iter().any(|flag| flag.get_long() == argument.strip_prefix("--"));
+            known.then(|| {
+                Failure::usage(format!("this command does not use {argument}, which is a setting of `orgvault serve`"))
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Refuses several values behind one `--namespace` that are all files: the shell has put them in place of a pattern.
+pub(crate) fn check_patterns(matches: &ArgMatches) -> Result<(), Failure> {
+    let given = matches.try_get_occurrences::<String>("namespace").ok().flatten();
+    for values in given.into_iter().flatten() {
+        let values: Vec<&str> = values.map(String::as_str).collect();
+        if values.len() > 1 && values.iter().all(|value| Path::new(value).exists()) {
+            return Err(Failure::usage(format!(
+                "--namespace {}: these are files, so the shell may have replaced a pattern by them. Quote patterns: \
+                 --namespace 'imports/*'. If the names are meant, repeat --namespace for each",
+                values.join(" ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Why a value is refused.
+pub(crate) fn flaw(error: &Error) -> String {
+    if let Some(flaw) = error.source() {
+        return flaw.to_string();
+    }
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(valid)) if !valid.is_empty() => format!("must be one of {}", valid.join(", ")),
+        _ if error.kind() == ErrorKind::InvalidValue => "needs a value".to_owned(),
+        _ if error.kind() == ErrorKind::ArgumentConflict => "takes one value".to_owned(),
+        kind => format!("cannot be used: {kind:?}"),
+    }
+}
+
+/// The name of the flag that an error is about, without dashes.
+pub(crate) fn long_name(error: &Error) -> Option<String> {
+    argument(error)?.strip_prefix("--").map(str::to_owned)
+}
+
+/// The flag or the positional argument that an error is about, without its value's name.
+fn argument(error: &Error) -> Option<String> {
+    let shown = text(error, ContextKind::InvalidArg)?;
+    Some(shown.split([' ', '=', '[']).next().unwrap_or(&shown).to_owned())
+}
+
+fn text(error: &Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(texts) => texts.first().cloned(),
+        _ => None,
+    }
+}
