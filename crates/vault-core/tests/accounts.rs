@@ -9,12 +9,12 @@ use secrecy::{ExposeSecret, SecretString};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use uuid::Uuid;
-use vault_core::account::{AccountGrant, AccountState, takes_last_admin};
+use vault_core::account::{AccountGrant, AccountState, SignedAccount, takes_last_admin};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
-use vault_core::id::{AccountId, OrganizationId, SessionId};
-use vault_core::invitation::Invitation;
+use vault_core::id::{AccountId, OrganizationId, SeedId, SessionId};
+use vault_core::invitation::{AddressConflicts, CONFLICT_SECONDS, CONFLICTS, Invitation};
 use vault_core::notice::{FEW_RECOVERY_CODES, NOTICE_SECONDS, NoticeCode, StoredNotice, notices};
 use vault_core::passcode::{CONFIRMATIONS, may_be_confirmed};
 use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
@@ -64,6 +64,15 @@ fn grants() -> impl Strategy<Value = AccountGrant> {
     let (role, state) = (select(&Role::ALL[..]), select(&STATES[..]));
     (0_u128..3, 0_u128..3, role, state)
         .prop_map(|(organization, account, role, state)| grant(organization, account, role, state))
+}
+
+fn signed() -> impl Strategy<Value = SignedAccount> {
+    (grants(), 1_i64..3, 1_i64..3, 0_u8..3).prop_map(|(grant, version, password_version, seed)| SignedAccount {
+        grant,
+        version,
+        password_version,
+        seed: SeedId::from_bytes([seed; 16]),
+    })
 }
 
 fn invitations() -> impl Strategy<Value = Invitation> {
@@ -124,13 +133,59 @@ proptest! {
     }
 
     #[test]
-    fn an_invitations_digest_covers_all_it_grants(one in invitations(), two in invitations()) {
-        let covered = |invitation: &Invitation| {
-            (invitation.grant.clone(), *invitation.code.as_bytes(), invitation.expires_at)
+    fn an_invitations_digest_covers_all_it_grants(
+        (one, first) in (invitations(), 1_i64..3),
+        (two, second) in (invitations(), 1_i64..3),
+    ) {
+        let covered = |invitation: &Invitation, version: i64| {
+            (invitation.grant.clone(), *invitation.code.as_bytes(), invitation.expires_at, version)
         };
-        prop_assert_eq!(one.digest(&Hashes) == two.digest(&Hashes), covered(&one) == covered(&two));
+        let equal = covered(&one, first) == covered(&two, second);
+        prop_assert_eq!(one.digest(first, &Hashes) == two.digest(second, &Hashes), equal);
         // What an invitation carries fits no account, and the other way round.
-        prop_assert!(one.digest(&Hashes) != one.grant.digest(&Hashes));
+        let account = SignedAccount::new(one.grant.clone(), SeedId::from_bytes(*one.grant.account.as_bytes()));
+        prop_assert!(one.digest(first, &Hashes) != account.digest(&Hashes));
+    }
+
+    #[test]
+    fn an_accounts_digest_covers_all_that_lets_somebody_in(one in signed(), two in signed()) {
+        prop_assert_eq!(one.digest(&Hashes) == two.digest(&Hashes), one == two);
+    }
+
+    #[test]
+    fn every_change_of_an_account_has_a_version_of_its_own(account in signed(), grant in grants(), seed in 5_u8..9) {
+        let seed = SeedId::from_bytes([seed; 16]);
+        let after = [account.with_grant(grant), account.with_new_password(), account.with_seed(seed)];
+        for changed in &after {
+            prop_assert_eq!(changed.version, account.version + 1);
+        }
+        prop_assert_eq!(after[1].password_version, account.password_version + 1);
+        prop_assert_eq!(after[2].seed, seed);
+    }
+
+    #[test]
+    fn conflicts_stop_invitations_for_the_rest_of_an_hour(steps in vec(0_i64..CONFLICT_SECONDS, 1..100)) {
+        let mut conflicts = AddressConflicts::default();
+        let (mut now, mut counted) = (at(0), Vec::new());
+        for step in steps {
+            now = now.plus_seconds(step);
+            match conflicts.refused_for(now) {
+                None => {
+                    conflicts = conflicts.plus_one(now);
+                    counted.push(now);
+                }
+                Some(seconds) => {
+                    let seconds = i64::from(seconds);
+                    prop_assert!((1..=CONFLICT_SECONDS + 1).contains(&seconds));
+                    prop_assert!(conflicts.refused_for(now.plus_seconds(seconds)).is_none());
+                }
+            }
+        }
+        // However they come, no more than twice as many fit into any hour.
+        for from in &counted {
+            let within = counted.iter().filter(|at| *at >= from && **at < from.plus_seconds(CONFLICT_SECONDS));
+            prop_assert!(within.count() <= 2 * usize::try_from(CONFLICTS).unwrap());
+        }
     }
 
     #[test]

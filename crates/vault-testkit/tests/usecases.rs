@@ -6,6 +6,8 @@
 mod administration;
 #[path = "usecase/enrolment.rs"]
 mod enrolment;
+#[path = "usecase/logins.rs"]
+mod logins;
 #[path = "usecase/own_account.rs"]
 mod own_account;
 #[path = "usecase/service.rs"]

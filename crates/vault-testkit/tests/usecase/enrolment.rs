@@ -6,22 +6,18 @@ use vault_core::account::AccountState;
 use vault_core::audit::{Actor, AuditAction};
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::password::PasswordFlaw;
-use vault_core::port::AccountScope;
 use vault_core::role::Role;
-use vault_core::usecase::{
-    ConfirmEnrolmentError, EnrolError, InviteError, Invited, Inviter, LogInError, OrganizationCommand, OwnerProof,
-    ProofError,
-};
+use vault_core::usecase::{AccountCommand, Invited, OrganizationCommand, OwnerProof};
+use vault_core::{Error, Refusal};
 
 async fn invited(service: &Service, name: &str, role: Role) -> Invited {
-    let seed = service.store.audit().len() as u64;
-    let inviter = Inviter::Operator("acme".to_owned());
-    service.invite(seed).run(inviter, &format!("{name}@Example.com"), role).await.unwrap()
+    let acme = service.organization_named("acme").await;
+    service.accounts.invite(&Service::OPERATOR, acme, &format!("{name}@Example.com"), role).await.unwrap()
 }
 
 /// Drafts an enrolment; who the account's owner will be.
 async fn draft(service: &Service, invited: &Invited) -> Person {
-    let drafted = service.enrol().run(invited.code.text(), PASSWORD.into()).await.unwrap();
+    let drafted = service.accounts.enrol(invited.code.text(), PASSWORD.into()).await.unwrap();
     Person {
         account: invited.grant.account,
         email: drafted.email,
@@ -31,9 +27,9 @@ async fn draft(service: &Service, invited: &Invited) -> Person {
     }
 }
 
-async fn confirm(service: &Service, invited: &Invited, person: &Person) -> Result<(), ConfirmEnrolmentError> {
+async fn confirm(service: &Service, invited: &Invited, person: &Person) -> Result<(), Error> {
     let passcode = service.code(&person.secret);
-    service.confirm_enrolment().run(invited.code.text(), &passcode).await
+    service.accounts.confirm_enrolment(invited.code.text(), &passcode).await
 }
 
 #[tokio::test]
@@ -44,7 +40,7 @@ async fn an_invited_person_enrols_and_logs_in() {
     let person = draft(&service, &invited).await;
     assert_eq!(person.email, invited.grant.email);
     let early = service.try_log_in("jane@example.com", service.proof(&person)).await;
-    assert!(matches!(early, Err(LogInError::Proof(ProofError::Invalid))), "nothing is in force yet");
+    assert!(matches!(early, Err(Error::Refused(Refusal::InvalidLogin))), "nothing is in force yet");
 
     confirm(&service, &invited, &person).await.unwrap();
     // A25: the code that confirmed it is spent.
@@ -53,7 +49,7 @@ async fn an_invited_person_enrols_and_logs_in() {
     assert!(service.try_log_in("jane@example.com", same).await.is_err());
     let session = service.log_in(&person).await;
     assert_eq!((session.account, session.role), (invited.grant.account, Role::Editor));
-    let own = service.own_account().run(&session).await.unwrap();
+    let own = service.accounts.own(&session).await.unwrap();
     assert_eq!((own.recovery_codes_left, own.organization.as_str()), (10, "Acme"));
     let by_code =
         OwnerProof { password: PASSWORD.into(), passcode: person.recovery_codes[0].clone(), network: network() };
@@ -75,10 +71,10 @@ async fn a_code_that_opens_nothing_costs_no_hash() {
     service.store.tamper_with_invitation(damaged.grant.account, |row| row.grant.role = Role::Admin);
 
     let refused = async |code: &SecretString| {
-        let drafted = service.enrol().run(code, PASSWORD.into()).await;
-        assert!(matches!(drafted, Err(EnrolError::InvalidEnrolment)));
-        let confirmed = service.confirm_enrolment().run(code, &"123456".into()).await;
-        assert!(matches!(confirmed, Err(ConfirmEnrolmentError::InvalidEnrolment)));
+        let drafted = service.accounts.enrol(code, PASSWORD.into()).await;
+        assert!(matches!(drafted, Err(Error::Refused(Refusal::InvalidEnrolment))));
+        let confirmed = service.accounts.confirm_enrolment(code, &"123456".into()).await;
+        assert!(matches!(confirmed, Err(Error::Refused(Refusal::InvalidEnrolment))));
     };
     for code in ["", "x", "aaaaaaaaaaaaaaaaaaaaaaaaaa", " aaaaaaaaaaaaaaaaaaaaaaaaaa"] {
         refused(&code.into()).await;
@@ -104,22 +100,23 @@ async fn a_code_does_not_move_to_another_invitation() {
     service.store.tamper_with_invitation(own.grant.account, |row| code = Some(row.code));
     service.store.tamper_with_invitation(wanted.grant.account, |row| row.code = code.unwrap());
     service.store.tamper_with_invitation(own.grant.account, |row| row.expires_at = row.created_at);
-    let drafted = service.enrol().run(own.code.text(), PASSWORD.into()).await;
-    assert!(matches!(drafted, Err(EnrolError::InvalidEnrolment)));
+    let drafted = service.accounts.enrol(own.code.text(), PASSWORD.into()).await;
+    assert!(matches!(drafted, Err(Error::Refused(Refusal::InvalidEnrolment))));
 }
 
 #[tokio::test]
 async fn the_newest_draft_counts() {
     let service = Service::new().await;
     let invited = invited(&service, "jane", Role::Viewer).await;
-    let nothing = service.confirm_enrolment().run(invited.code.text(), &"123456".into()).await;
-    assert!(matches!(nothing, Err(ConfirmEnrolmentError::InvalidEnrolment)), "nothing is drafted yet");
+    let nothing = service.accounts.confirm_enrolment(invited.code.text(), &"123456".into()).await;
+    assert!(matches!(nothing, Err(Error::Refused(Refusal::InvalidEnrolment))), "nothing is drafted yet");
     let older = draft(&service, &invited).await;
     let newer = draft(&service, &invited).await;
     for wrong in [service.code(&older.secret), newer.recovery_codes[0].clone(), "".into()] {
-        let refused = service.confirm_enrolment().run(invited.code.text(), &wrong).await;
-        assert!(matches!(refused, Err(ConfirmEnrolmentError::WrongPasscode)));
+        let refused = service.accounts.confirm_enrolment(invited.code.text(), &wrong).await;
+        assert!(matches!(refused, Err(Error::Refused(Refusal::InvalidEnrolment))));
     }
+    assert_eq!(service.audited(AuditAction::EnrolmentRefused), (3, Some(Actor::Unknown)));
     confirm(&service, &invited, &newer).await.unwrap();
     service.log_in(&newer).await;
 }
@@ -133,8 +130,9 @@ async fn a_new_password_follows_the_rules() {
         ("password", PasswordFlaw::Common),
         ("jane@example.com", PasswordFlaw::Guessable),
     ] {
-        let refused = service.enrol().run(invited.code.text(), password.into()).await;
-        assert!(matches!(refused, Err(EnrolError::Password(found)) if found == flaw), "{password}");
+        let refused = service.accounts.enrol(invited.code.text(), password.into()).await;
+        let Err(Error::Invalid(found)) = refused else { panic!("{password} is refused") };
+        assert_eq!(found, [flaw.at("/password")]);
     }
 }
 
@@ -144,28 +142,42 @@ async fn an_invitation_takes_its_address_until_it_is_over() {
     let admin = service.person("Acme", "admin", Role::Admin).await;
     let session = service.log_in(&admin).await;
     let first = invited(&service, "jane", Role::Viewer).await;
-    for inviter in [Inviter::Operator("Other".to_owned()), Inviter::Session(session.clone())] {
-        for taken in ["jane@example.com", "ADMIN@example.com"] {
-            let refused = service.invite(1).run(inviter.clone(), taken, Role::Viewer).await;
-            assert!(matches!(refused, Err(InviteError::AddressTaken)));
-        }
-    }
-    let inviter = Inviter::Operator("Nowhere".to_owned());
-    let nowhere = service.invite(1).run(inviter, "a@example.com", Role::Viewer).await;
-    assert!(matches!(nowhere, Err(InviteError::NoOrganization)));
-    let malformed = service.invite(1).run(Inviter::Session(session.clone()), "jane", Role::Viewer).await;
-    assert!(matches!(malformed, Err(InviteError::Email(_))));
+    let taken = service.invites(&session, "jane@example.com", Role::Viewer).await;
+    assert!(matches!(taken, Err(Error::Refused(Refusal::AlreadyInvited))));
+    let in_use = service.invites(&session, "ADMIN@example.com", Role::Viewer).await;
+    assert!(matches!(in_use, Err(Error::Refused(Refusal::AddressInUse))));
+    assert_eq!(service.audited(AuditAction::InvitationRefused), (1, Some(Actor::from(&session))));
+    let nowhere = vault_core::id::OrganizationId::from_bytes([9; 16]);
+    let nowhere = service.accounts.invite(&Service::OPERATOR, nowhere, "a@example.com", Role::Viewer).await;
+    assert!(matches!(nowhere, Err(Error::Refused(Refusal::NoOrganization))));
+    let malformed = service.invites(&session, "jane", Role::Viewer).await;
+    assert!(matches!(malformed, Err(Error::Invalid(_))));
 
     service.clock.advance_seconds(INVITATION_SECONDS);
     let session = service.log_in(&admin).await;
-    let inviter = Inviter::Session(session.clone());
-    let second = service.invite(2).run(inviter, "jane@example.com", Role::Editor).await.unwrap();
+    let second = service.invites(&session, "jane@example.com", Role::Editor).await.unwrap();
     assert_ne!(second.grant.account, first.grant.account);
     assert_eq!(second.expires_at.as_millis() - INVITATION_SECONDS * 1000, service.now().as_millis());
-    let listed = service.list().run(AccountScope::Session(session.clone())).await.unwrap();
+    let listed = service.listed(&session).await.unwrap();
     assert_eq!(
         listed.iter().map(|account| account.grant.state).collect::<Vec<_>>(),
-        [AccountState::Active, AccountState::Invited]
+        [AccountState::Invited, AccountState::Active]
     );
     assert_eq!(service.audited(AuditAction::AccountInvited).1, Some(Actor::from(&session)));
+}
+
+/// Two organizations invite one address: the first to confirm has it.
+#[tokio::test]
+async fn the_first_to_confirm_has_the_address() {
+    let service = Service::new().await;
+    let first = invited(&service, "jane", Role::Viewer).await;
+    let other = service.organization_named("Other").await;
+    let second = service.accounts.invite(&Service::OPERATOR, other, "jane@example.com", Role::Admin).await.unwrap();
+    let ambiguous = service.as_operator("jane@example.com", AccountCommand::Delete).await;
+    assert!(matches!(ambiguous, Err(Error::Refused(Refusal::SeveralInvitations(2)))));
+    let (late, early) = (draft(&service, &first).await, draft(&service, &second).await);
+    confirm(&service, &second, &early).await.unwrap();
+    let refused = confirm(&service, &first, &late).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::AddressInUse))));
+    assert_eq!(service.log_in(&early).await.organization, other);
 }

@@ -7,9 +7,8 @@ use vault_core::notice::NoticeCode;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS};
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::usecase::{
-    ChangePasswordError, ConfirmPasscodeError, LogInError, OwnAccountError, OwnerProof, ProofError,
-};
+use vault_core::usecase::OwnerProof;
+use vault_core::{Error, Refusal};
 
 const NEW_PASSWORD: &str = "an entirely new password";
 
@@ -29,44 +28,44 @@ async fn an_owner_changes_the_password() {
     let (mut jane, session, other) = jane(&service).await;
     let hashes = service.hasher.verified().len();
     for flawed in ["short", "jane@example.com", "password", "Acme"] {
-        let refused = service.change_password().run(&session, service.proof(&jane), flawed.into()).await;
-        assert!(matches!(refused, Err(ChangePasswordError::Password(_))));
+        let refused = service.accounts.change_password(&session, service.proof(&jane), flawed.into()).await;
+        assert!(matches!(refused, Err(Error::Invalid(_))));
     }
     assert_eq!(service.hasher.verified().len(), hashes, "the new password is judged first");
-    let refused = service.change_password().run(&session, wrong(&service, &jane), NEW_PASSWORD.into()).await;
-    assert!(matches!(refused, Err(ChangePasswordError::Proof(ProofError::Invalid))));
+    let refused = service.accounts.change_password(&session, wrong(&service, &jane), NEW_PASSWORD.into()).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::InvalidLogin))));
     assert_eq!(service.audited(AuditAction::LoginRefused), (1, Some(Actor::from(&session))));
 
     service.hasher.raise_parameters(); // A verifier made anew of the old password must not be what is stored.
-    service.change_password().run(&session, service.proof(&jane), NEW_PASSWORD.into()).await.unwrap();
+    service.accounts.change_password(&session, service.proof(&jane), NEW_PASSWORD.into()).await.unwrap();
     assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
     assert_eq!(service.audited(AuditAction::AccountPasswordChanged), (1, Some(Actor::from(&session))));
     assert!(service.try_log_in("jane@example.com", service.proof(&jane)).await.is_err());
     jane.password = NEW_PASSWORD.to_owned();
     service.log_in(&jane).await;
-    assert_eq!(service.own_account().run(&session).await.unwrap().notices, []);
+    assert_eq!(service.accounts.own(&session).await.unwrap().notices, []);
 }
 
 #[tokio::test]
 async fn an_owner_replaces_the_passcode() {
     let service = Service::new().await;
     let (mut jane, session, other) = jane(&service).await;
-    let nothing = service.confirm_passcode().run(&session, &"123456".into()).await;
-    assert!(matches!(nothing, Err(ConfirmPasscodeError::NothingPending)));
-    let refused = service.replace_passcode().run(&session, wrong(&service, &jane)).await;
-    assert!(matches!(refused, Err(ProofError::Invalid)));
-    let secret = exposed(&service.replace_passcode().run(&session, service.proof(&jane)).await.unwrap());
+    let nothing = service.accounts.confirm_passcode(&session, &"123456".into()).await;
+    assert!(matches!(nothing, Err(Error::Refused(Refusal::NothingPending))));
+    let refused = service.accounts.replace_passcode(&session, wrong(&service, &jane)).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::InvalidLogin))));
+    let secret = exposed(&service.accounts.replace_passcode(&session, service.proof(&jane)).await.unwrap());
     let still = service.log_in(&jane).await;
     assert!(service.lives(&other).await && service.lives(&still).await, "nothing is in force yet");
 
     let old = service.code(&jane.secret);
-    let unconfirmed = service.confirm_passcode().run(&session, &old).await;
-    assert!(matches!(unconfirmed, Err(ConfirmPasscodeError::Invalid)));
+    let unconfirmed = service.accounts.confirm_passcode(&session, &old).await;
+    assert!(matches!(unconfirmed, Err(Error::Refused(Refusal::InvalidLogin))));
     assert_eq!(service.audited(AuditAction::AccountPasscodeUnconfirmed), (1, Some(Actor::from(&session))));
     let code = service.code(&secret);
-    service.confirm_passcode().run(&session, &code).await.unwrap();
+    service.accounts.confirm_passcode(&session, &code).await.unwrap();
     assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
-    assert_eq!(service.own_account().run(&session).await.unwrap().passcode_enrolled_at, service.now());
+    assert_eq!(service.accounts.own(&session).await.unwrap().passcode_enrolled_at, service.now());
     let spent = OwnerProof { password: jane.password.as_str().into(), passcode: code, network: network() };
     assert!(service.try_log_in("jane@example.com", spent).await.is_err(), "the confirming code is spent");
     assert!(service.try_log_in("jane@example.com", service.proof(&jane)).await.is_err(), "the old seed is gone");
@@ -78,17 +77,17 @@ async fn an_owner_replaces_the_passcode() {
 async fn a_new_passcode_waits_an_hour_and_for_five_codes() {
     let service = Service::new().await;
     let (jane, session, _) = jane(&service).await;
-    let secret = exposed(&service.replace_passcode().run(&session, service.proof(&jane)).await.unwrap());
+    let secret = exposed(&service.accounts.replace_passcode(&session, service.proof(&jane)).await.unwrap());
     for _ in 0..CONFIRMATIONS {
-        let wrong = service.confirm_passcode().run(&session, &"no code".into()).await;
-        assert!(matches!(wrong, Err(ConfirmPasscodeError::Invalid)));
+        let wrong = service.accounts.confirm_passcode(&session, &"no code".into()).await;
+        assert!(matches!(wrong, Err(Error::Refused(Refusal::InvalidLogin))));
     }
-    let late = service.confirm_passcode().run(&session, &service.code(&secret)).await;
-    assert!(matches!(late, Err(ConfirmPasscodeError::NothingPending)));
-    let secret = exposed(&service.replace_passcode().run(&session, service.proof(&jane)).await.unwrap());
+    let late = service.accounts.confirm_passcode(&session, &service.code(&secret)).await;
+    assert!(matches!(late, Err(Error::Refused(Refusal::NothingPending))));
+    let secret = exposed(&service.accounts.replace_passcode(&session, service.proof(&jane)).await.unwrap());
     service.clock.advance_seconds(PENDING_SECONDS);
-    let late = service.confirm_passcode().run(&session, &service.code(&secret)).await;
-    assert!(matches!(late, Err(ConfirmPasscodeError::NothingPending)));
+    let late = service.accounts.confirm_passcode(&session, &service.code(&secret)).await;
+    assert!(matches!(late, Err(Error::Refused(Refusal::NothingPending))));
 }
 
 #[tokio::test]
@@ -99,15 +98,15 @@ async fn an_owner_replaces_the_recovery_codes() {
     for used in 0..7 {
         service.try_log_in("jane@example.com", by_code(used)).await.unwrap();
     }
-    let own = service.own_account().run(&session).await.unwrap();
+    let own = service.accounts.own(&session).await.unwrap();
     assert_eq!((own.recovery_codes_left, own.notices.len()), (3, 8));
     let last = own.notices.last().unwrap();
     assert_eq!((last.code, last.at), (NoticeCode::RecoveryCodesLow, None));
 
-    let codes = service.replace_recovery_codes().run(&session, by_code(7)).await.unwrap();
+    let codes = service.accounts.replace_recovery_codes(&session, by_code(7)).await.unwrap();
     assert_eq!(codes.len(), 10);
     assert_eq!([service.lives(&session).await, service.lives(&other).await], [true, false]);
-    let own = service.own_account().run(&session).await.unwrap();
+    let own = service.accounts.own(&session).await.unwrap();
     assert_eq!((own.recovery_codes_left, own.notices.len()), (10, 8));
     assert!(service.try_log_in("jane@example.com", by_code(8)).await.is_err());
     let new = OwnerProof { passcode: codes[0].0.clone(), ..service.proof(&jane) };
@@ -121,23 +120,23 @@ async fn a_proof_counts_as_a_login() {
     let (jane, session, _) = jane(&service).await;
     let mut outcomes = Vec::new();
     for attempt in 0..8 {
-        let hashes = service.hasher.verified().len();
+        let evaluated = service.evaluations();
         let proof = OwnerProof { password: "a wrong password".into(), passcode: "123456".into(), network: network() };
         let refused = match attempt % 4 {
-            0 => service.change_password().run(&session, proof, NEW_PASSWORD.into()).await.is_err(),
-            1 => matches!(service.replace_passcode().run(&session, proof).await, Err(ProofError::Invalid)),
-            2 => matches!(service.replace_recovery_codes().run(&session, proof).await, Err(ProofError::Invalid)),
+            0 => service.accounts.change_password(&session, proof, NEW_PASSWORD.into()).await.is_err(),
+            1 => matches!(service.accounts.replace_passcode(&session, proof).await, Err(Error::Refused(Refusal::InvalidLogin))),
+            2 => matches!(service.accounts.replace_recovery_codes(&session, proof).await, Err(Error::Refused(Refusal::InvalidLogin))),
             _ => {
                 let login = service.try_log_in("jane@example.com", proof).await;
-                matches!(login, Err(LogInError::Proof(ProofError::Invalid)))
+                matches!(login, Err(Error::Refused(Refusal::InvalidLogin)))
             }
         };
         assert!(refused);
-        outcomes.push(service.hasher.verified().len() > hashes);
+        outcomes.push(service.evaluations() > evaluated);
     }
     assert_eq!(outcomes, [true, true, true, true, true, false, false, false]);
     // Within the wait the right proof is refused as well.
-    let right = service.change_password().run(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
+    let right = service.accounts.change_password(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
     assert!(right.is_ok(), "30 s are over by now");
 }
 
@@ -154,8 +153,8 @@ async fn a_closed_class_and_a_disabled_passcode_are_recorded_and_told() {
     assert_eq!(service.audited(AuditAction::LoginPasscodeDisabled).0, 1);
     assert_eq!(service.audited(AuditAction::LoginPasscodeRefused).0, 20);
     service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
-    let disabled = service.change_password().run(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
-    assert!(matches!(disabled, Err(ChangePasswordError::Proof(ProofError::Invalid))), "as for a login");
+    let disabled = service.accounts.change_password(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
+    assert!(matches!(disabled, Err(Error::Refused(Refusal::InvalidLogin))), "as for a login");
 
     for _ in WRONG_PASSCODES + 1..CLOSING_ATTEMPTS {
         assert_eq!(service.audited(AuditAction::LoginClassClosed).0, 0);
@@ -167,7 +166,7 @@ async fn a_closed_class_and_a_disabled_passcode_are_recorded_and_told() {
     let elsewhere = vault_core::network::Network::of([198, 51, 100, 1].into());
     let proof = OwnerProof { passcode: code(0), network: elsewhere, ..service.proof(&jane) };
     let fresh = service.try_log_in("jane@example.com", proof).await.unwrap();
-    let own = service.own_account().run(&fresh).await.unwrap();
+    let own = service.accounts.own(&fresh).await.unwrap();
     let told: Vec<_> = own.notices.iter().map(|notice| notice.code).collect();
     assert_eq!(told, [NoticeCode::RecoveryCodeUsed, NoticeCode::AttemptsClosed, NoticeCode::PasscodeDisabled]);
 }
@@ -176,18 +175,18 @@ async fn a_closed_class_and_a_disabled_passcode_are_recorded_and_told() {
 async fn an_ended_session_proves_nothing() {
     let service = Service::new().await;
     let (jane, session, other) = jane(&service).await;
-    service.sessions().end(&other, session.session).await.unwrap();
+    service.accounts.end_session(&other, session.session).await.unwrap();
     assert_eq!(service.audited(AuditAction::SessionEnded), (1, Some(Actor::from(&other))));
     let hashes = service.hasher.verified().len();
     let ended = Denial::SessionEnded;
-    let password = service.change_password().run(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
-    assert!(matches!(password, Err(ChangePasswordError::Proof(ProofError::Principal(refusal))) if refusal == ended));
-    let seed = service.replace_passcode().run(&session, service.proof(&jane)).await;
-    assert!(matches!(seed, Err(ProofError::Principal(refusal)) if refusal == ended));
-    let codes = service.replace_recovery_codes().run(&session, service.proof(&jane)).await;
-    assert!(matches!(codes, Err(ProofError::Principal(refusal)) if refusal == ended));
-    let confirmed = service.confirm_passcode().run(&session, &"123456".into()).await;
-    assert!(matches!(confirmed, Err(ConfirmPasscodeError::Principal(refusal)) if refusal == ended));
+    let password = service.accounts.change_password(&session, service.proof(&jane), NEW_PASSWORD.into()).await;
+    assert!(matches!(password, Err(Error::Denied(refusal)) if refusal == ended));
+    let seed = service.accounts.replace_passcode(&session, service.proof(&jane)).await;
+    assert!(matches!(seed, Err(Error::Denied(refusal)) if refusal == ended));
+    let codes = service.accounts.replace_recovery_codes(&session, service.proof(&jane)).await;
+    assert!(matches!(codes, Err(Error::Denied(refusal)) if refusal == ended));
+    let confirmed = service.accounts.confirm_passcode(&session, &"123456".into()).await;
+    assert!(matches!(confirmed, Err(Error::Denied(refusal)) if refusal == ended));
     assert_eq!(service.hasher.verified().len(), hashes);
 }
 
@@ -197,19 +196,42 @@ async fn an_owner_lists_and_ends_sessions() {
     let (_, first, second) = jane(&service).await;
     let other = service.person("Acme", "other", Role::Admin).await;
     let theirs = service.log_in(&other).await;
-    let listed = service.sessions().list(&second).await.unwrap();
-    let seen: Vec<_> = listed.iter().map(|listed| (listed.session.id, listed.current)).collect();
+    let listed = service.accounts.sessions(&second).await.unwrap();
+    let seen: Vec<_> = listed.iter().map(|listed| (listed.stored.session.id, listed.current)).collect();
     assert_eq!(seen, [(second.session, true), (first.session, false)]);
-    assert_eq!(listed[0].session.network, "192.0.2.0/24");
+    assert_eq!(listed[0].stored.session.network, "192.0.2.0/24");
+    assert_eq!(listed[0].stored.session.client.as_deref(), Some("a client"));
 
-    let stranger = service.sessions().end(&second, theirs.session).await;
-    assert!(matches!(stranger, Err(OwnAccountError::NotFound)));
-    service.sessions().end(&second, first.session).await.unwrap();
-    let again = service.sessions().end(&second, first.session).await;
-    assert!(matches!(again, Err(OwnAccountError::NotFound)));
-    service.sessions().end(&second, second.session).await.unwrap();
+    let stranger = service.accounts.end_session(&second, theirs.session).await;
+    assert!(matches!(stranger, Err(Error::Refused(Refusal::NotFound))));
+    service.accounts.end_session(&second, first.session).await.unwrap();
+    let again = service.accounts.end_session(&second, first.session).await;
+    assert!(matches!(again, Err(Error::Refused(Refusal::NotFound))));
+    service.accounts.end_session(&second, second.session).await.unwrap();
     assert_eq!(service.audited(AuditAction::LoggedOut), (1, Some(Actor::from(&second))));
-    let dead = service.sessions().list(&second).await;
-    assert!(matches!(dead, Err(OwnAccountError::Principal(Denial::SessionEnded))));
+    let dead = service.accounts.sessions(&second).await;
+    assert!(matches!(dead, Err(Error::Denied(Denial::SessionEnded))));
     assert!(service.lives(&theirs).await);
+}
+
+/// A session's latest use is kept to the minute, and written at most once a minute.
+#[tokio::test]
+async fn the_last_use_of_a_session_is_shown_to_its_owner() {
+    let service = Service::new().await;
+    let (_, first, second) = jane(&service).await;
+    let began = service.now();
+    let last_used = async || {
+        let listed = service.accounts.sessions(&second).await.unwrap();
+        listed.into_iter().map(|listed| listed.stored.last_used_at).collect::<Vec<_>>()
+    };
+    let before = last_used().await;
+    service.clock.advance_seconds(600);
+    service.used(&first);
+    assert_eq!(last_used().await, before, "it is not written on the way of the request");
+    service.store.fail_next(vault_core::port::StoreError::Unavailable("away".into()));
+    service.accounts.write_session_uses().await.unwrap_err();
+    service.accounts.write_session_uses().await.unwrap();
+    let minute = |at: vault_core::time::Timestamp| at.as_millis().div_euclid(60_000);
+    let after = last_used().await;
+    assert_eq!((after[0], minute(after[1])), (before[0], minute(began) + 10));
 }

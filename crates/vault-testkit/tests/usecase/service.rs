@@ -3,14 +3,18 @@
 use secrecy::SecretString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use vault_core::Error;
+use vault_core::account::ListedAccount;
 use vault_core::audit::{Actor, AuditAction};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, InstanceId};
+use vault_core::id::{AccountId, InstanceId, OrganizationId};
 use vault_core::network::Network;
+use vault_core::organization::OrganizationName;
 use vault_core::passcode::{PasscodeSecret, TimeStep};
-use vault_core::port::{Clock, Event};
-use vault_core::principal::SessionPrincipal;
+use vault_core::port::{Clock, Event, OrganizationRepository as _, TokenIssuer as _};
+use vault_core::principal::{Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
+use vault_core::session::SessionClaims;
 use vault_core::time::Timestamp;
 use vault_core::usecase::*;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
@@ -28,9 +32,8 @@ pub(crate) struct Service {
     ids: Arc<SequentialIds>,
     tokens: Arc<FakeTokens>,
     ambient: Ambient,
-    digester: Arc<FakeDigester>,
-    passcodes: Arc<FakePasscodes>,
-    owner: ProveOwner,
+    pub(crate) tally: Arc<AuditTally>,
+    pub(crate) accounts: Accounts,
 }
 
 /// Somebody with an account, and what they know.
@@ -57,16 +60,20 @@ impl Service {
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
         };
-        let owner = ProveOwner {
-            ambient: ambient.clone(),
-            tally: Arc::new(AuditTally::new(ambient.clone(), store.clone())),
-            guard: store.clone(),
-            hasher: hasher.clone(),
-            passcodes: passcodes.clone(),
-            digester: digester.clone(),
-        };
+        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
         let tokens = Arc::new(FakeTokens::new(INSTANCE));
-        let service = Self { store, clock, events, hasher, ids, tokens, ambient, digester, passcodes, owner };
+        let ports = AccountPorts {
+            ambient: ambient.clone(),
+            tally: tally.clone(),
+            store: store.clone(),
+            hasher: hasher.clone(),
+            passcodes,
+            tokens: tokens.clone(),
+            digester,
+            entropy: Arc::new(SeededEntropy::default()),
+        };
+        let accounts = Accounts::new(INSTANCE, ports);
+        let service = Self { store, clock, events, hasher, ids, tokens, ambient, tally, accounts };
         for name in ["Acme", "Other"] {
             service.organization(name).await;
         }
@@ -87,102 +94,51 @@ impl Service {
         Operator::new(self.ambient.clone(), tally, self.store.clone(), sealer)
     }
 
-    pub(crate) fn create_account(&self) -> CreateAccountUseCase {
-        CreateAccountUseCase {
-            ambient: self.ambient.clone(),
-            entropy: Arc::new(SeededEntropy::default()),
-            hasher: self.hasher.clone(),
-            passcodes: self.passcodes.clone(),
-            digester: self.digester.clone(),
-            organizations: self.store.clone(),
-            accounts: self.store.clone(),
-        }
+    /// Somebody with access to the machine.
+    pub(crate) const OPERATOR: Principal = Principal::Operator;
+
+    /// The organization of this name.
+    pub(crate) async fn organization_named(&self, name: &str) -> OrganizationId {
+        let name = OrganizationName::parse(name).unwrap();
+        self.store.find_organization(&name).await.unwrap().unwrap().id
     }
 
-    pub(crate) fn change(&self) -> ChangeAccountUseCase {
-        ChangeAccountUseCase {
-            ambient: self.ambient.clone(),
-            hasher: self.hasher.clone(),
-            passcodes: self.passcodes.clone(),
-            digester: self.digester.clone(),
-            organizations: self.store.clone(),
-            accounts: self.store.clone(),
-            invitations: self.store.clone(),
-        }
+    /// Whom the session's admin lists.
+    pub(crate) async fn listed(&self, session: &SessionPrincipal) -> Result<Vec<ListedAccount>, Error> {
+        let (principal, scope) = (Principal::from(session.clone()), Scope::One(session.organization));
+        Ok(self.accounts.list(&principal, scope, AccountsRequest::default()).await?.accounts)
     }
 
-    pub(crate) fn list(&self) -> ListAccountsUseCase {
-        ListAccountsUseCase::new(self.ambient.clone(), self.store.clone())
+    /// Invites as the session's admin.
+    pub(crate) async fn invites(&self, session: &SessionPrincipal, email: &str, role: Role) -> Result<Invited, Error> {
+        self.accounts.invite(&session.clone().into(), session.organization, email, role).await
     }
 
-    /// Invites with codes that no other value of `seed` gives.
-    pub(crate) fn invite(&self, seed: u64) -> Invite {
-        Invite {
-            ambient: self.ambient.clone(),
-            entropy: Arc::new(SeededEntropy::seeded(seed)),
-            digester: self.digester.clone(),
-            organizations: self.store.clone(),
-            invitations: self.store.clone(),
-        }
+    /// Changes an account as the session's admin.
+    pub(crate) async fn as_admin(
+        &self,
+        session: &SessionPrincipal,
+        account: AccountId,
+        command: AccountCommand,
+    ) -> Result<ChangedAccount, Error> {
+        let account = AccountRef::Id(session.organization, account);
+        self.accounts.change(&session.clone().into(), account, command).await
     }
 
-    pub(crate) fn enrol(&self) -> Enrol {
-        Enrol {
-            ambient: self.ambient.clone(),
-            hasher: self.hasher.clone(),
-            passcodes: self.passcodes.clone(),
-            digester: self.digester.clone(),
-            invitations: self.store.clone(),
-        }
-    }
-
-    pub(crate) fn confirm_enrolment(&self) -> ConfirmEnrolmentUseCase {
-        ConfirmEnrolmentUseCase {
-            ambient: self.ambient.clone(),
-            passcodes: self.passcodes.clone(),
-            digester: self.digester.clone(),
-            invitations: self.store.clone(),
-        }
-    }
-
-    pub(crate) fn own_account(&self) -> ShowOwnAccount {
-        ShowOwnAccount::new(self.ambient.clone(), self.store.clone())
-    }
-
-    pub(crate) fn sessions(&self) -> OwnSessions {
-        OwnSessions::new(self.ambient.clone(), self.store.clone())
-    }
-
-    pub(crate) fn change_password(&self) -> ChangePassword {
-        ChangePassword { owner: self.owner.clone(), accounts: self.store.clone() }
-    }
-
-    pub(crate) fn replace_passcode(&self) -> ReplacePasscode {
-        ReplacePasscode { owner: self.owner.clone(), accounts: self.store.clone() }
-    }
-
-    pub(crate) fn confirm_passcode(&self) -> ConfirmPasscodeUseCase {
-        ConfirmPasscodeUseCase {
-            ambient: self.ambient.clone(),
-            passcodes: self.passcodes.clone(),
-            log: self.store.clone(),
-            accounts: self.store.clone(),
-        }
-    }
-
-    pub(crate) fn replace_recovery_codes(&self) -> ReplaceRecoveryCodes {
-        ReplaceRecoveryCodes { owner: self.owner.clone(), accounts: self.store.clone() }
+    /// Changes an account as an operator.
+    pub(crate) async fn as_operator(&self, email: &str, command: AccountCommand) -> Result<ChangedAccount, Error> {
+        self.accounts.change(&Self::OPERATOR, AccountRef::email(email), command).await
     }
 
     /// Somebody for whom an operator made an account in the organization.
     pub(crate) async fn person(&self, organization: &str, name: &str, role: Role) -> Person {
         let request = CreateAccountRequest {
-            organization: organization.to_owned(),
+            organization: self.organization_named(organization).await,
             email: format!("{name}@example.com"),
             role,
             password: Some(PASSWORD.into()),
         };
-        let made = self.create_account().run(request).await.unwrap();
+        let made = self.accounts.create(request).await.unwrap();
         Person {
             account: made.grant.account,
             email: made.grant.email,
@@ -207,15 +163,13 @@ impl Service {
         }
     }
 
-    pub(crate) async fn try_log_in(&self, email: &str, proof: OwnerProof) -> Result<SessionPrincipal, LogInError> {
+    pub(crate) async fn try_log_in(&self, email: &str, proof: OwnerProof) -> Result<SessionPrincipal, Error> {
         let OwnerProof { password, passcode, network } = proof;
-        let log_in =
-            LogIn { instance: INSTANCE, max_ttl: 86_400, owner: self.owner.clone(), tokens: self.tokens.clone() };
-        let request = LogInRequest { email: email.to_owned(), password, passcode, ttl: Some(86_400), network };
-        let token = log_in.run(request).await?.token;
-        let authenticate = Authenticate::new(self.tokens.clone(), self.clock.clone());
+        let (email, client) = (email.to_owned(), Some("a client".to_owned()));
+        let request = LogInRequest { email, password, passcode, ttl: Some(86_400), network, client };
+        let token = self.accounts.log_in(request).await?.token;
         // Only to read it back.
-        Ok(authenticate.run(secrecy::ExposeSecret::expose_secret(&token.0)).unwrap())
+        Ok(self.accounts.authenticate(secrecy::ExposeSecret::expose_secret(&token.0)).unwrap())
     }
 
     pub(crate) async fn log_in(&self, person: &Person) -> SessionPrincipal {
@@ -223,9 +177,29 @@ impl Service {
         self.try_log_in(person.email.as_str(), proof).await.unwrap()
     }
 
+    /// A request comes with the session's token.
+    pub(crate) fn used(&self, session: &SessionPrincipal) {
+        let claims = SessionClaims {
+            instance: INSTANCE,
+            session: session.session,
+            account: session.account,
+            organization: session.organization,
+            role: session.role,
+            issued_at: self.now(),
+            expires_at: self.now().plus_seconds(60),
+        };
+        let token = self.tokens.issue(&claims).unwrap();
+        assert_eq!(&self.accounts.authenticate(secrecy::ExposeSecret::expose_secret(&token.0)).unwrap(), session);
+    }
+
+    /// How many passwords were verified against an account's own verifier.
+    pub(crate) fn evaluations(&self) -> usize {
+        self.events.events().iter().filter(|event| **event == Event::PasswordEvaluated).count()
+    }
+
     /// Whether the session may still act.
     pub(crate) async fn lives(&self, session: &SessionPrincipal) -> bool {
-        self.own_account().run(session).await.is_ok()
+        self.accounts.own(session).await.is_ok()
     }
 
     /// How often `action` is recorded, and by whom the last time.

@@ -1,0 +1,191 @@
+//! Properties of the rules that judge a login, for all inputs.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use vault_core::account::{AccountGrant, AccountState, SignedAccount};
+use vault_core::digest::Digest;
+use vault_core::email::EmailAddress;
+use vault_core::id::{AccountId, OrganizationId, SeedId};
+use vault_core::lockout::{
+    AttemptClass, AttemptClasses, CLOSING_ATTEMPTS, ClassKey, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork,
+    NETWORK_KNOWN_SECONDS, WRONG_PASSCODES, WrongPasscodes,
+};
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::LoginRefusal;
+use vault_core::proof::{Claim, ProofFacts, is_as_reserved, judge_proof};
+use vault_core::role::Role;
+use vault_core::time::Timestamp;
+
+const WEEK: i64 = FORGIVEN_SECONDS * 1000;
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn network(number: u8) -> Digest {
+    Digest::from_bytes([number; 32])
+}
+
+fn account() -> SignedAccount {
+    let grant = AccountGrant {
+        account: AccountId::from_bytes([1; 16]),
+        organization: OrganizationId::from_bytes([2; 16]),
+        email: EmailAddress::parse("owner@example.com").unwrap(),
+        role: Role::Editor,
+        state: AccountState::Active,
+    };
+    SignedAccount::new(grant, SeedId::from_bytes([3; 16]))
+}
+
+fn facts(last_step: i64, wrong: u32, recovery_code_stored: bool) -> ProofFacts {
+    ProofFacts {
+        account: Some(account()),
+        last_step: TimeStep(last_step),
+        wrong_passcodes: WrongPasscodes { count: wrong, latest: None },
+        recovery_code_stored,
+    }
+}
+
+fn classes() -> impl Strategy<Value = AttemptClasses> {
+    let class = (0..CLOSING_ATTEMPTS + 1, prop::option::of(0_i64..1 << 34))
+        .prop_map(|(attempts, latest)| AttemptClass { attempts, latest: latest.map(at) });
+    let networks = prop::collection::btree_map(0_u8..12, (0_i64..1 << 34, class.clone()), 0..10);
+    (class, networks).prop_map(|(shared, networks)| AttemptClasses {
+        shared,
+        networks: networks
+            .into_iter()
+            .map(|(number, (last, class))| LoginNetwork { network: network(number), last_login_at: at(last), class })
+            .collect(),
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_passcode_makes_up_for_a_wrong_password(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
+        let judged = judge_proof(&account(), Claim::WrongPassword, &facts(last, wrong, stored));
+        prop_assert_eq!(judged, Err(LoginRefusal::WrongPassword));
+    }
+
+    #[test]
+    fn a_step_proves_once_and_only_while_steps_are_enabled(step in 0_i64..5, last in 0_i64..5, wrong in 0_u32..25) {
+        let judged = judge_proof(&account(), Claim::Passcode(PasscodeProof::Step(TimeStep(step))), &facts(last, wrong, true));
+        let expected = match (wrong >= WRONG_PASSCODES, step > last) {
+            (true, _) => Err(LoginRefusal::PasscodeDisabled),
+            (false, false) => Err(LoginRefusal::SpentPasscode),
+            (false, true) => Ok(()),
+        };
+        prop_assert_eq!(judged, expected);
+    }
+
+    #[test]
+    fn a_recovery_code_proves_while_it_is_stored(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
+        let claim = Claim::Passcode(PasscodeProof::RecoveryCode(network(7)));
+        let judged = judge_proof(&account(), claim, &facts(last, wrong, stored));
+        prop_assert_eq!(judged, if stored { Ok(()) } else { Err(LoginRefusal::WrongPasscode) });
+    }
+
+    #[test]
+    fn what_changed_since_the_reservation_proves_nothing(which in 0_usize..7) {
+        let reserved = account();
+        let mut now = Some(account());
+        let row = now.as_mut().unwrap();
+        match which {
+            0 => row.grant.state = AccountState::Disabled,
+            1 => row.grant.role = Role::Admin,
+            2 => row.password_version += 1,
+            3 => row.seed = SeedId::from_bytes([9; 16]),
+            4 => row.grant.email = EmailAddress::parse("other@example.com").unwrap(),
+            5 => row.grant.organization = OrganizationId::from_bytes([9; 16]),
+            _ => now = None,
+        }
+        prop_assert!(now.as_ref().is_none_or(|row| !is_as_reserved(&reserved, row)));
+        for claim in [Claim::WrongPasscode, Claim::Passcode(PasscodeProof::Step(TimeStep(9)))] {
+            let facts = ProofFacts { account: now.clone(), ..facts(0, 0, true) };
+            prop_assert_eq!(judge_proof(&reserved, claim, &facts), Err(LoginRefusal::Overtaken));
+        }
+        // A version that rose for another reason does not matter.
+        let versioned = SignedAccount { version: 7, ..account() };
+        prop_assert!(is_as_reserved(&reserved, &versioned));
+    }
+
+    #[test]
+    fn wrong_passcodes_are_forgiven_by_the_week_and_never_below_zero(count in 0_u32..19, weeks in 0_i64..40, rest in 0..WEEK) {
+        let wrong = WrongPasscodes { count, latest: Some(at(0)) };
+        let expected = i64::from(count).saturating_sub(weeks).max(0);
+        prop_assert_eq!(i64::from(wrong.at(at(weeks * WEEK + rest))), expected);
+        prop_assert_eq!(wrong.at(at(-rest - 1)), count, "a clock that was set back forgives nothing");
+    }
+
+    #[test]
+    fn what_disables_is_never_forgiven(count in WRONG_PASSCODES..100, now in any::<i64>()) {
+        let wrong = WrongPasscodes { count, latest: Some(at(0)) };
+        prop_assert!(wrong.disables());
+        prop_assert_eq!(wrong.at(at(now)), count);
+    }
+
+    /// Whoever has the password gains one guess a week by waiting.
+    #[test]
+    fn guesses_are_bounded(steps in vec(0..2 * WEEK, 1..200)) {
+        let (mut wrong, mut now, mut guesses) = (WrongPasscodes::default(), 0_i64, 0_i64);
+        for step in steps {
+            now += step;
+            if wrong.disables() {
+                break;
+            }
+            wrong = wrong.plus_one(at(now));
+            guesses += 1;
+        }
+        prop_assert!(guesses <= i64::from(WRONG_PASSCODES) + now / WEEK);
+    }
+
+    #[test]
+    fn a_login_makes_its_network_known_and_keeps_eight(classes in classes(), number in 0_u8..14, now in 0_i64..1 << 34) {
+        let (network, now) = (network(number), at(now));
+        let after = classes.after_login(&network, now);
+        let (key, class) = classes.counting(&network, now);
+        prop_assert!(!after.forgotten.contains(&network));
+        let others = classes.networks.iter().filter(|kept| kept.network != network).count();
+        prop_assert_eq!(others - after.forgotten.len(), others.min(KNOWN_NETWORKS - 1));
+        // The class that it came in by begins anew, and a closed shared one with it.
+        match key {
+            ClassKey::Shared => {
+                prop_assert_eq!(class, classes.shared);
+                prop_assert!(after.resets_shared);
+            }
+            ClassKey::Network(found) => {
+                prop_assert_eq!(found, network);
+                prop_assert_eq!(after.resets_shared, classes.shared.is_closed());
+            }
+        }
+        let kept = |digest: &Digest| !after.forgotten.contains(digest);
+        let oldest = classes.networks.iter().filter(|row| row.network != network && kept(&row.network));
+        if let Some(oldest) = oldest.map(|row| row.last_login_at).min() {
+            let forgotten = classes.networks.iter().filter(|row| !kept(&row.network));
+            prop_assert!(forgotten.map(|row| row.last_login_at).all(|forgotten| forgotten <= oldest));
+        }
+    }
+
+    #[test]
+    fn a_network_counts_for_itself_for_90_days(last in 0_i64..1 << 40, since in 0..2 * NETWORK_KNOWN_SECONDS * 1000) {
+        let row = LoginNetwork { network: network(1), last_login_at: at(last), class: AttemptClass::default() };
+        let classes = AttemptClasses { networks: vec![row], ..AttemptClasses::default() };
+        let known = since <= NETWORK_KNOWN_SECONDS * 1000;
+        let (key, _) = classes.counting(&network(1), at(last + since));
+        prop_assert_eq!(key == ClassKey::Network(network(1)), known);
+        prop_assert_eq!(classes.counting(&network(2), at(last)).0, ClassKey::Shared);
+    }
+
+    #[test]
+    fn a_lock_says_what_counts(classes in classes(), now in 0_i64..1 << 34) {
+        let now = at(now);
+        let lock = classes.lock(now);
+        let keys = (0..14).map(|number| classes.counting(&network(number), now).1).collect::<Vec<_>>();
+        prop_assert_eq!(lock.closed, keys.iter().any(|class| class.is_closed()));
+        prop_assert_eq!(lock.attempts, keys.iter().map(|class| class.attempts).max().unwrap());
+        if let Some(until) = lock.waits_until {
+            prop_assert!(until > now);
+        }
+    }
+}

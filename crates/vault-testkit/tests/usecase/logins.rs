@@ -1,0 +1,159 @@
+//! What a login does, whatever it comes to.
+
+use super::service::{Person, Service, network};
+use vault_core::audit::AuditAction;
+use vault_core::lockout::FREE_ATTEMPTS;
+use vault_core::network::Network;
+use vault_core::port::{Event, LoginRefusal};
+use vault_core::role::Role;
+use vault_core::seats::Requester;
+use vault_core::usecase::{AccountCommand, OwnerProof};
+use vault_core::{Error, Refusal};
+
+fn wrong() -> OwnerProof {
+    OwnerProof { password: "a wrong password".into(), passcode: "123456".into(), network: network() }
+}
+
+/// Why logins were refused.
+fn refusals(service: &Service) -> Vec<LoginRefusal> {
+    let refused = |event| match event {
+        Event::LoginRefused { refusal, .. } => Some(refusal),
+        _ => None,
+    };
+    service.events.events().into_iter().filter_map(refused).collect()
+}
+
+async fn refused(service: &Service, email: &str, proof: OwnerProof) {
+    let outcome = service.try_log_in(email, proof).await;
+    assert!(matches!(outcome, Err(Error::Refused(Refusal::InvalidLogin))), "{outcome:?}");
+}
+
+/// An unknown address, a wait, a disabled account: each is hashed, and against a decoy, however often it is tried.
+#[tokio::test]
+async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
+    let service = Service::new().await;
+    let jane = service.person("Acme", "jane", Role::Viewer).await;
+    let joe = service.person("Acme", "joe", Role::Viewer).await;
+    service.as_operator("joe@example.com", AccountCommand::Disable).await.unwrap();
+    let hashes = service.hasher.verified().len();
+    for _ in 0..3 * FREE_ATTEMPTS {
+        for email in ["nobody@example.com", "jane@example.com", "joe@example.com"] {
+            refused(&service, email, wrong()).await;
+        }
+    }
+    let verified = service.hasher.verified().split_off(hashes);
+    let free = usize::try_from(FREE_ATTEMPTS).unwrap();
+    assert_eq!(verified.len(), 9 * free, "each is hashed once");
+    assert_eq!(verified.iter().filter(|account| **account == Some(jane.account)).count(), free);
+    assert_eq!(verified.iter().filter(|account| account.is_none()).count(), 8 * free);
+    assert!(!verified.contains(&Some(joe.account)));
+    assert_eq!(service.evaluations(), free);
+    let refusals = refusals(&service);
+    let number = |refusal| refusals.iter().filter(|found| **found == refusal).count();
+    assert_eq!(number(LoginRefusal::UnknownAddress), 3 * free);
+    assert_eq!(number(LoginRefusal::WrongPassword), free);
+    assert_eq!(number(LoginRefusal::TurnedAway), 2 * free);
+    assert_eq!(number(LoginRefusal::Closed), 3 * free);
+}
+
+/// However many unknown addresses are tried, the audit gets one row a minute for all of them, and one for each account
+/// that waits, each with its count.
+#[tokio::test]
+async fn refusals_that_count_nowhere_are_recorded_once_a_minute() {
+    let service = Service::new().await;
+    let jane = service.person("Acme", "jane", Role::Viewer).await;
+    for number in 0..300 {
+        refused(&service, &format!("nobody-{number}@example.com"), wrong()).await;
+    }
+    for _ in 0..FREE_ATTEMPTS + 7 {
+        refused(&service, "jane@example.com", wrong()).await;
+    }
+    assert_eq!(service.audited(AuditAction::LoginTurnedAway).0, 0);
+    service.tally.flush(true).await.unwrap();
+    let records = service.store.audit();
+    let tallied = records.iter().filter(|record| record.action == AuditAction::LoginTurnedAway);
+    let mut tallied: Vec<_> = tallied.map(|record| (record.subject.text(), record.count)).collect();
+    tallied.sort();
+    assert_eq!(tallied, [(format!("account:{}", jane.account), 7), ("unknown-addresses".to_owned(), 300)]);
+    assert_eq!(service.audited(AuditAction::LoginRefused).0, usize::try_from(FREE_ATTEMPTS).unwrap());
+}
+
+/// A wait is not lengthened by what is refused during it, and the right login succeeds after it.
+#[tokio::test]
+async fn what_is_refused_during_a_wait_leaves_no_trace_in_the_class() {
+    let service = Service::new().await;
+    let jane = service.person("Acme", "jane", Role::Viewer).await;
+    for _ in 0..FREE_ATTEMPTS {
+        refused(&service, "jane@example.com", wrong()).await;
+    }
+    for _ in 0..200 {
+        refused(&service, "jane@example.com", wrong()).await;
+    }
+    // `proof` takes a step of its own, 30 s later.
+    service.log_in(&jane).await;
+}
+
+/// A spent code of the right password is refused and counts as no wrong passcode.
+#[tokio::test]
+async fn a_spent_code_is_refused_and_not_counted() {
+    let service = Service::new().await;
+    let jane = service.person("Acme", "jane", Role::Viewer).await;
+    service.log_in(&jane).await;
+    let again = |jane: &Person| OwnerProof {
+        password: jane.password.as_str().into(),
+        passcode: service.code(&jane.secret),
+        network: network(),
+    };
+    refused(&service, "jane@example.com", again(&jane)).await;
+    assert_eq!(refusals(&service), [LoginRefusal::SpentPasscode]);
+    assert_eq!(service.audited(AuditAction::LoginPasscodeRefused).0, 1);
+    let session = service.log_in(&jane).await;
+    assert_eq!(service.listed(&session).await.map(drop).ok(), None, "a viewer lists nobody");
+    let shown = vault_core::usecase::AccountRef::email("jane@example.com");
+    let shown = service.accounts.account(&Service::OPERATOR, shown).await.unwrap();
+    assert_eq!((shown.logins.wrong_passcodes, shown.logins.is_locked()), (0, false));
+    assert!(shown.logins.last_refused_at.is_some() && shown.logins.last_login_at.is_some());
+}
+
+/// The hasher is told whether anybody has logged in from the network, before the address is looked up.
+#[tokio::test]
+async fn seats_are_asked_for_by_the_network_alone() {
+    let service = Service::new().await;
+    let jane = service.person("Acme", "jane", Role::Viewer).await;
+    let joe = service.person("Other", "joe", Role::Viewer).await;
+    let known = |service: &Service| match service.hasher.requested().last() {
+        Some(Requester::Network { known, .. }) => *known,
+        other => panic!("{other:?}"),
+    };
+    refused(&service, "nobody@example.com", wrong()).await;
+    assert!(!known(&service));
+    service.log_in(&jane).await;
+    assert!(!known(&service), "it was the first");
+    for email in ["nobody@example.com", "joe@example.com"] {
+        refused(&service, email, wrong()).await;
+        assert!(known(&service), "{email}");
+    }
+    let elsewhere = Network::of([198, 51, 100, 1].into());
+    refused(&service, "jane@example.com", OwnerProof { network: elsewhere, ..service.proof(&joe) }).await;
+    assert!(!known(&service));
+}
+
+/// A row that does not fit its code lets nobody in, after the same work, and is reported.
+#[tokio::test]
+async fn a_row_put_together_from_others_lets_nobody_in() {
+    let service = Service::new().await;
+    let jane = service.person("Acme", "jane", Role::Viewer).await;
+    let hashes = service.hasher.verified().len();
+    for part in 0..4 {
+        service.store.tamper_with_account(jane.account, |row| match part {
+            0 => row.grant.role = Role::Admin,
+            1 => (row.grant.role, row.version) = (Role::Viewer, row.version + 1),
+            2 => (row.version, row.password_version) = (row.version - 1, row.password_version + 1),
+            _ => (row.password_version, row.seed) = (row.password_version - 1, vault_core::id::SeedId::from_bytes([7; 16])),
+        });
+        refused(&service, "jane@example.com", service.proof(&jane)).await;
+    }
+    assert!(service.saw_damage("accounts"));
+    assert_eq!(service.hasher.verified().split_off(hashes), [None; 4]);
+    assert_eq!(service.evaluations(), 0);
+}
