@@ -76,7 +76,7 @@ fn run_on_vault(cli: Cli, run_as: RunAs, output: Output) -> Result<ExitCode, Fai
     let settings = Settings::read(&cli.flags, role, run_as)?;
     logging::start(settings.log_format, settings.log_level);
     if let Some(became) = became {
-        tracing::info!("started by root, {became}");
+        tracing::info!("{became}");
     }
     if let Database::Sqlite(path) = &settings.database {
         RunAs::check_database(path)?;
