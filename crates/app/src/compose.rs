@@ -102,8 +102,8 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             _ => return error.into(),
         },
         OpeningError::Lock(LockError::Held { database, holder }) => format!(
-            "{} is in use by `orgvault` {holder}. Stop that process first. Other commands, such as `orgvault account \
-             list`, work while it runs",
+            "the vault at {} is in use by another process: {holder}. Stop that process first. Commands such as \
+             `orgvault account list` work while it runs",
             database.display()
         ),
         _ => return error.into(),

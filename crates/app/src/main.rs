@@ -79,7 +79,7 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
     logging::start(settings.log_format, settings.log_level);
     if let Some(became) = became {
-        tracing::info!("started by root, {became}");
+        tracing::info!("{became}");
     }
     for variable in &settings.unknown_variables {
         tracing::warn!("environment variable {variable} is not a setting and is ignored; see `orgvault help settings`");

@@ -253,7 +253,7 @@ impl Run<'_> {
         let key_file = DatabaseKeyFile::beside(path);
         let mut found = FoundFile::at(path, key_file.path())?;
         if self.creates && found.state != FileState::Present && lock.is_none() {
-            *lock = Some(self.lock(path, "the command that makes the vault")?);
+            *lock = Some(self.lock(path, "first run")?);
             found = FoundFile::at(path, key_file.path())?;
         }
         let entropy = &self.surroundings.entropy;

@@ -46,7 +46,7 @@ pub(crate) struct Became {
 
 impl fmt::Display for Became {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ran as user {}, who owns {}", self.user, self.directory.display())
+        write!(f, "started by root, run as user {}, who owns {}", self.user, self.directory.display())
     }
 }
 

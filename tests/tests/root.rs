@@ -1,0 +1,230 @@
+//! Commands that root runs on the directory of a service's user: nothing in it can turn root's rights against root. Run by
+//! anybody else, these tests do nothing.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use rustix::process::geteuid;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use vault_tests::binary::Run;
+use vault_tests::process::Server;
+use vault_tests::snapshot::files;
+use vault_tests::{Database, Vault};
+
+/// A user and a group without an account.
+const OWNER: u32 = 61_234;
+const GROUP: u32 = 61_235;
+const OTHER: u32 = 62_345;
+
+/// A vault in a directory of another user's; nothing where root does not run this.
+fn place(owner: u32, group: u32) -> Option<Vault> {
+    if !geteuid().is_root() {
+        return None;
+    }
+    let vault = Vault::absent(Database::Sqlite);
+    let home = vault.scratch("");
+    fs::set_permissions(&home, Permissions::from_mode(0o755)).unwrap();
+    make(&vault.data_dir(), owner, group);
+    Some(vault)
+}
+
+fn make(path: &Path, owner: u32, group: u32) {
+    fs::create_dir(path).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o700)).unwrap();
+    chown(path, Some(owner), Some(group)).unwrap();
+}
+
+/// A file of root's that nobody else may read.
+fn of_root(vault: &Vault, name: &str, content: &[u8]) -> PathBuf {
+    let path = vault.scratch(name);
+    fs::write(&path, content).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+#[track_caller]
+fn assert_all_belong_to(owner: u32, group: u32, directory: &Path) {
+    for file in files(directory) {
+        let found = fs::symlink_metadata(&file).unwrap();
+        assert_eq!((found.uid(), found.gid()), (owner, group), "{}", file.display());
+    }
+}
+
+fn status(task: &Path, name: &str) -> Vec<String> {
+    let status = fs::read_to_string(task.join("status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap().to_owned();
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_process_becomes_the_owner_of_the_directory_for_good() {
+    let Some(vault) = place(OWNER, GROUP) else { return };
+    vault.run(&["init"]).done();
+    let said = vault.run(&["org", "create", "Acme"]).done().stderr;
+    assert!(said.contains("run as user 61234"), "{said}");
+    let socket = vault.data_dir().join("activation");
+    let mut serve = vault.serve_command();
+    serve.arg("--activation-listen").arg(format!("unix:{}", socket.display()));
+    let server = Server::start(serve, &vault.scratch("output"), &vault.scratch("log"));
+    let process = PathBuf::from(format!("/proc/{}", server.id()));
+    for task in fs::read_dir(process.join("task")).unwrap() {
+        let task = task.unwrap().path();
+        assert_eq!(status(&task, "Uid"), ["61234"; 4]);
+        assert_eq!(status(&task, "Gid"), ["61235"; 4]);
+        assert_eq!(status(&task, "Groups"), ["61235"], "no group of root's is left");
+        for capabilities in ["CapPrm", "CapEff", "CapAmb"] {
+            assert_eq!(status(&task, capabilities), ["0000000000000000"]);
+        }
+    }
+    // The kernel gives the files of a process to root once it must not be dumped.
+    assert_eq!(fs::metadata(process.join("environ")).unwrap().uid(), 0, "its memory is closed to its own user");
+    assert_eq!(fs::symlink_metadata(&socket).unwrap().uid(), OWNER);
+    assert_all_belong_to(OWNER, GROUP, &vault.data_dir());
+    assert_eq!(server.stop(), Some(0), "{}", vault.log());
+    assert_all_belong_to(OWNER, GROUP, &vault.data_dir());
+}
+
+#[test]
+fn an_owner_with_an_account_brings_the_groups_of_the_account() {
+    let accounts = fs::read_to_string("/etc/passwd").unwrap();
+    let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
+    let account = accounts.lines().map(fields).find(|fields| fields[0] == "daemon").unwrap();
+    let (uid, gid): (u32, u32) = (account[2].parse().unwrap(), account[3].parse().unwrap());
+    let Some(vault) = place(uid, GROUP) else { return };
+    let said = vault.run(&["init"]).done().stderr;
+    assert!(said.contains("run as user daemon"), "{said}");
+    assert_all_belong_to(uid, gid, &vault.data_dir());
+    let refused = vault.run(&["init"]).refused().stderr;
+    assert!(refused.contains("run as user daemon"), "a refusal says as whom: {refused}");
+}
+
+/// The lock file of the server was opened through links, then owned and emptied.
+#[test]
+fn a_link_in_the_place_of_the_lock_gives_nothing_away() {
+    let Some(vault) = place(OWNER, GROUP) else { return };
+    vault.run(&["init"]).done();
+    let precious = of_root(&vault, "precious", b"precious");
+    let lock = vault.data_dir().join("orgvault.db.lock");
+    for kind in ["symbolic", "hard"] {
+        fs::remove_file(&lock).unwrap();
+        match kind {
+            "symbolic" => symlink(&precious, &lock).unwrap(),
+            _ => fs::hard_link(&precious, &lock).unwrap(),
+        }
+        let said = vault.run(&["migrate"]).refused().stderr;
+        assert!(said.contains("orgvault.db.lock"), "{said}");
+        let found = fs::metadata(&precious).unwrap();
+        assert_eq!((found.uid(), fs::read(&precious).unwrap()), (0, b"precious".to_vec()), "{kind}");
+    }
+}
+
+#[test]
+fn what_the_owners_settings_file_names_is_opened_with_the_owners_rights() {
+    let Some(vault) = place(OWNER, GROUP) else { return };
+    vault.run(&["init"]).done();
+    // The key is moved to where root alone may read it.
+    let key = of_root(&vault, "root.key", &fs::read(vault.data_dir().join("root.key")).unwrap());
+    fs::remove_file(vault.data_dir().join("root.key")).unwrap();
+    let file = vault.data_dir().join("orgvault.toml");
+    fs::write(&file, format!("root-key-file = {key:?}\n")).unwrap();
+    chown(&file, Some(OWNER), Some(GROUP)).unwrap();
+    let refused = vault.run(&["org", "list"]).refused().stderr;
+    assert!(refused.contains("Permission denied"), "{refused}");
+    // Root's own flag, or variable, may name it.
+    vault.run(&["org", "list", "--root-key-file", key.to_str().unwrap()]).done();
+    Run::of(vault.command(&["org", "list"]).env("ORGVAULT_ROOT_KEY_FILE", &key)).done();
+
+    // The file itself is no way to what root may read either.
+    let secret = of_root(&vault, "secret", b"unguessable = 1\n");
+    fs::remove_file(&file).unwrap();
+    symlink(&secret, &file).unwrap();
+    let refused = vault.run(&["org", "list", "--root-key-file", key.to_str().unwrap()]);
+    assert!(refused.status != Some(0) && !refused.stderr.contains("unguessable"), "{refused:?}");
+}
+
+#[test]
+fn files_that_roots_flags_name_are_read_with_roots_rights() {
+    let Some(vault) = place(OWNER, GROUP) else { return };
+    vault.run(&["init"]).done();
+    vault.run(&["org", "create", "Acme"]).done();
+    let password = of_root(&vault, "password", b"a password of root's choice\n");
+    let account = ["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin"];
+    vault.run(&[&account[..], &["--password-file", password.to_str().unwrap()]].concat()).done();
+    let settings = of_root(&vault, "settings", b"max-ttl = 60\n");
+    vault.run(&["org", "list", "--config", settings.to_str().unwrap()]).done();
+}
+
+#[test]
+fn a_path_that_others_could_lead_elsewhere_is_refused() {
+    let Some(vault) = place(OWNER, GROUP) else { return };
+    vault.run(&["init"]).done();
+    let (home, others) = (vault.scratch(""), vault.scratch("others"));
+    make(&others, OTHER, OTHER);
+    fs::set_permissions(&others, Permissions::from_mode(0o755)).unwrap();
+    fs::rename(vault.data_dir(), others.join("data")).unwrap();
+    let run = |path: &Path| {
+        let mut command = vault_tests::binary::command();
+        Run::of(command.args(["org", "list", "--data-dir"]).arg(path))
+    };
+    let said = run(&others.join("data")).refused().stderr;
+    assert!(said.contains("62345") && said.contains(others.to_str().unwrap()), "{said}");
+    symlink(others.join("data"), home.join("link")).unwrap();
+    run(&home.join("link")).refused();
+    // Nor is anything made in a directory of somebody else's.
+    run(&others.join("new")).refused();
+    let mut init = vault_tests::binary::command();
+    Run::of(init.args(["init", "--data-dir"]).arg(others.join("new"))).refused();
+    assert!(!others.join("new").exists());
+    // Where the owner could exchange a directory of root's.
+    chown(&others, Some(OWNER), Some(GROUP)).unwrap();
+    run(&others.join("data")).done();
+    fs::create_dir(others.join("roots")).unwrap();
+    fs::set_permissions(others.join("roots"), Permissions::from_mode(0o755)).unwrap();
+    fs::rename(others.join("data"), others.join("roots/data")).unwrap();
+    run(&others.join("roots/data")).refused();
+}
+
+#[test]
+fn a_directory_of_roots_with_a_database_of_anothers_names_the_user_to_run_as() {
+    let Some(vault) = place(0, 0) else { return };
+    vault.run(&["init"]).done();
+    vault.run(&["org", "list"]).done();
+    chown(vault.data_dir().join("orgvault.db"), Some(OWNER), Some(GROUP)).unwrap();
+    let said = vault.run(&["org", "list"]).refused().stderr;
+    assert!(said.contains("sudo -u '#61234' orgvault"), "{said}");
+    assert!(said.contains("belongs to user 61234, and you are root"), "{said}");
+    // Named by a settings file, too.
+    let elsewhere = vault.scratch("elsewhere");
+    make(&elsewhere, OWNER, GROUP);
+    fs::write(
+        vault.data_dir().join("orgvault.toml"),
+        format!("database-url = \"sqlite://{}/x.db\"\n", elsewhere.display()),
+    )
+    .unwrap();
+    fs::remove_file(vault.data_dir().join("orgvault.db")).unwrap();
+    let said = vault.run(&["org", "list"]).refused().stderr;
+    assert!(said.contains("sudo -u '#61234' orgvault"), "{said}");
+}
+
+#[test]
+fn a_directory_that_its_owner_cannot_reach_is_refused() {
+    let Some(vault) = place(OWNER, GROUP) else { return };
+    vault.run(&["init"]).done();
+    fs::set_permissions(vault.scratch(""), Permissions::from_mode(0o700)).unwrap();
+    let said = vault.run(&["org", "list"]).refused().stderr;
+    assert!(said.contains("user 61234 cannot reach"), "{said}");
+    assert!(said.contains(vault.data_dir().to_str().unwrap()), "{said}");
+}
+
+#[test]
+fn a_key_that_root_hands_to_the_services_group_opens_for_both() {
+    let Some(vault) = place(OWNER, GROUP) else { return };
+    vault.run(&["init"]).done();
+    let key = of_root(&vault, "root.key", &fs::read(vault.data_dir().join("root.key")).unwrap());
+    fs::set_permissions(&key, Permissions::from_mode(0o440)).unwrap();
+    chown(&key, Some(0), Some(GROUP)).unwrap();
+    let flag = ["--root-key-file", key.to_str().unwrap()];
+    vault.run(&[&["org", "list"][..], &flag].concat()).done();
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o7777, 0o440, "nothing tells root to close it");
+}
