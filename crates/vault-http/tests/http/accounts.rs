@@ -43,19 +43,65 @@ fn admins_see_the_accounts_of_their_organization() {
     world.token_in("Other", Role::Admin);
     world.account("Acme", "zoe@acme.example", Role::Viewer);
     let listed = list(&world, &token);
-    let id = text(&listed[0]["id"]);
+    let id = text(&listed[1]["id"]);
     assert_eq!(
-        listed[0],
+        listed[1],
         json!({
             "id": id, "email": "admin-0@acme.example", "role": "admin", "state": "active",
-            "created_at": "2030-01-01T00:00:00Z", "last_login_at": "2030-01-01T00:00:00Z",
+            "created_at": "2030-01-01T00:00:00Z", "last_login_at": "2030-01-01T00:00:00Z", "locked": false,
         })
     );
-    let members: Vec<_> = listed[1].as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(members, ["created_at", "email", "id", "role", "state"], "it never logged in");
+    let members: Vec<_> = listed[0].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(members, ["created_at", "email", "id", "locked", "role", "state"], "it never logged in");
     assert_eq!(listed.len(), 2, "none of another organization");
     let head = world.send("HEAD /v1/accounts", &[&token], "");
     assert_eq!((head.status, head.body.len()), (200, 0));
+}
+
+#[test]
+fn accounts_come_in_pages() {
+    let world = World::start();
+    let token = world.token(Role::Admin);
+    for number in 0..4 {
+        world.clock.advance_seconds(1);
+        world.account("Acme", &format!("member-{number}@acme.example"), Role::Viewer);
+        world.clock.advance_seconds(1);
+        assert_eq!(invite(&world, &token, &format!("invited-{number}@acme.example"), "viewer").status, 201);
+    }
+    let whole = list(&world, &token);
+    let (mut paged, mut path) = (Vec::new(), "/v1/accounts?limit=2".to_owned());
+    loop {
+        let response = world.send(&format!("GET {path}"), &[&token], "");
+        assert_eq!(response.status, 200);
+        let page = response.json().as_array().unwrap().clone();
+        assert!(page.len() <= 2);
+        paged.extend(page);
+        let Some(link) = response.header("link") else { break };
+        path = link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap().to_owned();
+    }
+    assert_eq!((paged.len(), &paged), (9, &whole));
+    let other = world.token_in("Other", Role::Admin);
+    let first = world.send("GET /v1/accounts?limit=2", &[&token], "");
+    let cursor = first.header("link").unwrap().split("cursor=").nth(1).unwrap().split('>').next().unwrap();
+    for (token, cursor) in [(&other, cursor), (&token, "x"), (&token, "")] {
+        let response = world.send(&format!("GET /v1/accounts?cursor={cursor}"), &[token], "");
+        assert_problem(&response, 422, "refused-value", cursor);
+    }
+}
+
+#[test]
+fn an_account_that_waits_is_shown_as_locked() {
+    let world = World::start();
+    let token = world.token(Role::Admin);
+    world.account("Acme", "zoe@acme.example", Role::Viewer);
+    let body = json!({"email": "zoe@acme.example", "password": "wrong", "passcode": "123456"}).to_string();
+    for _ in 0..5 {
+        assert_eq!(world.send("POST /v1/login", &["Content-Type: application/json"], &*body).status, 401);
+    }
+    let locked = |listed: &[Value]| listed.iter().filter(|account| account["locked"] == true).count();
+    assert_eq!(locked(&list(&world, &token)), 1);
+    world.clock.advance_seconds(30);
+    assert_eq!(locked(&list(&world, &token)), 0);
 }
 
 #[test]
@@ -73,7 +119,7 @@ fn an_invitation_is_made_changed_and_withdrawn() {
     let id = text(&invited["id"]);
     let mut expected = json!({
         "id": id, "email": "new.one@acme.example", "role": "editor", "state": "invited",
-        "created_at": "2030-01-01T00:00:00Z",
+        "created_at": "2030-01-01T00:00:00Z", "locked": false, "invitation_expires_at": "2030-01-04T00:00:00Z",
     });
     assert!(list(&world, &token).contains(&expected));
 
@@ -105,13 +151,39 @@ fn a_taken_address_is_a_conflict() {
     assert_eq!(invite(&world, &token, "invited@acme.example", "viewer").status, 201);
     let mut answers = Vec::new();
     for token in [&token, &other] {
-        for email in ["taken@acme.example", "TAKEN@acme.EXAMPLE", "invited@acme.example"] {
+        for email in ["taken@acme.example", "TAKEN@acme.EXAMPLE"] {
             let response = invite(&world, token, email, "viewer");
-            assert_problem(&response, 409, "conflict", email);
+            assert_problem(&response, 409, "address-in-use", email);
             answers.push(response.text_without_id());
         }
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]));
+    let response = invite(&world, &token, "invited@acme.example", "viewer");
+    assert_problem(&response, 409, "conflict", "its own open invitation");
+    assert_eq!(invite(&world, &other, "invited@acme.example", "viewer").status, 201, "another organization's");
+}
+
+/// After 20 addresses in use within an hour, nobody is invited until it is over.
+#[test]
+fn twenty_taken_addresses_stop_invitations_for_the_hour() {
+    let world = World::start();
+    let token = world.token(Role::Admin);
+    let other = world.token_in("Other", Role::Admin);
+    world.account("Other", "taken@other.example", Role::Viewer);
+    for _ in 0..20 {
+        let response = invite(&world, &token, "taken@other.example", "viewer");
+        assert_problem(&response, 409, "address-in-use", "taken");
+    }
+    for email in ["taken@other.example", "free@acme.example"] {
+        let response = invite(&world, &token, email, "viewer");
+        assert_problem(&response, 429, "too-many-requests", email);
+        let seconds: u32 = response.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=3_601).contains(&seconds));
+    }
+    assert_eq!(invite(&world, &other, "free@other.example", "viewer").status, 201);
+    world.clock.advance_seconds(3_600);
+    let token = world.token(Role::Admin);
+    assert_eq!(invite(&world, &token, "free@acme.example", "viewer").status, 201);
 }
 
 #[test]
@@ -148,7 +220,7 @@ fn every_flaw_of_an_invitation_is_named() {
     for (line, headers, status, code) in [
         ("POST /v1/accounts?email=x", &[&*token, "Content-Type: application/json"][..], 400, "malformed-request"),
         ("POST /v1/accounts", &[&*token], 415, "unsupported-media-type"),
-        ("GET /v1/accounts?limit=1", &[&*token], 400, "malformed-request"),
+        ("GET /v1/accounts?limit=x", &[&*token], 400, "malformed-request"),
     ] {
         let body = json!({"email": email, "role": "viewer"}).to_string();
         assert_problem(&world.send(line, headers, body), status, code, line);

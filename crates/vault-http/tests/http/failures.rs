@@ -33,12 +33,7 @@ fn a_panic_of_a_port_that_the_worker_calls_is_one_too() {
             panic!("no time")
         }
     }
-    let tokens = vault_testkit::crypto::FakeTokens::new(vault_core::id::InstanceId::from_bytes([7; 16]));
-    let world = WorldBuilder::default()
-        .parts(move |parts| {
-            parts.authenticate = Arc::new(vault_core::usecase::Authenticate::new(Arc::new(tokens), Arc::new(NoClock)));
-        })
-        .start();
+    let world = WorldBuilder::default().accounts_clock(Arc::new(NoClock)).start();
     let mut wire = world.wire();
     let response = wire.exchange(request("GET /v1/organization-vault", &["Authorization: Bearer a"], ""));
     assert_problem(&response, 500, "internal-error", "a panic in the handler");

@@ -2,12 +2,11 @@
 
 use crate::support::{PASSWORD, World, WorldBuilder, assert_problem, assert_standard_headers};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use vault_core::digest::DigestPurpose;
 use vault_core::network::Network;
-use vault_core::port::{KeyedDigester as _, MockLoginGuard, Reservation, ReserveAttempt};
+use vault_core::port::KeyedDigester as _;
 use vault_core::role::Role;
-use vault_core::usecase::{LogIn, ProveOwner};
+use vault_core::seats::Requester;
 use vault_testkit::crypto::FakeDigester;
 
 const JSON: &str = "Content-Type: application/json";
@@ -104,13 +103,6 @@ fn the_network_is_the_peers_unless_a_trusted_proxy_says_otherwise() {
             .settings(move |settings| {
                 settings.listener.trusted_proxies = trusted.map(|net| net.parse().unwrap()).into_iter().collect();
             })
-            .parts(move |parts| {
-                let mut guard = MockLoginGuard::new();
-                let from_expected = move |command: &ReserveAttempt| command.network == expected;
-                guard.expect_reserve_attempt().withf(from_expected).returning(|_| Ok(Reservation::Unknown));
-                guard.expect_refuse_attempt().returning(|_| Ok(()));
-                parts.log_in = Arc::new(with_guard(&parts.log_in, guard));
-            })
             .start();
         let headers = [
             JSON,
@@ -120,16 +112,10 @@ fn the_network_is_the_peers_unless_a_trusted_proxy_says_otherwise() {
             "X-Forwarded-Host: evil.example",
         ];
         let body = json!({"email": "a@x.io", "password": "b", "passcode": "c"}).to_string();
-        // Another network would be a panic of the mock, and so a 500.
-        assert_problem(&world.send("POST /v1/login", &headers, body), 401, "invalid-login", "the expected network");
-    }
-}
-
-fn with_guard(usual: &LogIn, guard: MockLoginGuard) -> LogIn {
-    LogIn {
-        instance: usual.instance,
-        max_ttl: usual.max_ttl,
-        owner: ProveOwner { guard: Arc::new(guard), ..usual.owner.clone() },
-        tokens: usual.tokens.clone(),
+        assert_problem(&world.send("POST /v1/login", &headers, body), 401, "invalid-login", "nobody's address");
+        let requested = world.fakes.hasher.requested();
+        let from_expected =
+            |requester: &Requester| matches!(requester, Requester::Network { network, .. } if *network == expected);
+        assert_eq!(requested.iter().filter(|requester| from_expected(requester)).count(), 1);
     }
 }

@@ -82,7 +82,7 @@ fn sessions_are_listed_and_ended() {
         *newest,
         json!({
             "id": id, "created_at": "2030-01-01T00:01:00Z", "expires_at": "2030-01-01T01:01:00Z",
-            "network": "127.0.0.0/24", "current": true,
+            "last_used_at": "2030-01-01T00:01:00Z", "network": "127.0.0.0/24", "current": true,
         })
     );
     assert_eq!(oldest["current"], false);

@@ -6,20 +6,17 @@ use vault_core::activation::DEFAULT_LIVE_LIMIT;
 use vault_core::id::InstanceId;
 use vault_core::port::{CredentialStore, CredentialVendor, StorageProbe};
 use vault_core::usecase::{
-    Activate, Ambient, AuditTally, Authenticate, AuthenticateIntegration, ChangeAccountUseCase,
-    ChangeIntegrationUseCase, ChangePassword, CheckNamespace, ConfirmEnrolmentUseCase, ConfirmPasscodeUseCase,
-    CreateIntegrationUseCase, Enrol, Invite, ListAccountsUseCase, ListIntegrationsUseCase, LogIn, LogOut,
-    OpenNamespace, OwnActivations, OwnSessions, ProveOwner, ReplacePasscode, ReplaceRecoveryCodes, ShowOwnAccount,
-    Vault,
+    AccountPorts, Accounts, Activate, Ambient, AuditTally, AuthenticateIntegration, ChangeIntegrationUseCase,
+    CheckNamespace, CreateIntegrationUseCase, ListIntegrationsUseCase, OpenNamespace, OwnActivations, Vault,
 };
-use vault_http::{AccountParts, ActivationParts, IntegrationParts, OwnAccountParts, Readiness, ServerParts};
+use vault_http::{ActivationParts, IntegrationParts, Readiness, ServerParts};
 use vault_testkit::clock::SeededEntropy;
 use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 use vault_testkit::storage::FakeStorage;
 
 /// What the use cases are made of.
-pub(super) struct Fakes {
+pub(crate) struct Fakes {
     pub(super) runtime: Handle,
     pub(super) instance: InstanceId,
     pub(super) ambient: Ambient,
@@ -27,7 +24,7 @@ pub(super) struct Fakes {
     pub(super) store: Arc<MemoryStore>,
     pub(super) credentials: Arc<dyn CredentialStore>,
     pub(super) limit: i64,
-    pub(super) hasher: Arc<FakeHasher>,
+    pub(crate) hasher: Arc<FakeHasher>,
     pub(super) passcodes: Arc<FakePasscodes>,
     pub(super) digester: Arc<FakeDigester>,
     pub(super) sealer: Arc<PlainSealer>,
@@ -43,14 +40,6 @@ impl Fakes {
         let ambient = &self.ambient;
         ServerParts {
             runtime: self.runtime.clone(),
-            authenticate: Arc::new(Authenticate::new(self.tokens.clone(), ambient.clock.clone())),
-            log_in: Arc::new(LogIn {
-                instance: self.instance,
-                max_ttl: 86_400,
-                owner: self.owner(),
-                tokens: self.tokens.clone(),
-            }),
-            log_out: Arc::new(LogOut::new(ambient.clone(), self.store.clone())),
             vault: Vault::new(
                 ambient.clone(),
                 self.tally.clone(),
@@ -62,7 +51,6 @@ impl Fakes {
             .limit(self.limit)
             .probe(self.verifies.then(|| self.storage.clone() as Arc<dyn StorageProbe>)),
             accounts: self.accounts(),
-            own_account: self.own_account(),
             integrations: self.integrations(),
             ids: ambient.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(true)),
@@ -120,68 +108,23 @@ impl Fakes {
         }
     }
 
-    fn owner(&self) -> ProveOwner {
-        ProveOwner {
-            ambient: self.ambient.clone(),
+    /// Logins and sessions, accounts and invitations.
+    pub(super) fn accounts(&self) -> Accounts {
+        self.accounts_in(self.ambient.clone())
+    }
+
+    /// The same in other surroundings.
+    pub(super) fn accounts_in(&self, ambient: Ambient) -> Accounts {
+        let ports = AccountPorts {
+            ambient,
             tally: self.tally.clone(),
-            guard: self.store.clone(),
+            store: self.store.clone(),
             hasher: self.hasher.clone(),
             passcodes: self.passcodes.clone(),
+            tokens: self.tokens.clone(),
             digester: self.digester.clone(),
-        }
-    }
-
-    fn accounts(&self) -> AccountParts {
-        AccountParts {
-            list: Arc::new(ListAccountsUseCase::new(self.ambient.clone(), self.store.clone())),
-            invite: Arc::new(Invite {
-                ambient: self.ambient.clone(),
-                entropy: Arc::new(SeededEntropy::default()),
-                digester: self.digester.clone(),
-                organizations: self.store.clone(),
-                invitations: self.store.clone(),
-            }),
-            change: Arc::new(ChangeAccountUseCase {
-                ambient: self.ambient.clone(),
-                hasher: self.hasher.clone(),
-                passcodes: self.passcodes.clone(),
-                digester: self.digester.clone(),
-                organizations: self.store.clone(),
-                accounts: self.store.clone(),
-                invitations: self.store.clone(),
-            }),
-            enrol: Arc::new(Enrol {
-                ambient: self.ambient.clone(),
-                hasher: self.hasher.clone(),
-                passcodes: self.passcodes.clone(),
-                digester: self.digester.clone(),
-                invitations: self.store.clone(),
-            }),
-            confirm_enrolment: Arc::new(ConfirmEnrolmentUseCase {
-                ambient: self.ambient.clone(),
-                passcodes: self.passcodes.clone(),
-                digester: self.digester.clone(),
-                invitations: self.store.clone(),
-            }),
-        }
-    }
-
-    fn own_account(&self) -> OwnAccountParts {
-        OwnAccountParts {
-            show: Arc::new(ShowOwnAccount::new(self.ambient.clone(), self.store.clone())),
-            sessions: Arc::new(OwnSessions::new(self.ambient.clone(), self.store.clone())),
-            change_password: Arc::new(ChangePassword { owner: self.owner(), accounts: self.store.clone() }),
-            replace_passcode: Arc::new(ReplacePasscode { owner: self.owner(), accounts: self.store.clone() }),
-            confirm_passcode: Arc::new(ConfirmPasscodeUseCase {
-                ambient: self.ambient.clone(),
-                passcodes: self.passcodes.clone(),
-                log: self.store.clone(),
-                accounts: self.store.clone(),
-            }),
-            replace_recovery_codes: Arc::new(ReplaceRecoveryCodes {
-                owner: self.owner(),
-                accounts: self.store.clone(),
-            }),
-        }
+            entropy: self.entropy.clone(),
+        };
+        Accounts::new(self.instance, ports)
     }
 }

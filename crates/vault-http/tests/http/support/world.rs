@@ -8,9 +8,10 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use vault_core::id::InstanceId;
 use vault_core::passcode::TimeStep;
-use vault_core::port::{Clock as _, CredentialStore};
+use vault_core::organization::OrganizationName;
+use vault_core::port::{Clock, CredentialStore, OrganizationRepository as _};
 use vault_core::role::Role;
-use vault_core::usecase::{Ambient, AuditTally, CreateAccountRequest, CreateAccountUseCase, Operator};
+use vault_core::usecase::{Ambient, AuditTally, CreateAccountRequest, Operator};
 use vault_http::{ListenerSettings, ServerParts, ServerSettings, server};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
@@ -25,9 +26,8 @@ pub(crate) struct World {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) storage: Arc<FakeStorage>,
-    pub(super) fakes: Fakes,
+    pub(crate) fakes: Fakes,
     runtime: Option<Runtime>,
-    create_account: CreateAccountUseCase,
     codes: std::sync::Mutex<std::collections::HashMap<String, Vec<SecretString>>>,
 }
 
@@ -42,9 +42,16 @@ pub(crate) struct WorldBuilder {
     hash_permits: Option<usize>,
     limit: Option<i64>,
     verifies: bool,
+    accounts_clock: Option<Arc<dyn Clock>>,
 }
 
 impl WorldBuilder {
+    /// What is done with accounts goes by `clock`.
+    pub(crate) fn accounts_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.accounts_clock = Some(clock);
+        self
+    }
+
     /// Credentials may be tried out before they are saved.
     pub(crate) fn verifying(mut self) -> Self {
         self.verifies = true;
@@ -123,6 +130,9 @@ impl WorldBuilder {
         if let Some(change) = self.settings {
             change(&mut settings);
         }
+        if let Some(clock) = self.accounts_clock {
+            parts.accounts = fakes.accounts_in(Ambient { clock, ..ambient.clone() });
+        }
         if let Some(change) = self.parts {
             change(&mut parts);
         }
@@ -134,18 +144,9 @@ impl WorldBuilder {
         for organization in ["Acme", "Other"] {
             runtime.block_on(operator.create_organization(organization)).expect("an organization");
         }
-        let create_account = CreateAccountUseCase {
-            ambient,
-            entropy: Arc::new(SeededEntropy::default()),
-            hasher: hasher.clone(),
-            passcodes,
-            digester,
-            organizations: store.clone(),
-            accounts: store.clone(),
-        };
         let storage = fakes.storage.clone();
         let (runtime, codes) = (Some(runtime), Default::default());
-        World { address, store, clock, storage, fakes, runtime, create_account, codes }
+        World { address, store, clock, storage, fakes, runtime, codes }
     }
 }
 
@@ -160,12 +161,13 @@ impl World {
 
     /// An account whose password is [`PASSWORD`].
     pub(crate) fn account(&self, organization: &str, email: &str, role: Role) {
-        let made = self.runtime().block_on(self.create_account.run(CreateAccountRequest {
-            organization: organization.to_owned(),
-            email: email.to_owned(),
-            role,
-            password: Some(PASSWORD.into()),
-        }));
+        let name = OrganizationName::parse(organization).unwrap();
+        let made = self.runtime().block_on(async {
+            let organization = self.store.find_organization(&name).await.unwrap().unwrap().id;
+            let password = Some(PASSWORD.into());
+            let request = CreateAccountRequest { organization, email: email.to_owned(), role, password };
+            self.fakes.accounts().create(request).await
+        });
         let codes = made.expect("an account").recovery_codes.into_iter().map(|code| code.0);
         self.codes.lock().unwrap().insert(email.to_owned(), codes.collect());
     }
