@@ -98,27 +98,23 @@ impl Settings {
     /// environment variables that are no settings.
     pub(crate) fn read(matches: &ArgMatches, also_known: &[String], run_as: RunAs) -> Result<Self, Failure> {
         let flags = innermost(matches);
-        let of_the_vault = vault_flags();
-        // It comes first, because it names the file.
-        let leading: Vec<Arg> =
-            of_the_vault.iter().filter(|setting| setting.get_id().as_str() == "config").cloned().collect();
-        let found = sources::resolve(&leading, flags, None)?;
+        let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
+        let vault = |found: &ArgMatches| VaultFlags::from_arg_matches(found).map_err(unreadable);
+        let named = vault(&sources::resolve(&all, flags, None)?)?;
         let implied = run_as.data_dir.join("orgvault.toml");
-        let path = match found.get_one::<PathBuf>("config") {
+        let path = match &named.config {
             Some(path) => Some(absolute(path)?),
             None => exists(&implied)?.then_some(implied),
         };
-
-        let all: Vec<Arg> = of_the_vault.into_iter().chain(server_flags()).collect();
         let keys: Vec<&str> = all.iter().map(sources::name).filter(|name| *name != "config").collect();
         let file = path.map(|path| SettingsFile::read(&path, &run_as.files, &keys)).transpose()?;
         let found = sources::resolve(&all, flags, file.as_ref())?;
-        let unreadable = |error: clap::Error| Failure::usage(error.to_string());
-        let vault = VaultFlags::from_arg_matches(&found).map_err(unreadable)?;
+        let vault = vault(&found)?;
         let server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
         server.check()?;
 
-        let data_dir = run_as.data_dir;
+        // Flags and environment decided whose rights this process has. The file may name another directory then.
+        let data_dir = if vault.data_dir == named.data_dir { run_as.data_dir } else { absolute(&vault.data_dir)? };
         let known: Vec<String> = all.iter().map(variable).chain(also_known.iter().cloned()).collect();
         Ok(Self {
             database: vault.database_url.unwrap_or_else(|| Database::sqlite(data_dir.join("orgvault.db"))),
@@ -148,6 +144,10 @@ impl Settings {
         }
         flags
     }
+}
+
+fn unreadable(error: clap::Error) -> Failure {
+    Failure::usage(error.to_string())
 }
 
 /// Whether there is a settings file in the data directory.

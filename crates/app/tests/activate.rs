@@ -167,7 +167,7 @@ fn a_check_says_what_to_do_and_its_status_whether_it_must_be_done() {
         assert!(ran.stdout.contains(": denied  Ask.\n") && ran.stderr.is_empty(), "{ran:?}");
         let ran = door.run(&[&ACTIVATE[..], &check, &["--json"]].concat());
         assert_eq!((ran.status, serde_json::from_str::<Value>(&ran.stdout).unwrap()), (Some(status), report));
-        let sent = r#"{"namespace":"a/b","operations":["read","list"],"until":"2026-11-21T06:00:00+01:00"}"#;
+        let sent = r#"{"namespace":"a/b","operations":["read","list"],"until":"2026-11-21T05:00:00Z"}"#;
         assert_eq!(door.asked()[0], format!("POST /v1/activations/check {sent}"));
         assert_eq!(door.asked().len(), 2, "nothing is activated");
     }

@@ -91,12 +91,12 @@ struct ShownAccount {
     created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_login_at: Option<String>,
-    /// Whether right logins may be refused.
+    /// Whether correct logins may be refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     locked: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_refused_at: Option<String>,
-    /// The most logins in a row that failed from one class of networks.
+    /// The most failed logins in a row from one class of networks.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,7 +179,7 @@ pub(crate) async fn create(
     password: Option<SecretString>,
 ) -> Result<CreatedAccount, Failure> {
     let what = format!("create account {email} in {organization}");
-    let organization = Organizations::of(vault).await?.id_of(&organization)?;
+    let organization = Organizations::of(vault).await?.id_of(&organization).doing(|| what.clone())?;
     let request = CreateAccountRequest { organization, email, role, password };
     vault.accounts().create(request).await.doing(|| what)
 }
@@ -279,7 +279,11 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
         .iter()
         .map(|row| {
             let last = row.last_login_at.clone().unwrap_or_else(|| "never".to_owned());
-            let state = if row.locked == Some(true) { format!("{}, locked", row.state) } else { row.state.to_owned() };
+            let state = match &row.invitation_expires_at {
+                Some(expires) => format!("{} until {expires}", row.state),
+                None if row.locked == Some(true) => format!("{}, locked", row.state),
+                None => row.state.to_owned(),
+            };
             vec![row.email.clone(), row.organization.clone(), row.role.to_owned(), state, last]
         })
         .collect();

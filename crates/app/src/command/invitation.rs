@@ -33,7 +33,7 @@ pub(super) async fn run(
     output: Output,
 ) -> Result<(), Failure> {
     let what = format!("invite {email} to {organization}");
-    let organization = Organizations::of(vault).await?.id_of(&organization)?;
+    let organization = Organizations::of(vault).await?.id_of(&organization).doing(|| what.clone())?;
     let accounts = vault.accounts();
     let invited = accounts.invite(&Principal::Operator, organization, email, role).await.doing(|| what)?;
     let organization = vault.ports().store.organizations.organization(invited.grant.organization).await?;
