@@ -100,3 +100,64 @@ fn account_digest(digester: &dyn KeyedDigester, scope: Scope, last: AccountPlace
     let parts: [&[u8]; 3] = [&scope, last.organization.as_bytes(), last.account.as_bytes()];
     digester.digest(DigestPurpose::Cursor, &parts)
 }
+
+/// Which page of a list to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRequest {
+    /// At most so many rows.
+    pub limit: usize,
+    /// Where to begin, as the previous page said.
+    pub cursor: Option<String>,
+}
+
+/// A list whose cursor says a position of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListName {
+    /// Integrations, by organization and name.
+    Integrations,
+    /// An organization's namespaces, by name.
+    Namespaces,
+    /// An integration's live activations, newest first.
+    Activations,
+}
+
+impl ListName {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Integrations => "integrations",
+            Self::Namespaces => "namespaces",
+            Self::Activations => "activations",
+        }
+    }
+}
+
+/// The cursor for the page of `list` in `scope` that begins after `position`.
+pub fn encode_position(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode([position_digest(digester, list, scope, position).as_bytes(), position].concat())
+}
+
+/// The position that [`encode_position`] wrote.
+///
+/// # Errors
+/// The text is not a cursor, or one of another list or scope.
+pub fn decode_position(
+    digester: &dyn KeyedDigester,
+    list: ListName,
+    scope: Scope,
+    text: &str,
+) -> Result<Vec<u8>, InvalidCursor> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
+    let (code, position) = bytes.split_first_chunk::<32>().ok_or(InvalidCursor)?;
+    let sound = Digest::from_bytes(*code) == position_digest(digester, list, scope, position);
+    if sound { Ok(position.to_vec()) } else { Err(InvalidCursor) }
+}
+
+fn position_digest(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> Digest {
+    // Five parts, so that no cursor of a list of credentials, which has four, is one of these.
+    let (kind, organization): (&[u8], &[u8]) = match &scope {
+        Scope::One(organization) => (b"one", organization.as_bytes()),
+        Scope::All => (b"all", &[]),
+    };
+    let parts: [&[u8]; 5] = [b"position", list.as_str().as_bytes(), kind, organization, position];
+    digester.digest(DigestPurpose::Cursor, &parts)
+}

@@ -4,7 +4,6 @@ use crate::activation::VendReason;
 use crate::check::CheckReport;
 use crate::field::FieldError;
 use crate::id::CredentialId;
-use crate::integration::IntegrationRefusal;
 use crate::password::PasswordFlaw;
 use crate::port::{HashError, NoEntropy, SealError, StoreError, TokenRefusal};
 use crate::principal::Denial;
@@ -50,9 +49,6 @@ pub enum Refusal {
     /// The access token does not work.
     #[error("the access token is invalid: {0}")]
     Token(TokenRefusal),
-    /// The integration token does not work. Its holder is never told the reason.
-    #[error("the integration token is invalid")]
-    IntegrationToken(IntegrationRefusal),
     /// Wrong e-mail, password or passcode, or the account is locked or disabled. Which of them is never said.
     #[error("wrong e-mail, password or passcode, or the account is locked or disabled")]
     InvalidLogin,
@@ -95,9 +91,14 @@ pub enum Refusal {
     /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     IdempotencyMismatch,
-    /// The organization's limit of credentials is reached.
-    #[error("the limit of {0} credentials is reached")]
-    LimitReached(i64),
+    /// The organization has as many of these as it may.
+    #[error("the limit of {limit} {what} is reached")]
+    LimitReached {
+        /// Of what.
+        what: &'static str,
+        /// How many it may have.
+        limit: i64,
+    },
     /// No part of this process may connect to storage.
     #[error("credentials are not verified here before they are saved")]
     VerifyUnavailable,
@@ -183,7 +184,9 @@ impl Denial {
     pub const fn kind(self) -> ErrorKind {
         match self {
             Self::InsufficientRole => ErrorKind::Forbidden,
-            Self::SessionEnded | Self::AccountChanged | Self::OrganizationClosed => ErrorKind::Unauthenticated,
+            Self::SessionEnded | Self::AccountChanged | Self::OrganizationClosed | Self::Integration(_) => {
+                ErrorKind::Unauthenticated
+            }
         }
     }
 }
@@ -192,14 +195,12 @@ impl Refusal {
     /// What the caller can do about it.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Token(_) | Self::IntegrationToken(_) | Self::InvalidLogin | Self::InvalidEnrolment => {
-                ErrorKind::Unauthenticated
-            }
+            Self::Token(_) | Self::InvalidLogin | Self::InvalidEnrolment => ErrorKind::Unauthenticated,
             Self::NamespaceNotAllowed | Self::Frozen => ErrorKind::Forbidden,
             Self::NotFound | Self::NoOrganization | Self::NamespaceEmpty => ErrorKind::NotFound,
             Self::Cursor
             | Self::IdempotencyMismatch
-            | Self::LimitReached(_)
+            | Self::LimitReached { .. }
             | Self::AccountLimitReached(_)
             | Self::VerifyUnavailable
             | Self::NotUsable(_) => ErrorKind::Invalid,
