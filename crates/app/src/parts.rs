@@ -38,11 +38,7 @@ pub(crate) fn activation(
     let vendor = storage.map(|storage| Arc::clone(storage) as Arc<dyn CredentialVendor>);
     ActivationParts {
         runtime: Handle::current(),
-        activations: opened
-            .activations(opener)
-            .vendor(vendor)
-            .probe(storage.map(as_probe))
-            .live_limit(settings.limit),
+        activations: opened.activations(opener).vendor(vendor).probe(storage.map(as_probe)).live_limit(settings.limit),
         ids: opened.ports().ambient.ids.clone(),
         readiness: readiness.clone(),
     }

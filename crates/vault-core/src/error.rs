@@ -73,9 +73,6 @@ pub enum Refusal {
     /// Several organizations have invited the e-mail address.
     #[error("{0} organizations have invited this address: name one")]
     SeveralInvitations(usize),
-    /// The organization's limit of accounts and invitations is reached.
-    #[error("the limit of {0} accounts and invitations is reached")]
-    AccountLimitReached(i64),
     /// Another organization or integration has the name.
     #[error("the name is taken")]
     NameTaken,
@@ -201,7 +198,6 @@ impl Refusal {
             Self::Cursor
             | Self::IdempotencyMismatch
             | Self::LimitReached { .. }
-            | Self::AccountLimitReached(_)
             | Self::VerifyUnavailable
             | Self::NotUsable(_) => ErrorKind::Invalid,
             Self::NothingPending

@@ -5,9 +5,7 @@
 use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::Opener;
-use vault_core::usecase::{
-    Accounts, Activations, Integrations, Operator, Vault,
-};
+use vault_core::usecase::{Accounts, Activations, Integrations, Operator, Vault};
 
 /// Credentials.
 impl OpenVault {

@@ -4,9 +4,7 @@ use crate::readiness::Readiness;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
-use vault_core::usecase::{
-    Accounts, Integrations, Vault,
-};
+use vault_core::usecase::{Accounts, Integrations, Vault};
 
 /// The use cases behind the public listener. None of them can open a credential.
 ///

@@ -42,16 +42,6 @@ fn parse_verify(text: &str) -> Result<bool, FieldError> {
     }
 }
 
-/// The page that a list without filters asks for: its limit and its cursor.
-pub(crate) fn page(query: Option<&str>) -> Result<(usize, Option<String>), Fault> {
-    let mut parameters = Parameters::read(query)?;
-    let limit = parameters.take("limit");
-    let limit = parameters.keep(limit.map(|text| parse_limit(&text)).transpose());
-    let cursor = parameters.take("cursor").map(Cow::into_owned);
-    parameters.finish()?;
-    Ok((limit.unwrap_or(MAX_LIMIT), cursor))
-}
-
 /// The page that a list asks for.
 pub(crate) fn list(query: Option<&str>) -> Result<ListRequest, Fault> {
     let mut parameters = Parameters::read(query)?;

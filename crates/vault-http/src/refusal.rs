@@ -1,6 +1,5 @@
 //! From the errors of use cases to faults: which status each has.
 
-
 use crate::fault::Fault;
 use crate::query::verify_unavailable;
 use std::error::Error as StdError;
@@ -67,10 +66,6 @@ impl From<Refusal> for Fault {
             Refusal::AlreadyInvited => Self::conflict("Your organization has an open invitation for this address."),
             Refusal::SeveralInvitations(_) => Self::conflict("Several organizations have invited this address."),
             Refusal::TooManyConflicts(seconds) => Self::too_many_invitations(seconds),
-            Refusal::AccountLimitReached(limit) => Self::new(
-                Code::LimitReached,
-                format!("The limit of {limit} accounts and invitations is reached. Delete some."),
-            ),
             Refusal::AddressTaken => Self::conflict("An account or an open invitation has this address."),
             Refusal::NameTaken => Self::conflict("Another integration of the organization has this name."),
             Refusal::OnlyInvited => {

@@ -9,9 +9,9 @@ pub mod operator;
 pub mod vault;
 
 pub use accounts::{
-    AccountCommand, AccountPage, AccountPorts, AccountRef, Accounts, AccountsRequest, ChangedAccount,
-    CreateAccountRequest, CreatedAccount, CurrentPasscode, DraftedEnrolment, Invited, ListedSession, LogInRequest,
-    LoggedIn, OwnerProof, ShownOwnAccount,
+    AccountCommand, AccountPage, AccountPorts, AccountRef, Accounts, ChangedAccount, CreateAccountRequest,
+    CreatedAccount, CurrentPasscode, DraftedEnrolment, Invited, ListedSession, LogInRequest, LoggedIn, OwnerProof,
+    ShownOwnAccount,
 };
 pub use activations::Activations;
 pub use ambient::{Ambient, Damage};

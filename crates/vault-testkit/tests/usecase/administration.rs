@@ -52,9 +52,7 @@ async fn nobody_but_admins_administers() {
         assert!(matches!(invited, Err(Error::Denied(Denial::InsufficientRole))));
     }
     let session = service.log_in(&admin).await;
-    for command in
-        [AccountCommand::SetPassword("a new password".into()), AccountCommand::ResetPasscode]
-    {
+    for command in [AccountCommand::SetPassword("a new password".into()), AccountCommand::ResetPasscode] {
         let refused = service.as_admin(&session, admin.account, command).await;
         assert!(matches!(refused, Err(Error::Denied(Denial::InsufficientRole))), "an owner's and operators' matter");
     }

@@ -149,7 +149,10 @@ async fn a_row_put_together_from_others_lets_nobody_in() {
             0 => row.grant.role = Role::Admin,
             1 => (row.grant.role, row.version) = (Role::Viewer, row.version + 1),
             2 => (row.version, row.password_version) = (row.version - 1, row.password_version + 1),
-            _ => (row.password_version, row.seed) = (row.password_version - 1, vault_core::id::SeedId::from_bytes([7; 16])),
+            _ => {
+                (row.password_version, row.seed) =
+                    (row.password_version - 1, vault_core::id::SeedId::from_bytes([7; 16]))
+            }
         });
         refused(&service, "jane@example.com", service.proof(&jane)).await;
     }

@@ -124,8 +124,14 @@ async fn a_proof_counts_as_a_login() {
         let proof = OwnerProof { password: "a wrong password".into(), passcode: "123456".into(), network: network() };
         let refused = match attempt % 4 {
             0 => service.accounts.change_password(&session, proof, NEW_PASSWORD.into()).await.is_err(),
-            1 => matches!(service.accounts.replace_passcode(&session, proof).await, Err(Error::Refused(Refusal::InvalidLogin))),
-            2 => matches!(service.accounts.replace_recovery_codes(&session, proof).await, Err(Error::Refused(Refusal::InvalidLogin))),
+            1 => matches!(
+                service.accounts.replace_passcode(&session, proof).await,
+                Err(Error::Refused(Refusal::InvalidLogin))
+            ),
+            2 => matches!(
+                service.accounts.replace_recovery_codes(&session, proof).await,
+                Err(Error::Refused(Refusal::InvalidLogin))
+            ),
             _ => {
                 let login = service.try_log_in("jane@example.com", proof).await;
                 matches!(login, Err(Error::Refused(Refusal::InvalidLogin)))
