@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::{CredentialVendor, Opener, StorageProbe};
 use vault_embed::OpenVault;
-use vault_http::{ActivationParts, IntegrationParts, Readiness, ServerParts};
+use vault_http::{ActivationParts, Readiness, ServerParts};
 use vault_storage::{EgressPolicy, Storage, StorageSettings};
 
 /// What the public listener is made of.
@@ -21,11 +21,7 @@ pub(crate) fn public(
         runtime: Handle::current(),
         vault: opened.vault().limit(settings.server.max_credentials).probe(probe),
         accounts: opened.accounts().with_max_ttl(settings.server.max_ttl),
-        integrations: IntegrationParts {
-            create: Arc::new(opened.create_integration()),
-            change: Arc::new(opened.change_integration()),
-            list: Arc::new(opened.list_integrations()),
-        },
+        integrations: opened.integrations(),
         ids: opened.ports().ambient.ids.clone(),
         readiness: readiness.clone(),
     }
@@ -42,10 +38,7 @@ pub(crate) fn activation(
     let vendor = storage.map(|storage| Arc::clone(storage) as Arc<dyn CredentialVendor>);
     ActivationParts {
         runtime: Handle::current(),
-        authenticate: opened.authenticate_integration(),
-        activate: Arc::new(opened.activate(opener.clone(), settings.limit, vendor.clone())),
-        own: Arc::new(opened.own_activations(vendor)),
-        check: Arc::new(opened.check_namespace(opener, storage.map(as_probe))),
+        activations: opened.activations(opener).vendor(vendor).probe(storage.map(as_probe)).live_limit(settings.limit),
         ids: opened.ports().ambient.ids.clone(),
         readiness: readiness.clone(),
     }

@@ -80,6 +80,9 @@ pub struct CheckRequest {
     /// When the job will be done, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// The form that the job's activation will request: `raw`, `short` or `prefer-short`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vend: Option<String>,
 }
 
 /// What a dry run found.
@@ -128,7 +131,10 @@ mod tests {
             let request: Option<ActivateRequest> = serde_json::from_str(text).ok();
             assert_eq!(request.and_then(|request| serde_json::to_string(&request).ok()).as_deref(), Some(text));
         }
-        for text in [r#"{"namespace":"a","operations":[]}"#, r#"{"namespace":"a","operations":["list"],"until":"t"}"#] {
+        for text in [
+            r#"{"namespace":"a","operations":[]}"#,
+            r#"{"namespace":"a","operations":["list"],"until":"t","vend":"short"}"#,
+        ] {
             let request: Option<CheckRequest> = serde_json::from_str(text).ok();
             assert_eq!(request.and_then(|request| serde_json::to_string(&request).ok()).as_deref(), Some(text));
         }

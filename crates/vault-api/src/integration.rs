@@ -20,7 +20,7 @@ pub struct CreateIntegrationRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RotateIntegrationRequest {
-    /// For how many seconds the token so far works on.
+    /// For how many seconds the current token works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<i64>,
 }
@@ -57,9 +57,40 @@ pub struct IntegrationItem {
     /// When it expires, RFC 3339 in UTC, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// Until when the token before the current one still works, RFC 3339 in UTC, if one does.
+    /// When the current token was last used, RFC 3339 in UTC, to the minute; absent if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub earlier_token_until: Option<String>,
+    pub last_used_at: Option<String>,
+    /// Until when the previous token works, RFC 3339 in UTC, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_token_until: Option<String>,
+}
+
+/// A namespace of the organization.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceItem {
+    /// Its name.
+    pub namespace: String,
+    /// How many credentials it has; counted to 1,000.
+    pub credentials: i64,
+    /// Whether it is frozen.
+    pub frozen: bool,
+}
+
+/// A namespace to freeze or to thaw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamespaceRequest {
+    /// Its name, compared exactly.
+    pub namespace: String,
+}
+
+/// What freezing a namespace concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrozenNamespace {
+    /// How many credentials the namespace has; counted to 1,000.
+    pub credentials: i64,
+    /// How many integrations may activate it.
+    pub integrations: i64,
 }
 
 #[cfg(test)]

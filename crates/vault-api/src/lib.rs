@@ -20,7 +20,10 @@ pub use activation::{
 pub use check::CheckItem;
 pub use credential::{CredentialItem, SaveRequest, SavedCredential};
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
-pub use integration::{CreateIntegrationRequest, IntegrationItem, IssuedIntegration, RotateIntegrationRequest};
+pub use integration::{
+    CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IssuedIntegration, NamespaceItem, NamespaceRequest,
+    RotateIntegrationRequest,
+};
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{
     AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, NewPasscode, NewRecoveryCodes, OwnAccount,

@@ -2,6 +2,7 @@
 
 mod form;
 mod purpose;
+mod refusal;
 mod short;
 mod ttl;
 mod vend;
@@ -9,6 +10,9 @@ mod vended;
 
 pub use form::{Assignment, Environment, Form, FormError, FormName, FormSubject, InvalidFormName, PrivateFile};
 pub use purpose::Purpose;
+pub use refusal::{
+    ActivationRefusal, HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, judge_hand_out, judge_taking,
+};
 pub use short::{AzureShort, GcsShort, S3Short, ShortData};
 pub use ttl::ActivationTtl;
 pub use vend::{VendMode, VendedForm, allows_short};
@@ -72,6 +76,12 @@ impl ActivatedCredential {
     /// The member `data` of the answer.
     pub fn data(&self) -> SecretBytes {
         self.vended.to_json()
+    }
+
+    /// What the audit says of it.
+    pub const fn handed_out(&self) -> HandedOut {
+        let expires_at = self.vended.expires_at();
+        HandedOut { credential: self.id, version: self.version, form: self.vended.form(), expires_at }
     }
 }
 

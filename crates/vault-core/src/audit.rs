@@ -1,10 +1,11 @@
 //! The audit trail: who did what, when, to what. An allow-list of fields; nothing secret has a place in it.
 
-use crate::activation::Purpose;
+use crate::activation::{HandedOut, Purpose};
 use crate::digest::Digest;
 use crate::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, SessionId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
+use crate::network::Network;
 use crate::principal::{Principal, SessionPrincipal};
 use crate::time::Timestamp;
 
@@ -175,15 +176,19 @@ pub enum AuditAction {
     IntegrationDisabled,
     /// An integration was enabled.
     IntegrationEnabled,
+    /// An integration's namespaces or expiry were changed, and perhaps its state.
+    IntegrationChanged,
     /// An integration was deleted.
     IntegrationDeleted,
     /// A namespace was frozen: nothing activates it.
     NamespaceFrozen,
     /// A namespace was thawed.
     NamespaceThawed,
-    /// A namespace's credentials were opened for an integration.
+    /// An activation began: a namespace's credentials were read, to be opened for an integration.
+    ActivationBegun,
+    /// A namespace's credentials were handed out to an integration.
     NamespaceActivated,
-    /// A namespace's credentials were tried out for an integration.
+    /// A namespace's credentials were checked for an integration.
     NamespaceChecked,
     /// An integration asked for a namespace that it may not activate.
     ActivationRefusedOutside,
@@ -193,7 +198,8 @@ pub enum AuditAction {
     ActivationRefusedFrozen,
     /// An integration asked for an empty or too large namespace, or has too many live activations.
     ActivationRefused,
-    /// An activation failed after it had begun: a credential did not open, or was not to be had in the form asked for.
+    /// An activation that had begun handed nothing out: a credential did not open or has no such form, or the
+    /// integration, the namespace or a credential was changed meanwhile.
     ActivationFailed,
     /// An integration ended one of its activations.
     ActivationEnded,
@@ -246,9 +252,11 @@ impl AuditAction {
             Self::IntegrationRotated => "integration.rotated",
             Self::IntegrationDisabled => "integration.disabled",
             Self::IntegrationEnabled => "integration.enabled",
+            Self::IntegrationChanged => "integration.changed",
             Self::IntegrationDeleted => "integration.deleted",
             Self::NamespaceFrozen => "namespace.frozen",
             Self::NamespaceThawed => "namespace.thawed",
+            Self::ActivationBegun => "activation.begun",
             Self::NamespaceActivated => "namespace.activated",
             Self::NamespaceChecked => "namespace.checked",
             Self::ActivationRefusedOutside => "activation.refused-outside",
@@ -301,13 +309,42 @@ impl Subject {
     }
 }
 
-/// What an entry about a namespace says beside its subject.
+/// What an entry about a namespace says in addition to its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditNote {
     /// The namespace.
     pub namespace: Namespace,
     /// What the integration said it is for.
     pub purpose: Option<Purpose>,
+    /// The network that the integration's request came from.
+    pub network: Option<Network>,
+    /// What was handed out or, if nothing was, the short-lived credentials that were issued for it and that nobody can
+    /// revoke at their storage.
+    pub credentials: Vec<HandedOut>,
+}
+
+impl AuditNote {
+    /// A note of a namespace alone.
+    pub const fn of(namespace: Namespace) -> Self {
+        Self { namespace, purpose: None, network: None, credentials: Vec::new() }
+    }
+
+    /// [`AuditNote::network`] as it is stored.
+    pub fn network_text(&self) -> Option<String> {
+        self.network.map(|network| network.to_string())
+    }
+
+    /// [`AuditNote::credentials`] as they are stored: a line for each, with id, version and form, and the end where it
+    /// has one, in milliseconds. `None` without any.
+    pub fn credentials_text(&self) -> Option<String> {
+        let line = |one: &HandedOut| {
+            let HandedOut { credential, version, form, expires_at } = one;
+            let end = expires_at.map(|end| format!(" {}", end.as_millis())).unwrap_or_default();
+            format!("{credential} {version} {}{end}", form.as_str())
+        };
+        let lines: Vec<_> = self.credentials.iter().map(line).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
 }
 
 /// One entry of the trail.
@@ -352,6 +389,8 @@ impl AuditRecord {
             subject.as_bytes(),
             &count,
         ];
+        let network = self.note.as_ref().and_then(AuditNote::network_text);
+        let credentials = self.note.as_ref().and_then(AuditNote::credentials_text);
         let integration = self.actor.integration().map(|id| *id.as_bytes());
         let purpose = self.note.as_ref().and_then(|note| note.purpose.as_ref());
         let later: [&[u8]; 3] = [
@@ -360,8 +399,14 @@ impl AuditRecord {
             purpose.map_or(&[], |purpose| purpose.as_str().as_bytes()),
         ];
         let later = later.into_iter().filter(|_| integration.is_some() || self.note.is_some());
+        // So did these two: the number of parts tells the forms apart.
+        let latest: [&[u8]; 2] = [
+            network.as_ref().map_or(&[], |text| text.as_bytes()),
+            credentials.as_ref().map_or(&[], |text| text.as_bytes()),
+        ];
+        let latest = latest.into_iter().filter(|_| network.is_some() || credentials.is_some());
         let mut bytes = Vec::with_capacity(256);
-        for part in parts.into_iter().chain(later) {
+        for part in parts.into_iter().chain(later).chain(latest) {
             bytes.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
             bytes.extend_from_slice(part);
         }

@@ -10,9 +10,9 @@ use crate::time::Timestamp;
 /// principal that may not act is refused with [`StoreError::Denied`](crate::port::StoreError::Denied); nothing is
 /// written then, and nothing is recorded where `act` changes nothing.
 #[derive(Clone, Debug)]
-pub struct Command<A> {
+pub struct Command<A, P = Principal> {
     /// Who asks.
-    pub principal: Principal,
+    pub principal: P,
     /// Now.
     pub now: Timestamp,
     /// The record of it.

@@ -2,9 +2,9 @@
 
 use crate::credential::CredentialType;
 use crate::digest::{Digest, DigestPurpose};
-use crate::id::{AccountId, CredentialId, OrganizationId};
+use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::port::{AccountPlace, KeyedDigester};
+use crate::port::KeyedDigester;
 use crate::principal::Scope;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -66,37 +66,73 @@ fn digest(
     digester.digest(DigestPurpose::Cursor, &parts)
 }
 
-/// The cursor for the page of accounts after `last`.
-pub fn encode_account(digester: &dyn KeyedDigester, scope: Scope, last: AccountPlace) -> String {
-    let mut bytes = [0; 64];
-    bytes[..16].copy_from_slice(last.organization.as_bytes());
-    bytes[16..32].copy_from_slice(last.account.as_bytes());
-    bytes[32..].copy_from_slice(account_digest(digester, scope, last).as_bytes());
-    URL_SAFE_NO_PAD.encode(bytes)
+/// Which page of a list to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRequest {
+    /// At most so many rows.
+    pub limit: usize,
+    /// Where to begin, as the previous page said.
+    pub cursor: Option<String>,
 }
 
-/// The account after which the page of `text` begins.
+impl Default for PageRequest {
+    /// The first page, of 1,000.
+    fn default() -> Self {
+        Self { limit: 1_000, cursor: None }
+    }
+}
+
+/// A list whose cursor says a position of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListName {
+    /// Accounts and open invitations, by organization, in it the newest first.
+    Accounts,
+    /// Integrations, by organization and name.
+    Integrations,
+    /// An organization's namespaces, by name.
+    Namespaces,
+    /// An integration's live activations, newest first.
+    Activations,
+}
+
+impl ListName {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accounts => "accounts",
+            Self::Integrations => "integrations",
+            Self::Namespaces => "namespaces",
+            Self::Activations => "activations",
+        }
+    }
+}
+
+/// The cursor for the page of `list` in `scope` that begins after `position`.
+pub fn encode_position(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode([position_digest(digester, list, scope, position).as_bytes(), position].concat())
+}
+
+/// The position that [`encode_position`] wrote.
 ///
 /// # Errors
-/// The text is not a cursor, or one of another list.
-pub fn decode_account(digester: &dyn KeyedDigester, scope: Scope, text: &str) -> Result<AccountPlace, InvalidCursor> {
+/// The text is not a cursor, or one of another list or scope.
+pub fn decode_position(
+    digester: &dyn KeyedDigester,
+    list: ListName,
+    scope: Scope,
+    text: &str,
+) -> Result<Vec<u8>, InvalidCursor> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
-    let (organization, rest) = bytes.split_first_chunk::<16>().ok_or(InvalidCursor)?;
-    let (account, code) = rest.split_first_chunk::<16>().ok_or(InvalidCursor)?;
-    let last = AccountPlace {
-        organization: OrganizationId::from_bytes(*organization),
-        account: AccountId::from_bytes(*account),
-    };
-    let code = Digest::from_bytes(code.try_into().map_err(|_| InvalidCursor)?);
-    if code == account_digest(digester, scope, last) { Ok(last) } else { Err(InvalidCursor) }
+    let (code, position) = bytes.split_first_chunk::<32>().ok_or(InvalidCursor)?;
+    let sound = Digest::from_bytes(*code) == position_digest(digester, list, scope, position);
+    if sound { Ok(position.to_vec()) } else { Err(InvalidCursor) }
 }
 
-fn account_digest(digester: &dyn KeyedDigester, scope: Scope, last: AccountPlace) -> Digest {
-    let scope = match scope {
-        Scope::One(organization) => *organization.as_bytes(),
-        Scope::All => [0; 16],
+fn position_digest(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> Digest {
+    // Five parts, so that no cursor of a list of credentials, which has four, is one of these.
+    let (kind, organization): (&[u8], &[u8]) = match &scope {
+        Scope::One(organization) => (b"one", organization.as_bytes()),
+        Scope::All => (b"all", &[]),
     };
-    // As many parts as no cursor of credentials has.
-    let parts: [&[u8]; 3] = [&scope, last.organization.as_bytes(), last.account.as_bytes()];
+    let parts: [&[u8]; 5] = [b"position", list.as_str().as_bytes(), kind, organization, position];
     digester.digest(DigestPurpose::Cursor, &parts)
 }

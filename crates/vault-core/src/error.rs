@@ -4,7 +4,6 @@ use crate::activation::VendReason;
 use crate::check::CheckReport;
 use crate::field::FieldError;
 use crate::id::CredentialId;
-use crate::integration::IntegrationRefusal;
 use crate::password::PasswordFlaw;
 use crate::port::{HashError, NoEntropy, SealError, StoreError, TokenRefusal};
 use crate::principal::Denial;
@@ -50,9 +49,6 @@ pub enum Refusal {
     /// The access token does not work.
     #[error("the access token is invalid: {0}")]
     Token(TokenRefusal),
-    /// The integration token does not work. Its holder is never told the reason.
-    #[error("the integration token is invalid")]
-    IntegrationToken(IntegrationRefusal),
     /// Wrong e-mail, password or passcode, or the account is locked or disabled. Which of them is never said.
     #[error("wrong e-mail, password or passcode, or the account is locked or disabled")]
     InvalidLogin,
@@ -77,9 +73,6 @@ pub enum Refusal {
     /// Several organizations have invited the e-mail address.
     #[error("{0} organizations have invited this address: name one")]
     SeveralInvitations(usize),
-    /// The organization's limit of accounts and invitations is reached.
-    #[error("the limit of {0} accounts and invitations is reached")]
-    AccountLimitReached(i64),
     /// Another organization or integration has the name.
     #[error("the name is taken")]
     NameTaken,
@@ -95,9 +88,14 @@ pub enum Refusal {
     /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     IdempotencyMismatch,
-    /// The organization's limit of credentials is reached.
-    #[error("the limit of {0} credentials is reached")]
-    LimitReached(i64),
+    /// The organization has as many of these as it may.
+    #[error("the limit of {limit} {what} is reached")]
+    LimitReached {
+        /// Of what.
+        what: &'static str,
+        /// How many it may have.
+        limit: i64,
+    },
     /// No part of this process may connect to storage.
     #[error("credentials are not verified here before they are saved")]
     VerifyUnavailable,
@@ -183,7 +181,9 @@ impl Denial {
     pub const fn kind(self) -> ErrorKind {
         match self {
             Self::InsufficientRole => ErrorKind::Forbidden,
-            Self::SessionEnded | Self::AccountChanged | Self::OrganizationClosed => ErrorKind::Unauthenticated,
+            Self::SessionEnded | Self::AccountChanged | Self::OrganizationClosed | Self::Integration(_) => {
+                ErrorKind::Unauthenticated
+            }
         }
     }
 }
@@ -192,15 +192,12 @@ impl Refusal {
     /// What the caller can do about it.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Token(_) | Self::IntegrationToken(_) | Self::InvalidLogin | Self::InvalidEnrolment => {
-                ErrorKind::Unauthenticated
-            }
+            Self::Token(_) | Self::InvalidLogin | Self::InvalidEnrolment => ErrorKind::Unauthenticated,
             Self::NamespaceNotAllowed | Self::Frozen => ErrorKind::Forbidden,
             Self::NotFound | Self::NoOrganization | Self::NamespaceEmpty => ErrorKind::NotFound,
             Self::Cursor
             | Self::IdempotencyMismatch
-            | Self::LimitReached(_)
-            | Self::AccountLimitReached(_)
+            | Self::LimitReached { .. }
             | Self::VerifyUnavailable
             | Self::NotUsable(_) => ErrorKind::Invalid,
             Self::NothingPending

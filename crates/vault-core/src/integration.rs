@@ -7,11 +7,11 @@ mod principal;
 mod token;
 
 pub use grant::{
-    EarlierToken, Integration, IntegrationRefusal, IntegrationState, MAX_OVERLAP_SECONDS, Overlap, StoredIntegration,
+    Integration, IntegrationRefusal, IntegrationState, MAX_OVERLAP_SECONDS, Overlap, PreviousToken, StoredIntegration,
     TokenSlot,
 };
 pub use name::IntegrationName;
 pub(crate) use name::is_printable;
 pub use pattern::{NamespacePattern, NamespacePatterns};
-pub use principal::{IntegrationFacts, IntegrationPrincipal, PrincipalStale, judge_integration};
+pub use principal::{IntegrationFacts, IntegrationPrincipal, judge_integration};
 pub use token::IntegrationToken;

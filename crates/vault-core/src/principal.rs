@@ -1,6 +1,7 @@
 //! Who acts, and what each may see.
 
 use crate::id::{AccountId, OrganizationId, SessionId};
+use crate::integration::IntegrationRefusal;
 use crate::role::{Action, Role};
 
 /// Whoever an operation acts for. The store judges it again, in the transaction that carries the operation out.
@@ -54,6 +55,15 @@ pub enum Denial {
     /// The organization was deleted or disabled.
     #[error("the organization was deleted or disabled")]
     OrganizationClosed,
+    /// The integration may not act. Its holder is never told why.
+    #[error("the integration token is invalid")]
+    Integration(IntegrationRefusal),
+}
+
+impl From<IntegrationRefusal> for Denial {
+    fn from(refusal: IntegrationRefusal) -> Self {
+        Self::Integration(refusal)
+    }
 }
 
 /// Whose rows a decision may see.
@@ -63,6 +73,16 @@ pub enum Scope {
     One(OrganizationId),
     /// Those of every organization. Only [`Principal::Operator`] may ask for it.
     All,
+}
+
+impl Scope {
+    /// Whether rows of `organization` are in it.
+    pub fn covers(self, organization: OrganizationId) -> bool {
+        match self {
+            Self::One(own) => own == organization,
+            Self::All => true,
+        }
+    }
 }
 
 impl Principal {
@@ -89,6 +109,14 @@ impl Principal {
         match self.organization() {
             Some(organization) => Scope::One(organization),
             None => Scope::All,
+        }
+    }
+
+    /// Whether it may ask for `scope`.
+    pub fn may_see(&self, scope: Scope) -> bool {
+        match scope {
+            Scope::One(organization) => self.reaches(organization),
+            Scope::All => self.organization().is_none(),
         }
     }
 

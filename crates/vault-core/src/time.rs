@@ -27,6 +27,11 @@ impl Timestamp {
         Self(self.as_seconds() * 1000)
     }
 
+    /// This moment's minute, without the seconds of it.
+    pub const fn floor_to_minute(self) -> Self {
+        Self(self.0.div_euclid(60_000) * 60_000)
+    }
+
     /// The point `seconds` later, saturating.
     pub const fn plus_seconds(self, seconds: i64) -> Self {
         Self(self.0.saturating_add(seconds.saturating_mul(1000)))

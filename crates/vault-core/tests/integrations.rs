@@ -11,13 +11,14 @@ use secrecy::{ExposeSecret, SecretString};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use uuid::Uuid;
-use vault_core::activation::Purpose;
+use vault_core::activation::{HandedOut, Purpose, VendedForm};
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::field::FieldCode;
-use vault_core::id::{AccountId, AuditId, IntegrationId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
 use vault_core::integration::*;
 use vault_core::namespace::Namespace;
+use vault_core::network::Network;
 use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::{Action, Role};
@@ -65,10 +66,11 @@ fn patterns() -> impl Strategy<Value = NamespacePatterns> {
 }
 
 fn integrations() -> impl Strategy<Value = Integration> {
-    let earlier = option::of((0_u8..3, 0_i64..6));
+    let previous = option::of((0_u8..3, 0_i64..6));
+    let version = 1_i64..3;
     let ids = (0_u128..2, 0_u128..2, select(vec!["nightly", "hourly"]));
-    (ids, patterns(), option::of(0_i64..6), any::<bool>(), 0_u8..3, earlier).prop_map(
-        |((id, organization, name), patterns, expires_at, active, token, earlier)| Integration {
+    (ids, patterns(), option::of(0_i64..6), any::<bool>(), 0_u8..3, previous, version).prop_map(
+        |((id, organization, name), patterns, expires_at, active, token, previous, version)| Integration {
             id: IntegrationId::from_uuid(Uuid::from_u128(id)),
             organization: OrganizationId::from_uuid(Uuid::from_u128(organization)),
             name: IntegrationName::parse(name, "").unwrap(),
@@ -76,7 +78,8 @@ fn integrations() -> impl Strategy<Value = Integration> {
             expires_at: expires_at.map(at),
             state: if active { IntegrationState::Active } else { IntegrationState::Disabled },
             token: digest(token),
-            earlier: earlier.map(|(token, until)| EarlierToken { digest: digest(token), until: at(until) }),
+            previous: previous.map(|(token, until)| PreviousToken { digest: digest(token), until: at(until) }),
+            version,
             created_at: at(0),
         },
     )
@@ -210,9 +213,9 @@ proptest! {
     #[test]
     fn a_token_works_while_nothing_says_otherwise(integration in integrations(), token in 0_u8..4, now in 0_i64..7) {
         let (token, now) = (digest(token), at(now));
-        let earlier = integration.earlier.filter(|earlier| earlier.digest == token && integration.token != token);
-        let known = integration.token == token || earlier.is_some();
-        let in_time = earlier.is_none_or(|earlier| now < earlier.until);
+        let previous = integration.previous.filter(|previous| previous.digest == token && integration.token != token);
+        let known = integration.token == token || previous.is_some();
+        let in_time = previous.is_none_or(|previous| now < previous.until);
         let alive = integration.state == IntegrationState::Active
             && integration.expires_at.is_none_or(|end| now < end);
         let verdict = integration.judge(token, now);
@@ -247,11 +250,11 @@ proptest! {
         prop_assert_eq!(rotated.judge(new, end), Ok(TokenSlot::Current));
         prop_assert!(rotated.judge(old, end).is_err());
         let before = at(end.as_millis() - early);
-        prop_assert_eq!(rotated.judge(old, before).is_ok(), overlap > 0);
-        if let Some(oldest) = integration.earlier.filter(|earlier| earlier.digest != old) {
+        prop_assert_eq!(rotated.judge(old, before).is_ok(), overlap > 0, "without one, by no server's clock");
+        if let Some(oldest) = integration.previous.filter(|previous| previous.digest != old) {
             prop_assert_eq!(rotated.judge(oldest.digest, now), Err(IntegrationRefusal::Unknown));
         }
-        let rest = Integration { token: old, earlier: integration.earlier, ..rotated };
+        let rest = Integration { token: old, previous: integration.previous, ..rotated };
         prop_assert_eq!(rest, integration);
     }
 
@@ -277,14 +280,14 @@ proptest! {
         let principal = integration.principal(integration.token, digest(1), at(0)).unwrap();
         let facts = IntegrationFacts { digest: row.map(digest), organization_active: open };
         let expected = if !open {
-            Err(PrincipalStale::OrganizationClosed)
+            Err(IntegrationRefusal::OrganizationClosed)
         } else if now >= 5 {
-            Err(PrincipalStale::Over)
+            Err(IntegrationRefusal::Expired)
         } else {
             match row {
-                None => Err(PrincipalStale::Gone),
+                None => Err(IntegrationRefusal::Unknown),
                 Some(1) => Ok(()),
-                Some(_) => Err(PrincipalStale::Changed),
+                Some(_) => Err(IntegrationRefusal::Changed),
             }
         };
         prop_assert_eq!(judge_integration(&principal, facts, at(now)), expected);
@@ -306,7 +309,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn an_entrys_code_covers_integration_namespace_and_purpose(one in entries(), two in entries()) {
+    fn an_entrys_code_covers_integration_and_note(one in entries(), two in entries()) {
         prop_assert_eq!(one.to_authenticated_bytes() == two.to_authenticated_bytes(), one == two);
     }
 }
@@ -319,8 +322,20 @@ fn entries() -> impl Strategy<Value = AuditRecord> {
     ];
     let purpose =
         option::of(select(vec!["a", "b"])).prop_map(|text| text.map(|text| Purpose::parse(text, "").unwrap()));
-    let note = option::of((select(vec!["a", "b", "ab"]), purpose)).prop_map(|note| {
-        note.map(|(name, purpose)| AuditNote { namespace: Namespace::parse(name, "").unwrap(), purpose })
+    let network = option::of((0_u8..2).prop_map(|byte| Network::V4([192, 0, byte])));
+    let handed_out = (0_u128..2, 1_i64..3, any::<bool>(), option::of(0_i64..2)).prop_map(|(id, version, raw, end)| {
+        let form = if raw { VendedForm::Raw } else { VendedForm::Short };
+        let credential = CredentialId::from_uuid(Uuid::from_u128(id));
+        HandedOut { credential, version, form, expires_at: end.map(at) }
+    });
+    let note = (select(vec!["a", "b", "ab"]), purpose, network, vec(handed_out, 0..3));
+    let note = option::of(note).prop_map(|note| {
+        note.map(|(name, purpose, network, credentials)| AuditNote {
+            purpose,
+            network,
+            credentials,
+            ..AuditNote::of(Namespace::parse(name, "").unwrap())
+        })
     });
     (actor, note).prop_map(|(actor, note)| AuditRecord {
         id: AuditId::from_uuid(Uuid::nil()),

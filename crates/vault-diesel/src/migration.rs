@@ -21,7 +21,7 @@ macro_rules! migrations {
     };
 }
 
-migrations!["0001_foundation", "0002_accounts", "0003_activation", "0004_attempts", "0005_upkeep"];
+migrations!["0001_foundation", "0002_accounts", "0003_activation", "0004_attempts", "0005_upkeep", "0006_handing_out"];
 
 /// How a database's schema stands to this build's.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, AccountStore, ActivationRepository, AuditLog, CredentialRepository, CredentialStore, EventSink,
-    FreezeRepository, Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard,
-    OperatorStore, OrganizationRepository, OwnAccountRepository, SessionRepository, StoreError,
+    AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, CredentialRepository,
+    CredentialStore, EventSink, FreezeRepository, Housekeeping, IntegrationRepository, IntegrationStore,
+    InvitationRepository, KeyRepository, LoginGuard, OperatorStore, OrganizationRepository, OwnAccountRepository,
+    SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -20,12 +21,10 @@ pub struct StorePorts {
     pub accounts: Arc<dyn AccountStore>,
     /// Credentials.
     pub credentials: Arc<dyn CredentialStore>,
-    /// Integrations.
-    pub integrations: Arc<dyn IntegrationRepository>,
-    /// Frozen namespaces.
-    pub freezes: Arc<dyn FreezeRepository>,
-    /// Activations.
-    pub activations: Arc<dyn ActivationRepository>,
+    /// Integrations and namespaces.
+    pub integrations: Arc<dyn IntegrationStore>,
+    /// Activations: the one port that gives out sealed data.
+    pub activations: Arc<dyn ActivationStore>,
     /// Wrapped keys.
     pub keys: Arc<dyn KeyRepository>,
     /// The audit trail.
@@ -127,7 +126,6 @@ impl StorePorts {
             accounts: store.clone(),
             credentials: store.clone(),
             integrations: store.clone(),
-            freezes: store.clone(),
             activations: store.clone(),
             keys: store.clone(),
             audit: store.clone(),

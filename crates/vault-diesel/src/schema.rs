@@ -253,11 +253,12 @@ diesel::table! {
         expires_at -> Nullable<BigInt>,
         state -> Text,
         token -> Binary,
-        earlier_token -> Nullable<Binary>,
-        earlier_until -> Nullable<BigInt>,
+        previous_token -> Nullable<Binary>,
+        previous_until -> Nullable<BigInt>,
         digest -> Binary,
         version -> BigInt,
         created_at -> BigInt,
+        last_used_at -> Nullable<BigInt>,
     }
 }
 
@@ -312,6 +313,8 @@ diesel::table! {
         integration_id -> Nullable<Text>,
         namespace -> Nullable<Text>,
         purpose -> Nullable<Text>,
+        network -> Nullable<Text>,
+        credentials -> Nullable<Text>,
     }
 }
 

@@ -8,16 +8,18 @@ use std::sync::Arc;
 use support::postgres::{database, query, store};
 use support::sqlite::Scratch;
 use support::world::World;
-use vault_core::activation::Purpose;
+use vault_core::activation::{HandedOut, Purpose, VendedForm};
 use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
-use vault_core::id::IntegrationId;
+use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
+use vault_core::network::Network;
 use vault_core::port::{AccountRepository, AuditLog, CredentialRepository, LoginGuard};
 use vault_core::port::{
-    ActivationRepository, DeleteOrganization, FreezeOutcome, FreezeRepository, IntegrationRepository,
-    OrganizationRepository, StoreError, TakeOutcome,
+    ActivationRepository, DeleteOrganization, FreezeRepository, IntegrationRepository, OrganizationRepository,
+    StoreError, TakeOutcome,
 };
 use vault_core::principal::Principal;
+use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
 
 /// A number for a world that no other test has.
@@ -37,8 +39,9 @@ fn column(scratch: &Scratch, sql: &str) -> Vec<String> {
     rows.map(Result::unwrap).collect()
 }
 
-const COLUMNS: &str =
-    "coalesce(integration_id, '-') || ' ' || coalesce(namespace, '-') || ' ' || coalesce(purpose, '-')";
+/// With `chr(10)` as PostgreSQL spells it.
+const COLUMNS: &str = "coalesce(integration_id, '-') || ' ' || coalesce(namespace, '-') || ' ' || coalesce(purpose, '-') || ' ' || \
+     coalesce(network, '-') || ' ' || replace(coalesce(credentials, '-'), chr(10), '/')";
 
 /// Appends entries with and without a note; the query that reads their later columns, and what it comes to.
 async fn append_notes<S>(store: &S, world: &World) -> (String, Vec<String>)
@@ -48,9 +51,20 @@ where
     let id = IntegrationId::from_bytes(support::world::bytes(world.next()));
     let namespace = Namespace::parse("Team/production", "").unwrap();
     let purpose = Purpose::parse("Größe “Ωmega” % ' nightly", "").unwrap();
+    let credential = CredentialId::from_bytes(support::world::bytes(world.next()));
+    let handed_out = |form, expires_at| HandedOut { credential, version: 7, form, expires_at };
+    let full = AuditNote {
+        purpose: Some(purpose),
+        network: Some(Network::V4([192, 0, 2])),
+        credentials: vec![
+            handed_out(VendedForm::Raw, None),
+            handed_out(VendedForm::Short, Some(Timestamp::from_millis(99_000))),
+        ],
+        ..AuditNote::of(namespace.clone())
+    };
     let notes = [
-        (Actor::Integration(id), Some(AuditNote { namespace: namespace.clone(), purpose: Some(purpose) })),
-        (Actor::Integration(id), Some(AuditNote { namespace, purpose: None })),
+        (Actor::Integration(id), Some(full)),
+        (Actor::Integration(id), Some(AuditNote::of(namespace))),
         (Actor::Operator, None),
     ];
     let entries = notes.map(|(actor, note)| {
@@ -64,23 +78,25 @@ where
         world.organization
     );
     let expected = [
-        format!("{id} Team/production Größe “Ωmega” % ' nightly"),
-        format!("{id} Team/production -"),
-        "- - -".to_owned(),
+        format!(
+            "{id} Team/production Größe “Ωmega” % ' nightly 192.0.2.0/24 {credential} 7 raw/{credential} 7 short 99000"
+        ),
+        format!("{id} Team/production - - -"),
+        "- - - - -".to_owned(),
     ];
     (sql, expected.into())
 }
 
 #[tokio::test]
-async fn the_audit_names_integration_namespace_and_purpose_on_sqlite() {
+async fn the_audit_names_what_was_handed_out_and_to_whom_on_sqlite() {
     let (scratch, store) = on_sqlite().await;
     let world = World::make(&*store, NUMBERS).await;
     let (sql, expected) = append_notes(&*store, &world).await;
-    assert_eq!(column(&scratch, &sql), expected);
+    assert_eq!(column(&scratch, &sql.replace("chr(", "char(")), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_names_integration_namespace_and_purpose_on_postgres() {
+async fn the_audit_names_what_was_handed_out_and_to_whom_on_postgres() {
     let store = store(database()).await;
     let world = World::make(&*store, NUMBERS).await;
     let (sql, expected) = append_notes(&*store, &world).await;
@@ -110,7 +126,7 @@ where
         assert!(matches!(store.take_credentials(world.take(&principal)).await.unwrap(), TakeOutcome::Taken(_)));
     }
     let freeze = world.freeze(&Principal::Operator, true);
-    assert_eq!(store.freeze_namespace(freeze).await.unwrap(), FreezeOutcome::Changed);
+    assert!(store.freeze_namespace(freeze).await.unwrap().is_some_and(|freezing| freezing.changed));
     let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
     let deletion = DeleteOrganization { organization: world.organization, audit };
     assert!(store.delete_organization(deletion).await.unwrap());
@@ -171,11 +187,11 @@ async fn damage_is_named_and_nothing_is_left_out() {
 
     let id = stored.integration.id.to_string();
     for (change, column) in
-        [("earlier_until = 1", "earlier_until"), ("patterns = 'a' || char(10)", "patterns"), ("state = 'x'", "state")]
+        [("previous_until = 1", "previous_until"), ("patterns = 'a' || char(10)", "patterns"), ("state = 'x'", "state")]
     {
         scratch.bare().execute(&format!("UPDATE integrations SET {change}"), []).unwrap();
         let failure = store.find_integration_by_token(stored.integration.token).await.unwrap_err();
         assert_eq!(named(failure), ("integrations", id.clone(), column));
-        scratch.bare().execute("UPDATE integrations SET earlier_until = NULL, patterns = 'a'", []).unwrap();
+        scratch.bare().execute("UPDATE integrations SET previous_until = NULL, patterns = 'a'", []).unwrap();
     }
 }

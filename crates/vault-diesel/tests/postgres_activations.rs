@@ -13,16 +13,19 @@ use support::activators::activated;
 use support::postgres::{client, query, store, wait_for_waiting};
 use support::world::World;
 use tokio::task::JoinSet;
+use vault_core::Command;
+use vault_core::activation::ActivationRefusal;
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::integration::{PrincipalStale, StoredIntegration};
+use vault_core::integration::{IntegrationRefusal, StoredIntegration};
 use vault_core::organization::OrganizationState;
 use vault_core::port::Expired;
 use vault_core::port::{
-    ActivationRepository as _, ChangeIntegrationOutcome, CreateIntegrationOutcome, DeleteOrganization, FreezeOutcome,
-    FreezeRepository as _, Housekeeping as _, IntegrationChange, IntegrationRepository as _,
-    OrganizationRepository as _, SetOrganizationState, TakeCredentials, TakeOutcome,
+    ActivationRepository as _, ChangeIntegrationOutcome, CreateIntegrationOutcome, CredentialRepository as _,
+    DeleteOrganization, ForIntegration, FreezeRepository as _, HandOutOutcome, Housekeeping as _, IntegrationChange,
+    IntegrationRepository as _, OrganizationRepository as _, SetOrganizationState, StoreError, TakeCredentials,
+    TakeOutcome,
 };
-use vault_core::principal::Principal;
+use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 use vault_diesel::PostgresStore;
 use vault_testkit::postgres::Cluster;
@@ -50,14 +53,13 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
         let stored = world.integration(&*here).await;
         let principal = &world.activator(&stored);
         let live = world.take(principal);
-        let live_id = live.activation.as_ref().unwrap().id;
+        let live_id = live.act.activation.as_ref().unwrap().id;
         assert!(matches!(here.take_credentials(live).await.unwrap(), TakeOutcome::Taken(_)));
 
         let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
         for server in [&here, &there] {
             for _ in 0..3 {
-                let (begin, dry) =
-                    (world.take(principal), TakeCredentials { activation: None, ..world.take(principal) });
+                let (begin, dry) = (world.take(principal), dry(world.take(principal)));
                 deeds.push(async move { server.take_credentials(begin).await.map(|_| false).unwrap() }.boxed());
                 deeds.push(async move { server.take_credentials(dry).await.map(|_| false).unwrap() }.boxed());
             }
@@ -100,7 +102,7 @@ impl Revocation {
         match self {
             Self::Freeze => {
                 let outcome = store.freeze_namespace(world.freeze(&operator, true)).await.unwrap();
-                assert_eq!(outcome, FreezeOutcome::Changed);
+                assert!(outcome.is_some_and(|freezing| freezing.changed));
             }
             Self::Rotation | Self::Deletion => {
                 let command = match self {
@@ -119,16 +121,29 @@ impl Revocation {
         }
     }
 
-    const fn refusal(self) -> TakeOutcome {
+    /// What the integration is told from then on.
+    const fn refusal(self) -> Result<ActivationRefusal, IntegrationRefusal> {
         match self {
-            Self::Freeze => TakeOutcome::Frozen,
-            Self::Rotation => TakeOutcome::Refused(PrincipalStale::Changed),
-            Self::Deletion => TakeOutcome::Refused(PrincipalStale::Gone),
-            Self::OrganizationDisabled | Self::OrganizationDeleted => {
-                TakeOutcome::Refused(PrincipalStale::OrganizationClosed)
-            }
+            Self::Freeze => Ok(ActivationRefusal::Frozen),
+            Self::Rotation => Err(IntegrationRefusal::Changed),
+            Self::Deletion => Err(IntegrationRefusal::Unknown),
+            Self::OrganizationDisabled | Self::OrganizationDeleted => Err(IntegrationRefusal::OrganizationClosed),
         }
     }
+
+    async fn is_told(self, store: &PostgresStore, command: ForIntegration<TakeCredentials>) {
+        let told = match store.take_credentials(command).await {
+            Ok(TakeOutcome::Refused(refusal)) => Ok(refusal),
+            Err(StoreError::Denied(Denial::Integration(refusal))) => Err(refusal),
+            other => panic!("{other:?} of {}", activated()),
+        };
+        assert_eq!(told, self.refusal());
+    }
+}
+
+fn dry(command: ForIntegration<TakeCredentials>) -> ForIntegration<TakeCredentials> {
+    let act = TakeCredentials { activation: None, ..command.act };
+    Command { act, ..command }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -136,18 +151,15 @@ async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
-    for (revocation, dry) in [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted]
+    for (revocation, is_dry) in [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted]
         .into_iter()
         .flat_map(|one| [(one, false), (one, true)])
     {
-        let world = Arc::new(World::make(&*here, ROUNDS + 1 + revocation as u64 * 2 + u64::from(dry)).await);
+        let world = Arc::new(World::make(&*here, ROUNDS + 1 + revocation as u64 * 2 + u64::from(is_dry)).await);
         world.save_activated(&*here).await;
         let stored = world.integration(&*here).await;
         let principal = world.activator(&stored);
-        let command = || {
-            let command = world.take(&principal);
-            TakeCredentials { activation: command.activation.clone().filter(|_| !dry), ..command }
-        };
+        let command = || if is_dry { dry(world.take(&principal)) } else { world.take(&principal) };
         // Holds the activation up after it has been allowed and before it stands.
         blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
         let take = tokio::spawn({
@@ -161,7 +173,7 @@ async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
             async move {
                 revocation.carry_out(&there, &world, &stored).await;
                 let taken = format!(
-                    "SELECT count(*) FROM audit WHERE organization_id = '{}' AND action = 'namespace.activated'",
+                    "SELECT count(*) FROM audit WHERE organization_id = '{}' AND action = 'activation.begun'",
                     world.organization
                 );
                 query(&address, &taken)
@@ -171,7 +183,53 @@ async fn a_revocation_waits_for_the_activations_that_it_did_not_stop() {
         blocker.batch_execute("COMMIT").await.unwrap();
         assert_eq!(revoked.await.unwrap(), "1", "{revocation:?} was acknowledged before an activation that then stood");
         assert!(matches!(take.await.unwrap(), TakeOutcome::Taken(taken) if taken.len() == 1));
-        assert_eq!(here.take_credentials(command()).await.unwrap(), revocation.refusal(), "of {}", activated());
+        revocation.is_told(&here, command()).await;
+    }
+}
+
+/// A hand-out that was decided stands before whatever was to stop it is acknowledged, the deletion of its credential too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
+    use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
+    let (address, here, there) = servers().await;
+    let (blocker, observer) = (client(&address).await, client(&address).await);
+    let all = [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted].map(Some);
+    for (number, revocation) in all.into_iter().chain([None]).enumerate() {
+        let world = Arc::new(World::make(&*here, ROUNDS + 100 + number as u64).await);
+        let saved = world.save_activated(&*here).await.id;
+        let stored = world.integration(&*here).await;
+        let principal = world.activator(&stored);
+        let begin = world.take(&principal);
+        let id = begin.act.activation.as_ref().unwrap().id;
+        assert!(matches!(here.take_credentials(begin).await.unwrap(), TakeOutcome::Taken(_)));
+        // Holds the hand-out up after it has been allowed and before it stands.
+        blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
+        let hand_out = tokio::spawn({
+            let (here, command) = (Arc::clone(&here), world.hand_out(&principal, id, &[saved]));
+            async move { here.hand_out(command).await.unwrap() }
+        });
+        wait_for_waiting(&observer, 1, || hand_out.is_finished()).await;
+        let revoked = tokio::spawn({
+            let (there, world, address, stored) =
+                (Arc::clone(&there), Arc::clone(&world), address.clone(), stored.clone());
+            async move {
+                match revocation {
+                    Some(revocation) => revocation.carry_out(&there, &world, &stored).await,
+                    None => assert!(there.delete_credential(world.delete(saved)).await.unwrap()),
+                }
+                let stands = format!(
+                    "SELECT count(*) FROM audit WHERE organization_id = '{}' AND action = 'namespace.activated'",
+                    world.organization
+                );
+                query(&address, &stands)
+            }
+        });
+        wait_for_waiting(&observer, 2, || revoked.is_finished()).await;
+        blocker.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(revoked.await.unwrap(), "1", "{revocation:?} was acknowledged before a hand-out that then stood");
+        assert_eq!(hand_out.await.unwrap(), HandOutOutcome::HandedOut);
+        let after = here.hand_out(world.hand_out(&principal, id, &[saved])).await.unwrap();
+        assert!(matches!(after, HandOutOutcome::Refused(_)), "{revocation:?}: {after:?}");
     }
 }
 
@@ -194,9 +252,12 @@ async fn a_revocation_has_its_turn_beside_activations() {
             let (world, taken, stop) = (Arc::clone(&world), Arc::clone(&taken), Arc::clone(&stop));
             load.spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
-                    let mut command = world.take(&principal);
-                    command.activation = command.activation.filter(|_| number < 8);
-                    store.take_credentials(command).await.unwrap();
+                    let command = world.take(&principal);
+                    let command = if number < 8 { command } else { dry(command) };
+                    match store.take_credentials(command).await {
+                        Ok(_) | Err(StoreError::Denied(_)) => {}
+                        Err(error) => panic!("{error:?}"),
+                    }
                     taken.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -205,7 +266,7 @@ async fn a_revocation_has_its_turn_beside_activations() {
             tokio::task::yield_now().await;
         }
         revocation.carry_out(&beside, &world, &stored).await;
-        assert_eq!(beside.take_credentials(world.take(&own)).await.unwrap(), revocation.refusal());
+        revocation.is_told(&beside, world.take(&own)).await;
         stop.store(true, Ordering::Relaxed);
         while let Some(ended) = load.join_next().await {
             ended.unwrap();
@@ -235,7 +296,7 @@ async fn no_integration_is_made_in_the_middle_of_a_freeze() {
         });
         wait_for_waiting(&observer, 2, || make.is_finished()).await;
         blocker.batch_execute("COMMIT").await.unwrap();
-        assert_eq!(freeze.await.unwrap(), FreezeOutcome::Changed);
+        assert!(freeze.await.unwrap().is_some_and(|freezing| freezing.changed));
         assert_eq!(make.await.unwrap(), CreateIntegrationOutcome::Created);
     }
 }

@@ -25,7 +25,7 @@
 //! # use vault_embed::{OpenVault, Opening};
 //! # async fn with(opening: Opening) -> Result<(), Box<dyn std::error::Error>> {
 //! let (opened, opener) = opening.with_opener().await?;
-//! let activate = opened.activate(opener, 1_000, None);
+//! let activations = opened.activations(opener);
 //! # Ok(())
 //! # }
 //! ```
@@ -48,25 +48,25 @@
 //! nothing that opens is made without one,
 //!
 //! ```compile_fail,E0061
-//! # use vault_core::usecase::Activate;
-//! # fn with(opened: &vault_embed::OpenVault) -> Activate {
-//! opened.activate(1_000, None)
+//! # use vault_core::usecase::Activations;
+//! # fn with(opened: &vault_embed::OpenVault) -> Activations {
+//! opened.activations()
 //! # }
 //! ```
 //!
 //! and what seals, or opens what a list shows, is not one:
 //!
 //! ```compile_fail,E0308
-//! # use vault_core::usecase::Activate;
-//! # fn with(opened: &vault_embed::OpenVault) -> Activate {
-//! opened.activate(opened.ports().information_opener.clone(), 1_000, None)
+//! # use vault_core::usecase::Activations;
+//! # fn with(opened: &vault_embed::OpenVault) -> Activations {
+//! opened.activations(opened.ports().information_opener.clone())
 //! # }
 //! ```
 //!
 //! ```compile_fail,E0308
-//! # use vault_core::usecase::Activate;
-//! # fn with(opened: &vault_embed::OpenVault) -> Activate {
-//! opened.activate(opened.ports().sealer.clone(), 1_000, None)
+//! # use vault_core::usecase::Activations;
+//! # fn with(opened: &vault_embed::OpenVault) -> Activations {
+//! opened.activations(opened.ports().sealer.clone())
 //! # }
 //! ```
 

@@ -4,11 +4,8 @@
 
 use crate::vault::OpenVault;
 use std::sync::Arc;
-use vault_core::port::{CredentialVendor, Opener, StorageProbe};
-use vault_core::usecase::{
-    Accounts, Activate, AuthenticateIntegration, ChangeIntegrationUseCase, CheckNamespace, CreateIntegrationUseCase,
-    FreezeNamespaceUseCase, ListIntegrationsUseCase, OpenNamespace, Operator, OwnActivations, Vault,
-};
+use vault_core::port::Opener;
+use vault_core::usecase::{Accounts, Activations, Integrations, Operator, Vault};
 
 /// Credentials.
 impl OpenVault {
@@ -43,93 +40,20 @@ impl OpenVault {
     }
 }
 
-/// Integrations and their namespaces.
+/// Integrations and activations. Only [`OpenVault::activations`] opens credentials, with the opener that it is given.
 impl OpenVault {
-    /// Creates integrations.
-    pub fn create_integration(&self) -> CreateIntegrationUseCase {
+    /// Integrations and namespaces, as admins and operators administer them.
+    pub fn integrations(&self) -> Integrations {
         let ports = &self.ports;
-        CreateIntegrationUseCase {
-            ambient: ports.ambient.clone(),
-            entropy: ports.entropy.clone(),
-            digester: ports.digester.clone(),
-            organizations: ports.store.organizations.clone(),
-            integrations: ports.store.integrations.clone(),
-        }
+        let (entropy, digester) = (ports.entropy.clone(), ports.digester.clone());
+        Integrations::new(ports.ambient.clone(), ports.store.integrations.clone(), entropy, digester)
     }
 
-    /// Changes, rotates and deletes integrations.
-    pub fn change_integration(&self) -> ChangeIntegrationUseCase {
+    /// What integrations do. It issues nothing short-lived and checks nothing against storages, unless it is given what
+    /// does.
+    pub fn activations(&self, opener: Arc<dyn Opener>) -> Activations {
         let ports = &self.ports;
-        ChangeIntegrationUseCase {
-            ambient: ports.ambient.clone(),
-            entropy: ports.entropy.clone(),
-            digester: ports.digester.clone(),
-            organizations: ports.store.organizations.clone(),
-            integrations: ports.store.integrations.clone(),
-        }
-    }
-
-    /// Lists integrations.
-    pub fn list_integrations(&self) -> ListIntegrationsUseCase {
-        ListIntegrationsUseCase::new(self.ports.ambient.clone(), self.ports.store.integrations.clone())
-    }
-
-    /// Freezes and thaws namespaces.
-    pub fn freeze_namespace(&self) -> FreezeNamespaceUseCase {
-        let ports = &self.ports;
-        FreezeNamespaceUseCase::new(
-            ports.ambient.clone(),
-            ports.store.organizations.clone(),
-            ports.store.freezes.clone(),
-        )
-    }
-}
-
-/// Activations. Only [`OpenVault::activate`] and [`OpenVault::check_namespace`] open credentials, with the opener that they
-/// are given.
-impl OpenVault {
-    /// Verifies integration tokens.
-    pub fn authenticate_integration(&self) -> AuthenticateIntegration {
-        AuthenticateIntegration::new(
-            self.ports.ambient.clone(),
-            self.tally.clone(),
-            self.ports.digester.clone(),
-            self.ports.store.integrations.clone(),
-        )
-    }
-
-    /// Activates namespaces; an integration has at most `live_limit` live activations.
-    pub fn activate(
-        &self,
-        opener: Arc<dyn Opener>,
-        live_limit: i64,
-        vendor: Option<Arc<dyn CredentialVendor>>,
-    ) -> Activate {
-        Activate { live_limit, open: self.open_namespace(opener), vendor }
-    }
-
-    /// Checks the credentials of a namespace against their storage.
-    pub fn check_namespace(&self, opener: Arc<dyn Opener>, probe: Option<Arc<dyn StorageProbe>>) -> CheckNamespace {
-        CheckNamespace { open: self.open_namespace(opener), probe }
-    }
-
-    /// Lists and ends an integration's own activations.
-    pub fn own_activations(&self, vendor: Option<Arc<dyn CredentialVendor>>) -> OwnActivations {
-        OwnActivations {
-            ambient: self.ports.ambient.clone(),
-            authenticate: self.authenticate_integration(),
-            activations: self.ports.store.activations.clone(),
-            vendor,
-        }
-    }
-
-    fn open_namespace(&self, opener: Arc<dyn Opener>) -> OpenNamespace {
-        OpenNamespace {
-            ambient: self.ports.ambient.clone(),
-            authenticate: self.authenticate_integration(),
-            activations: self.ports.store.activations.clone(),
-            opener,
-            log: self.ports.store.audit.clone(),
-        }
+        let (store, digester) = (ports.store.activations.clone(), ports.digester.clone());
+        Activations::new(ports.ambient.clone(), self.tally.clone(), store, opener, digester)
     }
 }

@@ -9,21 +9,15 @@ use std::io;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
-use vault_core::usecase::{Activate, AuthenticateIntegration, CheckNamespace, OwnActivations};
+use vault_core::usecase::Activations;
 
 /// What the activation listener is made of.
 #[derive(Clone)]
 pub struct ActivationParts {
     /// The runtime on which use cases run: one that goes on when a client goes away.
     pub runtime: Handle,
-    /// Tells whose token a request carries.
-    pub authenticate: AuthenticateIntegration,
-    /// Activates namespaces.
-    pub activate: Arc<Activate>,
-    /// Lists and ends an integration's own activations.
-    pub own: Arc<OwnActivations>,
-    /// Tries credentials out.
-    pub check: Arc<CheckNamespace>,
+    /// What integrations do.
+    pub activations: Activations,
     /// Request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// For `/readyz`.

@@ -24,7 +24,24 @@ pub(crate) fn object(status: StatusCode, object: &impl Serialize) -> Result<Http
     Ok(json(status, body))
 }
 
-/// The same for an object that holds secrets: in memory that is wiped once it is sent.
+/// A page of the list at `path`, as JSON; with a link to the next one, of at most `limit` items, if there is one.
+pub(crate) fn page(
+    path: &str,
+    items: &[impl Serialize],
+    limit: usize,
+    next: Option<&str>,
+) -> Result<HttpResponse, Fault> {
+    let mut response = object(StatusCode::OK, &items)?;
+    if let Some(cursor) = next {
+        // A cursor holds nothing that a query would have to escape.
+        let link = format!("<{path}?limit={limit}&cursor={cursor}>; rel=\"next\"");
+        let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;
+        response.headers_mut().insert(header::LINK, link);
+    }
+    Ok(response)
+}
+
+/// The same as [`object`] for an object that holds secrets: in memory that is wiped once it is sent.
 pub(crate) fn secret(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, Fault> {
     let failed = |error: serde_json::Error| Fault::internal().caused_by(error);
     // Measured first: a buffer that grows leaves its content behind unwiped.

@@ -26,6 +26,11 @@ impl Call<'_> {
         self.request.uri().query()
     }
 
+    /// The client's network, if the request came over one and not over a socket in the file system.
+    pub(crate) fn caller(&self, trusted: &[IpNet]) -> Option<Network> {
+        self.request.peer_addr().map(|_| self.network(trusted))
+    }
+
     /// The client's network, as far as proxies in `trusted` tell it.
     pub(crate) fn network(&self, trusted: &[IpNet]) -> Network {
         let peer = self.request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());

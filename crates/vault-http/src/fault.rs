@@ -101,7 +101,8 @@ impl Fault {
 
     /// 401 for an integration token that does not work.
     pub(crate) fn invalid_integration_token() -> Self {
-        let detail = "The integration token is malformed, replaced, expired or disabled. Ask an admin for another one.";
+        let detail = "The integration token is malformed, replaced or expired, or its integration or organization is \
+                      disabled. Ask an admin.";
         Self::unauthorized(ProblemCode::InvalidToken, Challenge::InvalidToken, detail)
     }
 

@@ -45,7 +45,7 @@ mod unix;
 
 pub use activation::{ActivationParts, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
-pub use parts::{IntegrationParts, ServerParts};
+pub use parts::ServerParts;
 pub use readiness::Readiness;
 pub use route::{Route, activation_routes, routes};
 pub use server::{BoundServer, ListeningServer, server};

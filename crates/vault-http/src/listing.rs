@@ -44,11 +44,6 @@ pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &
     link
 }
 
-/// The address of the page of `list` that begins at `cursor`, with the limit of this one.
-pub(crate) fn next_page_of(base: &str, list: &str, limit: usize, cursor: &str) -> String {
-    format!("<{base}/{list}?limit={limit}&cursor={cursor}>; rel=\"next\"")
-}
-
 fn size(credential: &ListedCredential) -> usize {
     FRAME
         + credential.namespace.as_str().len()

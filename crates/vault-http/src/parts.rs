@@ -4,9 +4,7 @@ use crate::readiness::Readiness;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
-use vault_core::usecase::{
-    Accounts, ChangeIntegrationUseCase, CreateIntegrationUseCase, ListIntegrationsUseCase, Vault,
-};
+use vault_core::usecase::{Accounts, Integrations, Vault};
 
 /// The use cases behind the public listener. None of them can open a credential.
 ///
@@ -36,20 +34,20 @@ use vault_core::usecase::{
 /// ```
 ///
 /// ```compile_fail,E0560
-/// # use vault_core::usecase::OpenNamespace;
+/// # use vault_core::usecase::Activations;
 /// # use vault_http::ServerParts;
-/// fn with(parts: ServerParts, open: OpenNamespace) -> ServerParts {
-///     ServerParts { open, ..parts }
+/// fn with(parts: ServerParts, activations: Activations) -> ServerParts {
+///     ServerParts { activations, ..parts }
 /// }
 /// ```
 ///
 /// nor does anything that opens fit in another part's place:
 ///
 /// ```compile_fail,E0308
-/// # use vault_core::usecase::Activate;
+/// # use vault_core::usecase::Activations;
 /// # use vault_http::ServerParts;
-/// fn save(parts: ServerParts, vault: Activate) -> ServerParts {
-///     ServerParts { vault, ..parts }
+/// fn integrations(parts: ServerParts, integrations: Activations) -> ServerParts {
+///     ServerParts { integrations, ..parts }
 /// }
 /// ```
 #[derive(Clone)]
@@ -60,24 +58,12 @@ pub struct ServerParts {
     pub vault: Vault,
     /// Logins and sessions, accounts and invitations.
     pub accounts: Accounts,
-    /// What admins do with integrations.
-    pub integrations: IntegrationParts,
+    /// What admins do with integrations and namespaces.
+    pub integrations: Integrations,
     /// Request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// For `/readyz`.
     pub readiness: Readiness,
-}
-
-/// The use cases behind `{base_url}/integrations`. What integrations themselves ask for is not among them: that has a
-/// listener of its own.
-#[derive(Clone)]
-pub struct IntegrationParts {
-    /// Makes integrations.
-    pub create: Arc<CreateIntegrationUseCase>,
-    /// Rotates their tokens and deletes them.
-    pub change: Arc<ChangeIntegrationUseCase>,
-    /// Lists them.
-    pub list: Arc<ListIntegrationsUseCase>,
 }
 
 #[cfg(test)]
@@ -90,16 +76,9 @@ mod tests {
     impl CannotOpen for Handle {}
     impl CannotOpen for Vault {}
     impl CannotOpen for Accounts {}
+    impl CannotOpen for Integrations {}
     impl CannotOpen for Readiness {}
     impl CannotOpen for Arc<dyn IdGenerator> {}
-
-    macro_rules! cannot_open {
-        ($($part:ty),* $(,)?) => { $(impl CannotOpen for Arc<$part> {})* };
-    }
-
-    cannot_open! {
-        CreateIntegrationUseCase, ChangeIntegrationUseCase, ListIntegrationsUseCase,
-    }
 
     fn all(parts: &[&dyn CannotOpen]) -> usize {
         parts.len()
@@ -108,8 +87,7 @@ mod tests {
     /// Names every part: it does not compile with one more, nor with one that was not reviewed.
     fn reviewed(parts: &ServerParts) -> usize {
         let ServerParts { runtime, vault, accounts, integrations, ids, readiness } = parts;
-        let IntegrationParts { create, change: rotate, list: integrations } = integrations;
-        all(&[runtime, vault, accounts, ids, readiness]) + all(&[create, rotate, integrations])
+        all(&[runtime, vault, accounts, integrations, ids, readiness])
     }
 
     #[test]

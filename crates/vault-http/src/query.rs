@@ -3,7 +3,7 @@
 use crate::fault::Fault;
 use std::borrow::Cow;
 use vault_core::credential::CredentialType;
-use vault_core::cursor::ListFilter;
+use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::json::pointer_to;
 use vault_core::namespace::Namespace;
@@ -42,16 +42,6 @@ fn parse_verify(text: &str) -> Result<bool, FieldError> {
     }
 }
 
-/// The page that a list without filters asks for: its limit and its cursor.
-pub(crate) fn page(query: Option<&str>) -> Result<(usize, Option<String>), Fault> {
-    let mut parameters = Parameters::read(query)?;
-    let limit = parameters.take("limit");
-    let limit = parameters.keep(limit.map(|text| parse_limit(&text)).transpose());
-    let cursor = parameters.take("cursor").map(Cow::into_owned);
-    parameters.finish()?;
-    Ok((limit.unwrap_or(MAX_LIMIT), cursor))
-}
-
 /// The page that a list asks for.
 pub(crate) fn list(query: Option<&str>) -> Result<ListRequest, Fault> {
     let mut parameters = Parameters::read(query)?;
@@ -64,6 +54,16 @@ pub(crate) fn list(query: Option<&str>) -> Result<ListRequest, Fault> {
     let cursor = parameters.take("cursor").map(Cow::into_owned);
     parameters.finish()?;
     Ok(ListRequest { filter: ListFilter { namespace, kind }, limit: limit.unwrap_or(MAX_LIMIT), cursor })
+}
+
+/// The page of a list without filters that is asked for.
+pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, Fault> {
+    let mut parameters = Parameters::read(query)?;
+    let limit = parameters.take("limit");
+    let limit = parameters.keep(limit.map(|text| parse_limit(&text)).transpose());
+    let cursor = parameters.take("cursor").map(Cow::into_owned);
+    parameters.finish()?;
+    Ok(PageRequest { limit: limit.unwrap_or(MAX_LIMIT), cursor })
 }
 
 /// The type named `text`.

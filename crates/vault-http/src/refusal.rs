@@ -1,8 +1,5 @@
 //! From the errors of use cases to faults: which status each has.
 
-mod activation;
-mod integration;
-
 use crate::fault::Fault;
 use crate::query::verify_unavailable;
 use std::error::Error as StdError;
@@ -22,8 +19,7 @@ impl From<vault_core::Error> for Fault {
     fn from(error: vault_core::Error) -> Self {
         use vault_core::Error;
         match error {
-            Error::Denied(Denial::InsufficientRole) => Self::insufficient_role(),
-            Error::Denied(_) => Self::invalid_token(),
+            Error::Denied(denial) => denial.into(),
             Error::Invalid(errors) => Self::fields(errors),
             Error::Refused(refusal) => refusal.into(),
             Error::Store(error) => error.into(),
@@ -34,19 +30,26 @@ impl From<vault_core::Error> for Fault {
     }
 }
 
+impl From<Denial> for Fault {
+    fn from(denial: Denial) -> Self {
+        match denial {
+            Denial::InsufficientRole => Self::insufficient_role(),
+            Denial::Integration(refusal) => {
+                tracing::debug!(reason = refusal.as_str(), "integration token refused");
+                Self::invalid_integration_token()
+            }
+            Denial::SessionEnded | Denial::AccountChanged | Denial::OrganizationClosed => Self::invalid_token(),
+        }
+    }
+}
+
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
         use ProblemCode as Code;
-        let vended =
-            |credential, reason| format!("No short-lived credential can be issued for {credential}: {reason}.");
         match refusal {
             Refusal::Token(refusal) => {
                 tracing::debug!(reason = %refusal, "token refused");
                 Self::invalid_token()
-            }
-            Refusal::IntegrationToken(refusal) => {
-                tracing::debug!(reason = refusal.as_str(), "integration token refused");
-                Self::invalid_integration_token()
             }
             Refusal::InvalidLogin => Self::invalid_login(),
             Refusal::InvalidEnrolment => Self::invalid_enrolment(),
@@ -63,10 +66,6 @@ impl From<Refusal> for Fault {
             Refusal::AlreadyInvited => Self::conflict("Your organization has an open invitation for this address."),
             Refusal::SeveralInvitations(_) => Self::conflict("Several organizations have invited this address."),
             Refusal::TooManyConflicts(seconds) => Self::too_many_invitations(seconds),
-            Refusal::AccountLimitReached(limit) => Self::new(
-                Code::LimitReached,
-                format!("The limit of {limit} accounts and invitations is reached. Delete some."),
-            ),
             Refusal::AddressTaken => Self::conflict("An account or an open invitation has this address."),
             Refusal::NameTaken => Self::conflict("Another integration of the organization has this name."),
             Refusal::OnlyInvited => {
@@ -78,8 +77,8 @@ impl From<Refusal> for Fault {
                 Self::fields(vec![FieldError::new("/cursor", FieldCode::Malformed, detail)])
             }
             Refusal::IdempotencyMismatch => Self::new(Code::IdempotencyMismatch, "Use a new key for a new request."),
-            Refusal::LimitReached(limit) => {
-                Self::new(Code::LimitReached, format!("The limit of {limit} credentials is reached. Delete some."))
+            Refusal::LimitReached { what, limit } => {
+                Self::new(Code::LimitReached, format!("The limit of {limit} {what} is reached. Delete some."))
             }
             Refusal::VerifyUnavailable => Self::fields(vec![verify_unavailable()]),
             Refusal::NotUsable(report) => Self::not_usable(&report),
@@ -93,7 +92,10 @@ impl From<Refusal> for Fault {
                 Self::new(Code::NamespaceTooLarge, detail)
             }
             Refusal::TooManyLive => Self::too_many_live(),
-            Refusal::NotVended { credential, reason } => Self::new(Code::Conflict, vended(credential, reason)),
+            Refusal::NotVended { credential, reason } => {
+                let remedy = reason.remedy();
+                Self::new(Code::Conflict, format!("No short-lived credential for {credential} ({reason}). {remedy}"))
+            }
             Refusal::Contended => Self::unavailable(BUSY_RETRY),
             refusal => {
                 debug_assert_eq!(refusal.kind(), ErrorKind::Damaged, "{refusal:?}");
@@ -106,8 +108,7 @@ impl From<Refusal> for Fault {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         let fault = match error {
-            StoreError::Denied(Denial::InsufficientRole) => return Self::insufficient_role(),
-            StoreError::Denied(_) => return Self::invalid_token(),
+            StoreError::Denied(denial) => return denial.into(),
             StoreError::Unavailable(_) => Self::unavailable(STORE_RETRY),
             _ => Self::internal(),
         };

@@ -120,6 +120,11 @@ impl BasePath {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The address `path`, which begins with a slash, below it.
+    pub(crate) fn below(&self, path: &str) -> String {
+        [self.as_str(), path].concat()
+    }
 }
 
 impl Default for BasePath {

@@ -1,16 +1,16 @@
 //! The two ports.
 
 use crate::guard::GuardedClient;
-use crate::probe::{Trial, skipped};
+use crate::probe::{Trial, refused, skipped};
 use crate::{Places, Resolve, StorageSettings, SystemResolver, TrustError, azure, gcs, link, s3};
 use async_trait::async_trait;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
+use vault_core::activation::ShortData;
 use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
 use vault_core::credential::CredentialData;
-use vault_core::id::ActivationId;
 use vault_core::port::{CredentialVendor, IdGenerator, ProbeRequest, ShortLived, StorageProbe, VendOrder};
 
 /// Reaches stores. Cheap to clone.
@@ -68,10 +68,6 @@ impl CredentialVendor for Storage {
         };
         timeout(self.whole, vending).await.unwrap_or(Err(CheckReason::Unreachable))
     }
-
-    /// Nothing: none of the stores takes back a single one of these before its end. Amazon ends all sessions of a
-    /// role or none, Azure all delegation keys of an account or none, Google none that was exchanged for another.
-    async fn revoke(&self, _activation: ActivationId) {}
 }
 
 #[async_trait]
@@ -85,11 +81,22 @@ impl StorageProbe for Storage {
         };
         let (client, places) = (&self.client, &*self.places);
         let checking = async {
-            match data {
-                CredentialData::S3(data) => s3::check(client, data, &trial).await,
-                CredentialData::AzureIdentity(data) => azure::check(client, places, data, &trial).await,
-                CredentialData::Gcs(data) => gcs::check(client, places, data, &trial).await,
-                CredentialData::DirectLink(data) => link::check(client, data, &trial).await,
+            match (data, request.short) {
+                (CredentialData::S3(data), None) => s3::check(client, data, &trial).await,
+                (CredentialData::S3(data), Some(ShortData::S3(short))) => {
+                    s3::check_short(client, data, &short, &trial).await
+                }
+                (CredentialData::AzureIdentity(data), None) => azure::check(client, places, data, &trial).await,
+                (CredentialData::AzureIdentity(data), Some(ShortData::AzureIdentity(short))) => {
+                    azure::check_short(client, data, short, &trial).await
+                }
+                (CredentialData::Gcs(data), None) => gcs::check(client, places, data, &trial).await,
+                (CredentialData::Gcs(data), Some(ShortData::Gcs(short))) => {
+                    gcs::check_short(client, places, data, short, &trial).await
+                }
+                (CredentialData::DirectLink(data), _) => link::check(client, data, &trial).await,
+                // A short-lived credential of another type than the one it was made from.
+                (_, Some(_)) => refused(CheckReason::Unexpected, &trial.operations),
             }
         };
         let checks = timeout(self.whole + self.grace, checking).await.unwrap_or_else(|_| {

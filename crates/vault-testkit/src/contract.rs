@@ -192,6 +192,7 @@ macro_rules! store_contract {
                 an_integrations_name_is_its_organizations_own
                 parallel_integrations_of_one_name_make_one
                 an_integration_needs_an_organization
+                the_number_of_integrations_is_limited
                 integrations_are_listed_by_organization_and_name
                 a_rotated_integration_is_found_by_both_tokens
                 a_stale_or_stray_change_of_an_integration_changes_nothing
@@ -204,6 +205,7 @@ macro_rules! store_contract {
                 a_namespace_is_frozen_until_it_is_thawed
                 a_session_freezes_its_own_organizations_namespaces
                 a_freeze_holds_beside_activations
+                namespaces_are_listed_with_what_they_have
             }
             activation {
                 credentials_are_taken_as_they_were_saved
@@ -214,6 +216,10 @@ macro_rules! store_contract {
                 activations_are_listed_to_their_integration
                 an_activation_ends_once_in_parallel
                 an_aborted_activation_is_gone
+                what_is_handed_out_is_recorded
+                what_was_revoked_meanwhile_is_not_handed_out
+                a_hand_out_and_a_deletion_are_decided_one_after_the_other
+                the_use_of_a_token_is_noted_to_the_minute
             }
             own_account {
                 an_account_is_shown_to_its_owner

@@ -25,11 +25,12 @@ use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, ActivationId, CredentialId, IntegrationId, OrganizationId, SessionId};
-use vault_core::integration::{Integration, StoredIntegration};
+use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegration};
 use vault_core::invitation::{AddressConflicts, Invitation};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{AuditLog, StoreError};
+use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedCredential};
 use vault_core::time::Timestamp;
 
@@ -62,6 +63,23 @@ enum Decided<T> {
     Done(T),
     /// Nothing was changed, or only what the refusal itself writes.
     Refused(T),
+}
+
+/// Whom a command is judged by.
+trait Judged {
+    fn judge(&self, state: &State, now: Timestamp) -> Result<(), Denial>;
+}
+
+impl Judged for Principal {
+    fn judge(&self, state: &State, now: Timestamp) -> Result<(), Denial> {
+        state.judge(self, now)
+    }
+}
+
+impl Judged for IntegrationPrincipal {
+    fn judge(&self, state: &State, now: Timestamp) -> Result<(), Denial> {
+        Ok(state.judge_integration(self, now)?)
+    }
 }
 
 enum Failure {
@@ -123,6 +141,19 @@ impl MemoryStore {
         row.map(|row| change(&mut row.integration)).is_some()
     }
 
+    /// Puts another version in the place of a credential's, as replacing its data would. `false`: no such credential.
+    pub fn replace_credential(&self, id: CredentialId, version: i64, sealed: SealedCredential) -> bool {
+        let mut state = lock(&self.0);
+        let row = state.credentials.values_mut().find(|row| row.stored.id == id);
+        row.map(|row| {
+            row.stored.version = version;
+            row.stored.key = sealed.key;
+            row.stored.information = sealed.information.clone();
+            row.sealed = sealed;
+        })
+        .is_some()
+    }
+
     /// Changes a credential's sealed parts, as somebody who writes to the database might. `false`: no such credential.
     pub fn tamper_with_credential(&self, id: CredentialId, change: impl FnOnce(&mut SealedCredential)) -> bool {
         let mut state = lock(&self.0);
@@ -133,14 +164,14 @@ impl MemoryStore {
     }
 
     /// Carries a command out: judges its principal first and records what was done.
-    fn carry_out<A, T>(
+    fn carry_out<P: Judged, A, T>(
         &self,
-        command: Command<A>,
-        act: impl FnOnce(&mut State, Timestamp, A) -> Decided<T>,
+        command: Command<A, P>,
+        act: impl FnOnce(&mut State, &P, Timestamp, A) -> Decided<T>,
     ) -> Result<T, StoreError> {
         self.decide(|state| {
-            state.judge(&command.principal, command.now)?;
-            match act(state, command.now, command.act) {
+            command.principal.judge(state, command.now)?;
+            match act(state, &command.principal, command.now, command.act) {
                 Decided::Done(outcome) => {
                     state.audit.push(command.audit);
                     Ok(outcome)

@@ -4,11 +4,12 @@ use crate::clock::lock;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use vault_core::activation::{AzureShort, GcsShort, S3Short, ShortData, allows_short};
-use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
+use vault_core::activation::{AzureShort, GcsShort, S3Short, ShortData, VendedForm, allows_short};
+use vault_core::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation};
 use vault_core::credential::CredentialData;
-use vault_core::id::{ActivationId, CredentialId};
+use vault_core::id::CredentialId;
 use vault_core::port::{CredentialVendor, ProbeRequest, ShortLived, StorageProbe, VendOrder};
+use vault_core::time::Timestamp;
 
 /// Vends what anybody could make up, and remembers for which activations; finds every credential usable, until it
 /// is told otherwise.
@@ -20,8 +21,18 @@ struct Told {
     refusals: HashMap<CredentialId, CheckReason>,
     failure: Option<CheckReason>,
     vended: Vec<VendOrder>,
-    revoked: Vec<ActivationId>,
-    probed: Vec<ProbeRequest>,
+    probed: Vec<Probed>,
+}
+
+/// What a check asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probed {
+    /// The form that was checked.
+    pub form: VendedForm,
+    /// The operations.
+    pub operations: Vec<StorageOperation>,
+    /// When the job will be done, if that was said.
+    pub until: Option<Timestamp>,
 }
 
 impl FakeStorage {
@@ -40,13 +51,8 @@ impl FakeStorage {
         lock(&self.0).vended.clone()
     }
 
-    /// What was revoked.
-    pub fn revoked(&self) -> Vec<ActivationId> {
-        lock(&self.0).revoked.clone()
-    }
-
-    /// What was tried.
-    pub fn probed(&self) -> Vec<ProbeRequest> {
+    /// What was checked.
+    pub fn probed(&self) -> Vec<Probed> {
         lock(&self.0).probed.clone()
     }
 }
@@ -63,17 +69,14 @@ impl CredentialVendor for FakeStorage {
         told.vended.push(order);
         Ok(ShortLived { data, expires_at: order.expires_at })
     }
-
-    async fn revoke(&self, activation: ActivationId) {
-        lock(&self.0).revoked.push(activation);
-    }
 }
 
 #[async_trait]
 impl StorageProbe for FakeStorage {
     async fn check(&self, _data: &CredentialData, request: ProbeRequest) -> CheckReport {
         let mut told = lock(&self.0);
-        told.probed.push(request.clone());
+        let form = if request.short.is_some() { VendedForm::Short } else { VendedForm::Raw };
+        told.probed.push(Probed { form, operations: request.operations.clone(), until: request.until });
         let operations = request.operations.into_iter().map(CheckKind::Operation);
         let checks = match told.failure {
             None => std::iter::once(CheckKind::Authenticate).chain(operations).map(Check::passed).collect(),

@@ -236,6 +236,8 @@ pub enum ActivatorCommand {
     List(usize),
     /// The holder of a token ends an activation.
     End(usize, usize),
+    /// The holder of a token has what an activation took handed out.
+    HandOut(usize, usize),
     /// An activation is taken back.
     Abort(usize),
 }
@@ -287,6 +289,7 @@ fn activator_command() -> impl Strategy<Value = ActivatorCommand> {
             .prop_map(|(token, namespace, dry)| Command::Take(token, namespace, dry)),
         3 => many().prop_map(Command::List),
         3 => (many(), many()).prop_map(|(token, activation)| Command::End(token, activation)),
+        4 => (many(), many()).prop_map(|(token, activation)| Command::HandOut(token, activation)),
         1 => many().prop_map(Command::Abort),
     ]
 }

@@ -8,5 +8,7 @@ mod activate;
 mod check;
 #[path = "activation/integrations.rs"]
 mod integrations;
+#[path = "activation/revocation.rs"]
+mod revocation;
 #[path = "activation/setting.rs"]
 mod setting;

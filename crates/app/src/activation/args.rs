@@ -58,7 +58,7 @@ pub(crate) struct WantedArgs {
     /// raw: the saved credential. short: a short-lived credential, or fail. prefer-short: short-lived where possible, else
     /// the saved one [default: raw]
     #[arg(long, value_parser = named(VendMode::ALL.map(VendMode::as_str), VendMode::parse))]
-    vend: Option<VendMode>,
+    pub(crate) vend: Option<VendMode>,
 }
 
 impl WantedArgs {
@@ -85,7 +85,7 @@ pub(crate) struct ActivateArgs {
     #[arg(long, value_parser = named(Form::ALL.map(Form::as_str), Form::parse))]
     pub(crate) format: Option<Form>,
     /// Check the credentials at their storage providers; activate nothing
-    #[arg(long, conflicts_with_all = ["format", "purpose", "ttl", "vend", "id", "kind", "names"])]
+    #[arg(long, conflicts_with_all = ["format", "purpose", "ttl", "id", "kind", "names"])]
     pub(crate) check: bool,
     /// Operation that the job needs; repeatable [default: check authentication only]
     #[arg(

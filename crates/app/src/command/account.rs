@@ -14,13 +14,12 @@ use serde::Serialize;
 use std::io::Read;
 use std::time::Duration;
 use vault_core::account::{AccountGrant, AccountState, ListedAccount};
+use vault_core::cursor::PageRequest;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::password::{MAX_BYTES, generate_password};
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
-use vault_core::usecase::{
-    AccountCommand, AccountRef, AccountsRequest, CreateAccountRequest, CreatedAccount, CurrentPasscode,
-};
+use vault_core::usecase::{AccountCommand, AccountRef, CreateAccountRequest, CreatedAccount, CurrentPasscode};
 use vault_embed::OpenVault;
 use zeroize::Zeroizing;
 
@@ -293,12 +292,12 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
 /// Every account of a scope, by organization and address.
 async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAccount>, Failure> {
     let accounts = vault.accounts();
-    let (mut listed, mut request) = (Vec::new(), AccountsRequest::default());
+    let (mut listed, mut request) = (Vec::new(), PageRequest::default());
     loop {
         let page = accounts.list(&Principal::Operator, scope, request).await?;
         listed.extend(page.accounts);
         let Some(next) = page.next else { break };
-        request = AccountsRequest { cursor: Some(next), ..AccountsRequest::default() };
+        request = PageRequest { cursor: Some(next), ..PageRequest::default() };
     }
     listed.sort_by(|a, b| (a.grant.organization, &a.grant.email).cmp(&(b.grant.organization, &b.grant.email)));
     Ok(listed)

@@ -16,6 +16,7 @@ pub(super) fn run(args: &ActivateArgs, listener: &Listener, output: Output) -> R
         namespace: args.wanted.namespace.to_string(),
         operations: args.operations.iter().map(|operation| operation.as_str().to_owned()).collect(),
         until: args.until.map(|until| rfc3339(until.from(SystemClock.now()))),
+        vend: args.wanted.vend.map(|vend| vend.as_str().to_owned()),
     };
     let checked = listener.check(&request)?;
     output.print(&checked, &text(&checked))?;

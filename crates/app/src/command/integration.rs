@@ -8,13 +8,18 @@ use crate::settings::Settings;
 use crate::text::{program, quoted, rfc3339};
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use vault_core::Error;
+use vault_core::cursor::PageRequest;
 use vault_core::field::FieldError;
-use vault_core::integration::{Integration, IntegrationToken, Overlap};
-use vault_core::port::IntegrationScope;
-use vault_core::usecase::{
-    Administrator, CreateIntegrationError, CreateIntegrationRequest, IntegrationCommand, IntegrationRef,
+use vault_core::integration::{Integration, IntegrationState, IntegrationToken, Overlap, StoredIntegration};
+use vault_core::principal::{Principal, Scope};
+use vault_core::usecase::integrations::{
+    ChangedIntegration, CreateIntegrationRequest, IntegrationEdit, IntegrationRef,
 };
 use vault_embed::OpenVault;
+
+/// How many are read at once.
+const PAGE: usize = 1_000;
 
 /// An integration and its new token, as scripts read it.
 #[derive(Serialize)]
@@ -38,6 +43,9 @@ struct Shown {
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
+    /// When the current token was last used, to the minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<String>,
     /// When the previous token expires, if it is still valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_token_until: Option<String>,
@@ -52,34 +60,35 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let what = format!("create integration {name} in {org}");
             let done = format!("Created integration {name} in {org}.");
             let request = CreateIntegrationRequest { name, namespaces: namespace.clone(), expires_at };
-            let made = vault.create_integration().run(Administrator::Operator(org), request).await;
-            let made = made.map_err(|error| match error {
-                CreateIntegrationError::Fields(errors) => refused(&errors, &namespace),
+            let organization = Organizations::of(vault).await?.id_of(&org)?;
+            let created = vault.integrations().create(&Principal::Operator, organization, request).await;
+            let created = created.map_err(|error| match error {
+                Error::Invalid(errors) => refused(&errors, &namespace),
                 error => error.into(),
             });
-            let made = made.doing(|| what)?;
-            print_token(settings, &made.integration, &made.token, &done, output)
+            let created = created.doing(|| what)?;
+            print_token(settings, &created.integration, &created.token, &done, output)
         }
         Asked::List { org } => list(vault, org, output).await,
         Asked::Rotate { integration, overlap } => {
             let overlap = Overlap::parse(overlap, "--overlap")
                 .map_err(|error| Failure::usage(format!("{}: {}", error.pointer, error.detail)))?;
-            let (changed, token) =
-                change(vault, &integration, IntegrationCommand::Rotate(overlap), "rotate the token of").await?;
-            let Some(token) = token else { return Ok(()) };
-            let old = match changed.earlier.filter(|_| overlap.as_seconds() > 0) {
-                Some(earlier) => format!("The old one stays valid until {}.", rfc3339(earlier.until)),
+            let changed = change(vault, &integration, Deed::Rotate(overlap), "rotate the token of").await?;
+            let Some(token) = changed.token else { return Ok(()) };
+            let changed = changed.integration.integration;
+            let old = match changed.previous {
+                Some(previous) => format!("The old one stays valid until {}.", rfc3339(previous.until)),
                 None => "The old one is revoked.".to_owned(),
             };
             print_token(settings, &changed, &token, &format!("Issued a new token for {}. {old}", changed.name), output)
         }
         Asked::Disable(integration) => {
             let texts = ("disable", "Disabled", "Its tokens do not work.");
-            print_changed(vault, &integration, IntegrationCommand::Disable, texts, output).await
+            print_changed(vault, &integration, Deed::Set(IntegrationState::Disabled), texts, output).await
         }
         Asked::Enable(integration) => {
             let texts = ("enable", "Enabled", "Its tokens work again.");
-            print_changed(vault, &integration, IntegrationCommand::Enable, texts, output).await
+            print_changed(vault, &integration, Deed::Set(IntegrationState::Active), texts, output).await
         }
         Asked::Delete { integration, yes } => {
             if !yes {
@@ -87,7 +96,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
                 output.confirm(&question, &integration.name)?;
             }
             let texts = ("delete", "Deleted", "Its activations have ended.");
-            print_changed(vault, &integration, IntegrationCommand::Delete, texts, output).await
+            print_changed(vault, &integration, Deed::Delete, texts, output).await
         }
     }
 }
@@ -107,29 +116,43 @@ fn refused(errors: &[FieldError], namespaces: &[String]) -> Failure {
     Failure::new(flaws.join("; "))
 }
 
+/// What to do with an integration.
+enum Deed {
+    Rotate(Overlap),
+    Set(IntegrationState),
+    Delete,
+}
+
 async fn change(
     vault: &OpenVault,
     integration: &NamedIntegration,
-    command: IntegrationCommand,
+    deed: Deed,
     doing: &str,
-) -> Result<(Integration, Option<IntegrationToken>), Failure> {
-    let operator = Administrator::Operator(integration.org.clone());
+) -> Result<ChangedIntegration, Failure> {
+    let (integrations, operator) = (vault.integrations(), Principal::Operator);
+    let organization = Organizations::of(vault).await?.id_of(&integration.org)?;
     let meant = IntegrationRef::Name(integration.name.clone());
-    let changed = vault.change_integration().run(operator, meant, command).await;
-    let changed = changed.doing(|| format!("{doing} integration {} of {}", integration.name, integration.org))?;
-    Ok((changed.integration, changed.token))
+    let changed = match deed {
+        Deed::Rotate(overlap) => integrations.rotate(&operator, organization, &meant, overlap).await,
+        Deed::Set(state) => {
+            let edit = IntegrationEdit { state: Some(state), ..IntegrationEdit::default() };
+            integrations.change(&operator, organization, &meant, edit).await
+        }
+        Deed::Delete => integrations.delete(&operator, organization, &meant).await,
+    };
+    changed.doing(|| format!("{doing} integration {} of {}", integration.name, integration.org))
 }
 
 async fn print_changed(
     vault: &OpenVault,
     integration: &NamedIntegration,
-    command: IntegrationCommand,
+    deed: Deed,
     (doing, past, consequence): (&str, &str, &str),
     output: Output,
 ) -> Result<(), Failure> {
-    let (changed, _) = change(vault, integration, command, doing).await?;
-    let text = format!("{past} integration {} of {}. {consequence}\n", changed.name, integration.org);
-    output.print(&shown(vault, &changed, integration.org.clone()), &text)
+    let changed = change(vault, integration, deed, doing).await?.integration;
+    let text = format!("{past} integration {} of {}. {consequence}\n", changed.integration.name, integration.org);
+    output.print(&shown(&changed, integration.org.clone()), &text)
 }
 
 fn print_token(
@@ -192,29 +215,37 @@ fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[Strin
 async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<(), Failure> {
     let organizations = Organizations::of(vault).await?;
     let scope = match &org {
-        None => IntegrationScope::Everywhere,
-        Some(name) => IntegrationScope::Organization(organizations.id_of(name)?),
+        None => Scope::All,
+        Some(name) => Scope::One(organizations.id_of(name)?),
     };
-    let listed = vault.list_integrations().run(scope).await?;
-    let shown: Vec<Shown> = listed
-        .iter()
-        .map(|row| shown(vault, &row.integration, organizations.name_of(row.integration.organization)))
-        .collect();
+    let integrations = vault.integrations();
+    let (mut listed, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = integrations.list(&Principal::Operator, scope, PageRequest { limit: PAGE, cursor }).await?;
+        listed.extend(page.integrations);
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let shown: Vec<Shown> =
+        listed.iter().map(|row| shown(row, organizations.name_of(row.integration.organization))).collect();
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|row| {
             let expires = row.expires_at.clone().unwrap_or_else(|| "never".to_owned());
+            let used = row.last_used_at.clone().unwrap_or_else(|| "never".to_owned());
             let previous = row.previous_token_until.clone().unwrap_or_default();
             let (organization, name) = (row.organization.clone(), row.name.clone());
-            vec![organization, name, row.state.to_owned(), expires, previous, row.namespaces.join(" ")]
+            vec![organization, name, row.state.to_owned(), expires, used, previous, row.namespaces.join(" ")]
         })
         .collect();
-    let heading = ["ORGANIZATION", "NAME", "STATE", "EXPIRES", "PREVIOUS TOKEN UNTIL", "NAMESPACES"];
+    let heading = ["ORGANIZATION", "NAME", "STATE", "EXPIRES", "TOKEN LAST USED", "PREVIOUS TOKEN UNTIL", "NAMESPACES"];
     output.print(&shown, &table(&heading, &rows))
 }
 
-fn shown(vault: &OpenVault, integration: &Integration, organization: String) -> Shown {
-    let now = vault.ports().ambient.now();
+fn shown(stored: &StoredIntegration, organization: String) -> Shown {
+    let integration = &stored.integration;
     Shown {
         integration_id: integration.id.to_string(),
         organization,
@@ -223,7 +254,8 @@ fn shown(vault: &OpenVault, integration: &Integration, organization: String) -> 
         state: integration.state.as_str(),
         created_at: rfc3339(integration.created_at),
         expires_at: integration.expires_at.map(rfc3339),
-        previous_token_until: integration.earlier.map(|token| token.until).filter(|until| now < *until).map(rfc3339),
+        last_used_at: stored.last_used_at.map(rfc3339),
+        previous_token_until: integration.previous.map(|previous| rfc3339(previous.until)),
     }
 }
 

@@ -3,13 +3,16 @@
 use super::organization::Organizations;
 use crate::cli::{NamedNamespace, NamespaceCommand};
 use crate::failure::{Doing, Failure};
-use crate::output::{Output, table};
+use crate::output::{Output, table, warn};
 use crate::text::rfc3339;
 use serde::Serialize;
 use vault_core::namespace::Namespace;
-use vault_core::port::IntegrationScope;
-use vault_core::usecase::Administrator;
+use vault_core::port::{Freezing, FrozenNamespace, NAMESPACE_COUNT_LIMIT, NamePosition};
+use vault_core::principal::{Principal, Scope};
 use vault_embed::OpenVault;
+
+/// How many are read at once.
+const PAGE: usize = 1_000;
 
 /// The outcome for a namespace, as scripts read it.
 #[derive(Serialize)]
@@ -19,6 +22,10 @@ struct Changed {
     frozen: bool,
     /// Whether this command changed it.
     changed: bool,
+    /// How many credentials it has, counted to 1,000.
+    credentials: i64,
+    /// How many integrations may activate it.
+    integrations: i64,
 }
 
 /// A frozen namespace, as scripts read it.
@@ -41,12 +48,16 @@ pub(crate) async fn run(vault: &OpenVault, command: NamespaceCommand, output: Ou
 async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
     let namespace = Namespace::parse(&given.name, "NAME")
         .map_err(|error| Failure::usage(format!("{}: {}", error.pointer, error.detail)))?;
-    let (use_case, operator) = (vault.freeze_namespace(), Administrator::Operator(given.org.clone()));
+    let (integrations, operator) = (vault.integrations(), Principal::Operator);
+    let organization = Organizations::of(vault).await?.id_of(&given.org)?;
     let what = format!("{} {} of {}", if frozen { "freeze" } else { "thaw" }, given.name, given.org);
-    let changed =
-        if frozen { use_case.freeze(operator, namespace).await } else { use_case.thaw(operator, namespace).await };
-    let changed = changed.doing(|| what)?;
-    let place = format!("{} of {}", given.name, given.org);
+    let freezing = match frozen {
+        true => integrations.freeze(&operator, organization, namespace).await,
+        false => integrations.thaw(&operator, organization, namespace).await,
+    };
+    let Freezing { changed, credentials, integrations } = freezing.doing(|| what)?;
+    let (held, covered) = (number(credentials, "credential"), number(integrations, "integration"));
+    let place = format!("{} of {} ({held}, {covered})", given.name, given.org);
     let text = match (frozen, changed) {
         (true, true) => format!(
             "Froze {place}. New activations are refused. Credentials already issued still work: revoke them at the \
@@ -56,12 +67,38 @@ async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Out
         (false, true) => format!("Thawed {place}. Activations are allowed again."),
         (false, false) => format!("{place} was not frozen."),
     };
-    output.print(&Changed { organization: given.org, namespace: given.name, frozen, changed }, &text)
+    if credentials == 0 {
+        warn(&format!("{} has no credentials in {}. Check the spelling.", given.name, given.org));
+    }
+    let (organization, namespace) = (given.org, given.name);
+    output.print(&Changed { organization, namespace, frozen, changed, credentials, integrations }, &text)
+}
+
+/// `no credentials`, `1 credential`, `2 credentials`, `1000 or more credentials`.
+fn number(count: i64, what: &str) -> String {
+    match count {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        NAMESPACE_COUNT_LIMIT.. => format!("{NAMESPACE_COUNT_LIMIT} or more {what}s"),
+        count => format!("{count} {what}s"),
+    }
 }
 
 async fn list(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let organizations = Organizations::of(vault).await?;
-    let frozen = vault.freeze_namespace().list(IntegrationScope::Everywhere).await?;
+    let integrations = vault.integrations();
+    let mut frozen: Vec<FrozenNamespace> = Vec::new();
+    loop {
+        let after = frozen
+            .last()
+            .map(|last| NamePosition { organization: last.organization, name: last.namespace.as_str().to_owned() });
+        let page = integrations.list_frozen(&Principal::Operator, Scope::All, after, PAGE).await?;
+        let last = page.len() < PAGE;
+        frozen.extend(page);
+        if last {
+            break;
+        }
+    }
     let shown: Vec<Shown> = frozen
         .iter()
         .map(|row| Shown {

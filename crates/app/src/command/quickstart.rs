@@ -13,11 +13,12 @@ use crate::text::{command_line, json_in_here_document, quoted};
 use serde::Serialize;
 use std::net::TcpListener;
 use vault_core::account::AccountState;
+use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::organization::OrganizationName;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
-use vault_core::usecase::{AccountsRequest, CreatedAccount};
+use vault_core::usecase::CreatedAccount;
 use vault_embed::OpenVault;
 
 const DEFAULT_ORGANIZATION: &str = "Example";
@@ -98,7 +99,7 @@ fn check_addresses(settings: &Settings) -> Result<(), Failure> {
 
 /// The organization and admin account of a vault that has no account.
 async fn first_account(vault: &OpenVault, args: &QuickstartArgs) -> Result<Option<CreatedAccount>, Failure> {
-    let request = AccountsRequest { limit: 1, cursor: None };
+    let request = PageRequest { limit: 1, cursor: None };
     if !vault.accounts().list(&Principal::Operator, Scope::All, request).await?.accounts.is_empty() {
         return Ok(None);
     }
@@ -129,7 +130,7 @@ async fn existing_text(
     if !ignored.is_empty() {
         warn(&format!("ignored {}: the vault already has accounts", ignored.join(" and ")));
     }
-    let page = vault.accounts().list(&Principal::Operator, Scope::All, AccountsRequest::default()).await?;
+    let page = vault.accounts().list(&Principal::Operator, Scope::All, PageRequest::default()).await?;
     let mut admins = page
         .accounts
         .iter()

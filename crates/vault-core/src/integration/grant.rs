@@ -1,29 +1,29 @@
 //! What an integration's row grants, and to the holder of which token.
 
-use super::{IntegrationName, IntegrationPrincipal, NamespacePatterns, PrincipalStale};
+use super::{IntegrationName, IntegrationPrincipal, NamespacePatterns};
 use crate::digest::{Digest, DigestPurpose};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
 use crate::port::KeyedDigester;
 use crate::time::Timestamp;
 
-/// The longest time that an earlier token works on after a rotation, in seconds: 7 days.
+/// The longest time that the previous token works after a rotation, in seconds: 7 days.
 pub const MAX_OVERLAP_SECONDS: i64 = 7 * 86_400;
 
-/// For how long the earlier token works on after a rotation.
+/// For how long the previous token works after a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap(i64);
 
 impl Overlap {
-    /// Where none is wished: 24 h.
+    /// Without a request for another: 24 h.
     pub const DEFAULT: Self = Self(86_400);
 
-    /// The wished overlap in seconds, or the default where none is wished. 0: the earlier token ends at once.
+    /// The requested overlap in seconds, or the default without one. 0: the previous token stops at once.
     ///
     /// # Errors
     /// [`FieldCode::OutOfRange`] outside 0 to [`MAX_OVERLAP_SECONDS`].
-    pub fn parse(wished: Option<i64>, pointer: &str) -> Result<Self, FieldError> {
-        match wished {
+    pub fn parse(requested: Option<i64>, pointer: &str) -> Result<Self, FieldError> {
+        match requested {
             None => Ok(Self::DEFAULT),
             Some(seconds) if (0..=MAX_OVERLAP_SECONDS).contains(&seconds) => Ok(Self(seconds)),
             Some(_) => Err(FieldError::new(pointer, FieldCode::OutOfRange, "must be 0 to 604800 seconds")),
@@ -60,16 +60,16 @@ impl IntegrationState {
     }
 }
 
-/// A token that was replaced and works on for a while.
+/// A token that was replaced, and works for the rest of its overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EarlierToken {
+pub struct PreviousToken {
     /// Its digest.
     pub digest: Digest,
     /// The first moment at which it no longer works.
     pub until: Timestamp,
 }
 
-/// An integration: whoever holds its token may activate the namespaces that its patterns allow.
+/// A program whose token may activate the namespaces that its patterns cover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Integration {
     /// Its id.
@@ -80,40 +80,51 @@ pub struct Integration {
     pub name: IntegrationName,
     /// The namespaces that it may activate.
     pub patterns: NamespacePatterns,
-    /// The first moment at which it no longer works, if it is bounded.
+    /// The first moment at which it no longer works, if it expires.
     pub expires_at: Option<Timestamp>,
     /// Whether it may act.
     pub state: IntegrationState,
     /// The digest of its token.
     pub token: Digest,
-    /// The token before, if it still works.
-    pub earlier: Option<EarlierToken>,
-    /// When it was made.
+    /// The token that the latest rotation replaced, also after the end of its overlap: who still shows it is told
+    /// apart from a guesser.
+    pub previous: Option<PreviousToken>,
+    /// [`Integration::FIRST_VERSION`] when created, one more after each change.
+    pub version: i64,
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// Which of an integration's tokens somebody holds.
+/// Which of an integration's tokens was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenSlot {
-    /// The one that the latest creation or rotation gave out.
+    /// The one that the creation or the latest rotation issued.
     Current,
     /// The one before it, within the overlap.
-    Earlier,
+    Previous,
 }
 
-/// Why an integration may not act. Its holder is told nothing of it; the log is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Why an integration may not act. Its holder is never told; metrics and log are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum IntegrationRefusal {
-    /// No integration has this token, or the row does not fit its code.
+    /// No integration has this token, or its row does not fit its code.
+    #[error("no integration has this token")]
     Unknown,
     /// The token was replaced and its overlap is over.
+    #[error("the token was replaced")]
     Replaced,
-    /// It is disabled.
+    /// The integration is disabled.
+    #[error("the integration is disabled")]
     Disabled,
-    /// It has expired.
+    /// The integration has expired.
+    #[error("the integration has expired")]
     Expired,
-    /// The organization is gone or disabled.
+    /// The organization was deleted or disabled.
+    #[error("the organization was deleted or disabled")]
     OrganizationClosed,
+    /// The row has changed since the token was verified: verify it again.
+    #[error("the integration was changed meanwhile")]
+    Changed,
 }
 
 impl IntegrationRefusal {
@@ -125,26 +136,21 @@ impl IntegrationRefusal {
             Self::Disabled => "disabled",
             Self::Expired => "expired",
             Self::OrganizationClosed => "organization-closed",
-        }
-    }
-}
-
-impl From<PrincipalStale> for IntegrationRefusal {
-    fn from(stale: PrincipalStale) -> Self {
-        match stale {
-            PrincipalStale::Changed | PrincipalStale::Gone => Self::Unknown,
-            PrincipalStale::Over => Self::Expired,
-            PrincipalStale::OrganizationClosed => Self::OrganizationClosed,
+            Self::Changed => "changed",
         }
     }
 }
 
 impl Integration {
-    /// The digest that the row must carry: over all that it grants, and to whom.
+    /// The version of an integration that has just been created.
+    pub const FIRST_VERSION: i64 = 1;
+
+    /// The digest that the row must carry. It covers everything that the row grants, to whom, and the row's version.
     pub fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
         let millis = |at: Timestamp| at.as_millis().to_be_bytes();
         let expires_at = self.expires_at.map(millis);
-        let until = self.earlier.map(|earlier| millis(earlier.until));
+        let until = self.previous.map(|previous| millis(previous.until));
+        let version = self.version.to_be_bytes();
         let patterns: Vec<_> = self.patterns.iter().map(ToString::to_string).collect();
         // Patterns come last: their number is all that varies, and no other part is left out.
         let mut parts: Vec<&[u8]> = vec![
@@ -152,9 +158,10 @@ impl Integration {
             self.organization.as_bytes(),
             self.name.as_str().as_bytes(),
             self.state.as_str().as_bytes(),
+            &version,
             expires_at.as_ref().map_or(&[], |bytes| bytes.as_slice()),
             self.token.as_bytes(),
-            self.earlier.as_ref().map_or(&[], |earlier| earlier.digest.as_bytes().as_slice()),
+            self.previous.as_ref().map_or(&[], |previous| previous.digest.as_bytes().as_slice()),
             until.as_ref().map_or(&[], |bytes| bytes.as_slice()),
         ];
         parts.extend(patterns.iter().map(String::as_bytes));
@@ -169,12 +176,12 @@ impl Integration {
         let slot = if token == self.token {
             TokenSlot::Current
         } else {
-            let earlier = self.earlier.filter(|earlier| earlier.digest == token);
-            let earlier = earlier.ok_or(IntegrationRefusal::Unknown)?;
-            if now >= earlier.until {
+            let previous = self.previous.filter(|previous| previous.digest == token);
+            let previous = previous.ok_or(IntegrationRefusal::Unknown)?;
+            if now >= previous.until {
                 return Err(IntegrationRefusal::Replaced);
             }
-            TokenSlot::Earlier
+            TokenSlot::Previous
         };
         if self.state != IntegrationState::Active {
             return Err(IntegrationRefusal::Disabled);
@@ -197,7 +204,6 @@ impl Integration {
         now: Timestamp,
     ) -> Result<IntegrationPrincipal, IntegrationRefusal> {
         let slot = self.judge(token, now)?;
-        let own_end = self.earlier.filter(|_| slot == TokenSlot::Earlier).map(|earlier| earlier.until);
         Ok(IntegrationPrincipal {
             organization: self.organization,
             integration: self.id,
@@ -205,17 +211,32 @@ impl Integration {
             slot,
             patterns: self.patterns.clone(),
             expires_at: self.expires_at,
-            works_until: self.expires_at.into_iter().chain(own_end).min(),
+            token_until: self.previous.filter(|_| slot == TokenSlot::Previous).map(|previous| previous.until),
             seen,
+            network: None,
         })
     }
 
-    /// The integration with another token; the one it had works on for `overlap`, the one before that no longer.
+    /// The integration with another token. The token that it has works for `overlap`; the one before no longer.
     #[must_use]
     pub fn rotated(self, token: Digest, overlap: Overlap, now: Timestamp) -> Self {
-        let earlier = EarlierToken { digest: self.token, until: now.plus_seconds(overlap.as_seconds()) };
-        let earlier = (overlap.as_seconds() > 0).then_some(earlier);
-        Self { token, earlier, ..self }
+        // Without an overlap it is revoked by the clock of every server, of one that is behind too.
+        let until =
+            if overlap.as_seconds() > 0 { now.plus_seconds(overlap.as_seconds()) } else { Timestamp::from_millis(0) };
+        let previous = PreviousToken { digest: self.token, until };
+        Self { token, previous: Some(previous), ..self }
+    }
+
+    /// The integration as a list shows it at `now`: without a previous token that no longer works.
+    #[must_use]
+    pub fn shown(self, now: Timestamp) -> Self {
+        Self { previous: self.previous.filter(|previous| now < previous.until), ..self }
+    }
+
+    /// The version after this one, as a change stores it.
+    #[must_use]
+    pub const fn next_version(&self) -> i64 {
+        self.version.saturating_add(1)
     }
 }
 
@@ -226,8 +247,8 @@ pub struct StoredIntegration {
     pub integration: Integration,
     /// The digest that the row carries; where it does not fit, the row grants nothing.
     pub digest: Digest,
-    /// Counts changes of the row; a change names the version it was decided on.
-    pub version: i64,
+    /// When its current token was last used, to the minute. Not covered by the digest.
+    pub last_used_at: Option<Timestamp>,
 }
 
 impl StoredIntegration {

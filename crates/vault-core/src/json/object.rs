@@ -7,7 +7,7 @@ use crate::field::{FieldCode, FieldError, child};
 /// Takes the members of one object. A required member that is read as `None` has been reported, so a caller may
 /// read everything first, then call [`ObjectReader::finish`] and look only there.
 ///
-/// `null` is a value of the wrong type everywhere, never a member left out.
+/// `null` is a value of the wrong type, never a member left out, except where [`ObjectReader::is_null`] asks for it.
 pub struct ObjectReader {
     pointer: String,
     members: Vec<Member>,
@@ -82,6 +82,15 @@ impl ObjectReader {
             Some(Node::Null) => self.wrong_type(name, "must not be null: leave the member out instead"),
             found => found,
         }
+    }
+
+    /// Whether the member `name` is `null`, where that means to remove a value. It is then taken.
+    pub fn is_null(&mut self, name: &str) -> bool {
+        let null = self.members.iter().any(|member| member.name == name && matches!(member.value, Node::Null));
+        if null {
+            self.take(name);
+        }
+        null
     }
 
     /// Adds a flaw that the caller found.

@@ -1,15 +1,21 @@
 //! Activations in the store.
 
-use super::StoreError;
-use crate::activation::{Activation, VendMode};
+use super::{AuditLog, StoreError};
+use crate::activation::{Activation, ActivationRefusal, HandOutRefusal, HandedOut, VendMode};
 use crate::audit::SealedAuditRecord;
+use crate::command::Command;
 use crate::credential::CredentialType;
+use crate::digest::Digest;
 use crate::id::{ActivationId, CredentialId, OrganizationId};
-use crate::integration::{IntegrationPrincipal, PrincipalStale};
+use crate::integration::{IntegrationPrincipal, StoredIntegration};
 use crate::namespace::Namespace;
 use crate::sealed::SealedCredential;
 use crate::time::Timestamp;
 use async_trait::async_trait;
+
+/// An integration's command. The store judges its principal by
+/// [`judge_integration`](crate::integration::judge_integration).
+pub type ForIntegration<A> = Command<A, IntegrationPrincipal>;
 
 /// The activation that taking a namespace's credentials begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +24,7 @@ pub struct NewActivation {
     pub id: ActivationId,
     /// The first moment at which it is over.
     pub expires_at: Timestamp,
-    /// The form that was asked for.
+    /// The form that was requested.
     pub vend: VendMode,
     /// How many live activations the integration may have, this one included.
     pub limit: i64,
@@ -27,18 +33,12 @@ pub struct NewActivation {
 /// Takes the sealed credentials of a namespace.
 #[derive(Clone, Debug)]
 pub struct TakeCredentials {
-    /// For which integration; judged in the decision by [`judge_integration`](crate::integration::judge_integration).
-    pub principal: IntegrationPrincipal,
-    /// The namespace, compared exactly; the principal's patterns allow it.
+    /// The namespace, compared exactly; the principal's patterns cover it.
     pub namespace: Namespace,
-    /// The activation that this begins; `None` for a dry run.
+    /// The activation that this begins; `None` for a check.
     pub activation: Option<NewActivation>,
-    /// The most credentials that it may have.
+    /// The most credentials that the namespace may have.
     pub most: usize,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it; kept only if they were taken.
-    pub audit: SealedAuditRecord,
 }
 
 /// A credential as stored, its sealed data included.
@@ -54,43 +54,58 @@ pub struct TakenCredential {
     pub sealed: SealedCredential,
 }
 
-/// What taking came to, judged in this order. Only [`TakeOutcome::Taken`] changed anything.
+/// What taking came to. Only [`TakeOutcome::Taken`] changed anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TakeOutcome {
-    /// The integration may not act, or not on what was read of it.
-    Refused(PrincipalStale),
-    /// The namespace is frozen.
-    Frozen,
-    /// It has no credentials.
-    Empty,
-    /// It has more than it may.
-    TooLarge,
-    /// The integration has as many live activations as it may.
-    TooManyLive,
-    /// All of the namespace's credentials, oldest first (by id). The activation is there.
+    /// All of the namespace's credentials, oldest first (by id). The activation has begun.
     Taken(Vec<TakenCredential>),
+    /// [`judge_taking`](crate::activation::judge_taking) forbids it.
+    Refused(ActivationRefusal),
 }
 
-/// Lists the live activations of an integration.
+/// Decides, after all waiting, whether what was made ready for an activation may leave.
+#[derive(Clone, Debug)]
+pub struct HandOut {
+    /// The activation that was begun.
+    pub activation: ActivationId,
+    /// The first moment at which it is over.
+    pub expires_at: Timestamp,
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// What is to leave.
+    pub credentials: Vec<HandedOut>,
+    /// The record of a refusal; takes the place of the command's.
+    pub refused: SealedAuditRecord,
+}
+
+/// What the last decision of an activation came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOutOutcome {
+    /// It leaves, and the command's record says so.
+    HandedOut,
+    /// [`judge_hand_out`](crate::activation::judge_hand_out) forbids it. The activation is gone, and
+    /// [`HandOut::refused`] recorded.
+    Refused(HandOutRefusal),
+}
+
+/// Reads a page of an integration's live activations.
 #[derive(Clone, Debug)]
 pub struct ListActivations {
-    /// Whose; judged in the decision.
+    /// Whose.
     pub principal: IntegrationPrincipal,
+    /// Those older than this one.
+    pub after: Option<ActivationId>,
+    /// At most so many.
+    pub limit: usize,
     /// Now.
     pub now: Timestamp,
 }
 
 /// Ends an activation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct EndActivation {
-    /// Whose; judged in the decision.
-    pub principal: IntegrationPrincipal,
     /// Which.
     pub activation: ActivationId,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it; kept only if there was a live one.
-    pub audit: SealedAuditRecord,
 }
 
 /// Takes back an activation of which nothing was handed out.
@@ -104,25 +119,45 @@ pub struct AbortActivation {
     pub audit: SealedAuditRecord,
 }
 
-/// Activations.
+/// An integration as its token finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundIntegration {
+    /// The integration, in whatever state and age.
+    pub stored: StoredIntegration,
+    /// Whether its organization is active.
+    pub organization_active: bool,
+}
+
+/// Activations. Methods with a principal refuse one that may no longer act with
+/// [`Denial::Integration`](crate::principal::Denial::Integration), in the same transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ActivationRepository: Send + Sync {
-    /// Takes the credentials of a namespace and, where asked to, begins an activation. Safe against others that do
-    /// the same, that change the integration or that freeze the namespace: the limit is exact, and what was decided
-    /// after such a change knows of it.
-    async fn take_credentials(&self, command: TakeCredentials) -> Result<TakeOutcome, StoreError>;
+    /// The integration whose current or previous token has this digest. The caller judges whether the token works.
+    async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError>;
 
-    /// The integration's live activations, newest first (of one moment, by id, ascending).
-    async fn list_activations(
-        &self,
-        query: ListActivations,
-    ) -> Result<Result<Vec<Activation>, PrincipalStale>, StoreError>;
+    /// Takes the credentials of a namespace and, where asked to, begins an activation. Safe beside others that do
+    /// the same, change the integration or freeze the namespace: the limit is exact, and what is decided after such a
+    /// change is decided on it. Notes that the integration's current token was used, at most once a minute.
+    async fn take_credentials(&self, command: ForIntegration<TakeCredentials>) -> Result<TakeOutcome, StoreError>;
 
-    /// Ends one of the integration's own: its row goes. `false`: no live one of this id. Of several at once, one is
+    /// Decides whether what was made ready may leave, as safely as the first decision; and a credential that it
+    /// allows is deleted or replaced after it. A principal that may not act is
+    /// [`HandOutRefusal::Denied`], not an error.
+    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<HandOutOutcome, StoreError>;
+
+    /// Reads a page of the integration's live activations, newest first (by id, descending).
+    async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError>;
+
+    /// Ends one of the integration's own: its row goes. `false`: no live one has this id. Of several at once, one is
     /// told `true`.
-    async fn end_activation(&self, command: EndActivation) -> Result<Result<bool, PrincipalStale>, StoreError>;
+    async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError>;
 
-    /// Removes one, if it is still there, and records that.
+    /// Removes one, if it still exists, and records that.
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError>;
 }
+
+/// What activating needs of a store: the only group that gives out sealed data.
+pub trait ActivationStore: ActivationRepository + AuditLog {}
+
+impl<S: ActivationRepository + AuditLog + ?Sized> ActivationStore for S {}

@@ -1,44 +1,39 @@
-//! Frozen namespaces in the store.
+//! Namespaces in the store: what they hold, and whether they are frozen.
 
-use super::{IntegrationScope, StoreError};
-use crate::audit::SealedAuditRecord;
+use super::{NamePosition, StoreError};
+use crate::command::Command;
 use crate::id::OrganizationId;
 use crate::namespace::Namespace;
-use crate::principal::{Denial, Principal};
+use crate::principal::{Principal, Scope};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// Freezes a namespace, or thaws it. The namespace need not hold anything yet.
+/// Counts of a namespace's credentials stop here.
+pub const NAMESPACE_COUNT_LIMIT: i64 = 1_000;
+
+/// Freezes a namespace, or thaws it. The namespace need not have credentials.
 #[derive(Clone, Debug)]
 pub struct FreezeNamespace {
-    /// By whose order; judged in the decision.
-    pub authority: Principal,
     /// The organization.
     pub organization: OrganizationId,
     /// The namespace, compared exactly.
     pub namespace: Namespace,
     /// Whether it is frozen from now on.
     pub frozen: bool,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it; kept only if something changed.
-    pub audit: SealedAuditRecord,
 }
 
 /// What freezing or thawing came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FreezeOutcome {
-    /// Done.
-    Changed,
-    /// It was so already; nothing was changed.
-    Unchanged,
-    /// No such organization within the authority's reach.
-    NoOrganization,
-    /// The session may no longer act. Decided before anything else.
-    Refused(Denial),
+pub struct Freezing {
+    /// Whether it was otherwise before. If not, nothing was changed or recorded.
+    pub changed: bool,
+    /// How many credentials the namespace has; counted to [`NAMESPACE_COUNT_LIMIT`].
+    pub credentials: i64,
+    /// How many integrations have a pattern that covers it, disabled and expired ones included.
+    pub integrations: i64,
 }
 
-/// A namespace that nothing activates.
+/// A namespace that nothing can activate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrozenNamespace {
     /// The organization.
@@ -49,22 +44,59 @@ pub struct FrozenNamespace {
     pub frozen_at: Timestamp,
 }
 
-/// Lists frozen namespaces.
+/// A namespace that has credentials or is frozen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedNamespace {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// How many credentials it has; counted to [`NAMESPACE_COUNT_LIMIT`].
+    pub credentials: i64,
+    /// When it was frozen, if it is.
+    pub frozen_at: Option<Timestamp>,
+}
+
+/// Reads a page of frozen namespaces.
 #[derive(Clone, Debug)]
 pub struct ListFrozen {
-    /// Which.
-    pub scope: IntegrationScope,
+    /// Who asks.
+    pub principal: Principal,
+    /// Whose.
+    pub scope: Scope,
+    /// Those after this one.
+    pub after: Option<NamePosition>,
+    /// At most so many.
+    pub limit: usize,
     /// Now.
     pub now: Timestamp,
 }
 
-/// Frozen namespaces.
+/// Reads a page of an organization's namespaces.
+#[derive(Clone, Debug)]
+pub struct ListNamespaces {
+    /// Who asks.
+    pub principal: Principal,
+    /// The organization.
+    pub organization: OrganizationId,
+    /// Those after this one.
+    pub after: Option<Namespace>,
+    /// At most so many.
+    pub limit: usize,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// Namespaces. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
+/// transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait FreezeRepository: Send + Sync {
-    /// Freezes or thaws one. No activation that is decided after it sees the state before.
-    async fn freeze_namespace(&self, command: FreezeNamespace) -> Result<FreezeOutcome, StoreError>;
+    /// Freezes or thaws one. An activation that is decided after it is decided on the new state. `None`: the
+    /// principal reaches no such organization.
+    async fn freeze_namespace(&self, command: Command<FreezeNamespace>) -> Result<Option<Freezing>, StoreError>;
 
-    /// The frozen ones, by organization and namespace.
-    async fn list_frozen(&self, query: ListFrozen) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError>;
+    /// Reads a page of the frozen ones, ordered by organization and namespace.
+    async fn list_frozen(&self, query: ListFrozen) -> Result<Vec<FrozenNamespace>, StoreError>;
+
+    /// Reads a page of those that have credentials or are frozen, ordered by namespace.
+    async fn list_namespaces(&self, query: ListNamespaces) -> Result<Vec<ListedNamespace>, StoreError>;
 }

@@ -1,11 +1,11 @@
 //! Integrations in the store.
 
-use super::StoreError;
-use crate::audit::SealedAuditRecord;
+use super::{FreezeRepository, StoreError};
+use crate::command::Command;
 use crate::digest::Digest;
 use crate::id::{IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, StoredIntegration};
-use crate::principal::{Denial, Principal, SessionPrincipal};
+use crate::principal::{Principal, Scope};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -21,8 +21,8 @@ pub enum IntegrationKey {
 /// Looks for an integration.
 #[derive(Clone, Debug)]
 pub struct FindIntegration {
-    /// By whose order. What it does not reach is not there.
-    pub authority: Principal,
+    /// Who asks.
+    pub principal: Principal,
     /// The organization.
     pub organization: OrganizationId,
     /// By what.
@@ -31,85 +31,79 @@ pub struct FindIntegration {
     pub now: Timestamp,
 }
 
-/// Which integrations a list holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IntegrationScope {
-    /// All, for operators.
-    Everywhere,
-    /// Those of one organization, for operators.
-    Organization(OrganizationId),
-    /// Those of the organization of this session.
-    Session(SessionPrincipal),
+/// The last row of a page that is ordered by organization and name; the next page begins after it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamePosition {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// What the list is ordered by within the organization.
+    pub name: String,
 }
 
-/// Lists integrations.
+/// Reads a page of integrations.
 #[derive(Clone, Debug)]
 pub struct ListIntegrations {
-    /// Which.
-    pub scope: IntegrationScope,
+    /// Who asks.
+    pub principal: Principal,
+    /// Whose.
+    pub scope: Scope,
+    /// Those after this one, whose name is an [`IntegrationName::uniqueness_key`].
+    pub after: Option<NamePosition>,
+    /// At most so many.
+    pub limit: usize,
     /// Now.
     pub now: Timestamp,
 }
 
-/// Makes an integration.
+/// Creates an integration.
 #[derive(Clone, Debug)]
 pub struct CreateIntegration {
-    /// By whose order; judged in the decision.
-    pub authority: Principal,
     /// The integration.
     pub integration: Integration,
     /// The digest over it.
     pub digest: Digest,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it.
-    pub audit: SealedAuditRecord,
+    /// The most integrations that the organization may have.
+    pub limit: i64,
 }
 
-/// What making an integration came to.
+/// What creating an integration came to. Only [`CreateIntegrationOutcome::Created`] changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateIntegrationOutcome {
-    /// Made.
+    /// Created.
     Created,
     /// Another one of the organization has the name.
     NameTaken,
-    /// No such organization within the authority's reach.
+    /// The organization has as many as it may.
+    LimitReached,
+    /// The principal reaches no such organization.
     NoOrganization,
-    /// The session may no longer act. Decided before anything else.
-    Refused(Denial),
 }
 
 /// One change of an integration.
 #[derive(Clone, Debug)]
 pub enum IntegrationChange {
-    /// State, tokens or both: the whole row is replaced, but for its id, organization, name and time of making.
+    /// The whole row is replaced, except id, organization, name and time of creation.
     Replace {
-        /// What the row says from now on.
+        /// What the row says from now on. Its version is one more than that of the row.
         integration: Box<Integration>,
         /// The digest over it.
         digest: Digest,
     },
-    /// It goes for good, with its activations.
+    /// It is deleted, with its activations.
     Delete,
 }
 
 /// Changes an integration.
 #[derive(Clone, Debug)]
 pub struct ChangeIntegration {
-    /// By whose order; judged in the decision.
-    pub authority: Principal,
     /// The organization.
     pub organization: OrganizationId,
     /// The integration.
     pub integration: IntegrationId,
-    /// The row's version that the change was decided on.
+    /// The version that the change was decided on.
     pub version: i64,
     /// The change.
     pub change: IntegrationChange,
-    /// Now.
-    pub now: Timestamp,
-    /// The record of it.
-    pub audit: SealedAuditRecord,
 }
 
 /// What changing an integration came to.
@@ -117,37 +111,38 @@ pub struct ChangeIntegration {
 pub enum ChangeIntegrationOutcome {
     /// Changed.
     Changed,
-    /// The row has changed since it was read: read it again.
+    /// The row has another version: read it again.
     Stale,
-    /// No such integration within the authority's reach.
+    /// The principal reaches no such integration.
     NotFound,
-    /// The session may no longer act. Decided before anything else.
-    Refused(Denial),
 }
 
-/// Integrations.
+/// Integrations. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
+/// transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IntegrationRepository: Send + Sync {
-    /// Makes one.
-    async fn create_integration(&self, command: CreateIntegration) -> Result<CreateIntegrationOutcome, StoreError>;
-
-    /// Finds one, by an authority.
-    async fn find_integration(
+    /// Creates one.
+    async fn create_integration(
         &self,
-        query: FindIntegration,
-    ) -> Result<Result<Option<StoredIntegration>, Denial>, StoreError>;
+        command: Command<CreateIntegration>,
+    ) -> Result<CreateIntegrationOutcome, StoreError>;
 
-    /// The one whose token, or token before it, has this digest, in whatever organization, state and age, if its
-    /// organization is in use. Whether the token still works is judged by the caller.
-    async fn find_integration_by_token(&self, token: Digest) -> Result<Option<StoredIntegration>, StoreError>;
+    /// Finds one that the principal reaches.
+    async fn find_integration(&self, query: FindIntegration) -> Result<Option<StoredIntegration>, StoreError>;
 
-    /// Integrations, by organization and [`IntegrationName::uniqueness_key`].
-    async fn list_integrations(
+    /// Reads a page, ordered by organization and [`IntegrationName::uniqueness_key`].
+    async fn list_integrations(&self, query: ListIntegrations) -> Result<Vec<StoredIntegration>, StoreError>;
+
+    /// Changes one. Whatever an integration does that is decided after it is decided on the changed row. Replacing a
+    /// token forgets when the integration was last used.
+    async fn change_integration(
         &self,
-        query: ListIntegrations,
-    ) -> Result<Result<Vec<StoredIntegration>, Denial>, StoreError>;
-
-    /// Changes one. A change raises its version.
-    async fn change_integration(&self, command: ChangeIntegration) -> Result<ChangeIntegrationOutcome, StoreError>;
+        command: Command<ChangeIntegration>,
+    ) -> Result<ChangeIntegrationOutcome, StoreError>;
 }
+
+/// What administering integrations and namespaces needs of a store.
+pub trait IntegrationStore: IntegrationRepository + FreezeRepository {}
+
+impl<S: IntegrationRepository + FreezeRepository + ?Sized> IntegrationStore for S {}

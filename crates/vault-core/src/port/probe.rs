@@ -1,13 +1,17 @@
-//! The dry run against the real store.
+//! Checking a credential against its storage.
 
+use crate::activation::ShortData;
 use crate::check::{CheckReport, StorageOperation};
 use crate::credential::CredentialData;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// What to try.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What to check.
+#[derive(Debug)]
 pub struct ProbeRequest {
+    /// The short-lived credential that was made from the data, where that is what would be handed out. Then it is
+    /// checked, and the saved secret is not used.
+    pub short: Option<ShortData>,
     /// The operations, each once. None at all: authenticate only.
     pub operations: Vec<StorageOperation>,
     /// When the job will be done, if that was said.
@@ -16,7 +20,7 @@ pub struct ProbeRequest {
     pub now: Timestamp,
 }
 
-/// Tries a credential out on its store. Reaches stores; bounds time, size and addresses of that itself, follows no
+/// Checks a credential against its storage, in the form in which it would be handed out. Connects to storages; bounds time, size and addresses of that itself, follows no
 /// redirects, and leaves nothing behind that it wrote.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 /// For what something short-lived is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VendOrder {
-    /// The activation; names what was vended where it is to be revoked.
+    /// The activation; names the session at the storage, where that has one.
     pub activation: ActivationId,
     /// The credential.
     pub credential: CredentialId,
@@ -40,8 +40,4 @@ pub trait CredentialVendor: Send + Sync {
     /// # Errors
     /// Why there is nothing.
     async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason>;
-
-    /// Revokes what was vended for an activation, as far as that can be revoked before its end and this process
-    /// vended it. The rest ends by itself.
-    async fn revoke(&self, activation: ActivationId);
 }

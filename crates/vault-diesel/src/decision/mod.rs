@@ -23,6 +23,7 @@ use self::backend::Connection;
 use super::backend;
 use crate::failure::Failure;
 use vault_core::Command;
+use vault_core::principal::Principal;
 
 /// What a decision came to, and whether what it wrote stands.
 #[derive(Debug)]
@@ -55,8 +56,8 @@ impl<T> Verdict<T> {
 /// A decision that writes, or why it could not be made.
 pub(crate) type Decided<T> = Result<Verdict<T>, Failure>;
 
-/// A change that a [`Command`] carries.
-pub(crate) trait Decision: Sized + Sync {
+/// A change that a [`Command`] carries for principals of the type `P`.
+pub(crate) trait Decision<P = Principal>: Sized + Sync {
     /// What authorizing found that the change relies on.
     type Held: Send;
     /// What the change comes to.
@@ -65,19 +66,22 @@ pub(crate) trait Decision: Sized + Sync {
     /// Judges the principal and holds what the decision relies on, in the order of locks.
     fn authorize(
         connection: &mut Connection,
-        command: &Command<Self>,
+        command: &Command<Self, P>,
     ) -> impl Future<Output = Result<Self::Held, Failure>> + Send;
 
     /// Decides and writes.
     fn act(
         connection: &mut Connection,
-        command: &Command<Self>,
+        command: &Command<Self, P>,
         held: Self::Held,
     ) -> impl Future<Output = Decided<Self::Outcome>> + Send;
 }
 
 /// Makes a decision: judges its principal first and records what was done last, so that no decision can forget either.
-pub(crate) async fn decide<A: Decision>(connection: &mut Connection, command: &Command<A>) -> Decided<A::Outcome> {
+pub(crate) async fn decide<P, A: Decision<P>>(
+    connection: &mut Connection,
+    command: &Command<A, P>,
+) -> Decided<A::Outcome> {
     let held = A::authorize(connection, command).await?;
     let verdict = A::act(connection, command, held).await?;
     if let Verdict::Done(_) = verdict {

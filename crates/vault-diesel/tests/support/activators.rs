@@ -1,17 +1,18 @@
 //! A world's integrations, and what they ask for.
 
 use super::world::{World, address, bytes};
-use vault_core::activation::VendMode;
+use vault_core::Command;
+use vault_core::activation::{HandedOut, VendMode, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::id::{ActivationId, IntegrationId};
+use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
 };
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ChangeIntegration, CreateIntegration, CreateIntegrationOutcome, CredentialRepository, EndActivation,
-    FreezeNamespace, IntegrationChange, IntegrationRepository, NewActivation, SaveCredential, SaveOutcome,
-    TakeCredentials,
+    ChangeIntegration, CreateIntegration, CreateIntegrationOutcome, CredentialRepository, DeleteCredential,
+    EndActivation, ForIntegration, FreezeNamespace, HandOut, IntegrationChange, IntegrationRepository, NewActivation,
+    SaveCredential, SaveOutcome, TakeCredentials,
 };
 use vault_core::principal::Principal;
 
@@ -25,7 +26,7 @@ pub(crate) fn activated() -> Namespace {
 
 impl World {
     /// Makes one more integration.
-    pub(crate) fn new_integration(&self, authority: &Principal) -> CreateIntegration {
+    pub(crate) fn new_integration(&self, principal: &Principal) -> Command<CreateIntegration> {
         let number = self.next();
         let id = IntegrationId::from_bytes(bytes(number));
         let integration = Integration {
@@ -36,22 +37,35 @@ impl World {
             expires_at: None,
             state: IntegrationState::Active,
             token: address(number),
-            earlier: None,
+            previous: None,
+            version: Integration::FIRST_VERSION,
             created_at: self.now(),
         };
-        CreateIntegration {
-            authority: authority.clone(),
-            integration,
-            digest: address(self.next()),
-            now: self.now(),
-            audit: self.audit(Actor::Operator, AuditAction::IntegrationCreated, Subject::Integration(id)),
-        }
+        let act = CreateIntegration { integration, digest: address(self.next()), limit: i64::MAX };
+        self.command(principal, AuditAction::IntegrationCreated, Subject::Integration(id), act)
+    }
+
+    fn command<A>(&self, principal: &Principal, action: AuditAction, subject: Subject, act: A) -> Command<A> {
+        let audit = self.audit(Actor::Operator, action, subject);
+        Command { principal: principal.clone(), now: self.now(), audit, act }
+    }
+
+    fn by<A>(
+        &self,
+        principal: &IntegrationPrincipal,
+        action: AuditAction,
+        id: ActivationId,
+        act: A,
+    ) -> ForIntegration<A> {
+        let audit = self.audit(Actor::Integration(principal.integration), action, Subject::Activation(id));
+        Command { principal: principal.clone(), now: self.now(), audit, act }
     }
 
     /// One more integration.
     pub(crate) async fn integration<S: IntegrationRepository>(&self, store: &S) -> StoredIntegration {
         let command = self.new_integration(&Principal::Operator);
-        let made = StoredIntegration { integration: command.integration.clone(), digest: command.digest, version: 1 };
+        let CreateIntegration { integration, digest, .. } = command.act.clone();
+        let made = StoredIntegration { integration, digest, last_used_at: None };
         assert_eq!(store.create_integration(command).await.unwrap(), CreateIntegrationOutcome::Created);
         made
     }
@@ -69,11 +83,20 @@ impl World {
         save.act
     }
 
-    pub(crate) fn take(&self, principal: &IntegrationPrincipal) -> TakeCredentials {
+    /// Deletes a credential.
+    pub(crate) fn delete(&self, id: CredentialId) -> Command<DeleteCredential> {
+        let (save, organization) = (self.save(), self.organization);
+        Command {
+            principal: save.principal,
+            now: save.now,
+            audit: save.audit,
+            act: DeleteCredential { organization, id },
+        }
+    }
+
+    pub(crate) fn take(&self, principal: &IntegrationPrincipal) -> ForIntegration<TakeCredentials> {
         let id = ActivationId::from_bytes(bytes(self.next()));
-        let actor = Actor::Integration(principal.integration);
-        TakeCredentials {
-            principal: principal.clone(),
+        let act = TakeCredentials {
             namespace: activated(),
             activation: Some(NewActivation {
                 id,
@@ -82,51 +105,65 @@ impl World {
                 limit: i64::MAX,
             }),
             most: 100,
-            now: self.now(),
-            audit: self.audit(actor, AuditAction::NamespaceActivated, Subject::Activation(id)),
-        }
+        };
+        self.by(principal, AuditAction::ActivationBegun, id, act)
     }
 
-    pub(crate) fn end(&self, principal: &IntegrationPrincipal, activation: ActivationId) -> EndActivation {
+    /// Hands first versions out.
+    pub(crate) fn hand_out(
+        &self,
+        principal: &IntegrationPrincipal,
+        activation: ActivationId,
+        credentials: &[CredentialId],
+    ) -> ForIntegration<HandOut> {
+        let first = |credential: &CredentialId| HandedOut {
+            credential: *credential,
+            version: 1,
+            form: VendedForm::Raw,
+            expires_at: None,
+        };
         let actor = Actor::Integration(principal.integration);
-        let audit = self.audit(actor, AuditAction::ActivationEnded, Subject::Activation(activation));
-        EndActivation { principal: principal.clone(), activation, now: self.now(), audit }
+        let act = HandOut {
+            activation,
+            expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),
+            namespace: activated(),
+            credentials: credentials.iter().map(first).collect(),
+            refused: self.audit(actor, AuditAction::ActivationFailed, Subject::Activation(activation)),
+        };
+        self.by(principal, AuditAction::NamespaceActivated, activation, act)
+    }
+
+    pub(crate) fn end(
+        &self,
+        principal: &IntegrationPrincipal,
+        activation: ActivationId,
+    ) -> ForIntegration<EndActivation> {
+        self.by(principal, AuditAction::ActivationEnded, activation, EndActivation { activation })
     }
 
     /// Gives an integration, as it was made, another token.
-    pub(crate) fn rotate(&self, authority: &Principal, stored: &StoredIntegration) -> ChangeIntegration {
+    pub(crate) fn rotate(&self, principal: &Principal, stored: &StoredIntegration) -> Command<ChangeIntegration> {
+        let version = stored.integration.next_version();
         let rotated = stored.integration.clone().rotated(address(self.next()), Overlap::DEFAULT, self.now());
-        let change = IntegrationChange::Replace { integration: Box::new(rotated), digest: address(self.next()) };
-        self.change(authority, stored, change)
+        let integration = Box::new(Integration { version, ..rotated });
+        self.change(principal, stored, IntegrationChange::Replace { integration, digest: address(self.next()) })
     }
 
     pub(crate) fn change(
         &self,
-        authority: &Principal,
+        principal: &Principal,
         stored: &StoredIntegration,
         change: IntegrationChange,
-    ) -> ChangeIntegration {
-        let id = stored.integration.id;
-        ChangeIntegration {
-            authority: authority.clone(),
-            organization: self.organization,
-            integration: id,
-            version: stored.version,
-            change,
-            now: self.now(),
-            audit: self.audit(Actor::Operator, AuditAction::IntegrationRotated, Subject::Integration(id)),
-        }
+    ) -> Command<ChangeIntegration> {
+        let Integration { id, organization, version, .. } = stored.integration;
+        let act = ChangeIntegration { organization, integration: id, version, change };
+        self.command(principal, AuditAction::IntegrationRotated, Subject::Integration(id), act)
     }
 
-    pub(crate) fn freeze(&self, authority: &Principal, frozen: bool) -> FreezeNamespace {
+    pub(crate) fn freeze(&self, principal: &Principal, frozen: bool) -> Command<FreezeNamespace> {
         let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
-        FreezeNamespace {
-            authority: authority.clone(),
-            organization: self.organization,
-            namespace: activated(),
-            frozen,
-            now: self.now(),
-            audit: self.audit(Actor::Operator, action, Subject::Organization(self.organization)),
-        }
+        let organization = self.organization;
+        let act = FreezeNamespace { organization, namespace: activated(), frozen };
+        self.command(principal, action, Subject::Organization(organization), act)
     }
 }

@@ -60,9 +60,20 @@ pub(super) fn keep<T>(members: &mut ObjectReader, parsed: Result<T, FieldError>)
 
 /// The strings of the array `name`, which must be there and which are not secret.
 pub(super) fn texts(members: &mut ObjectReader, name: &str) -> Option<Vec<String>> {
+    let node = members.node(name)?;
+    as_texts(members, name, node)
+}
+
+/// The strings of the array `name`, if it is there, which are not secret.
+pub(super) fn optional_texts(members: &mut ObjectReader, name: &str) -> Option<Vec<String>> {
+    let node = members.optional_node(name)?;
+    as_texts(members, name, node)
+}
+
+fn as_texts(members: &mut ObjectReader, name: &str, node: Node) -> Option<Vec<String>> {
     let pointer = child(members.pointer(), name);
     let wrong = |pointer, detail: &'static str| FieldError::new(pointer, FieldCode::WrongType, detail);
-    let Node::Array(elements) = members.node(name)? else {
+    let Node::Array(elements) = node else {
         members.report(wrong(pointer, "must be an array of strings"));
         return None;
     };

@@ -10,6 +10,7 @@ mod integrations;
 mod list;
 mod log_in;
 mod log_out;
+mod namespaces;
 mod own;
 mod precondition;
 pub(crate) mod probe;
@@ -120,7 +121,11 @@ impl Inner {
             Operation::ListIntegrations => integrations::list::run(self, call, body).await,
             Operation::CreateIntegration => integrations::create::run(self, call, body).await,
             Operation::RotateIntegration => integrations::rotate::run(self, call, body).await,
+            Operation::ChangeIntegration => integrations::change::run(self, call, body).await,
             Operation::DeleteIntegration => integrations::delete::run(self, call, body).await,
+            Operation::ListNamespaces => namespaces::list(self, call, body).await,
+            Operation::FreezeNamespace => namespaces::freeze(self, call, body).await,
+            Operation::ThawNamespace => namespaces::thaw(self, call, body).await,
             Operation::Live => {
                 body.ignore().await?;
                 Ok(probe::live())

@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// The public listener.
-pub(super) static PUBLIC: [Address; 20] = [
+pub(super) static PUBLIC: [Address; 23] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -54,14 +54,17 @@ pub(super) static PUBLIC: [Address; 20] = [
     },
     Address {
         template: "{base}/integrations/{id}",
-        methods: &[("DELETE", Operation::DeleteIntegration)],
-        allow: "DELETE",
+        methods: &[("PATCH", Operation::ChangeIntegration), ("DELETE", Operation::DeleteIntegration)],
+        allow: "PATCH, DELETE",
     },
     Address {
         template: "{base}/integrations/{id}/rotate",
         methods: &[("POST", Operation::RotateIntegration)],
         allow: "POST",
     },
+    Address { template: "{base}/namespaces", methods: &[("GET", Operation::ListNamespaces)], allow: "GET, HEAD" },
+    Address { template: "{base}/namespaces/freeze", methods: &[("POST", Operation::FreezeNamespace)], allow: "POST" },
+    Address { template: "{base}/namespaces/thaw", methods: &[("POST", Operation::ThawNamespace)], allow: "POST" },
     LIVE,
     READY,
 ];

@@ -142,7 +142,7 @@ fn bodies_are_judged_and_every_flaw_is_named() {
         let twice = r#"{"namespace":"imports","operations":[],"namespace":"imports"}"#;
         assert_problem(&door.send_json(line, &token, twice), 400, "malformed-request", twice);
     }
-    assert_problem(&door.send("GET /v1/activations?limit=1", &[&token], ""), 400, "malformed-request", "a query");
+    assert_problem(&door.send("GET /v1/activations?namespace=a", &[&token], ""), 400, "malformed-request", "a query");
     let precondition = door.send("DELETE /v1/activations/x", &[&token, "If-Match: \"a\""], "");
     assert_problem(&precondition, 412, "precondition-failed", "an end");
     assert!(door.live(&token).is_empty(), "nothing was activated");

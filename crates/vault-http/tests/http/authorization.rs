@@ -12,6 +12,8 @@ fn sound_body(line: &str) -> String {
         "POST /v1/accounts" => json!({"email": "a@x.io", "role": "viewer"}),
         "POST /v1/integrations" => json!({"name": "a", "namespaces": ["a"]}),
         "POST /v1/integrations/x/rotate" => json!({}),
+        "PATCH /v1/integrations/x" => json!({"state": "active"}),
+        "POST /v1/namespaces/freeze" | "POST /v1/namespaces/thaw" => json!({"namespace": "a"}),
         "PATCH /v1/accounts/x" => json!({"role": "viewer"}),
         "POST /v1/account/password" => json!({"password": "a", "passcode": "b", "new_password": "c"}),
         "POST /v1/account/passcode/confirm" => json!({"passcode": "b"}),
@@ -24,7 +26,7 @@ fn sound_body(line: &str) -> String {
 fn protected() -> Vec<String> {
     let routes = routes().filter(|route| !route.is_open && !matches!(route.operation, "live" | "ready"));
     let lines: Vec<_> = routes.map(|route| format!("{} {}", route.method, route.template)).collect();
-    assert_eq!(lines.len(), 20, "{lines:?}");
+    assert_eq!(lines.len(), 24, "{lines:?}");
     lines.iter().map(|line| line.replace("{base}", "/v1").replace("{id}", "x")).collect()
 }
 

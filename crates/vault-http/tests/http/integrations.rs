@@ -62,13 +62,13 @@ fn an_integration_is_made_listed_rotated_and_deleted() {
     assert_eq!(members(&rotated), members(&made));
     assert_eq!(rotated["integration_id"], made["integration_id"]);
     assert_ne!(rotated["token"], made["token"]);
-    expected["earlier_token_until"] = json!("2030-01-01T01:00:00Z");
+    expected["previous_token_until"] = json!("2030-01-01T01:00:00Z");
     assert_eq!(list(&world, &token), [expected.clone()]);
     world.clock.advance_seconds(3_599);
     assert_eq!(list(&world, &token), [expected.clone()]);
     world.clock.advance_seconds(1);
     let token = world.token(Role::Admin);
-    expected.as_object_mut().unwrap().remove("earlier_token_until");
+    expected.as_object_mut().unwrap().remove("previous_token_until");
     assert_eq!(list(&world, &token), [expected]);
 
     let deleted = delete(&world, &token, id);
@@ -84,7 +84,7 @@ fn a_rotation_needs_no_body() {
     let (id, _) = world.integration(&token, "nightly", &["a"]);
     let line = format!("POST {INTEGRATIONS}/{id}/rotate");
     let json = "Content-Type: application/json";
-    let until = || list(&world, &token)[0]["earlier_token_until"].clone();
+    let until = || list(&world, &token)[0]["previous_token_until"].clone();
     for (headers, body, end) in [
         (&[&*token][..], "", json!("2030-01-02T00:00:00Z")),
         (&[&token, json], "{}", json!("2030-01-02T00:00:00Z")),
@@ -167,9 +167,9 @@ fn every_flaw_of_an_integration_is_named() {
     }
     let sound = json!({"name": "a", "namespaces": ["a"]});
     for (line, headers, status, code) in [
-        ("POST /v1/integrations?name=a", &[&*token, "Content-Type: application/json"][..], 400, "malformed-request"),
+        ("POST /v1/integrations?limit=1", &[&*token, "Content-Type: application/json"][..], 400, "malformed-request"),
         ("POST /v1/integrations", &[&*token], 415, "unsupported-media-type"),
-        ("GET /v1/integrations?limit=1", &[&*token], 400, "malformed-request"),
+        ("GET /v1/integrations?name=a", &[&*token], 400, "malformed-request"),
     ] {
         assert_problem(&world.send(line, headers, sound.to_string()), status, code, line);
     }
@@ -221,4 +221,136 @@ fn every_integration_that_is_not_there_is_the_same_not_found() {
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
     assert_eq!((list(&world, &token), list(&world, &other)), before);
+}
+
+#[test]
+fn state_namespaces_and_expiry_are_changed() {
+    let world = World::start();
+    let admin = world.token(Role::Admin);
+    let (id, token) = world.integration(&admin, "nightly", &["imports"]);
+    world.save(&admin, "exports", "b");
+    let door = world.door();
+    let change = |body: Value| world.send_json(&format!("PATCH {INTEGRATIONS}/{id}"), &admin, body);
+    let response = change(json!({"namespaces": ["exports", "in/*"], "expires_at": "2030-02-01T00:00:00Z"}));
+    assert_standard_headers(&response, "a change");
+    let expected = json!({
+        "integration_id": id, "name": "nightly", "namespaces": ["exports", "in/*"], "state": "active",
+        "created_at": "2030-01-01T00:00:00Z", "expires_at": "2030-02-01T00:00:00Z",
+    });
+    assert_eq!((response.status, response.json()), (200, expected.clone()));
+    assert_eq!(list(&world, &admin), [expected]);
+    assert_eq!(door.activate(&token, "exports").status, 201);
+    assert_eq!(list(&world, &admin)[0]["last_used_at"], json!("2030-01-01T00:00:00Z"));
+    assert_problem(&door.activate(&token, "imports"), 403, "namespace-not-allowed", "no longer");
+
+    assert_eq!(change(json!({"state": "disabled"})).json()["state"], json!("disabled"));
+    assert_problem(&door.activate(&token, "exports"), 401, "invalid-token", "disabled");
+    let enabled = change(json!({"state": "active", "expires_at": null})).json();
+    assert_eq!((&enabled["state"], enabled.get("expires_at")), (&json!("active"), None));
+    assert_eq!(door.activate(&token, "exports").status, 201);
+
+    for (body, status, pointer) in [
+        (json!({}), 400, ""),
+        (json!({"state": "gone"}), 422, "/state"),
+        (json!({"state": null}), 400, "/state"),
+        (json!({"namespaces": []}), 422, "/namespaces"),
+        (json!({"namespaces": ["*"]}), 422, "/namespaces/0"),
+        (json!({"namespaces": "exports"}), 400, "/namespaces"),
+        (json!({"expires_at": "2029-01-01T00:00:00Z"}), 422, "/expires_at"),
+        (json!({"expires_at": "tomorrow"}), 422, "/expires_at"),
+        (json!({"name": "hourly"}), 400, "/name"),
+    ] {
+        let response = change(body.clone());
+        let code = if status == 400 { "malformed-request" } else { "refused-value" };
+        assert_problem(&response, status, code, &body.to_string());
+        assert_eq!(response.json()["errors"][0]["pointer"], json!(pointer), "{body}");
+    }
+    let editor = world.token(Role::Editor);
+    let line = format!("PATCH {INTEGRATIONS}/{id}");
+    assert_problem(&world.send_json(&line, &editor, json!({})), 403, "insufficient-role", "an editor");
+    let unknown = world.send_json("PATCH /v1/integrations/x", &admin, json!({"state": "active"}));
+    assert_problem(&unknown, 404, "not-found", "no id");
+}
+
+#[test]
+fn integrations_come_page_by_page() {
+    let world = World::start();
+    let admin = world.token(Role::Admin);
+    for name in ["e", "b", "d", "a", "C"] {
+        world.integration(&admin, name, &["imports"]);
+    }
+    assert_eq!(pages(&world, &admin, "/v1/integrations", "name"), [vec!["a", "b"], vec!["C", "d"], vec!["e"]]);
+    for (query, status, pointer) in [
+        ("limit=0", 422, "/limit"),
+        ("limit=1001", 422, "/limit"),
+        ("cursor=x", 422, "/cursor"),
+        ("name=a", 400, "/name"),
+    ] {
+        let response = world.send(&format!("GET {INTEGRATIONS}?{query}"), &[&admin], "");
+        assert_eq!(response.status, status, "{query}");
+        assert_eq!(response.json()["errors"][0]["pointer"], json!(pointer), "{query}");
+    }
+}
+
+/// The member `name` of every item, page by page of two, as `Link` leads from one to the next.
+fn pages(world: &World, token: &str, path: &str, name: &str) -> Vec<Vec<String>> {
+    let mut pages = Vec::new();
+    let mut next = Some(format!("{path}?limit=2"));
+    while let Some(address) = next {
+        let response = world.send(&format!("GET {address}"), &[token], "");
+        assert_eq!(response.status, 200, "{}", response.text());
+        let items = response.json();
+        pages.push(items.as_array().expect("an array").iter().map(|item| text(&item[name]).to_owned()).collect());
+        let link = response.header("link");
+        next =
+            link.map(|link| link.trim_start_matches('<').split_once(">; rel=\"next\"").expect("a link").0.to_owned());
+    }
+    pages
+}
+
+#[test]
+fn namespaces_are_listed_frozen_and_thawed() {
+    let world = World::start();
+    let admin = world.token(Role::Admin);
+    for namespace in ["imports", "exports", "imports", "archive"] {
+        world.save(&admin, namespace, "b");
+    }
+    let (_, token) = world.integration(&admin, "nightly", &["imports", "in/*"]);
+    let door = world.door();
+    let freeze =
+        |namespace: &str| world.send_json("POST /v1/namespaces/freeze", &admin, json!({ "namespace": namespace }));
+    let frozen = freeze("imports");
+    assert_standard_headers(&frozen, "a freeze");
+    assert_eq!((frozen.status, frozen.json()), (200, json!({"credentials": 2, "integrations": 1})));
+    assert_eq!(freeze("imports").json(), json!({"credentials": 2, "integrations": 1}), "again");
+    assert_eq!(freeze("in/nothing").json(), json!({"credentials": 0, "integrations": 1}));
+    assert_problem(&door.activate(&token, "imports"), 403, "frozen", "frozen");
+
+    let listed = world.send("GET /v1/namespaces", &[&admin], "");
+    assert_standard_headers(&listed, "namespaces");
+    let item = |namespace: &str, credentials: i64, frozen: bool| json!({"namespace": namespace, "credentials": credentials, "frozen": frozen});
+    let expected = json!([
+        item("archive", 1, false),
+        item("exports", 1, false),
+        item("imports", 2, true),
+        item("in/nothing", 0, true)
+    ]);
+    assert_eq!((listed.status, listed.json()), (200, expected));
+    let paged = pages(&world, &admin, "/v1/namespaces", "namespace");
+    assert_eq!(paged, [vec!["archive", "exports"], vec!["imports", "in/nothing"]]);
+
+    let thawed = world.send_json("POST /v1/namespaces/thaw", &admin, json!({"namespace": "imports"}));
+    assert_eq!((thawed.status, thawed.body.len()), (204, 0));
+    assert_eq!(door.activate(&token, "imports").status, 201);
+    for (path, body, status) in [
+        ("freeze", json!({}), 400),
+        ("freeze", json!({"namespace": "a b"}), 422),
+        ("thaw", json!({"namespace": "a", "x": 1}), 400),
+    ] {
+        assert_eq!(world.send_json(&format!("POST /v1/namespaces/{path}"), &admin, &body).status, status, "{body}");
+    }
+    let editor = world.token(Role::Editor);
+    for line in ["POST /v1/namespaces/freeze", "POST /v1/namespaces/thaw", "GET /v1/namespaces"] {
+        assert_problem(&world.send(line, &[&editor], ""), 403, "insufficient-role", line);
+    }
 }

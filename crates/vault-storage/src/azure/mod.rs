@@ -47,6 +47,19 @@ pub(crate) async fn check(client: &GuardedClient, places: &Places, data: &AzureI
     }
 }
 
+/// Checks a signature that was issued for `data`.
+pub(crate) async fn check_short(
+    client: &GuardedClient,
+    data: &AzureIdentity,
+    short: AzureShort,
+    trial: &Trial,
+) -> Vec<Check> {
+    let access = Access::Signature(short.sas_token);
+    let blobs = Blobs { client, access, address: short.endpoint, data, now: trial.now };
+    let listing = blobs.list().await;
+    examine(&blobs, listing, trial).await
+}
+
 /// Who is refused one thing is known.
 fn known<T>(listing: &Result<T, CheckReason>) -> Result<(), CheckReason> {
     match listing {

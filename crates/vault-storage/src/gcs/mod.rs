@@ -11,7 +11,7 @@ use crate::guard::GuardedClient;
 use crate::probe::{Objects, Trial, examine, refused};
 use vault_core::activation::{GcsShort, ShortData};
 use vault_core::check::{Check, CheckReason};
-use vault_core::credential::Gcs;
+use vault_core::credential::{Gcs, SecretText};
 use vault_core::port::{ShortLived, VendOrder};
 
 /// Tries the credential out.
@@ -20,6 +20,27 @@ pub(crate) async fn check(client: &GuardedClient, places: &Places, data: &Gcs, t
         Ok(token) => token.text,
         Err(reason) => return refused(reason, &trial.operations),
     };
+    check_token(client, places, data, token, trial).await
+}
+
+/// Checks a token that was issued for `data`.
+pub(crate) async fn check_short(
+    client: &GuardedClient,
+    places: &Places,
+    data: &Gcs,
+    short: GcsShort,
+    trial: &Trial,
+) -> Vec<Check> {
+    check_token(client, places, data, short.access_token, trial).await
+}
+
+async fn check_token(
+    client: &GuardedClient,
+    places: &Places,
+    data: &Gcs,
+    token: SecretText,
+    trial: &Trial,
+) -> Vec<Check> {
     let bucket = Bucket { client, token, address: &places.google_storage, data };
     let listing = bucket.list().await;
     examine(&bucket, listing, trial).await

@@ -47,17 +47,6 @@ pub(super) struct Session {
     pub(super) expires_at: Timestamp,
 }
 
-impl Session {
-    /// The keys to sign with.
-    pub(super) fn into_keys(self) -> AwsCredential {
-        AwsCredential {
-            key_id: self.access_key_id.expose().to_owned(),
-            secret_key: self.secret_access_key.expose().to_owned(),
-            token: Some(self.session_token.expose().to_owned()),
-        }
-    }
-}
-
 /// Takes the role on with the saved keys.
 pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_>) -> Result<Session, CheckReason> {
     let token = data.session_token.as_ref().map(|token| token.expose());

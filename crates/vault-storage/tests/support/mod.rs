@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 use uuid::Uuid;
+use vault_core::activation::ShortData;
 use vault_core::check::{CheckReport, StorageOperation};
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::id::{ActivationId, CredentialId};
@@ -60,6 +61,17 @@ pub fn lines(report: &CheckReport) -> Vec<String> {
 
 /// The lines of a check.
 pub async fn check(storage: &Storage, data: &CredentialData, operations: &[StorageOperation]) -> Vec<String> {
-    let request = ProbeRequest { operations: operations.to_vec(), until: None, now: now() };
+    let request = ProbeRequest { short: None, operations: operations.to_vec(), until: None, now: now() };
+    lines(&storage.check(data, request).await)
+}
+
+/// The lines of a check of something short-lived that was made from `data`.
+pub async fn check_short(
+    storage: &Storage,
+    data: &CredentialData,
+    short: ShortData,
+    operations: &[StorageOperation],
+) -> Vec<String> {
+    let request = ProbeRequest { short: Some(short), operations: operations.to_vec(), until: None, now: now() };
     lines(&storage.check(data, request).await)
 }

@@ -2,17 +2,21 @@
 
 use super::ContractStore;
 use super::activators::ACTIVATION_SECONDS;
-use super::tools::{namespace, race};
+use super::tools::{Settled as _, namespace, race, with};
 use super::world::World;
 use std::sync::Arc;
-use vault_core::activation::{Activation, VendMode};
+use vault_core::activation::{Activation, ActivationRefusal, HandOutRefusal, VendMode};
 use vault_core::audit::AuditAction;
 use vault_core::id::ActivationId;
-use vault_core::integration::{Integration, IntegrationPrincipal, IntegrationState, Overlap, PrincipalStale};
+use vault_core::integration::{
+    Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, Overlap, StoredIntegration,
+};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AbortActivation, IdGenerator, ListActivations, NewActivation, TakeCredentials, TakeOutcome, TakenCredential,
+    AbortActivation, ForIntegration, HandOut, HandOutOutcome, IdGenerator, ListActivations, TakeCredentials,
+    TakeOutcome, TakenCredential,
 };
+use vault_core::principal::Denial;
 
 /// All credentials of exactly that namespace and organization, as they were saved, oldest first; a deleted one not.
 pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ContractStore) {
@@ -35,7 +39,7 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ContractStore)
         .map(|command| TakenCredential { id: command.id, kind: command.kind, version: 1, sealed: command.sealed })
         .collect();
     let command = world.take(&principal, "below/a");
-    let id = command.activation.as_ref().unwrap().id;
+    let id = command.act.activation.as_ref().unwrap().id;
     assert_eq!(world.taken(command).await, expected);
     let activation = Activation {
         id,
@@ -48,49 +52,54 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ContractStore)
         expires_at: world.now().plus_seconds(ACTIVATION_SECONDS),
     };
     assert_eq!(world.activations(&principal).await, [activation]);
-    assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 1);
+    assert_eq!(world.audited(AuditAction::ActivationBegun).await, 1);
 
-    // A dry run takes the same, and begins nothing.
+    // A check takes the same, and begins nothing.
     assert_eq!(world.taken(dry(world.take(&principal, "below/a"))).await, expected);
     assert_eq!(world.activations(&principal).await.len(), 1);
-    assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 2);
+    assert_eq!(world.audited(AuditAction::ActivationBegun).await, 2);
 }
 
 /// What is refused is refused for the first of its reasons, and leaves nothing behind.
 pub async fn refusals_come_in_their_order(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.activator(&world.integration().await);
-    let take = async |principal: &IntegrationPrincipal, most, limit| {
-        let mut command = world.take(principal, "contract");
-        command.most = most;
-        if let Some(new) = &mut command.activation {
-            new.limit = limit;
-        }
-        let dry = world.store.take_credentials(dry(command.clone())).await.unwrap();
-        (world.store.take_credentials(command).await.unwrap(), dry)
+    let take = async |most, limit| {
+        let command = with(world.take(&principal, "contract"), |act| {
+            act.most = most;
+            act.activation.as_mut().unwrap().limit = limit;
+        });
+        let check = world.store.take_credentials(dry(command.clone())).await.unwrap();
+        (world.store.take_credentials(command).await.unwrap(), check)
     };
-    assert_eq!(take(&principal, 0, 0).await, (TakeOutcome::Empty, TakeOutcome::Empty));
+    let refused = |refusal| (TakeOutcome::Refused(refusal), TakeOutcome::Refused(refusal));
+    assert_eq!(take(0, 0).await, refused(ActivationRefusal::Empty));
     world.set_frozen("contract", true).await;
-    assert_eq!(take(&principal, 0, 0).await, (TakeOutcome::Frozen, TakeOutcome::Frozen));
+    assert_eq!(take(0, 0).await, refused(ActivationRefusal::Frozen));
     world.saved_in("contract").await;
-    assert_eq!(take(&principal, 0, 0).await, (TakeOutcome::Frozen, TakeOutcome::Frozen));
-    let ended = IntegrationPrincipal { works_until: Some(world.now()), ..principal.clone() };
-    let over = TakeOutcome::Refused(PrincipalStale::Over);
-    assert_eq!(take(&ended, 0, 0).await, (over.clone(), over));
+    assert_eq!(take(0, 0).await, refused(ActivationRefusal::Frozen));
     world.set_frozen("contract", false).await;
     world.saved_in("contract").await;
-    assert_eq!(take(&principal, 1, 0).await, (TakeOutcome::TooLarge, TakeOutcome::TooLarge));
+    assert_eq!(take(1, 0).await, refused(ActivationRefusal::TooLarge));
     let entries = world.audit_length().await;
-    let mut command = world.take(&principal, "contract");
-    command.most = 2;
-    command.activation.as_mut().unwrap().limit = 0;
-    assert_eq!(world.store.take_credentials(command).await.unwrap(), TakeOutcome::TooManyLive);
+    let limited = |limit| {
+        with(world.take(&principal, "contract"), |act| {
+            act.most = 2;
+            act.activation.as_mut().unwrap().limit = limit;
+        })
+    };
+    let many = TakeOutcome::Refused(ActivationRefusal::TooManyLive);
+    assert_eq!(world.store.take_credentials(limited(0)).await.unwrap(), many);
     assert_eq!(world.audit_length().await, entries);
     assert_eq!(world.activations(&principal).await, []);
-    let mut exactly = world.take(&principal, "contract");
-    exactly.most = 2;
-    exactly.activation.as_mut().unwrap().limit = 1;
-    assert_eq!(world.taken(exactly).await.len(), 2);
+    assert_eq!(world.taken(limited(1)).await.len(), 2);
+
+    for (ended, refusal) in [
+        (IntegrationPrincipal { expires_at: Some(world.now()), ..principal.clone() }, IntegrationRefusal::Expired),
+        (IntegrationPrincipal { token_until: Some(world.now()), ..principal.clone() }, IntegrationRefusal::Replaced),
+    ] {
+        denied(&world, &ended, refusal).await;
+    }
 }
 
 /// Whatever was changed of an integration since it was verified, it is refused until it is verified again.
@@ -107,12 +116,12 @@ pub async fn a_changed_integration_is_refused(suite: &dyn ContractStore) {
             world.taken(world.take(&principal, "contract")).await;
         }
         stored = world.replace_integration(&stored, change).await;
-        refused(&world, &principal, PrincipalStale::Changed).await;
+        denied(&world, &principal, IntegrationRefusal::Changed).await;
     }
     let principal = world.activator(&stored);
     world.taken(world.take(&principal, "contract")).await;
     world.delete_integration(&stored).await;
-    refused(&world, &principal, PrincipalStale::Gone).await;
+    denied(&world, &principal, IntegrationRefusal::Unknown).await;
 }
 
 /// A closed organization's integrations are refused, and work again when it is open.
@@ -122,12 +131,12 @@ pub async fn a_closed_organizations_integrations_are_refused(suite: &dyn Contrac
     other.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
     world.set_state(OrganizationState::Disabled).await;
-    refused(&world, &principal, PrincipalStale::OrganizationClosed).await;
+    denied(&world, &principal, IntegrationRefusal::OrganizationClosed).await;
     world.set_state(OrganizationState::Active).await;
     world.activate(&principal, "contract").await;
     // Nor is it worth anything in another organization.
     let moved = IntegrationPrincipal { organization: other.organization, ..principal };
-    refused(&other, &moved, PrincipalStale::Gone).await;
+    denied(&other, &moved, IntegrationRefusal::Unknown).await;
 }
 
 /// As many live activations as allowed, however many ask at once; other integrations' do not count.
@@ -139,26 +148,23 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ContractStore) 
     for _ in 0..4 {
         world.activate(&neighbour, "contract").await;
     }
-    let limited = || {
-        let mut command = world.take(&principal, "contract");
-        command.activation.as_mut().unwrap().limit = 5;
-        command
-    };
+    let limited = || with(world.take(&principal, "contract"), |act| act.activation.as_mut().unwrap().limit = 5);
+    let many = TakeOutcome::Refused(ActivationRefusal::TooManyLive);
     let outcomes = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), limited());
         async move { store.take_credentials(command).await.unwrap() }
     }))
     .await;
     assert_eq!(outcomes.iter().filter(|outcome| matches!(outcome, TakeOutcome::Taken(_))).count(), 5);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == TakeOutcome::TooManyLive).count(), 11);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == many).count(), 11);
     assert_eq!(world.activations(&principal).await.len(), 5);
-    assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 9);
+    assert_eq!(world.audited(AuditAction::ActivationBegun).await, 9);
 
     // What is over, by itself or because it was ended, makes room.
     let one = world.activations(&principal).await[0].id;
-    assert_eq!(world.store.end_activation(world.end_activation(&principal, one)).await.unwrap(), Ok(true));
+    assert_eq!(world.store.end_activation(world.end_activation(&principal, one)).await.unwrap(), true);
     world.taken(limited()).await;
-    assert_eq!(world.store.take_credentials(limited()).await.unwrap(), TakeOutcome::TooManyLive);
+    assert_eq!(world.store.take_credentials(limited()).await.unwrap(), many);
     world.clock.advance_seconds(ACTIVATION_SECONDS);
     world.taken(limited()).await;
     assert_eq!(world.activations(&principal).await.len(), 1);
@@ -177,6 +183,12 @@ pub async fn activations_are_listed_to_their_integration(suite: &dyn ContractSto
         world.clock.advance_seconds(ACTIVATION_SECONDS / 4);
     }
     assert_eq!(ids(&world, &principal).await, expected);
+    let mut paged = Vec::new();
+    while paged.len() < expected.len() {
+        let query = ListActivations { after: paged.last().copied(), limit: 1, ..world.list_activations(&principal) };
+        paged.extend(world.store.list_activations(query).await.unwrap().into_iter().map(|one| one.id));
+    }
+    assert_eq!(paged, expected);
     world.clock.advance_seconds(ACTIVATION_SECONDS / 4 - 1);
     assert_eq!(ids(&world, &principal).await, expected);
     world.clock.advance_seconds(1);
@@ -194,11 +206,11 @@ pub async fn an_activation_ends_once_in_parallel(suite: &dyn ContractStore) {
     let unknown = ActivationId::from_uuid(world.ids.random());
     for (who, which) in [(&neighbour, id), (&principal, unknown)] {
         let command = world.end_activation(who, which);
-        assert_eq!(world.store.end_activation(command).await.unwrap(), Ok(false));
+        assert_eq!(world.store.end_activation(command).await.unwrap(), false);
     }
     let ended = race((0..8).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.end_activation(&principal, id));
-        async move { store.end_activation(command).await.unwrap().expect("the integration may act") }
+        async move { store.end_activation(command).await.unwrap() }
     }))
     .await;
     assert_eq!(ended.into_iter().filter(|ended| *ended).count(), 1);
@@ -206,7 +218,7 @@ pub async fn an_activation_ends_once_in_parallel(suite: &dyn ContractStore) {
 
     let (id, _) = world.activate(&principal, "contract").await;
     world.clock.advance_seconds(ACTIVATION_SECONDS);
-    assert_eq!(world.store.end_activation(world.end_activation(&principal, id)).await.unwrap(), Ok(false));
+    assert_eq!(world.store.end_activation(world.end_activation(&principal, id)).await.unwrap(), false);
     assert_eq!(world.audited(AuditAction::ActivationEnded).await, 1);
 }
 
@@ -230,8 +242,152 @@ pub async fn an_aborted_activation_is_gone(suite: &dyn ContractStore) {
     }
 }
 
-fn dry(command: TakeCredentials) -> TakeCredentials {
-    TakeCredentials { activation: None::<NewActivation>, ..command }
+/// What is handed out is recorded once, and stays live.
+pub async fn what_is_handed_out_is_recorded(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
+    let principal = world.activator(&world.integration().await);
+    let (id, taken) = world.activate(&principal, "contract").await;
+    assert_eq!(taken, saved);
+    // What was saved meanwhile stops nothing.
+    world.saved_in("contract").await;
+    let command = world.hand_out(&principal, "contract", id, &taken);
+    assert_eq!(world.store.hand_out(command).await.unwrap(), HandOutOutcome::HandedOut);
+    assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 1);
+    assert_eq!(world.audited(AuditAction::ActivationFailed).await, 0);
+    assert_eq!(ids(&world, &principal).await, [id]);
+}
+
+/// Whatever was revoked since the activation began, nothing is handed out: the activation is gone, and that is recorded.
+pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
+    let mut stored = world.integration().await;
+    let mut failed = 0;
+    let mut refused = async |stored: &StoredIntegration,
+                             principal: &IntegrationPrincipal,
+                             id,
+                             act: &dyn Fn(&mut HandOut),
+                             expected| {
+        let command = with(world.hand_out(principal, "contract", id, &saved), act);
+        assert_eq!(world.store.hand_out(command).await.unwrap(), HandOutOutcome::Refused(expected));
+        failed += 1;
+        assert_eq!(world.audited(AuditAction::ActivationFailed).await, failed);
+        let again = world.read_integration(&stored.integration).await.map(|now| world.activator(&now));
+        if let Some(principal) = again.filter(|_| !matches!(expected, HandOutRefusal::Denied(_))) {
+            assert_eq!(ids(&world, &principal).await, []);
+        }
+    };
+    let unchanged: &dyn Fn(&mut HandOut) = &|_| {};
+
+    let principal = world.activator(&stored);
+    let (id, _) = world.activate(&principal, "contract").await;
+    world.set_frozen("contract", true).await;
+    refused(&stored, &principal, id, unchanged, HandOutRefusal::Frozen).await;
+    world.set_frozen("contract", false).await;
+    refused(&stored, &principal, id, unchanged, HandOutRefusal::Ended).await;
+
+    let (id, _) = world.activate(&principal, "contract").await;
+    assert!(world.store.end_activation(world.end_activation(&principal, id)).await.unwrap());
+    refused(&stored, &principal, id, unchanged, HandOutRefusal::Ended).await;
+
+    let (id, _) = world.activate(&principal, "contract").await;
+    let replaced: &dyn Fn(&mut HandOut) = &|act| act.credentials[1].version = 2;
+    refused(&stored, &principal, id, replaced, HandOutRefusal::Changed).await;
+    let (id, _) = world.activate(&principal, "contract").await;
+    let elsewhere: &dyn Fn(&mut HandOut) = &|act| act.namespace = namespace("below/a");
+    refused(&stored, &principal, id, elsewhere, HandOutRefusal::Changed).await;
+    let (id, _) = world.activate(&principal, "contract").await;
+    let now = world.now();
+    let over: &dyn Fn(&mut HandOut) = &|act| act.expires_at = now;
+    refused(&stored, &principal, id, over, HandOutRefusal::Expired).await;
+    let (id, _) = world.activate(&principal, "contract").await;
+    let dead: &dyn Fn(&mut HandOut) = &|act| act.credentials[0].expires_at = Some(now);
+    refused(&stored, &principal, id, dead, HandOutRefusal::Expired).await;
+
+    let (id, _) = world.activate(&principal, "contract").await;
+    let member = world.embedder();
+    assert!(world.store.delete_credential(world.delete(&member, saved[1])).await.unwrap());
+    refused(&stored, &principal, id, unchanged, HandOutRefusal::Changed).await;
+
+    let (id, _) = world.activate(&principal, "contract").await;
+    let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
+    let before = principal;
+    stored = world.replace_integration(&stored, rotated).await;
+    let changed = HandOutRefusal::Denied(IntegrationRefusal::Changed);
+    refused(&stored, &before, id, unchanged, changed).await;
+
+    let principal = world.activator(&stored);
+    let (id, _) = world.activate(&principal, "contract").await;
+    world.set_state(OrganizationState::Disabled).await;
+    let closed = HandOutRefusal::Denied(IntegrationRefusal::OrganizationClosed);
+    refused(&stored, &principal, id, unchanged, closed).await;
+    world.set_state(OrganizationState::Active).await;
+
+    let (id, _) = world.activate(&principal, "contract").await;
+    world.delete_integration(&stored).await;
+    refused(&stored, &principal, id, unchanged, HandOutRefusal::Denied(IntegrationRefusal::Unknown)).await;
+    assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 0);
+}
+
+/// A hand-out and a deletion of its credential at once: one is decided first.
+pub async fn a_hand_out_and_a_deletion_are_decided_one_after_the_other(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.activator(&world.integration().await);
+    let member = world.embedder();
+    for _ in 0..8 {
+        let saved = world.saved_in("contract").await.id;
+        let (id, taken) = world.activate(&principal, "contract").await;
+        let outcomes = race((0..2).map(|turn| {
+            let store = Arc::clone(&world.store);
+            let (hand_out, delete) = (world.hand_out(&principal, "contract", id, &taken), world.delete(&member, saved));
+            async move {
+                if turn == 0 {
+                    store.hand_out(hand_out).await.unwrap()
+                } else {
+                    assert!(store.delete_credential(delete).await.unwrap());
+                    HandOutOutcome::HandedOut
+                }
+            }
+        }))
+        .await;
+        assert!(matches!(outcomes[0], HandOutOutcome::HandedOut | HandOutOutcome::Refused(HandOutRefusal::Changed)));
+        let after = world.hand_out(&principal, "contract", id, &taken);
+        assert!(matches!(world.store.hand_out(after).await.unwrap(), HandOutOutcome::Refused(_)));
+    }
+}
+
+/// The use of the current token is noted to the minute; a rotation forgets it, another change does not.
+pub async fn the_use_of_a_token_is_noted_to_the_minute(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    world.saved_in("contract").await;
+    let stored = world.integration().await;
+    let used =
+        async |stored: &StoredIntegration| world.read_integration(&stored.integration).await.unwrap().last_used_at;
+    assert_eq!(used(&stored).await, None);
+    let principal = world.activator(&stored);
+    world.activate(&principal, "contract").await;
+    let first = Some(world.now().floor_to_minute());
+    assert_eq!(used(&stored).await, first);
+    world.clock.advance_seconds(120);
+    world.taken(dry(world.take(&principal, "contract"))).await;
+    let second = Some(world.now().floor_to_minute());
+    assert!(second > first && used(&stored).await == second);
+    let same = stored.integration.clone();
+    let stored = world.replace_integration(&stored, same).await;
+    assert_eq!(stored.last_used_at, second);
+    let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
+    let before = stored.integration.token;
+    let stored = world.replace_integration(&stored, rotated).await;
+    let previous = stored.integration.principal(before, stored.digest, world.now()).unwrap();
+    world.activate(&previous, "contract").await;
+    assert_eq!(used(&stored).await, None, "the new token has not been used");
+    world.activate(&world.activator(&stored), "contract").await;
+    assert!(used(&stored).await.is_some());
+}
+
+fn dry(command: ForIntegration<TakeCredentials>) -> ForIntegration<TakeCredentials> {
+    with(command, |act| act.activation = None)
 }
 
 async fn ids(world: &World<'_>, principal: &IntegrationPrincipal) -> Vec<ActivationId> {
@@ -239,15 +395,15 @@ async fn ids(world: &World<'_>, principal: &IntegrationPrincipal) -> Vec<Activat
 }
 
 /// The principal is refused everything for this reason, and nothing is changed or recorded.
-async fn refused(world: &World<'_>, principal: &IntegrationPrincipal, stale: PrincipalStale) {
+async fn denied(world: &World<'_>, principal: &IntegrationPrincipal, refusal: IntegrationRefusal) {
     let entries = world.audit_length().await;
-    let outcome = world.store.take_credentials(world.take(principal, "contract")).await.unwrap();
-    assert_eq!(outcome, TakeOutcome::Refused(stale));
-    let outcome = world.store.take_credentials(dry(world.take(principal, "nothing-here"))).await.unwrap();
-    assert_eq!(outcome, TakeOutcome::Refused(stale));
-    let query = ListActivations { principal: principal.clone(), now: world.now() };
-    assert_eq!(world.store.list_activations(query).await.unwrap(), Err(stale));
+    let denial = Denial::Integration(refusal);
+    let outcome = world.store.take_credentials(world.take(principal, "contract")).await.settled();
+    assert_eq!(outcome, Err(denial));
+    let outcome = world.store.take_credentials(dry(world.take(principal, "nothing-here"))).await.settled();
+    assert_eq!(outcome, Err(denial));
+    assert_eq!(world.store.list_activations(world.list_activations(principal)).await.settled(), Err(denial));
     let command = world.end_activation(principal, ActivationId::from_uuid(world.ids.random()));
-    assert_eq!(world.store.end_activation(command).await.unwrap(), Err(stale));
+    assert_eq!(world.store.end_activation(command).await.settled(), Err(denial));
     assert_eq!(world.audit_length().await, entries);
 }

@@ -3,20 +3,21 @@
 use super::tools::{namespace, with};
 use super::world::{NO_LIMIT, World};
 use crate::crypto::FakeDigester;
-use vault_core::activation::{Activation, VendMode};
+use vault_core::Command;
+use vault_core::activation::{Activation, HandedOut, VendMode, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{
-    Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, StoredIntegration,
+    Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
 };
 use vault_core::port::{
     ChangeIntegration, ChangeIntegrationOutcome, CreateIntegration, CreateIntegrationOutcome, EndActivation,
-    FindIntegration, FreezeNamespace, FreezeOutcome, IdGenerator, IntegrationChange, IntegrationKey, IntegrationScope,
-    KeyedDigester, ListActivations, ListIntegrations, NewActivation, SaveCredential, SaveOutcome, TakeCredentials,
-    TakeOutcome, TakenCredential,
+    FindIntegration, ForIntegration, FreezeNamespace, HandOut, IdGenerator, IntegrationChange, IntegrationKey,
+    KeyedDigester, ListActivations, ListIntegrations, ListNamespaces, NewActivation, SaveCredential, SaveOutcome,
+    TakeCredentials, TakeOutcome, TakenCredential,
 };
-use vault_core::principal::Principal;
+use vault_core::principal::{Principal, Scope};
 
 /// How long the activations of cases last, in seconds.
 pub(super) const ACTIVATION_SECONDS: i64 = 600;
@@ -39,18 +40,22 @@ impl World<'_> {
             expires_at: Some(self.now().plus_seconds(86_400)),
             state: IntegrationState::Active,
             token: self.token(),
-            earlier: None,
+            previous: None,
+            version: Integration::FIRST_VERSION,
             created_at: self.now(),
         }
     }
 
-    pub(super) fn create_integration(&self, authority: &Principal, integration: &Integration) -> CreateIntegration {
-        CreateIntegration {
-            authority: authority.clone(),
-            digest: integration.digest(&FakeDigester::default()),
-            integration: integration.clone(),
-            now: self.now(),
+    pub(super) fn create_integration(
+        &self,
+        principal: &Principal,
+        integration: &Integration,
+    ) -> Command<CreateIntegration> {
+        let digest = integration.digest(&FakeDigester::default());
+        let act = CreateIntegration { integration: integration.clone(), digest, limit: NO_LIMIT };
+        Command {
             audit: self.audit_in(integration.organization, AuditAction::IntegrationCreated),
+            ..self.command(principal, AuditAction::IntegrationCreated, act)
         }
     }
 
@@ -68,39 +73,47 @@ impl World<'_> {
 
     pub(super) async fn find_integration(
         &self,
-        authority: &Principal,
+        principal: &Principal,
         key: IntegrationKey,
     ) -> Option<StoredIntegration> {
-        let query =
-            FindIntegration { authority: authority.clone(), organization: self.organization, key, now: self.now() };
-        self.store.find_integration(query).await.unwrap().expect("the authority may act")
+        let (principal, organization) = (principal.clone(), self.organization);
+        self.store.find_integration(FindIntegration { principal, organization, key, now: self.now() }).await.unwrap()
     }
 
-    pub(super) async fn integrations(&self, scope: IntegrationScope) -> Vec<StoredIntegration> {
-        let query = ListIntegrations { scope, now: self.now() };
-        self.store.list_integrations(query).await.unwrap().expect("the session may act")
+    /// The integration, if it has this token and its organization is active.
+    pub(super) async fn find_by_token(&self, token: Digest) -> Option<StoredIntegration> {
+        let found = self.store.find_integration_by_token(token).await.unwrap();
+        found.filter(|found| found.organization_active).map(|found| found.stored)
+    }
+
+    pub(super) fn list_integrations(&self, principal: &Principal, scope: Scope) -> ListIntegrations {
+        ListIntegrations { principal: principal.clone(), scope, after: None, limit: 1_000, now: self.now() }
+    }
+
+    pub(super) async fn integrations(&self, principal: &Principal, scope: Scope) -> Vec<StoredIntegration> {
+        self.store.list_integrations(self.list_integrations(principal, scope)).await.unwrap()
     }
 
     pub(super) fn change_integration(
         &self,
-        authority: &Principal,
+        principal: &Principal,
         stored: &StoredIntegration,
         change: IntegrationChange,
-    ) -> ChangeIntegration {
+    ) -> Command<ChangeIntegration> {
         let action = match &change {
             IntegrationChange::Replace { .. } => AuditAction::IntegrationRotated,
             IntegrationChange::Delete => AuditAction::IntegrationDeleted,
         };
-        let Integration { id, organization, .. } = stored.integration;
-        ChangeIntegration {
-            authority: authority.clone(),
-            organization,
-            integration: id,
-            version: stored.version,
-            change,
-            now: self.now(),
-            audit: self.audit_in(organization, action),
-        }
+        let Integration { id, organization, version, .. } = stored.integration;
+        let act = ChangeIntegration { organization, integration: id, version, change };
+        Command { audit: self.audit_in(organization, action), ..self.command(principal, action, act) }
+    }
+
+    /// The integration with another token and version.
+    pub(super) fn rotated(&self, stored: &StoredIntegration) -> Integration {
+        let version = stored.integration.next_version();
+        let rotated = stored.integration.clone().rotated(self.token(), Overlap::DEFAULT, self.now());
+        Integration { version, ..rotated }
     }
 
     /// Puts `integration` in the place of `stored`; as it is stored then.
@@ -109,6 +122,7 @@ impl World<'_> {
         stored: &StoredIntegration,
         integration: Integration,
     ) -> StoredIntegration {
+        let integration = Integration { version: stored.integration.next_version(), ..integration };
         let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
         assert_eq!(self.store.change_integration(command).await.unwrap(), ChangeIntegrationOutcome::Changed);
         self.read_integration(&integration).await.expect("the integration is there")
@@ -126,21 +140,20 @@ impl World<'_> {
 
     // Frozen namespaces
 
-    pub(super) fn freeze(&self, authority: &Principal, name: &str, frozen: bool) -> FreezeNamespace {
+    pub(super) fn freeze(&self, principal: &Principal, name: &str, frozen: bool) -> Command<FreezeNamespace> {
         let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
-        FreezeNamespace {
-            authority: authority.clone(),
-            organization: self.organization,
-            namespace: namespace(name),
-            frozen,
-            now: self.now(),
-            audit: self.audit(action),
-        }
+        let act = FreezeNamespace { organization: self.organization, namespace: namespace(name), frozen };
+        Command { audit: self.audit(action), ..self.command(principal, action, act) }
     }
 
     pub(super) async fn set_frozen(&self, name: &str, frozen: bool) {
         let command = self.freeze(&Principal::Operator, name, frozen);
-        assert_eq!(self.store.freeze_namespace(command).await.unwrap(), FreezeOutcome::Changed);
+        assert!(self.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
+    }
+
+    pub(super) fn list_namespaces(&self) -> ListNamespaces {
+        let (principal, organization) = (Principal::Operator, self.organization);
+        ListNamespaces { principal, organization, after: None, limit: 1_000, now: self.now() }
     }
 
     // Activations
@@ -152,10 +165,14 @@ impl World<'_> {
         command.act
     }
 
+    /// A command of an integration.
+    pub(super) fn by<A>(&self, principal: &IntegrationPrincipal, action: AuditAction, act: A) -> ForIntegration<A> {
+        Command { principal: principal.clone(), now: self.now(), audit: self.audit(action), act }
+    }
+
     /// Takes the credentials of a namespace for an activation.
-    pub(super) fn take(&self, principal: &IntegrationPrincipal, name: &str) -> TakeCredentials {
-        TakeCredentials {
-            principal: principal.clone(),
+    pub(super) fn take(&self, principal: &IntegrationPrincipal, name: &str) -> ForIntegration<TakeCredentials> {
+        let act = TakeCredentials {
             namespace: namespace(name),
             activation: Some(NewActivation {
                 id: ActivationId::from_uuid(self.ids.ordered(self.now())),
@@ -164,37 +181,66 @@ impl World<'_> {
                 limit: NO_LIMIT,
             }),
             most: 100,
-            now: self.now(),
-            audit: self.audit(AuditAction::NamespaceActivated),
-        }
+        };
+        self.by(principal, AuditAction::ActivationBegun, act)
     }
 
-    pub(super) async fn taken(&self, command: TakeCredentials) -> Vec<TakenCredential> {
+    pub(super) async fn taken(&self, command: ForIntegration<TakeCredentials>) -> Vec<TakenCredential> {
         match self.store.take_credentials(command).await.unwrap() {
             TakeOutcome::Taken(taken) => taken,
             other => panic!("{other:?}"),
         }
     }
 
-    /// Activates a namespace; the activation and the credentials that it took.
+    /// Begins to activate a namespace; the activation and the credentials that it took.
     pub(super) async fn activate(
         &self,
         principal: &IntegrationPrincipal,
         name: &str,
     ) -> (ActivationId, Vec<CredentialId>) {
         let command = self.take(principal, name);
-        let id = command.activation.as_ref().expect("it begins one").id;
+        let id = command.act.activation.as_ref().expect("it begins one").id;
         (id, self.taken(command).await.into_iter().map(|row| row.id).collect())
     }
 
-    pub(super) async fn activations(&self, principal: &IntegrationPrincipal) -> Vec<Activation> {
-        let query = ListActivations { principal: principal.clone(), now: self.now() };
-        self.store.list_activations(query).await.unwrap().expect("the integration may act")
+    /// Hands the first versions of `credentials` out.
+    pub(super) fn hand_out(
+        &self,
+        principal: &IntegrationPrincipal,
+        name: &str,
+        activation: ActivationId,
+        credentials: &[CredentialId],
+    ) -> ForIntegration<HandOut> {
+        let first = |credential: &CredentialId| HandedOut {
+            credential: *credential,
+            version: 1,
+            form: VendedForm::Raw,
+            expires_at: None,
+        };
+        let act = HandOut {
+            activation,
+            expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),
+            namespace: namespace(name),
+            credentials: credentials.iter().map(first).collect(),
+            refused: self.audit(AuditAction::ActivationFailed),
+        };
+        self.by(principal, AuditAction::NamespaceActivated, act)
     }
 
-    pub(super) fn end_activation(&self, principal: &IntegrationPrincipal, activation: ActivationId) -> EndActivation {
-        let audit = self.audit(AuditAction::ActivationEnded);
-        EndActivation { principal: principal.clone(), activation, now: self.now(), audit }
+    pub(super) fn list_activations(&self, principal: &IntegrationPrincipal) -> ListActivations {
+        ListActivations { principal: principal.clone(), after: None, limit: 1_000, now: self.now() }
+    }
+
+    pub(super) async fn activations(&self, principal: &IntegrationPrincipal) -> Vec<Activation> {
+        self.store.list_activations(self.list_activations(principal)).await.unwrap()
+    }
+
+    pub(super) fn end_activation(
+        &self,
+        principal: &IntegrationPrincipal,
+        activation: ActivationId,
+    ) -> ForIntegration<EndActivation> {
+        self.by(principal, AuditAction::ActivationEnded, EndActivation { activation })
     }
 }
 

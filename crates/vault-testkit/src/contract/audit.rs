@@ -39,7 +39,7 @@ pub async fn entries_are_appended(suite: &dyn ContractStore) {
     for purpose in [None, Some("Größe “Ωmega” % _ \\ ' nightly")] {
         let mut entry = world.audit(AuditAction::CredentialsListed);
         let purpose = purpose.map(|purpose| Purpose::parse(purpose, "").unwrap());
-        entry.record.note = Some(AuditNote { namespace: namespace("Team/nightly"), purpose });
+        entry.record.note = Some(AuditNote { purpose, ..AuditNote::of(namespace("Team/nightly")) });
         entries.push(entry);
     }
     world.store.append(entries).await.unwrap();

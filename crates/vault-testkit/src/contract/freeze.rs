@@ -1,31 +1,39 @@
 //! Cases of [`FreezeRepository`](vault_core::port::FreezeRepository).
 
 use super::ContractStore;
-use super::tools::{namespace, race};
+use super::tools::{Settled as _, namespace, race, with};
 use super::world::World;
 use std::sync::Arc;
+use vault_core::activation::ActivationRefusal;
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
-    FreezeNamespace, FreezeOutcome, FrozenNamespace, IdGenerator, IntegrationScope, ListFrozen, TakeOutcome,
+    Freezing, FrozenNamespace, IdGenerator, ListFrozen, ListNamespaces, ListedNamespace, TakeOutcome,
 };
-use vault_core::principal::{Denial, Principal};
+use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
 const OPERATOR: Principal = Principal::Operator;
+const FROZEN: TakeOutcome = TakeOutcome::Refused(ActivationRefusal::Frozen);
 
 /// Frozen once, listed, thawed once; each on record once. Others are not touched by it.
 pub async fn a_namespace_is_frozen_until_it_is_thawed(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let since = world.now();
-    for (name, outcome) in [
-        ("b/nightly", FreezeOutcome::Changed),
-        ("a", FreezeOutcome::Changed),
-        ("b/nightly", FreezeOutcome::Unchanged),
-        ("B/nightly", FreezeOutcome::Changed),
+    world.saved_in("a").await;
+    world.saved_in("a").await;
+    world.saved_in("c").await;
+    world.integration().await;
+    for (name, changed, credentials, integrations) in [
+        ("b/nightly", true, 0, 0),
+        ("a", true, 2, 0),
+        ("b/nightly", false, 0, 0),
+        ("B/nightly", true, 0, 0),
+        ("contract", false, 0, 1),
     ] {
-        let command = world.freeze(&OPERATOR, name, true);
-        assert_eq!(world.store.freeze_namespace(command).await.unwrap(), outcome, "{name}");
+        let command = world.freeze(&OPERATOR, name, name != "contract");
+        let expected = Freezing { changed, credentials, integrations };
+        assert_eq!(world.store.freeze_namespace(command).await.unwrap(), Some(expected), "{name}");
         world.clock.advance_seconds(1);
     }
     let expected: Vec<_> = [("B/nightly", 3), ("a", 1), ("b/nightly", 0)]
@@ -35,18 +43,18 @@ pub async fn a_namespace_is_frozen_until_it_is_thawed(suite: &dyn ContractStore)
             frozen_at: since.plus_seconds(after),
         })
         .into();
-    assert_eq!(frozen(&world, IntegrationScope::Organization(world.organization)).await, expected);
-    assert_eq!(frozen(&world, IntegrationScope::Organization(other.organization)).await, []);
-    let everywhere = frozen(&world, IntegrationScope::Everywhere).await;
+    assert_eq!(frozen(&world, Scope::One(world.organization)).await, expected);
+    assert_eq!(frozen(&world, Scope::One(other.organization)).await, []);
+    let everywhere = frozen(&world, Scope::All).await;
     let ours: Vec<_> = everywhere.into_iter().filter(|row| row.organization == world.organization).collect();
     assert_eq!(ours, expected);
 
     world.set_frozen("a", false).await;
     for name in ["a", "never"] {
         let command = world.freeze(&OPERATOR, name, false);
-        assert_eq!(world.store.freeze_namespace(command).await.unwrap(), FreezeOutcome::Unchanged);
+        assert!(world.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| !freezing.changed));
     }
-    assert_eq!(frozen(&world, IntegrationScope::Organization(world.organization)).await.len(), 2);
+    assert_eq!(frozen(&world, Scope::One(world.organization)).await.len(), 2);
     assert_eq!(world.audited(AuditAction::NamespaceFrozen).await, 3);
     assert_eq!(world.audited(AuditAction::NamespaceThawed).await, 1);
 }
@@ -58,22 +66,33 @@ pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &dyn Cont
     let session = world.log_in(&admin).await;
     let authority = Principal::Session(session.clone());
     let command = world.freeze(&authority, "contract", true);
-    assert_eq!(world.store.freeze_namespace(command).await.unwrap(), FreezeOutcome::Changed);
-    let scope = IntegrationScope::Session(session.clone());
-    assert_eq!(frozen(&world, scope.clone()).await.len(), 1);
+    assert!(world.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
+    let query = |world: &World<'_>, scope| ListFrozen {
+        principal: authority.clone(),
+        scope,
+        after: None,
+        limit: 10,
+        now: world.now(),
+    };
+    let own = Scope::One(world.organization);
+    assert_eq!(world.store.list_frozen(query(&world, own)).await.unwrap().len(), 1);
+    for scope in [Scope::One(other.organization), Scope::All] {
+        assert_eq!(world.store.list_frozen(query(&world, scope)).await.settled(), Err(Denial::InsufficientRole));
+    }
+    let strange = ListNamespaces { principal: authority.clone(), ..other.list_namespaces() };
+    assert_eq!(world.store.list_namespaces(strange).await.settled(), Err(Denial::InsufficientRole));
     let nobody = OrganizationId::from_uuid(world.ids.random());
-    for command in [
-        other.freeze(&authority, "contract", true),
-        FreezeNamespace { organization: nobody, ..world.freeze(&OPERATOR, "contract", true) },
-    ] {
-        assert_eq!(world.store.freeze_namespace(command).await.unwrap(), FreezeOutcome::NoOrganization);
+    let nowhere = with(world.freeze(&OPERATOR, "contract", true), |act| act.organization = nobody);
+    for command in [other.freeze(&authority, "contract", true), nowhere] {
+        assert_eq!(world.store.freeze_namespace(command).await.unwrap(), None);
     }
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     let ended = Denial::SessionEnded;
     let command = world.freeze(&authority, "contract", false);
-    assert_eq!(world.store.freeze_namespace(command).await.unwrap(), FreezeOutcome::Refused(ended));
-    let query = ListFrozen { scope, now: world.now() };
-    assert_eq!(world.store.list_frozen(query).await.unwrap(), Err(ended));
+    assert_eq!(world.store.freeze_namespace(command).await.settled(), Err(ended));
+    assert_eq!(world.store.list_frozen(query(&world, own)).await.settled(), Err(ended));
+    let namespaces = ListNamespaces { principal: authority.clone(), ..world.list_namespaces() };
+    assert_eq!(world.store.list_namespaces(namespaces).await.settled(), Err(ended));
     assert_eq!(world.audited(AuditAction::NamespaceThawed).await, 0);
     assert_eq!(other.audited(AuditAction::NamespaceFrozen).await, 0);
 }
@@ -91,11 +110,11 @@ pub async fn a_freeze_holds_beside_activations(suite: &dyn ContractStore) {
             if turn % 2 == 0 {
                 // Activated beside it: before or after, but nothing in between.
                 let outcome = store.take_credentials(before).await.unwrap();
-                assert!(matches!(outcome, TakeOutcome::Taken(_) | TakeOutcome::Frozen), "{outcome:?}");
+                assert!(matches!(outcome, TakeOutcome::Taken(_)) || outcome == FROZEN, "{outcome:?}");
                 return 0;
             }
-            let changed = store.freeze_namespace(freeze).await.unwrap() == FreezeOutcome::Changed;
-            assert_eq!(store.take_credentials(after).await.unwrap(), TakeOutcome::Frozen);
+            let changed = store.freeze_namespace(freeze).await.unwrap().is_some_and(|freezing| freezing.changed);
+            assert_eq!(store.take_credentials(after).await.unwrap(), FROZEN);
             usize::from(changed)
         }
     }))
@@ -104,7 +123,36 @@ pub async fn a_freeze_holds_beside_activations(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::NamespaceFrozen).await, 1);
 }
 
-async fn frozen(world: &World<'_>, scope: IntegrationScope) -> Vec<FrozenNamespace> {
-    let query = ListFrozen { scope, now: world.now() };
-    world.store.list_frozen(query).await.unwrap().expect("the session may act")
+/// Those that have credentials or are frozen, by name, page by page; counts stop.
+pub async fn namespaces_are_listed_with_what_they_have(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    for name in ["b", "a/1", "b", "a/1", "b", "A"] {
+        world.saved_in(name).await;
+        other.saved_in("other").await;
+    }
+    world.set_frozen("b", true).await;
+    world.set_frozen("empty", true).await;
+    let frozen_at = Some(world.now());
+    let expected: Vec<_> = [("A", 1, None), ("a/1", 2, None), ("b", 3, frozen_at), ("empty", 0, frozen_at)]
+        .map(|(name, credentials, frozen_at)| ListedNamespace { namespace: namespace(name), credentials, frozen_at })
+        .into();
+    for limit in 1..=5 {
+        let mut rows: Vec<ListedNamespace> = Vec::new();
+        loop {
+            let after = rows.last().map(|row| row.namespace.clone());
+            let page = world.store.list_namespaces(ListNamespaces { after, limit, ..world.list_namespaces() }).await;
+            let page = page.unwrap();
+            if page.is_empty() {
+                break;
+            }
+            assert!(page.len() <= limit);
+            rows.extend(page);
+        }
+        assert_eq!(rows, expected, "{limit} at a time");
+    }
+}
+
+async fn frozen(world: &World<'_>, scope: Scope) -> Vec<FrozenNamespace> {
+    let (principal, now) = (OPERATOR, world.now());
+    world.store.list_frozen(ListFrozen { principal, scope, after: None, limit: 1_000, now }).await.unwrap()
 }

@@ -145,8 +145,8 @@ async fn activate_twice(world: &World<'_>) -> IntegrationPrincipal {
     for seconds in [SESSION_SECONDS, 2 * SESSION_SECONDS] {
         let mut command = world.take(&activator, "contract");
         // Enough for the credentials that the case has saved.
-        command.most = 2 * MANY;
-        if let Some(activation) = &mut command.activation {
+        command.act.most = 2 * MANY;
+        if let Some(activation) = &mut command.act.activation {
             activation.expires_at = world.now().plus_seconds(seconds);
         }
         world.taken(command).await;

@@ -2,20 +2,20 @@
 
 use super::ContractStore;
 use super::activators::replacement;
-use super::tools::race;
+use super::tools::{Settled as _, race, with};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
 use vault_core::integration::{
-    Integration, IntegrationName, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
+    Integration, IntegrationName, IntegrationRefusal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
 };
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ChangeIntegration, ChangeIntegrationOutcome, CreateIntegrationOutcome, DeleteOrganization, FindIntegration,
-    IdGenerator, IntegrationChange, IntegrationKey, IntegrationScope, ListIntegrations,
+    ChangeIntegrationOutcome, CreateIntegrationOutcome, DeleteOrganization, FindIntegration, IdGenerator,
+    IntegrationChange, IntegrationKey, ListIntegrations, NamePosition,
 };
-use vault_core::principal::{Denial, Principal};
+use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
 const OPERATOR: Principal = Principal::Operator;
@@ -33,7 +33,7 @@ pub async fn an_integration_is_found_as_it_was_made(suite: &dyn ContractStore) {
             ..Integration { id: world.new_integration("x").id, token: world.token(), ..made }
         };
         let command = world.create_integration(&OPERATOR, &made);
-        let digest = command.digest;
+        let digest = command.act.digest;
         assert_eq!(world.store.create_integration(command).await.unwrap(), CreateIntegrationOutcome::Created);
 
         let found = world.read_integration(&made).await.unwrap();
@@ -43,10 +43,10 @@ pub async fn an_integration_is_found_as_it_was_made(suite: &dyn ContractStore) {
             assert_eq!(world.find_integration(&OPERATOR, key.clone()).await.as_ref(), Some(&found));
             assert_eq!(other.find_integration(&OPERATOR, key).await, None);
         }
-        assert_eq!(world.store.find_integration_by_token(made.token).await.unwrap(), Some(found));
+        assert_eq!(world.find_by_token(made.token).await, Some(found));
         assert_eq!(other.read_integration(&made).await, None);
     }
-    assert_eq!(world.store.find_integration_by_token(world.token()).await.unwrap(), None);
+    assert_eq!(world.find_by_token(world.token()).await, None);
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
 
@@ -88,7 +88,23 @@ pub async fn an_integration_needs_an_organization(suite: &dyn ContractStore) {
     let outcome = world.store.create_integration(world.create_integration(&OPERATOR, &integration)).await.unwrap();
     assert_eq!(outcome, CreateIntegrationOutcome::NoOrganization);
     assert_eq!(world.audited_in(nobody, AuditAction::IntegrationCreated).await, 0);
-    assert_eq!(world.store.find_integration_by_token(integration.token).await.unwrap(), None);
+    assert_eq!(world.find_by_token(integration.token).await, None);
+}
+
+/// No more than an organization may have.
+pub async fn the_number_of_integrations_is_limited(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    other.integration().await;
+    let limited =
+        |name: &str| with(world.create_integration(&OPERATOR, &world.new_integration(name)), |act| act.limit = 2);
+    for (name, outcome) in [
+        ("a", CreateIntegrationOutcome::Created),
+        ("b", CreateIntegrationOutcome::Created),
+        ("c", CreateIntegrationOutcome::LimitReached),
+    ] {
+        assert_eq!(world.store.create_integration(limited(name)).await.unwrap(), outcome, "{name}");
+    }
+    assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
 
 /// By organization, then by name without regard to case.
@@ -98,13 +114,30 @@ pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn Contra
         let command = place.create_integration(&OPERATOR, &place.new_integration(name));
         assert_eq!(place.store.create_integration(command).await.unwrap(), CreateIntegrationOutcome::Created);
     }
-    let listed = world.integrations(IntegrationScope::Organization(world.organization)).await;
+    let listed = world.integrations(&OPERATOR, Scope::One(world.organization)).await;
     assert_eq!(names(&listed), ["a", "b", "C"]);
-    let everywhere = world.integrations(IntegrationScope::Everywhere).await;
-    let ours = [world.organization, other.organization];
-    let both: Vec<_> = everywhere.into_iter().filter(|row| ours.contains(&row.integration.organization)).collect();
-    assert_eq!(both.len(), 4);
-    assert!(both.is_sorted_by_key(|row| (row.integration.organization, row.integration.name.uniqueness_key())));
+    // Page by page, whoever else has some.
+    let position = |row: &StoredIntegration| NamePosition {
+        organization: row.integration.organization,
+        name: row.integration.name.uniqueness_key(),
+    };
+    for (scope, expected) in [(Scope::One(world.organization), 3), (Scope::All, 4)] {
+        let (mut rows, mut after): (Vec<StoredIntegration>, _) = (Vec::new(), None);
+        loop {
+            let query = ListIntegrations { after, limit: 2, ..world.list_integrations(&OPERATOR, scope) };
+            let page = world.store.list_integrations(query).await.unwrap();
+            let full = page.len() == 2;
+            after = page.last().map(position);
+            rows.extend(page);
+            if !full {
+                break;
+            }
+        }
+        let ours = [world.organization, other.organization];
+        rows.retain(|row| ours.contains(&row.integration.organization));
+        assert_eq!(rows.len(), expected);
+        assert!(rows.is_sorted_by_key(position));
+    }
 }
 
 /// After a rotation both tokens find the integration, after the next one the newest two.
@@ -116,17 +149,21 @@ pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn ContractS
         world.replace_integration(stored, rotated).await
     };
     let second = rotate(&first, Overlap::DEFAULT).await;
-    assert!(second.version > first.version);
+    assert_eq!(second.integration.version, first.integration.version + 1);
     assert!(second.is_sound(&crate::crypto::FakeDigester::default()), "what is stored is what was signed");
-    let by = async |token| world.store.find_integration_by_token(token).await.unwrap();
+    let by = async |token| world.find_by_token(token).await;
     for token in [first.integration.token, second.integration.token] {
         assert_eq!(by(token).await.as_ref(), Some(&second));
     }
     let third = rotate(&second, Overlap::DEFAULT).await;
     assert_eq!(by(first.integration.token).await, None);
     assert_eq!(by(second.integration.token).await.as_ref(), Some(&third));
+    // Whoever shows one that was replaced at once is found too, to be told apart from a guesser.
     let fourth = rotate(&third, Overlap::parse(Some(0), "").unwrap()).await;
-    assert_eq!(by(third.integration.token).await, None);
+    assert_eq!(by(second.integration.token).await, None);
+    let found = by(third.integration.token).await.unwrap();
+    let judged = found.integration.judge(third.integration.token, world.now());
+    assert_eq!((found, judged), (fourth.clone(), Err(IntegrationRefusal::Replaced)));
     assert_eq!(by(fourth.integration.token).await, Some(fourth));
 }
 
@@ -141,7 +178,7 @@ pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &d
         let stale = world.change_integration(&OPERATOR, &before, change.clone());
         assert_eq!(world.store.change_integration(stale).await.unwrap(), ChangeIntegrationOutcome::Stale);
         let current = world.change_integration(&OPERATOR, &now, change);
-        let elsewhere = ChangeIntegration { organization: other.organization, ..current };
+        let elsewhere = with(current, |act| act.organization = other.organization);
         assert_eq!(world.store.change_integration(elsewhere).await.unwrap(), ChangeIntegrationOutcome::NotFound);
     }
     assert_eq!(world.read_integration(&before.integration).await, Some(now.clone()));
@@ -157,8 +194,7 @@ pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &d
 pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let stored = world.integration().await;
-    let rotations: Vec<_> =
-        (0..8).map(|_| stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now())).collect();
+    let rotations: Vec<_> = (0..8).map(|_| world.rotated(&stored)).collect();
     let outcomes = race(rotations.iter().map(|rotated| {
         let command = world.change_integration(&OPERATOR, &stored, replacement(rotated));
         let store = Arc::clone(&world.store);
@@ -181,23 +217,27 @@ pub async fn an_admins_session_reaches_its_own_integrations(suite: &dyn Contract
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let admin = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
-    let authority = Principal::Session(session.clone());
+    let (authority, own) = (Principal::Session(session), Scope::One(world.organization));
     let made = world.new_integration("nightly");
     let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.unwrap();
     assert_eq!(outcome, CreateIntegrationOutcome::Created);
     let stored = world.find_integration(&authority, IntegrationKey::Id(made.id)).await.unwrap();
-    assert_eq!(world.integrations(IntegrationScope::Session(session.clone())).await, std::slice::from_ref(&stored));
+    assert_eq!(world.integrations(&authority, own).await, std::slice::from_ref(&stored));
 
     let strange = other.integration().await;
     let outcome = other.store.create_integration(other.create_integration(&authority, &other.new_integration("mine")));
     assert_eq!(outcome.await.unwrap(), CreateIntegrationOutcome::NoOrganization);
     assert_eq!(other.find_integration(&authority, IntegrationKey::Id(strange.integration.id)).await, None);
+    for scope in [Scope::One(other.organization), Scope::All] {
+        let listed = world.store.list_integrations(world.list_integrations(&authority, scope)).await.settled();
+        assert_eq!(listed, Err(Denial::InsufficientRole));
+    }
     let attempt = other.change_integration(&authority, &strange, IntegrationChange::Delete);
     assert_eq!(other.store.change_integration(attempt).await.unwrap(), ChangeIntegrationOutcome::NotFound);
 
     let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
     assert_eq!(world.store.change_integration(deletion).await.unwrap(), ChangeIntegrationOutcome::Changed);
-    assert_eq!(world.integrations(IntegrationScope::Session(session)).await, []);
+    assert_eq!(world.integrations(&authority, own).await, []);
 }
 
 /// A session that has ended is refused everything, before anything else.
@@ -208,17 +248,18 @@ pub async fn an_ended_session_administers_no_integration(suite: &dyn ContractSto
     let stored = world.integration().await;
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     let entries = world.audit_length().await;
-    let (authority, ended) = (Principal::Session(session.clone()), Denial::SessionEnded);
+    let (authority, ended) = (Principal::Session(session), Denial::SessionEnded);
     let made = world.create_integration(&authority, &stored.integration);
-    assert_eq!(world.store.create_integration(made).await.unwrap(), CreateIntegrationOutcome::Refused(ended));
-    let mut deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
-    deletion.version -= 1;
-    assert_eq!(world.store.change_integration(deletion).await.unwrap(), ChangeIntegrationOutcome::Refused(ended));
+    assert_eq!(world.store.create_integration(made).await.settled(), Err(ended));
+    let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
+    let stale = with(deletion, |act| act.version -= 1);
+    assert_eq!(world.store.change_integration(stale).await.settled(), Err(ended));
+    let (organization, now) = (world.organization, world.now());
     let key = IntegrationKey::Id(stored.integration.id);
-    let query = FindIntegration { authority, organization: world.organization, key, now: world.now() };
-    assert_eq!(world.store.find_integration(query).await.unwrap(), Err(ended));
-    let query = ListIntegrations { scope: IntegrationScope::Session(session), now: world.now() };
-    assert_eq!(world.store.list_integrations(query).await.unwrap(), Err(ended));
+    let query = FindIntegration { principal: authority.clone(), organization, key, now };
+    assert_eq!(world.store.find_integration(query).await.settled(), Err(ended));
+    let query = world.list_integrations(&authority, Scope::One(organization));
+    assert_eq!(world.store.list_integrations(query).await.settled(), Err(ended));
     assert_eq!(world.read_integration(&stored.integration).await, Some(stored));
     assert_eq!(world.audit_length().await, entries);
 }
@@ -229,18 +270,18 @@ pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn Contra
     let stored = world.integration().await;
     let token = stored.integration.token;
     world.set_state(OrganizationState::Disabled).await;
-    assert_eq!(world.store.find_integration_by_token(token).await.unwrap(), None);
+    assert_eq!(world.find_by_token(token).await, None);
     assert_eq!(world.read_integration(&stored.integration).await.as_ref(), Some(&stored));
     world.set_state(OrganizationState::Active).await;
-    assert_eq!(world.store.find_integration_by_token(token).await.unwrap().as_ref(), Some(&stored));
+    assert_eq!(world.find_by_token(token).await.as_ref(), Some(&stored));
     world.set_frozen("contract", true).await;
 
     let audit = world.audit(AuditAction::OrganizationDeleted);
     let deletion = DeleteOrganization { organization: world.organization, audit };
     assert!(world.store.delete_organization(deletion).await.unwrap());
-    assert_eq!(world.store.find_integration_by_token(token).await.unwrap(), None);
+    assert_eq!(world.find_by_token(token).await, None);
     assert_eq!(world.read_integration(&stored.integration).await, None);
-    assert_eq!(world.integrations(IntegrationScope::Organization(world.organization)).await, []);
+    assert_eq!(world.integrations(&OPERATOR, Scope::One(world.organization)).await, []);
 }
 
 fn names(listed: &[StoredIntegration]) -> Vec<&str> {

@@ -3,16 +3,18 @@
 use super::Store;
 use super::activators::replacement;
 use super::model::{Difference, numbered, pick, same};
+use super::tools::{Settled as _, with};
 use super::world::World;
 use crate::strategy::ActivatorCommand;
 use vault_core::audit::AuditAction;
-use vault_core::id::{ActivationId, IntegrationId};
+use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{Integration, IntegrationPrincipal, IntegrationState, Overlap, StoredIntegration};
+use vault_core::namespace::Namespace;
 use vault_core::port::{
-    AbortActivation, ChangeIntegrationOutcome, CreateIntegrationOutcome, FindIntegration, FreezeNamespace,
-    IntegrationChange, IntegrationKey, IntegrationScope, ListActivations, ListFrozen, ListIntegrations, TakeOutcome,
+    AbortActivation, ChangeIntegrationOutcome, CreateIntegrationOutcome, FindIntegration, IntegrationChange,
+    IntegrationKey, ListFrozen, TakeOutcome,
 };
-use vault_core::principal::Principal;
+use vault_core::principal::{Principal, Scope};
 
 /// How many credentials a namespace may have, and how many live activations an integration: few, so that histories
 /// come to it.
@@ -26,12 +28,12 @@ pub(super) struct Pair<'a> {
     pub(super) model: &'a dyn Store,
 }
 
-/// Gives both stores the same command; what it comes to, if it comes to the same.
+/// Gives both stores the same command; what it comes to, if it comes to the same. `None`: both denied it.
 macro_rules! both {
     ($pair:expr, $method:ident($command:expr)) => {{
         let command = $command;
-        let actual = $pair.world.store.$method(command.clone()).await;
-        same(actual, $pair.model.$method(command).await)
+        let actual = $pair.world.store.$method(command.clone()).await.settled();
+        same(Ok(actual), Ok($pair.model.$method(command).await.settled())).map(Result::ok)
     }};
 }
 
@@ -41,7 +43,14 @@ pub(super) struct Activators {
     integrations: Vec<IntegrationId>,
     /// The holders of all tokens, as they were verified once.
     principals: Vec<IntegrationPrincipal>,
-    activations: Vec<ActivationId>,
+    activations: Vec<Begun>,
+}
+
+/// An activation that was begun.
+struct Begun {
+    id: ActivationId,
+    namespace: Namespace,
+    taken: Vec<CredentialId>,
 }
 
 impl Activators {
@@ -65,32 +74,32 @@ impl Activators {
             ActivatorCommand::Delete(which) => self.change(pair, authority, which, true, |_| None).await,
             ActivatorCommand::Freeze(namespace, frozen) => {
                 let freeze = pair.world.freeze(authority, "contract", frozen);
-                let command = FreezeNamespace { namespace: numbered(namespace), ..freeze };
+                let command = with(freeze, |act| act.namespace = numbered(namespace));
                 both!(pair, freeze_namespace(command)).map(drop)
             }
             ActivatorCommand::Take(token, namespace, dry) => self.take(pair, token, namespace, dry).await,
             ActivatorCommand::List(token) => {
                 let Some(principal) = self.principal(token) else { return Ok(()) };
-                let query = ListActivations { principal: principal.clone(), now: pair.world.now() };
-                both!(pair, list_activations(query)).map(drop)
+                both!(pair, list_activations(pair.world.list_activations(principal))).map(drop)
             }
             ActivatorCommand::End(token, activation) => {
                 let (Some(principal), false) = (self.principal(token), self.activations.is_empty()) else {
                     return Ok(());
                 };
-                let command = pair.world.end_activation(principal, *pick(&self.activations, activation));
+                let command = pair.world.end_activation(principal, pick(&self.activations, activation).id);
                 both!(pair, end_activation(command)).map(drop)
             }
+            ActivatorCommand::HandOut(token, activation) => self.hand_out(pair, token, activation).await,
             ActivatorCommand::Abort(activation) => {
                 if self.activations.is_empty() {
                     return Ok(());
                 }
                 let command = AbortActivation {
                     organization: pair.world.organization,
-                    activation: *pick(&self.activations, activation),
+                    activation: pick(&self.activations, activation).id,
                     audit: pair.world.audit(AuditAction::ActivationFailed),
                 };
-                both!(pair, abort_activation(command))
+                both!(pair, abort_activation(command)).map(drop)
             }
         }
     }
@@ -101,10 +110,10 @@ impl Activators {
 
     async fn create(&mut self, pair: Pair<'_>, authority: &Principal, name: usize) -> Result<(), Difference> {
         let command = pair.world.create_integration(authority, &pair.world.new_integration(&format!("i{name}")));
-        let (integration, digest) = (command.integration.clone(), command.digest);
-        if both!(pair, create_integration(command))? == CreateIntegrationOutcome::Created {
+        let (integration, digest) = (command.act.integration.clone(), command.act.digest);
+        if both!(pair, create_integration(command))? == Some(CreateIntegrationOutcome::Created) {
             self.integrations.push(integration.id);
-            self.learn(pair, &StoredIntegration { integration, digest, version: 0 });
+            self.learn(pair, &StoredIntegration { integration, digest, last_used_at: None });
         }
         Ok(())
     }
@@ -118,54 +127,37 @@ impl Activators {
         latest: bool,
         change: impl FnOnce(Integration) -> Option<Integration>,
     ) -> Result<(), Difference> {
-        let Some((before, in_model)) = self.find(pair, which).await? else { return Ok(()) };
-        let after = change(before.integration.clone());
+        let Some(before) = self.find(pair, which).await? else { return Ok(()) };
+        let version = before.integration.next_version();
+        let after = change(before.integration.clone()).map(|after| Integration { version, ..after });
         let change = after.as_ref().map_or(IntegrationChange::Delete, replacement);
-        let mut command = pair.world.change_integration(authority, &before, change);
-        let mut model_command = command.clone();
-        (command.version, model_command.version) = match latest {
-            true => (before.version, in_model.version),
-            false => (before.version - 1, in_model.version - 1),
-        };
-        let actual = pair.world.store.change_integration(command).await;
-        let outcome = same(actual, pair.model.change_integration(model_command).await)?;
-        if outcome == ChangeIntegrationOutcome::Changed
-            && let Some((after, _)) = self.find(pair, which).await?
+        let command = with(pair.world.change_integration(authority, &before, change), |act| {
+            act.version -= i64::from(!latest);
+        });
+        if both!(pair, change_integration(command))? == Some(ChangeIntegrationOutcome::Changed)
+            && let Some(after) = self.find(pair, which).await?
         {
             self.learn(pair, &after);
         }
         Ok(())
     }
 
-    /// An integration, as the two stores have it. How they count its changes is their own.
-    async fn find(
-        &self,
-        pair: Pair<'_>,
-        which: usize,
-    ) -> Result<Option<(StoredIntegration, StoredIntegration)>, Difference> {
+    /// An integration, as the two stores have it.
+    async fn find(&self, pair: Pair<'_>, which: usize) -> Result<Option<StoredIntegration>, Difference> {
         if self.integrations.is_empty() {
             return Ok(None);
         }
         let query = FindIntegration {
-            authority: Principal::Operator,
+            principal: Principal::Operator,
             organization: pair.world.organization,
             key: IntegrationKey::Id(*pick(&self.integrations, which)),
             now: pair.world.now(),
         };
-        let actual = pair.world.store.find_integration(query.clone()).await.map_err(|error| format!("{error:?}"))?;
-        let expected = pair.model.find_integration(query).await.map_err(|error| format!("{error:?}"))?;
-        match (actual, expected) {
-            (Ok(Some(actual)), Ok(Some(expected))) if uncounted(&actual) == uncounted(&expected) => {
-                let token = actual.integration.token;
-                let by_token = pair.world.store.find_integration_by_token(token).await;
-                let by_token = by_token.map(|found| found.as_ref().map(uncounted));
-                let in_model = pair.model.find_integration_by_token(token).await;
-                same(by_token, in_model.map(|found| found.as_ref().map(uncounted)))?;
-                Ok(Some((actual, expected)))
-            }
-            (Ok(None), Ok(None)) => Ok(None),
-            (actual, expected) => Err(format!("{actual:?}, not {expected:?}")),
+        let found = both!(pair, find_integration(query))?.flatten();
+        if let Some(found) = &found {
+            both!(pair, find_integration_by_token(found.integration.token))?;
         }
+        Ok(found)
     }
 
     /// Verifies whoever holds the latest token, if it works.
@@ -176,37 +168,41 @@ impl Activators {
 
     async fn take(&mut self, pair: Pair<'_>, token: usize, namespace: usize, dry: bool) -> Result<(), Difference> {
         let Some(principal) = self.principal(token) else { return Ok(()) };
-        let mut command = pair.world.take(principal, "contract");
-        (command.namespace, command.most) = (numbered(namespace), MOST);
-        command.activation = command.activation.filter(|_| !dry);
         let mut begun = None;
-        if let Some(activation) = &mut command.activation {
-            activation.limit = LIMIT;
-            begun = Some(activation.id);
-        }
-        if matches!(both!(pair, take_credentials(command))?, TakeOutcome::Taken(_)) {
-            self.activations.extend(begun);
+        let command = with(pair.world.take(principal, "contract"), |act| {
+            (act.namespace, act.most) = (numbered(namespace), MOST);
+            act.activation = act.activation.take().filter(|_| !dry);
+            if let Some(activation) = &mut act.activation {
+                activation.limit = LIMIT;
+                begun = Some(activation.id);
+            }
+        });
+        if let Some(TakeOutcome::Taken(taken)) = both!(pair, take_credentials(command))? {
+            let taken = taken.into_iter().map(|row| row.id).collect();
+            self.activations.extend(begun.map(|id| Begun { id, namespace: numbered(namespace), taken }));
         }
         Ok(())
+    }
+
+    async fn hand_out(&self, pair: Pair<'_>, token: usize, activation: usize) -> Result<(), Difference> {
+        let (Some(principal), false) = (self.principal(token), self.activations.is_empty()) else { return Ok(()) };
+        let Begun { id, namespace, taken } = pick(&self.activations, activation);
+        let command = with(pair.world.hand_out(principal, "contract", *id, taken), |act| {
+            act.namespace = namespace.clone();
+        });
+        both!(pair, hand_out(command)).map(drop)
     }
 
     /// What no command looked at.
     pub(super) async fn compare_rest(&self, pair: Pair<'_>) -> Result<(), Difference> {
-        let (scope, now) = (IntegrationScope::Organization(pair.world.organization), pair.world.now());
-        let all = |listed: Vec<StoredIntegration>| listed.iter().map(uncounted).collect::<Vec<_>>();
-        let query = ListIntegrations { scope: scope.clone(), now };
-        let actual = pair.world.store.list_integrations(query.clone()).await.map(|listed| listed.map(all));
-        let expected = pair.model.list_integrations(query).await.map(|listed| listed.map(all));
-        same(actual, expected)?.ok();
-        both!(pair, list_frozen(ListFrozen { scope, now }))?.ok();
+        let (principal, now) = (Principal::Operator, pair.world.now());
+        let scope = Scope::One(pair.world.organization);
+        both!(pair, list_integrations(pair.world.list_integrations(&principal, scope)))?;
+        both!(pair, list_frozen(ListFrozen { principal, scope, after: None, limit: 1_000, now }))?;
+        both!(pair, list_namespaces(pair.world.list_namespaces()))?;
         for principal in &self.principals {
-            both!(pair, list_activations(ListActivations { principal: principal.clone(), now }))?.ok();
+            both!(pair, list_activations(pair.world.list_activations(principal)))?;
         }
         Ok(())
     }
-}
-
-/// An integration without its version.
-fn uncounted(stored: &StoredIntegration) -> StoredIntegration {
-    StoredIntegration { version: 0, ..stored.clone() }
 }

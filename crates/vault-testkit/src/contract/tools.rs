@@ -117,7 +117,7 @@ impl<T> Settled<T> for Result<T, StoreError> {
 }
 
 /// `command` with its change replaced by `change`.
-pub(super) fn with<A>(command: Command<A>, change: impl FnOnce(&mut A)) -> Command<A> {
+pub(super) fn with<A, P>(command: Command<A, P>, change: impl FnOnce(&mut A)) -> Command<A, P> {
     let mut command = command;
     change(&mut command.act);
     command

@@ -1,44 +1,58 @@
 //! Activations.
 
-use super::{MemoryStore, State};
+use super::{Decided, MemoryStore, State};
 use async_trait::async_trait;
-use std::cmp::Reverse;
-use vault_core::activation::Activation;
-use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, PrincipalStale, judge_integration};
-use vault_core::port::{
-    AbortActivation, ActivationRepository, EndActivation, ListActivations, StoreError, TakeCredentials, TakeOutcome,
-    TakenCredential,
+use vault_core::activation::{Activation, HandOutFacts, TakingFacts, judge_hand_out, judge_taking};
+use vault_core::digest::Digest;
+use vault_core::integration::{
+    Integration, IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, judge_integration,
 };
+use vault_core::port::{
+    AbortActivation, ActivationRepository, EndActivation, ForIntegration, FoundIntegration, HandOut, HandOutOutcome,
+    ListActivations, StoreError, TakeCredentials, TakeOutcome, TakenCredential,
+};
+use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl ActivationRepository for MemoryStore {
-    async fn take_credentials(&self, command: TakeCredentials) -> Result<TakeOutcome, StoreError> {
-        self.decide(|state| take(state, command))
-    }
-
-    async fn list_activations(
-        &self,
-        query: ListActivations,
-    ) -> Result<Result<Vec<Activation>, PrincipalStale>, StoreError> {
+    async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError> {
         self.decide(|state| {
-            state.judge_integration(&query.principal, query.now)?;
-            let mut live: Vec<_> = state.live_activations(&query.principal, query.now).cloned().collect();
-            live.sort_by_key(|activation| (Reverse(activation.begun_at), activation.id));
-            Ok(live)
+            let has = |integration: &Integration| {
+                integration.token == token || integration.previous.is_some_and(|previous| previous.digest == token)
+            };
+            let found = state.integrations.values().find(|row| has(&row.integration))?;
+            let organization_active = state.organization_is_active(found.integration.organization);
+            Some(FoundIntegration { stored: found.clone(), organization_active })
         })
     }
 
-    async fn end_activation(&self, command: EndActivation) -> Result<Result<bool, PrincipalStale>, StoreError> {
+    async fn take_credentials(&self, command: ForIntegration<TakeCredentials>) -> Result<TakeOutcome, StoreError> {
+        self.carry_out(command, take)
+    }
+
+    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<HandOutOutcome, StoreError> {
+        self.decide(|state| hand_out(state, command))
+    }
+
+    async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {
         self.decide(|state| {
-            let EndActivation { principal, activation, now, audit } = command;
-            state.judge_integration(&principal, now)?;
-            let was_there = state.live_activations(&principal, now).any(|live| live.id == activation);
-            if was_there {
-                state.activations.remove(&activation);
-                state.audit.push(audit);
+            state.judge_integration(&query.principal, query.now).map_err(Denial::Integration)?;
+            let live = state.live_activations(&query.principal, query.now);
+            let mut live: Vec<_> = live.filter(|row| query.after.is_none_or(|after| row.id < after)).cloned().collect();
+            live.sort_by_key(|activation| std::cmp::Reverse(activation.id));
+            live.truncate(query.limit);
+            Ok(live)
+        })?
+    }
+
+    async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError> {
+        self.carry_out(command, |state, principal, now, act| {
+            if !state.live_activations(principal, now).any(|live| live.id == act.activation) {
+                return Decided::Refused(false);
             }
-            Ok(was_there)
+            state.activations.remove(&act.activation);
+            Decided::Done(true)
         })
     }
 
@@ -51,15 +65,14 @@ impl ActivationRepository for MemoryStore {
     }
 }
 
-fn take(state: &mut State, command: TakeCredentials) -> TakeOutcome {
-    let TakeCredentials { principal, namespace, activation, most, now, audit } = command;
+fn take(
+    state: &mut State,
+    principal: &IntegrationPrincipal,
+    now: Timestamp,
+    act: TakeCredentials,
+) -> Decided<TakeOutcome> {
+    let TakeCredentials { namespace, activation, most } = act;
     let organization = principal.organization;
-    if let Err(stale) = state.judge_integration(&principal, now) {
-        return TakeOutcome::Refused(stale);
-    }
-    if state.frozen.contains_key(&(organization, namespace.clone())) {
-        return TakeOutcome::Frozen;
-    }
     let within = state.credentials_of(organization).filter(|row| row.stored.namespace == namespace);
     let taken: Vec<_> = within
         .map(|row| TakenCredential {
@@ -69,17 +82,16 @@ fn take(state: &mut State, command: TakeCredentials) -> TakeOutcome {
             sealed: row.sealed.clone(),
         })
         .collect();
-    if taken.is_empty() {
-        return TakeOutcome::Empty;
-    }
-    if taken.len() > most {
-        return TakeOutcome::TooLarge;
+    let live = i64::try_from(state.live_activations(principal, now).count()).unwrap_or(i64::MAX);
+    let facts = TakingFacts {
+        frozen: state.frozen.contains_key(&(organization, namespace.clone())),
+        credentials: taken.len(),
+        live: activation.as_ref().map(|new| (live, new.limit)),
+    };
+    if let Err(refusal) = judge_taking(facts, most) {
+        return Decided::Refused(TakeOutcome::Refused(refusal));
     }
     if let Some(new) = activation {
-        let live = i64::try_from(state.live_activations(&principal, now).count()).unwrap_or(i64::MAX);
-        if live >= new.limit {
-            return TakeOutcome::TooManyLive;
-        }
         let row = Activation {
             id: new.id,
             organization,
@@ -92,12 +104,49 @@ fn take(state: &mut State, command: TakeCredentials) -> TakeOutcome {
         };
         state.activations.insert(new.id, row);
     }
-    state.audit.push(audit);
-    TakeOutcome::Taken(taken)
+    if principal.slot == TokenSlot::Current
+        && let Some(row) = state.integrations.get_mut(&(organization, principal.integration))
+    {
+        row.last_used_at = row.last_used_at.max(Some(now.floor_to_minute()));
+    }
+    Decided::Done(TakeOutcome::Taken(taken))
+}
+
+fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> HandOutOutcome {
+    let ForIntegration { principal, now, audit, act } = command;
+    let HandOut { activation, expires_at, namespace, credentials, refused } = act;
+    let organization = principal.organization;
+    let current: Vec<_> = state
+        .credentials_of(organization)
+        .filter(|row| row.stored.namespace == namespace)
+        .map(|row| (row.stored.id, row.stored.version))
+        .collect();
+    let facts = HandOutFacts {
+        integration: state.judge_integration(&principal, now),
+        frozen: state.frozen.contains_key(&(organization, namespace)),
+        begun: state.activations.get(&activation).is_some_and(|row| row.integration == principal.integration),
+        expires_at,
+        current: &current,
+    };
+    match judge_hand_out(&facts, &credentials, now) {
+        Ok(()) => {
+            state.audit.push(audit);
+            HandOutOutcome::HandedOut
+        }
+        Err(refusal) => {
+            state.activations.retain(|id, row| *id != activation || row.organization != organization);
+            state.audit.push(refused);
+            HandOutOutcome::Refused(refusal)
+        }
+    }
 }
 
 impl State {
-    fn judge_integration(&self, principal: &IntegrationPrincipal, now: Timestamp) -> Result<(), PrincipalStale> {
+    pub(super) fn judge_integration(
+        &self,
+        principal: &IntegrationPrincipal,
+        now: Timestamp,
+    ) -> Result<(), IntegrationRefusal> {
         let row = self.integrations.get(&(principal.organization, principal.integration));
         let facts = IntegrationFacts {
             digest: row.map(|row| row.digest),

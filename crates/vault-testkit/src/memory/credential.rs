@@ -15,7 +15,7 @@ use vault_core::time::Timestamp;
 #[async_trait]
 impl CredentialRepository for MemoryStore {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError> {
-        self.carry_out(command, save)
+        self.carry_out(command, |state, _, now, act| save(state, now, act))
     }
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError> {
@@ -39,7 +39,7 @@ impl CredentialRepository for MemoryStore {
     }
 
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
-        self.carry_out(command, |state, _, act| match state.credentials.remove(&(act.organization, act.id)) {
+        self.carry_out(command, |state, _, _, act| match state.credentials.remove(&(act.organization, act.id)) {
             Some(_) => Decided::Done(true),
             None => Decided::Refused(false),
         })

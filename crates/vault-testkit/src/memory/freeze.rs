@@ -1,44 +1,86 @@
-//! Frozen namespaces.
+//! Namespaces: frozen, thawed and listed.
 
-use super::MemoryStore;
+use super::{Decided, MemoryStore, State};
 use async_trait::async_trait;
-use vault_core::port::{FreezeNamespace, FreezeOutcome, FreezeRepository, FrozenNamespace, ListFrozen, StoreError};
-use vault_core::principal::Denial;
+use std::collections::BTreeMap;
+use vault_core::Command;
+use vault_core::id::OrganizationId;
+use vault_core::namespace::Namespace;
+use vault_core::port::{
+    FreezeNamespace, FreezeRepository, Freezing, FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace,
+    NAMESPACE_COUNT_LIMIT, StoreError,
+};
+use vault_core::principal::Scope;
 
 #[async_trait]
 impl FreezeRepository for MemoryStore {
-    async fn freeze_namespace(&self, command: FreezeNamespace) -> Result<FreezeOutcome, StoreError> {
-        self.decide(|state| {
-            let FreezeNamespace { authority, organization, namespace, frozen, now, audit } = command;
-            if let Err(refusal) = state.judge(&authority, now) {
-                return FreezeOutcome::Refused(refusal);
+    async fn freeze_namespace(&self, command: Command<FreezeNamespace>) -> Result<Option<Freezing>, StoreError> {
+        self.carry_out(command, |state, principal, now, act| {
+            let FreezeNamespace { organization, namespace, frozen } = act;
+            if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
+                return Decided::Refused(None);
             }
-            if !authority.reaches(organization) || !state.organizations.contains_key(&organization) {
-                return FreezeOutcome::NoOrganization;
-            }
+            let integrations = state.integrations.values().map(|row| &row.integration);
+            let covers = integrations.filter(|one| one.organization == organization && one.patterns.allow(&namespace));
+            let integrations = i64::try_from(covers.count()).unwrap_or(i64::MAX);
+            let credentials = state.count_in(organization, &namespace);
             let place = (organization, namespace);
-            if state.frozen.contains_key(&place) == frozen {
-                return FreezeOutcome::Unchanged;
+            let changed = state.frozen.contains_key(&place) != frozen;
+            let freezing = Some(Freezing { changed, credentials, integrations });
+            if !changed {
+                return Decided::Refused(freezing);
             }
             if frozen {
                 state.frozen.insert(place, now);
             } else {
                 state.frozen.remove(&place);
             }
-            state.audit.push(audit);
-            FreezeOutcome::Changed
+            Decided::Done(freezing)
         })
     }
 
-    async fn list_frozen(&self, query: ListFrozen) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError> {
+    async fn list_frozen(&self, query: ListFrozen) -> Result<Vec<FrozenNamespace>, StoreError> {
         self.decide(|state| {
-            let organization = state.judge_scope(&query.scope, query.now)?;
-            let frozen = state.frozen.iter().map(|((organization, namespace), frozen_at)| FrozenNamespace {
+            let ListFrozen { principal, scope, after, limit, now } = query;
+            state.judge_scope(&principal, scope, now)?;
+            let after = after.map(|after| (after.organization, after.name));
+            let frozen = state.frozen.iter().filter(|((organization, namespace), _)| {
+                scope.covers(*organization)
+                    && after
+                        .as_ref()
+                        .is_none_or(|(after, name)| (*organization, namespace.as_str()) > (*after, name.as_str()))
+            });
+            let row = |((organization, namespace), frozen_at): (&(OrganizationId, Namespace), &_)| FrozenNamespace {
                 organization: *organization,
                 namespace: namespace.clone(),
                 frozen_at: *frozen_at,
-            });
-            Ok(frozen.filter(|row| organization.is_none_or(|id| row.organization == id)).collect())
-        })
+            };
+            Ok(frozen.map(row).take(limit).collect())
+        })?
+    }
+
+    async fn list_namespaces(&self, query: ListNamespaces) -> Result<Vec<ListedNamespace>, StoreError> {
+        self.decide(|state| {
+            let ListNamespaces { principal, organization, after, limit, now } = query;
+            state.judge_scope(&principal, Scope::One(organization), now)?;
+            let used = state.credentials_of(organization).map(|row| (row.stored.namespace.clone(), None));
+            let frozen = state.frozen.iter().filter(|((owner, _), _)| *owner == organization);
+            let frozen = frozen.map(|((_, namespace), at)| (namespace.clone(), Some(*at)));
+            // Later entries win: a namespace that has credentials and is frozen is frozen.
+            let all: BTreeMap<_, _> = used.chain(frozen).collect();
+            let page = all.into_iter().filter(|(namespace, _)| after.as_ref().is_none_or(|after| namespace > after));
+            let row = |(namespace, frozen_at)| {
+                let credentials = state.count_in(organization, &namespace);
+                ListedNamespace { namespace, credentials, frozen_at }
+            };
+            Ok(page.take(limit).map(row).collect())
+        })?
+    }
+}
+
+impl State {
+    fn count_in(&self, organization: OrganizationId, namespace: &Namespace) -> i64 {
+        let within = self.credentials_of(organization).filter(|row| row.stored.namespace == *namespace);
+        i64::try_from(within.count()).unwrap_or(i64::MAX).min(NAMESPACE_COUNT_LIMIT)
     }
 }

@@ -1,12 +1,16 @@
 //! Activating, listing and ending.
 
-use super::setting::{PLAIN_S3, ROLE_S3, Setting, named, namespace, operator, request};
-use vault_core::activation::{ActivationTtl, VendMode, VendReason, Vended, VendedForm};
+use super::setting::{OPERATOR, PLAIN_S3, ROLE_S3, Setting, creation, denied, request};
+use vault_core::activation::{ActivationTtl, HandedOut, VendMode, VendReason, Vended, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::integration::{IntegrationRefusal, Overlap};
+use vault_core::cursor::PageRequest;
+use vault_core::integration::{IntegrationRefusal, IntegrationState};
+use vault_core::network::Network;
 use vault_core::port::{Event, SealError, StoreError};
 use vault_core::sealed::Blob;
-use vault_core::usecase::*;
+use vault_core::usecase::activations::ActivationRequest;
+use vault_core::usecase::integrations::CreateIntegrationRequest;
+use vault_core::{Error, Refusal};
 
 #[tokio::test]
 async fn an_integration_gets_what_its_namespace_holds() {
@@ -16,7 +20,8 @@ async fn an_integration_gets_what_its_namespace_holds() {
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.saved(setting.other, "imports/nightly", PLAIN_S3).await;
     let made = setting.integration("nightly", &["imports/*"]).await;
-    let principal = setting.principal(&made.token).await;
+    let network = Some(Network::V4([192, 0, 2]));
+    let principal = setting.activations().authenticate(made.token.text(), network).await.unwrap();
 
     let activated = setting.activated(&principal, "imports/nightly", VendMode::Raw).await.unwrap();
     assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), [first, second]);
@@ -31,13 +36,18 @@ async fn an_integration_gets_what_its_namespace_holds() {
     assert_eq!(record.actor, Actor::Integration(made.integration.id));
     assert_eq!((record.organization, record.subject), (Some(setting.acme), Subject::Activation(activated.id)));
     let note = record.note.as_ref().unwrap();
+    let raw = |credential| HandedOut { credential, version: 1, form: VendedForm::Raw, expires_at: None };
+    assert_eq!(note.credentials, [raw(first), raw(second)]);
+    assert_eq!(note.network, network);
+    let begun = &setting.audited(AuditAction::ActivationBegun)[0];
+    assert_eq!((begun.subject, begun.note.as_ref().unwrap().credentials.len()), (record.subject, 0));
     assert_eq!(note.namespace.as_str(), "imports/nightly");
     assert_eq!(note.purpose.as_ref().unwrap().as_str(), "nightly import");
     assert_eq!(setting.events.count(&Event::NamespaceActivated), 1);
     let printed = format!("{activated:?}");
     assert!(!printed.contains("plain secret") && !printed.contains("AKIA"), "{printed}");
 
-    let live = setting.own().list(&principal).await.unwrap();
+    let live = setting.live(&principal).await.unwrap();
     assert_eq!((live.len(), live[0].id, live[0].credentials), (1, activated.id, 2));
 }
 
@@ -52,22 +62,22 @@ async fn refusals_tell_no_more_than_they_must_and_are_on_record() {
     for _ in 0..101 {
         setting.saved(setting.acme, "large", PLAIN_S3).await;
     }
-    setting.freeze().freeze(operator(), namespace("frozen")).await.unwrap();
-    setting.freeze().freeze(operator(), namespace("secret")).await.unwrap();
+    setting.freeze("frozen").await;
+    setting.freeze("secret").await;
     let principal = setting.principal(&made.token).await;
     let refusal = async |name: &str| match setting.activated(&principal, name, VendMode::Raw).await {
-        Err(ActivateError::Open(error)) => error,
+        Err(Error::Refused(refusal)) => refusal,
         other => panic!("{name}: {other:?}"),
     };
     // Outside its patterns nothing differs, whether it exists, is frozen or not.
     for name in ["secret", "imports/x", "unheard-of"] {
-        assert!(matches!(refusal(name).await, OpenNamespaceError::NotAllowed));
+        assert!(matches!(refusal(name).await, Refusal::NamespaceNotAllowed));
     }
-    assert!(matches!(refusal("empty").await, OpenNamespaceError::NotFound));
-    assert!(matches!(refusal("frozen").await, OpenNamespaceError::Frozen));
-    assert!(matches!(refusal("large").await, OpenNamespaceError::TooLarge));
+    assert!(matches!(refusal("empty").await, Refusal::NamespaceEmpty));
+    assert!(matches!(refusal("frozen").await, Refusal::Frozen));
+    assert!(matches!(refusal("large").await, Refusal::NamespaceTooLarge));
     setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
-    assert!(matches!(refusal("imports").await, OpenNamespaceError::TooManyLive));
+    assert!(matches!(refusal("imports").await, Refusal::TooManyLive));
 
     let named = |action| {
         let records = setting.audited(action).into_iter();
@@ -85,32 +95,25 @@ async fn what_changed_meanwhile_is_known() {
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let made = setting.integration("nightly", &["imports"]).await;
     let principal = setting.principal(&made.token).await;
-    let change = setting.change();
     // Rotated after it was recognised: within the overlap it goes on, after it no longer.
-    let rotation = IntegrationCommand::Rotate(Overlap::parse(Some(60), "").unwrap());
-    change.run(operator(), named("nightly"), rotation).await.unwrap();
+    setting.rotate("nightly", 60).await;
     setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
-    assert_eq!(setting.own().list(&principal).await.unwrap().len(), 1);
+    assert_eq!(setting.live(&principal).await.unwrap().len(), 1);
     setting.clock.advance_seconds(60);
     let refused = setting.activated(&principal, "imports", VendMode::Raw).await;
-    let Err(ActivateError::Open(OpenNamespaceError::Principal(refusal))) = refused else { panic!("{refused:?}") };
-    assert_eq!(refusal, IntegrationRefusal::Replaced);
+    assert!(denied(refused, IntegrationRefusal::Replaced));
 
-    let rotation = IntegrationCommand::Rotate(Overlap::DEFAULT);
-    let token = change.run(operator(), named("nightly"), rotation).await.unwrap().token.unwrap();
+    let token = setting.rotate("nightly", 86_400).await;
     let principal = setting.principal(&token).await;
     let activation = setting.activated(&principal, "imports", VendMode::Raw).await.unwrap().id;
-    change.run(operator(), named("nightly"), IntegrationCommand::Disable).await.unwrap();
-    for refused in [
-        setting.activated(&principal, "imports", VendMode::Raw).await.err().map(|error| error.to_string()),
-        setting.own().list(&principal).await.err().map(|error| error.to_string()),
-        setting.own().end(&principal, activation).await.err().map(|error| error.to_string()),
-    ] {
-        assert_eq!(refused.as_deref(), Some("the integration may not act"));
-    }
-    change.run(operator(), named("nightly"), IntegrationCommand::Delete).await.unwrap();
+    setting.set_state("nightly", IntegrationState::Disabled).await;
+    let disabled = IntegrationRefusal::Disabled;
+    assert!(denied(setting.activated(&principal, "imports", VendMode::Raw).await, disabled));
+    assert!(denied(setting.live(&principal).await, disabled));
+    assert!(denied(setting.activations().end(&principal, activation).await, disabled));
+    setting.delete("nightly").await;
     let refused = setting.activated(&principal, "imports", VendMode::Raw).await;
-    assert!(matches!(refused, Err(ActivateError::Open(OpenNamespaceError::Principal(IntegrationRefusal::Unknown)))));
+    assert!(denied(refused, IntegrationRefusal::Unknown));
 }
 
 #[tokio::test]
@@ -118,19 +121,18 @@ async fn no_activation_outlives_its_integration() {
     let setting = Setting::new().await;
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let end = setting.now().plus_seconds(100);
-    let bounded =
-        CreateIntegrationRequest { name: "x".into(), namespaces: vec!["imports".into()], expires_at: Some(end) };
-    let made = setting.create().run(operator(), bounded).await.unwrap();
+    let bounded = CreateIntegrationRequest { expires_at: Some(end), ..creation("x", &["imports"]) };
+    let made = setting.integrations().create(&OPERATOR, setting.acme, bounded).await.unwrap();
     let principal = setting.principal(&made.token).await;
     let activated = setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
     assert_eq!(activated.expires_at, end);
     let shorter =
         ActivationRequest { ttl: ActivationTtl::parse(Some(60)).unwrap(), ..request("imports", VendMode::Raw) };
-    let activated = setting.activate().run(&principal, shorter).await.unwrap();
+    let activated = setting.activations().activate(&principal, shorter).await.unwrap();
     assert_eq!(activated.expires_at, setting.now().plus_seconds(60));
     setting.clock.set(end);
     let refused = setting.activated(&principal, "imports", VendMode::Raw).await;
-    assert!(matches!(refused, Err(ActivateError::Open(OpenNamespaceError::Principal(_)))));
+    assert!(denied(refused, IntegrationRefusal::Expired));
 }
 
 #[tokio::test]
@@ -159,25 +161,27 @@ async fn the_form_is_the_one_asked_for_or_nothing() {
     assert_eq!(forms(&setting, "both").await, [VendedForm::Short, VendedForm::Short, VendedForm::Raw]);
     assert_eq!(setting.events.count(&Event::ShortFormMissed(VendReason::NoRole)), 1);
 
-    // All or nothing: what was vended beside the one that failed is revoked, and nothing is live.
-    let before = setting.own().list(&principal).await.unwrap().len();
+    // All or nothing: what was issued with the one that failed is recorded, since nobody can revoke it; nothing is live.
+    let before = setting.live(&principal).await.unwrap().len();
     let refused = setting.activated(&principal, "both", VendMode::Short).await;
-    assert!(matches!(refused, Err(ActivateError::NotVended { reason: VendReason::NoRole, .. })));
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: VendReason::NoRole, .. }))));
     let refused = setting.activated(&principal, "plain", VendMode::Short).await;
-    let Err(ActivateError::NotVended { credential, .. }) = refused else { panic!("{refused:?}") };
+    let Err(Error::Refused(Refusal::NotVended { credential, .. })) = refused else { panic!("{refused:?}") };
     assert_eq!(credential, plain);
-    assert_eq!(setting.storage.revoked().len(), 2);
-    assert_eq!(setting.own().list(&principal).await.unwrap().len(), before);
+    assert_eq!(setting.live(&principal).await.unwrap().len(), before);
     let failed = setting.audited(AuditAction::ActivationFailed);
     assert_eq!((failed.len(), failed[1].subject), (2, Subject::Credential(plain)));
+    let left: Vec<_> = failed.iter().map(|record| &record.note.as_ref().unwrap().credentials).collect();
+    assert_eq!((left[0].len(), left[1].len()), (2, 0));
+    assert!(left[0].iter().all(|one| one.form == VendedForm::Short && one.expires_at.is_some()));
 
     setting.storage.refuse(role, VendReason::Denied);
     let refused = setting.activated(&principal, "role", VendMode::Short).await;
-    assert!(matches!(refused, Err(ActivateError::NotVended { reason: VendReason::Denied, .. })));
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: VendReason::Denied, .. }))));
     assert_eq!(forms(&setting, "role").await, [VendedForm::Raw]);
     setting.vends = false;
     let refused = setting.activated(&principal, "role", VendMode::Short).await;
-    assert!(matches!(refused, Err(ActivateError::NotVended { reason: VendReason::NotConfigured, .. })));
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: VendReason::NotConfigured, .. }))));
     assert_eq!(forms(&setting, "role").await, [VendedForm::Raw]);
 }
 
@@ -206,12 +210,13 @@ async fn a_credential_that_does_not_open_fails_the_whole_activation() {
 
     let failed = setting.activated(&principal, "imports", VendMode::Raw).await;
     let integrity = |error: &SealError| matches!(error, SealError::Integrity { .. });
-    assert!(matches!(failed, Err(ActivateError::Open(OpenNamespaceError::Seal(error))) if integrity(&error)));
+    assert!(matches!(failed, Err(Error::Seal(error)) if integrity(&error)));
     assert!(setting.saw_damage("credential_secrets"));
-    assert_eq!(setting.own().list(&principal).await.unwrap(), []);
+    assert_eq!(setting.live(&principal).await.unwrap(), []);
     let record = &setting.audited(AuditAction::ActivationFailed)[0];
     assert_eq!(record.subject, Subject::Credential(damaged));
-    assert_eq!(setting.audited(AuditAction::NamespaceActivated).len(), 1, "both are on record");
+    assert_eq!(setting.audited(AuditAction::ActivationBegun).len(), 1, "both are recorded");
+    assert_eq!(setting.audited(AuditAction::NamespaceActivated).len(), 0);
     assert_eq!(setting.events.count(&Event::NamespaceActivated), 0);
 }
 
@@ -222,10 +227,10 @@ async fn nothing_is_handed_out_that_is_not_on_record() {
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
     setting.store.fail_next(StoreError::Unavailable("away".into()));
     let failed = setting.activated(&principal, "imports", VendMode::Raw).await;
-    assert!(matches!(failed, Err(ActivateError::Open(OpenNamespaceError::Store(StoreError::Unavailable(_))))));
+    assert!(matches!(failed, Err(Error::Store(StoreError::Unavailable(_)))));
     setting.store.fail_next(StoreError::Unavailable("away".into()));
     let refused = setting.activated(&principal, "elsewhere", VendMode::Raw).await;
-    assert!(matches!(refused, Err(ActivateError::Open(OpenNamespaceError::Store(_)))), "no record, no answer");
+    assert!(matches!(refused, Err(Error::Store(_))), "no record, no answer");
 }
 
 #[tokio::test]
@@ -235,13 +240,38 @@ async fn an_integration_ends_its_own_activations() {
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
     let neighbour = setting.principal(&setting.integration("hourly", &["imports"]).await.token).await;
     let activated = setting.activated(&principal, "imports", VendMode::Short).await.unwrap();
-    let own = setting.own();
-    assert!(matches!(own.end(&neighbour, activated.id).await, Err(OwnActivationsError::NotFound)));
-    assert_eq!(own.list(&neighbour).await.unwrap(), []);
-    own.end(&principal, activated.id).await.unwrap();
-    assert_eq!(setting.storage.revoked(), [activated.id]);
-    assert!(matches!(own.end(&principal, activated.id).await, Err(OwnActivationsError::NotFound)));
+    let activations = setting.activations();
+    let not_found = |ended| matches!(ended, Err(Error::Refused(Refusal::NotFound)));
+    assert!(not_found(activations.end(&neighbour, activated.id).await));
+    assert_eq!(setting.live(&neighbour).await.unwrap(), []);
+    activations.end(&principal, activated.id).await.unwrap();
+    assert!(not_found(activations.end(&principal, activated.id).await));
     let ended = setting.audited(AuditAction::ActivationEnded);
     assert_eq!((ended.len(), ended[0].actor), (1, Actor::Integration(principal.integration)));
-    assert_eq!(own.list(&principal).await.unwrap(), []);
+    assert_eq!(setting.live(&principal).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn live_activations_are_listed_page_by_page() {
+    let setting = Setting::new().await;
+    setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    let neighbour = setting.principal(&setting.integration("hourly", &["imports"]).await.token).await;
+    let mut begun = Vec::new();
+    for _ in 0..5 {
+        begun.insert(0, setting.activated(&principal, "imports", VendMode::Raw).await.unwrap().id);
+    }
+    let (mut listed, mut cursor) = (Vec::new(), None);
+    for expected in [2, 2, 1] {
+        let page = setting.activations().list(&principal, PageRequest { limit: 2, cursor }).await.unwrap();
+        assert_eq!(page.activations.len(), expected);
+        listed.extend(page.activations.into_iter().map(|one| one.id));
+        cursor = page.next;
+        if cursor.is_some() {
+            let strange = PageRequest { limit: 2, cursor: cursor.clone() };
+            let strange = setting.activations().list(&neighbour, strange).await;
+            assert!(matches!(strange, Err(Error::Refused(Refusal::Cursor))));
+        }
+    }
+    assert_eq!((listed, cursor), (begun, None));
 }

@@ -1,13 +1,15 @@
 //! Dry runs, of namespaces and before saving.
 
-use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, operator, s3};
+use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, s3};
+use vault_core::activation::{VendMode, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
-use vault_core::usecase::*;
+use vault_core::usecase::SaveRequest;
+use vault_core::usecase::activations::CheckNamespaceRequest;
 use vault_core::{Error, Refusal};
 
 fn request(
@@ -17,7 +19,8 @@ fn request(
     setting: &Setting,
 ) -> CheckNamespaceRequest {
     let until = until.map(|seconds| setting.now().plus_seconds(seconds));
-    CheckNamespaceRequest { namespace: namespace(name), operations: operations.to_vec(), until }
+    let vend = VendMode::Raw;
+    CheckNamespaceRequest { namespace: namespace(name), operations: operations.to_vec(), until, vend }
 }
 
 #[tokio::test]
@@ -28,7 +31,8 @@ async fn every_credential_is_tried_out_and_nothing_begins() {
     let made = setting.integration("nightly", &["imports", "empty"]).await;
     let principal = setting.principal(&made.token).await;
     let operations = [StorageOperation::List, StorageOperation::Read];
-    let checked = setting.check().run(&principal, request("imports", &operations, Some(60), &setting)).await.unwrap();
+    let checked =
+        setting.activations().check(&principal, request("imports", &operations, Some(60), &setting)).await.unwrap();
     assert!(checked.is_usable());
     assert_eq!(checked.credentials.len(), 2);
     let expected = [
@@ -39,14 +43,15 @@ async fn every_credential_is_tried_out_and_nothing_begins() {
         Check::passed(CheckKind::Operation(StorageOperation::Read)),
     ];
     assert_eq!(checked.credentials[0].report.checks, expected);
-    assert_eq!(setting.own().list(&principal).await.unwrap(), []);
+    assert_eq!(setting.live(&principal).await.unwrap(), []);
     let record = &setting.audited(AuditAction::NamespaceChecked)[0];
     assert_eq!((record.actor, record.subject), (Actor::Integration(made.integration.id), Subject::Vault));
 
     setting.storage.fail(Some(CheckReason::UnknownKey));
-    let checked = setting.check().run(&principal, request("imports", &operations, None, &setting)).await.unwrap();
+    let checked =
+        setting.activations().check(&principal, request("imports", &operations, None, &setting)).await.unwrap();
     assert!(!checked.is_usable());
-    let blind = setting.blind_check().run(&principal, request("imports", &operations, None, &setting)).await.unwrap();
+    let blind = setting.blind().check(&principal, request("imports", &operations, None, &setting)).await.unwrap();
     assert!(blind.is_usable());
     let last = blind.credentials[0].report.checks.last();
     assert_eq!(last, Some(&Check::skipped(CheckKind::Authenticate, CheckReason::NotConfigured)));
@@ -61,7 +66,7 @@ async fn a_dead_link_is_not_followed() {
     let saving = SaveRequest { namespace: namespace("imports"), data, idempotency: None, verify: false };
     setting.vault().save(&setting.saver(setting.acme), saving).await.unwrap();
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
-    let checked = setting.check().run(&principal, request("imports", &[], None, &setting)).await.unwrap();
+    let checked = setting.activations().check(&principal, request("imports", &[], None, &setting)).await.unwrap();
     let expected = [
         Check::failed(CheckKind::Lifetime, CheckReason::LinkExpired),
         Check::skipped(CheckKind::Authenticate, CheckReason::EarlierFailed),
@@ -75,15 +80,15 @@ async fn a_dry_run_is_refused_as_an_activation_is() {
     let setting = Setting::new().await;
     let damaged = setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.saved(setting.acme, "frozen", PLAIN_S3).await;
-    setting.freeze().freeze(operator(), namespace("frozen")).await.unwrap();
+    setting.freeze("frozen").await;
     let principal =
         setting.principal(&setting.integration("nightly", &["imports", "empty", "frozen"]).await.token).await;
-    let run = async |name: &str| setting.check().run(&principal, request(name, &[], None, &setting)).await;
-    assert!(matches!(run("elsewhere").await, Err(OpenNamespaceError::NotAllowed)));
-    assert!(matches!(run("empty").await, Err(OpenNamespaceError::NotFound)));
-    assert!(matches!(run("frozen").await, Err(OpenNamespaceError::Frozen)));
+    let run = async |name: &str| setting.activations().check(&principal, request(name, &[], None, &setting)).await;
+    assert!(matches!(run("elsewhere").await, Err(Error::Refused(Refusal::NamespaceNotAllowed))));
+    assert!(matches!(run("empty").await, Err(Error::Refused(Refusal::NamespaceEmpty))));
+    assert!(matches!(run("frozen").await, Err(Error::Refused(Refusal::Frozen))));
     setting.store.tamper_with_credential(damaged, |sealed| sealed.data_key = Blob::from_bytes(vec![]));
-    assert!(matches!(run("imports").await, Err(OpenNamespaceError::Seal(_))));
+    assert!(matches!(run("imports").await, Err(Error::Seal(_))));
     assert_eq!(setting.audited(AuditAction::ActivationFailed).len(), 1);
     assert!(setting.storage.probed().is_empty());
 }
@@ -114,4 +119,37 @@ async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     setting.vends = false;
     let refused = setting.vault().save(&saver, saving()).await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::VerifyUnavailable))));
+}
+
+/// A check tries the very form that the same activation would hand out.
+#[tokio::test]
+async fn the_form_that_would_be_handed_out_is_checked() {
+    let mut setting = Setting::new().await;
+    let role = setting.saved(setting.acme, "role", ROLE_S3).await;
+    setting.saved(setting.acme, "plain", PLAIN_S3).await;
+    let principal = setting.principal(&setting.integration("nightly", &["role", "plain"]).await.token).await;
+    let check = async |setting: &Setting, name: &str, vend| {
+        let request = CheckNamespaceRequest { vend, ..request(name, &[StorageOperation::Read], None, setting) };
+        let checked = setting.activations().check(&principal, request).await.unwrap();
+        let checks = checked.credentials[0].report.checks.clone();
+        (setting.storage.probed().last().map(|probed| probed.form), checks)
+    };
+    assert_eq!(check(&setting, "role", VendMode::Raw).await.0, Some(VendedForm::Raw), "the role is not assumed");
+    assert_eq!(setting.storage.vended(), []);
+    assert_eq!(check(&setting, "role", VendMode::Short).await.0, Some(VendedForm::Short));
+    assert_eq!(setting.storage.vended()[0].credential, role);
+    assert_eq!(check(&setting, "role", VendMode::PreferShort).await.0, Some(VendedForm::Short));
+    assert_eq!(check(&setting, "plain", VendMode::PreferShort).await.0, Some(VendedForm::Raw));
+
+    // Where an activation would hand nothing out, the check says the reason that it would say.
+    let failed = |reason| Check::failed(CheckKind::Authenticate, reason);
+    let probed = setting.storage.probed().len();
+    assert!(check(&setting, "plain", VendMode::Short).await.1.contains(&failed(CheckReason::NoRole)));
+    setting.storage.refuse(role, CheckReason::ClockSkew);
+    assert!(check(&setting, "role", VendMode::Short).await.1.contains(&failed(CheckReason::ClockSkew)));
+    setting.vends = false;
+    assert!(check(&setting, "role", VendMode::Short).await.1.contains(&failed(CheckReason::NotConfigured)));
+    assert_eq!(setting.storage.probed().len(), probed);
+    assert_eq!(check(&setting, "role", VendMode::PreferShort).await.0, Some(VendedForm::Raw));
+    assert_eq!(setting.live(&principal).await.unwrap(), []);
 }

@@ -1,14 +1,21 @@
-//! Making, changing and recognising integrations; freezing namespaces.
+//! Creating, changing, listing and recognising integrations; freezing and listing namespaces.
 
-use super::setting::{Setting, named, namespace, operator, text};
+use super::setting::{OPERATOR, PLAIN_S3, Setting, creation, named, namespace, text};
 use secrecy::ExposeSecret;
 use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::cursor::PageRequest;
 use vault_core::field::FieldCode;
+use vault_core::id::OrganizationId;
 use vault_core::integration::{IntegrationRefusal, IntegrationState, NamespacePatterns, Overlap, TokenSlot};
-use vault_core::port::{Event, IntegrationScope};
-use vault_core::principal::Denial;
+use vault_core::port::{Event, Freezing};
+use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
-use vault_core::usecase::*;
+use vault_core::time::Timestamp;
+use vault_core::usecase::OrganizationCommand;
+use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
+use vault_core::{Error, Refusal};
+
+const ALL: PageRequest = PageRequest { limit: 1_000, cursor: None };
 
 #[tokio::test]
 async fn a_token_is_recognised_while_it_works() {
@@ -21,39 +28,51 @@ async fn a_token_is_recognised_while_it_works() {
     assert_eq!((created.actor, created.subject), (Actor::Operator, Subject::Integration(made.integration.id)));
 
     for wrong in ["", "ovi_", "ovi_00000000000000000000000000000000000000000000000000", "Bearer x"] {
-        let refused = setting.authenticate().run(&text(wrong)).await;
-        assert!(matches!(refused, Err(AuthenticateIntegrationError::Invalid(IntegrationRefusal::Unknown))));
+        assert_eq!(setting.refusal(&text(wrong)).await, Some(IntegrationRefusal::Unknown));
     }
-    let (change, made_name) = (setting.change(), named("NIGHTLY"));
-    change.run(operator(), made_name.clone(), IntegrationCommand::Disable).await.unwrap();
+    setting.set_state("NIGHTLY", IntegrationState::Disabled).await;
     assert!(!setting.works(&made.token).await);
     assert_eq!(setting.events.count(&Event::IntegrationRefused(IntegrationRefusal::Disabled)), 1);
-    change.run(operator(), made_name.clone(), IntegrationCommand::Enable).await.unwrap();
+    setting.set_state("NIGHTLY", IntegrationState::Active).await;
     assert!(setting.works(&made.token).await);
-    setting.operator().change_organization("Acme", OrganizationCommand::Disable).await.unwrap();
+    setting.delete("NIGHTLY").await;
     assert!(!setting.works(&made.token).await);
-    setting.operator().change_organization("Acme", OrganizationCommand::Enable).await.unwrap();
-    change.run(operator(), made_name.clone(), IntegrationCommand::Delete).await.unwrap();
-    assert!(!setting.works(&made.token).await);
-    let missing = change.run(operator(), made_name, IntegrationCommand::Enable).await;
-    assert!(matches!(missing, Err(ChangeIntegrationError::NotFound)));
+    let missing = setting.integrations().delete(&OPERATOR, setting.acme, &named("NIGHTLY")).await;
+    assert!(matches!(missing, Err(Error::Refused(Refusal::NotFound))));
     for action in [AuditAction::IntegrationDisabled, AuditAction::IntegrationEnabled, AuditAction::IntegrationDeleted] {
         assert_eq!(setting.audited(action).len(), 1);
     }
 }
 
+/// The metrics tell the reasons apart, so that one who guesses shows.
 #[tokio::test]
-async fn who_comes_with_a_token_that_worked_once_is_on_record() {
+async fn each_reason_of_a_refusal_is_counted_as_itself() {
+    let setting = Setting::new().await;
+    let first = setting.integration("nightly", &["imports"]).await.token;
+    let second = setting.rotate("nightly", 0).await;
+    assert_eq!(setting.refusal(first.text()).await, Some(IntegrationRefusal::Replaced));
+    // Nor by a server whose clock is behind.
+    setting.clock.set(Timestamp::from_millis(setting.now().as_millis() - 3_000));
+    assert_eq!(setting.refusal(first.text()).await, Some(IntegrationRefusal::Replaced));
+    setting.operator().change_organization("Acme", OrganizationCommand::Disable).await.unwrap();
+    assert_eq!(setting.refusal(second.text()).await, Some(IntegrationRefusal::OrganizationClosed));
+    // Unlike a session's, an integration's token works again after that.
+    setting.operator().change_organization("Acme", OrganizationCommand::Enable).await.unwrap();
+    assert!(setting.works(&second).await);
+    assert_eq!(setting.events.count(&Event::IntegrationRefused(IntegrationRefusal::Unknown)), 0);
+}
+
+#[tokio::test]
+async fn who_comes_with_a_token_that_worked_once_is_recorded() {
     let setting = Setting::new().await;
     let first = setting.integration("nightly", &["imports"]).await;
-    let rotate = IntegrationCommand::Rotate(Overlap::parse(Some(600), "").unwrap());
-    let second = setting.change().run(operator(), named("nightly"), rotate).await.unwrap().token.unwrap();
+    let second = setting.rotate("nightly", 600).await;
     setting.clock.advance_seconds(600);
     for _ in 0..3 {
         assert!(!setting.works(&first.token).await);
     }
-    assert!(setting.authenticate().run(&text("ovi_")).await.is_err() && setting.works(&second).await);
-    setting.change().run(operator(), named("nightly"), IntegrationCommand::Disable).await.unwrap();
+    assert!(setting.refusal(&text("ovi_")).await.is_some() && setting.works(&second).await);
+    setting.set_state("nightly", IntegrationState::Disabled).await;
     assert!(!setting.works(&second).await);
     setting.tally.flush(true).await.unwrap();
     let records = setting.audited(AuditAction::ActivationRefusedToken);
@@ -67,50 +86,75 @@ async fn who_comes_with_a_token_that_worked_once_is_on_record() {
 async fn both_tokens_of_a_rotation_work_for_the_overlap() {
     let setting = Setting::new().await;
     let made = setting.integration("nightly", &["imports"]).await;
-    let rotate = async |seconds| {
-        let overlap = Overlap::parse(Some(seconds), "").unwrap();
-        let by_id = IntegrationRef::Id(made.integration.id);
-        let changed = setting.change().run(operator(), by_id, IntegrationCommand::Rotate(overlap)).await.unwrap();
-        changed.token.unwrap()
-    };
-    let second = rotate(600).await;
+    let second = setting.rotate("nightly", 600).await;
     assert_ne!(made.token.text().expose_secret(), second.text().expose_secret());
     setting.clock.advance_seconds(599);
-    assert_eq!(setting.principal(&made.token).await.slot, TokenSlot::Earlier);
+    assert_eq!(setting.principal(&made.token).await.slot, TokenSlot::Previous);
     assert_eq!(setting.principal(&second).await.slot, TokenSlot::Current);
     setting.clock.advance_seconds(1);
     assert!(!setting.works(&made.token).await && setting.works(&second).await);
-    let third = rotate(0).await;
-    assert!(!setting.works(&second).await && setting.works(&third).await);
+    let by_id = IntegrationRef::Id(made.integration.id);
+    let at_once = Overlap::parse(Some(0), "").unwrap();
+    let third = setting.integrations().rotate(&OPERATOR, setting.acme, &by_id, at_once).await.unwrap();
+    assert_eq!(third.integration.integration.previous, None, "nothing that works");
+    assert!(!setting.works(&second).await && setting.works(&third.token.unwrap()).await);
     assert_eq!(setting.audited(AuditAction::IntegrationRotated).len(), 2);
 }
 
 #[tokio::test]
 async fn an_integration_ends_when_it_expires() {
     let setting = Setting::new().await;
-    let request = CreateIntegrationRequest {
-        name: "short".into(),
-        namespaces: vec!["imports".into()],
-        expires_at: Some(setting.now().plus_seconds(10)),
-    };
-    let made = setting.create().run(operator(), request).await.unwrap();
+    let expires_at = Some(setting.now().plus_seconds(10));
+    let request = CreateIntegrationRequest { expires_at, ..creation("short", &["imports"]) };
+    let made = setting.integrations().create(&OPERATOR, setting.acme, request).await.unwrap();
     setting.clock.advance_seconds(9);
     assert!(setting.works(&made.token).await);
     setting.clock.advance_seconds(1);
-    assert!(!setting.works(&made.token).await);
+    assert_eq!(setting.refusal(made.token.text()).await, Some(IntegrationRefusal::Expired));
+    setting.edit("short", IntegrationEdit { expires_at: Some(None), ..IntegrationEdit::default() }).await;
+    assert!(setting.works(&made.token).await);
+}
+
+#[tokio::test]
+async fn namespaces_and_expiry_are_changed() {
+    let setting = Setting::new().await;
+    let made = setting.integration("nightly", &["imports"]).await;
+    let change = async |edit| setting.integrations().change(&OPERATOR, setting.acme, &named("nightly"), edit).await;
+    let end = setting.now().plus_seconds(60);
+    let edit = IntegrationEdit {
+        namespaces: Some(vec!["exports".into(), "in/*".into()]),
+        expires_at: Some(Some(end)),
+        ..IntegrationEdit::default()
+    };
+    let changed = change(edit).await.unwrap().integration.integration;
+    assert_eq!((changed.expires_at, changed.version, changed.state), (Some(end), 2, IntegrationState::Active));
+    let principal = setting.principal(&made.token).await;
+    for (name, allowed) in [("imports", false), ("exports", true), ("in/a", true)] {
+        assert_eq!(principal.patterns.allow(&namespace(name)), allowed, "{name}");
+    }
+    assert_eq!(setting.audited(AuditAction::IntegrationChanged).len(), 1);
+
+    let flaws = async |edit| {
+        let Err(Error::Invalid(errors)) = change(edit).await else { panic!("was not refused") };
+        errors.into_iter().map(|error| (error.pointer, error.code)).collect::<Vec<_>>()
+    };
+    assert_eq!(flaws(IntegrationEdit::default()).await, [(String::new(), FieldCode::Required)]);
+    let edit = IntegrationEdit {
+        namespaces: Some(vec!["*".into()]),
+        expires_at: Some(Some(setting.now())),
+        ..IntegrationEdit::default()
+    };
+    let expected = [("/namespaces/0".into(), FieldCode::Malformed), ("/expires_at".into(), FieldCode::OutOfRange)];
+    assert_eq!(flaws(edit).await, expected);
 }
 
 #[tokio::test]
 async fn a_flawed_integration_is_refused_at_its_fields() {
     let setting = Setting::new().await;
-    let request = CreateIntegrationRequest {
-        name: " ".into(),
-        namespaces: vec!["imports".into(), "*".into(), "a b/*".into()],
-        expires_at: Some(setting.now()),
-    };
-    let Err(CreateIntegrationError::Fields(errors)) = setting.create().run(operator(), request).await else {
-        panic!("was not refused")
-    };
+    let create = async |organization, request| setting.integrations().create(&OPERATOR, organization, request).await;
+    let expires_at = Some(setting.now());
+    let request = CreateIntegrationRequest { expires_at, ..creation(" ", &["imports", "*", "a b/*"]) };
+    let Err(Error::Invalid(errors)) = create(setting.acme, request).await else { panic!("was not refused") };
     let flaws: Vec<_> = errors.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
     let expected = [
         ("/name", FieldCode::Blank),
@@ -121,74 +165,112 @@ async fn a_flawed_integration_is_refused_at_its_fields() {
     assert_eq!(flaws, expected);
 
     setting.integration("nightly", &["imports"]).await;
-    let again = CreateIntegrationRequest { name: "Nightly".into(), namespaces: vec!["other".into()], expires_at: None };
-    let taken = setting.create().run(operator(), again.clone()).await;
-    assert!(matches!(taken, Err(CreateIntegrationError::NameTaken)));
-    setting.create().run(Administrator::Operator("Other".into()), again.clone()).await.unwrap();
-    let nowhere = setting.create().run(Administrator::Operator("nobody".into()), again).await;
-    assert!(matches!(nowhere, Err(CreateIntegrationError::Administrator(AdministratorError::NoOrganization))));
+    let again = creation("Nightly", &["other"]);
+    let taken = create(setting.acme, again.clone()).await;
+    assert!(matches!(taken, Err(Error::Refused(Refusal::NameTaken))));
+    create(setting.other, again.clone()).await.unwrap();
+    let nowhere = create(OrganizationId::from_bytes([9; 16]), again.clone()).await;
+    assert!(matches!(nowhere, Err(Error::Refused(Refusal::NoOrganization))));
+    let full = setting.integrations().limit(1).create(&OPERATOR, setting.acme, creation("more", &["a"])).await;
+    assert!(matches!(full, Err(Error::Refused(Refusal::LimitReached { what: "integrations", limit: 1 }))));
 }
 
 #[tokio::test]
 async fn nobody_but_admins_with_a_live_session_administers() {
     let setting = Setting::new().await;
     let made = setting.integration("nightly", &["imports"]).await;
-    let again = CreateIntegrationRequest { name: "x".into(), namespaces: vec!["y".into()], expires_at: None };
-    for role in [Role::Editor, Role::Viewer] {
-        let session = Administrator::Session(setting.session(role));
-        let insufficient = |error: &AdministratorError| matches!(error, AdministratorError::InsufficientRole);
-        let created = setting.create().run(session.clone(), again.clone()).await;
-        assert!(matches!(created, Err(CreateIntegrationError::Administrator(error)) if insufficient(&error)));
-        let changed = setting.change().run(session.clone(), named("nightly"), IntegrationCommand::Delete).await;
-        assert!(matches!(changed, Err(ChangeIntegrationError::Administrator(error)) if insufficient(&error)));
-        let frozen = setting.freeze().freeze(session, namespace("imports")).await;
-        assert!(matches!(frozen, Err(FreezeNamespaceError::Administrator(error)) if insufficient(&error)));
-        let listed = setting.list().run(IntegrationScope::Session(setting.session(role))).await;
-        assert!(matches!(listed, Err(ListIntegrationsError::InsufficientRole)));
-        let listed = setting.freeze().list(IntegrationScope::Session(setting.session(role))).await;
-        assert!(matches!(listed, Err(FreezeNamespaceError::Administrator(error)) if insufficient(&error)));
+    let integrations = setting.integrations();
+    let meant = IntegrationRef::Id(made.integration.id);
+    let outcomes = async |principal: &Principal, acme: OrganizationId| {
+        [
+            integrations.create(principal, acme, creation("x", &["y"])).await.map(drop),
+            integrations.delete(principal, acme, &meant).await.map(drop),
+            integrations.rotate(principal, acme, &meant, Overlap::DEFAULT).await.map(drop),
+            integrations.freeze(principal, acme, namespace("imports")).await.map(drop),
+            integrations.list(principal, Scope::One(acme), ALL).await.map(drop),
+            integrations.list_namespaces(principal, acme, ALL).await.map(drop),
+            integrations.list_frozen(principal, Scope::One(acme), None, 1).await.map(drop),
+        ]
+    };
+    // An admin's token whose session nobody knows is recognised last.
+    for (role, expected) in [
+        (Role::Editor, Denial::InsufficientRole),
+        (Role::Viewer, Denial::InsufficientRole),
+        (Role::Admin, Denial::AccountChanged),
+    ] {
+        let session = Principal::Session(setting.session(role));
+        for (number, outcome) in outcomes(&session, setting.acme).await.into_iter().enumerate() {
+            assert!(matches!(outcome, Err(Error::Denied(denial)) if denial == expected), "{role:?} {number}");
+        }
     }
-    // An admin's token whose session nobody knows.
-    let session = setting.session(Role::Admin);
-    let admin = Administrator::Session(session.clone());
-    let dead = |refusal: Denial| refusal == Denial::AccountChanged;
-    let created = setting.create().run(admin.clone(), again).await;
-    assert!(matches!(created, Err(CreateIntegrationError::Principal(refusal)) if dead(refusal)));
-    let by_id = IntegrationRef::Id(made.integration.id);
-    let changed = setting.change().run(admin.clone(), by_id, IntegrationCommand::Delete).await;
-    assert!(matches!(changed, Err(ChangeIntegrationError::Principal(refusal)) if dead(refusal)));
-    let frozen = setting.freeze().freeze(admin, namespace("imports")).await;
-    assert!(matches!(frozen, Err(FreezeNamespaceError::Principal(refusal)) if dead(refusal)));
-    let listed = setting.list().run(IntegrationScope::Session(session)).await;
-    assert!(matches!(listed, Err(ListIntegrationsError::Principal(refusal)) if dead(refusal)));
+    let admin = Principal::Session(setting.session(Role::Admin));
+    for outcome in outcomes(&admin, setting.other).await {
+        assert!(matches!(
+            outcome,
+            Err(Error::Refused(Refusal::NoOrganization) | Error::Denied(Denial::InsufficientRole))
+        ));
+    }
+    let everywhere = integrations.list(&admin, Scope::All, ALL).await;
+    assert!(matches!(everywhere, Err(Error::Denied(Denial::InsufficientRole))));
     assert!(setting.works(&made.token).await);
 }
 
 #[tokio::test]
-async fn a_list_tells_of_an_earlier_token_while_it_works() {
+async fn lists_come_page_by_page_and_show_the_use_of_tokens() {
     let setting = Setting::new().await;
-    setting.integration("nightly", &["imports"]).await;
-    let rotation = IntegrationCommand::Rotate(Overlap::parse(Some(60), "").unwrap());
-    setting.change().run(operator(), named("nightly"), rotation).await.unwrap();
-    let until = setting.now().plus_seconds(60);
-    let earlier = async || {
-        let listed = setting.list().run(IntegrationScope::Everywhere).await.unwrap();
-        listed[0].integration.earlier.map(|earlier| earlier.until)
+    setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    for name in ["b", "C", "a"] {
+        setting.integration(name, &["imports"]).await;
+    }
+    let integrations = setting.integrations();
+    let (mut names, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = PageRequest { limit: 2, cursor };
+        let page = integrations.list(&OPERATOR, Scope::One(setting.acme), page).await.unwrap();
+        names.extend(page.integrations.iter().map(|row| row.integration.name.to_string()));
+        cursor = page.next;
+        match &cursor {
+            None => break,
+            // A cursor belongs to its list.
+            Some(text) => {
+                let stray = || PageRequest { limit: 2, cursor: Some(text.clone()) };
+                let refused = |error| matches!(error, Error::Refused(Refusal::Cursor));
+                let other = integrations.list(&OPERATOR, Scope::One(setting.other), stray()).await.unwrap_err();
+                let all = integrations.list(&OPERATOR, Scope::All, stray()).await.unwrap_err();
+                let namespaces = integrations.list_namespaces(&OPERATOR, setting.acme, stray()).await.unwrap_err();
+                assert!(refused(other) && refused(all) && refused(namespaces));
+            }
+        }
+    }
+    assert_eq!(names, ["a", "b", "C"]);
+
+    let shown = async || {
+        let page = setting.integrations().list(&OPERATOR, Scope::One(setting.acme), ALL).await.unwrap();
+        let row = page.integrations.into_iter().next().unwrap();
+        (row.last_used_at, row.integration.previous.map(|previous| previous.until))
     };
-    assert_eq!(earlier().await, Some(until));
+    assert_eq!(shown().await, (None, None));
+    let token = setting.rotate("a", 60).await;
+    let until = setting.now().plus_seconds(60);
+    assert_eq!(shown().await, (None, Some(until)));
+    let principal = setting.principal(&token).await;
+    setting.activated(&principal, "imports", vault_core::activation::VendMode::Raw).await.unwrap();
+    assert_eq!(shown().await, (Some(setting.now().floor_to_minute()), Some(until)));
     setting.clock.set(until);
-    assert_eq!(earlier().await, None);
+    assert_eq!(shown().await.1, None);
 }
 
 #[tokio::test]
 async fn a_row_planted_or_altered_by_sql_grants_nothing_and_is_not_signed_anew() {
     let setting = Setting::new().await;
     type Alteration = fn(&mut vault_core::integration::Integration);
-    let alterations: [(&str, Alteration); 3] = [
+    let alterations: [(&str, Alteration); 4] = [
         ("patterns", |row| row.patterns = NamespacePatterns::parse(&["everything/*"], "").unwrap()),
-        ("expiry", |row| row.expires_at = Some(vault_core::time::Timestamp::from_millis(i64::MAX))),
-        ("name", |row| row.organization = vault_core::id::OrganizationId::from_bytes([9; 16])),
+        ("expiry", |row| row.expires_at = Some(Timestamp::from_millis(i64::MAX))),
+        ("version", |row| row.version += 1),
+        ("name", |row| row.organization = OrganizationId::from_bytes([9; 16])),
     ];
+    let integrations = setting.integrations();
     for (name, alter) in alterations {
         let made = setting.integration(name, &["imports"]).await;
         assert!(setting.works(&made.token).await);
@@ -196,33 +278,48 @@ async fn a_row_planted_or_altered_by_sql_grants_nothing_and_is_not_signed_anew()
         assert!(!setting.works(&made.token).await, "{name}");
         if name != "name" {
             assert!(setting.saw_damage("integrations"));
-            for command in [IntegrationCommand::Enable, IntegrationCommand::Rotate(Overlap::DEFAULT)] {
-                let signed = setting.change().run(operator(), named(name), command).await;
-                assert!(matches!(signed, Err(ChangeIntegrationError::Damaged)));
+            let enable = IntegrationEdit { state: Some(IntegrationState::Active), ..IntegrationEdit::default() };
+            let signed = [
+                integrations.change(&OPERATOR, setting.acme, &named(name), enable).await.err(),
+                integrations.rotate(&OPERATOR, setting.acme, &named(name), Overlap::DEFAULT).await.err(),
+            ];
+            for error in signed {
+                assert!(matches!(error, Some(Error::Refused(Refusal::Damaged { table: "integrations", .. }))));
             }
-            setting.change().run(operator(), named(name), IntegrationCommand::Delete).await.unwrap();
+            setting.delete(name).await;
         }
     }
-    // A disabled one that is enabled behind our back.
+    // A disabled one that is enabled from outside.
     let made = setting.integration("disabled", &["imports"]).await;
-    setting.change().run(operator(), named("disabled"), IntegrationCommand::Disable).await.unwrap();
+    setting.set_state("disabled", IntegrationState::Disabled).await;
     setting.store.tamper_with_integration(made.integration.id, |row| row.state = IntegrationState::Active);
     assert!(!setting.works(&made.token).await);
 }
 
 #[tokio::test]
-async fn namespaces_are_frozen_and_thawed_on_record() {
+async fn freezing_a_namespace_says_what_it_concerns_and_is_recorded() {
     let setting = Setting::new().await;
-    let freeze = setting.freeze();
-    assert!(freeze.freeze(operator(), namespace("imports")).await.unwrap());
-    assert!(!freeze.freeze(operator(), namespace("imports")).await.unwrap());
-    let listed = freeze.list(IntegrationScope::Organization(setting.acme)).await.unwrap();
-    assert_eq!(listed.iter().map(|row| row.namespace.as_str()).collect::<Vec<_>>(), ["imports"]);
-    assert!(freeze.thaw(operator(), namespace("imports")).await.unwrap());
-    assert!(!freeze.thaw(operator(), namespace("imports")).await.unwrap());
-    for action in [AuditAction::NamespaceFrozen, AuditAction::NamespaceThawed] {
+    setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    setting.integration("exact", &["imports"]).await;
+    setting.integration("below", &["imports/*"]).await;
+    let freezing = |changed, credentials, integrations| Freezing { changed, credentials, integrations };
+    assert_eq!(setting.freeze("imports").await, freezing(true, 1, 1));
+    assert_eq!(setting.freeze("imports").await, freezing(false, 1, 1));
+    assert_eq!(setting.freeze("imports/nigthly").await, freezing(true, 0, 1), "a typing error shows");
+    let integrations = setting.integrations();
+    let listed = integrations.list_namespaces(&OPERATOR, setting.acme, ALL).await.unwrap();
+    let shown: Vec<_> = listed
+        .namespaces
+        .iter()
+        .map(|row| (row.namespace.as_str(), row.credentials, row.frozen_at.is_some()))
+        .collect();
+    assert_eq!((shown, listed.next), (vec![("imports", 1, true), ("imports/nigthly", 0, true)], None));
+    let thawed = integrations.thaw(&OPERATOR, setting.acme, namespace("imports")).await.unwrap();
+    assert_eq!(thawed, freezing(true, 1, 1));
+    assert!(!integrations.thaw(&OPERATOR, setting.acme, namespace("imports")).await.unwrap().changed);
+    for (action, count) in [(AuditAction::NamespaceFrozen, 2), (AuditAction::NamespaceThawed, 1)] {
         let records = setting.audited(action);
-        assert_eq!(records.len(), 1);
+        assert_eq!(records.len(), count);
         assert_eq!(records[0].note.as_ref().unwrap().namespace.as_str(), "imports");
     }
 }

@@ -2,15 +2,21 @@
 
 use secrecy::SecretString;
 use std::sync::Arc;
-use vault_core::activation::{Activated, ActivationTtl, DEFAULT_LIVE_LIMIT, Purpose, VendMode};
+use vault_core::Error;
+use vault_core::activation::{Activated, Activation, ActivationTtl, DEFAULT_LIVE_LIMIT, Purpose, VendMode};
 use vault_core::audit::{AuditAction, AuditRecord};
 use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::cursor::PageRequest;
 use vault_core::id::{AccountId, CredentialId, OrganizationId};
-use vault_core::integration::{IntegrationPrincipal, IntegrationToken};
+use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, IntegrationState, IntegrationToken, Overlap};
 use vault_core::namespace::Namespace;
-use vault_core::port::{Clock, CredentialVendor, Event, IdGenerator};
-use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
+use vault_core::port::{Clock, CredentialContext, CredentialVendor, Event, Freezing, IdGenerator, Sealer};
+use vault_core::principal::{Denial, EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
+use vault_core::usecase::activations::ActivationRequest;
+use vault_core::usecase::integrations::{
+    CreateIntegrationRequest, CreatedIntegration, IntegrationEdit, IntegrationRef,
+};
 use vault_core::usecase::*;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
@@ -78,72 +84,21 @@ impl Setting {
         Operator::new(self.ambient.clone(), self.tally.clone(), self.store.clone(), self.sealer.clone())
     }
 
-    pub(crate) fn create(&self) -> CreateIntegrationUseCase {
-        CreateIntegrationUseCase {
-            ambient: self.ambient.clone(),
-            entropy: self.entropy.clone(),
-            digester: self.digester.clone(),
-            organizations: self.store.clone(),
-            integrations: self.store.clone(),
-        }
+    pub(crate) fn integrations(&self) -> Integrations {
+        let (entropy, digester) = (self.entropy.clone(), self.digester.clone());
+        Integrations::new(self.ambient.clone(), self.store.clone(), entropy, digester)
     }
 
-    pub(crate) fn change(&self) -> ChangeIntegrationUseCase {
-        ChangeIntegrationUseCase {
-            ambient: self.ambient.clone(),
-            entropy: self.entropy.clone(),
-            digester: self.digester.clone(),
-            organizations: self.store.clone(),
-            integrations: self.store.clone(),
-        }
+    /// What integrations do. Nothing is checked against storages.
+    pub(crate) fn blind(&self) -> Activations {
+        let (store, opener, digester) = (self.store.clone(), self.sealer.clone(), self.digester.clone());
+        Activations::new(self.ambient.clone(), self.tally.clone(), store, opener, digester)
+            .vendor(self.vends.then(|| self.storage.clone() as Arc<dyn CredentialVendor>))
+            .live_limit(self.live_limit)
     }
 
-    pub(crate) fn list(&self) -> ListIntegrationsUseCase {
-        ListIntegrationsUseCase::new(self.ambient.clone(), self.store.clone())
-    }
-
-    pub(crate) fn freeze(&self) -> FreezeNamespaceUseCase {
-        FreezeNamespaceUseCase::new(self.ambient.clone(), self.store.clone(), self.store.clone())
-    }
-
-    pub(crate) fn authenticate(&self) -> AuthenticateIntegration {
-        let (tally, digester) = (self.tally.clone(), self.digester.clone());
-        AuthenticateIntegration::new(self.ambient.clone(), tally, digester, self.store.clone())
-    }
-
-    fn open(&self) -> OpenNamespace {
-        OpenNamespace {
-            ambient: self.ambient.clone(),
-            authenticate: self.authenticate(),
-            activations: self.store.clone(),
-            opener: self.sealer.clone(),
-            log: self.store.clone(),
-        }
-    }
-
-    fn vendor(&self) -> Option<Arc<dyn CredentialVendor>> {
-        self.vends.then(|| self.storage.clone() as Arc<dyn CredentialVendor>)
-    }
-
-    pub(crate) fn activate(&self) -> Activate {
-        Activate { live_limit: self.live_limit, open: self.open(), vendor: self.vendor() }
-    }
-
-    pub(crate) fn check(&self) -> CheckNamespace {
-        CheckNamespace { open: self.open(), probe: Some(self.storage.clone()) }
-    }
-
-    pub(crate) fn blind_check(&self) -> CheckNamespace {
-        CheckNamespace { open: self.open(), probe: None }
-    }
-
-    pub(crate) fn own(&self) -> OwnActivations {
-        OwnActivations {
-            ambient: self.ambient.clone(),
-            authenticate: self.authenticate(),
-            activations: self.store.clone(),
-            vendor: self.vendor(),
-        }
+    pub(crate) fn activations(&self) -> Activations {
+        self.blind().probe(Some(self.storage.clone()))
     }
 
     pub(crate) fn vault(&self) -> Vault {
@@ -151,6 +106,11 @@ impl Setting {
         let probe = self.vends.then(|| self.storage.clone() as Arc<dyn vault_core::port::StorageProbe>);
         let (tally, digester) = (self.tally.clone(), self.digester.clone());
         Vault::new(self.ambient.clone(), tally, store, sealer.clone(), sealer, digester).limit(1_000).probe(probe)
+    }
+
+    /// Somebody of an embedding service in Acme.
+    pub(crate) fn member(&self) -> Principal {
+        self.saver(self.acme)
     }
 
     /// Somebody of an embedding service, who saves.
@@ -162,6 +122,17 @@ impl Setting {
     pub(crate) async fn saved(&self, organization: OrganizationId, name: &str, json: &str) -> CredentialId {
         let request = SaveRequest { namespace: namespace(name), data: s3(json), idempotency: None, verify: false };
         self.vault().save(&self.saver(organization), request).await.unwrap()
+    }
+
+    /// Puts another version in the place of a credential of Acme.
+    pub(crate) async fn replace(&self, credential: CredentialId, name: &str, version: i64) {
+        let key = self.store.sealed_credential(credential).unwrap().key;
+        let data = s3(ROLE_S3);
+        let (context, json) =
+            (CredentialContext { organization: self.acme, credential, version }, data.to_canonical_json());
+        let information = data.information(self.sealer.fingerprint(self.acme, &json).await.unwrap());
+        let sealed = self.sealer.seal(key, context, &namespace(name), &json, &information).await.unwrap();
+        assert!(self.store.replace_credential(credential, version, sealed));
     }
 
     /// An admin's session that no store knows.
@@ -176,21 +147,47 @@ impl Setting {
 
     /// An integration of Acme with these namespaces.
     pub(crate) async fn integration(&self, name: &str, namespaces: &[&str]) -> CreatedIntegration {
-        let request = CreateIntegrationRequest {
-            name: name.to_owned(),
-            namespaces: namespaces.iter().map(|text| (*text).to_owned()).collect(),
-            expires_at: None,
-        };
-        self.create().run(operator(), request).await.unwrap()
+        self.integrations().create(&OPERATOR, self.acme, creation(name, namespaces)).await.unwrap()
+    }
+
+    pub(crate) async fn rotate(&self, name: &str, overlap: i64) -> IntegrationToken {
+        let overlap = Overlap::parse(Some(overlap), "").unwrap();
+        let rotated = self.integrations().rotate(&OPERATOR, self.acme, &named(name), overlap).await.unwrap();
+        rotated.token.unwrap()
+    }
+
+    pub(crate) async fn edit(&self, name: &str, edit: IntegrationEdit) {
+        self.integrations().change(&OPERATOR, self.acme, &named(name), edit).await.unwrap();
+    }
+
+    pub(crate) async fn set_state(&self, name: &str, state: IntegrationState) {
+        self.edit(name, IntegrationEdit { state: Some(state), ..IntegrationEdit::default() }).await;
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        self.integrations().delete(&OPERATOR, self.acme, &named(name)).await.unwrap();
+    }
+
+    pub(crate) async fn freeze(&self, name: &str) -> Freezing {
+        self.integrations().freeze(&OPERATOR, self.acme, namespace(name)).await.unwrap()
     }
 
     pub(crate) async fn principal(&self, token: &IntegrationToken) -> IntegrationPrincipal {
-        self.authenticate().run(token.text()).await.unwrap()
+        self.activations().authenticate(token.text(), None).await.unwrap()
+    }
+
+    /// Why the token is refused, if it is.
+    pub(crate) async fn refusal(&self, text: &SecretString) -> Option<IntegrationRefusal> {
+        match self.activations().authenticate(text, None).await {
+            Ok(_) => None,
+            Err(Error::Denied(Denial::Integration(refusal))) => Some(refusal),
+            Err(error) => panic!("{error:?}"),
+        }
     }
 
     /// Whether the token works.
     pub(crate) async fn works(&self, token: &IntegrationToken) -> bool {
-        self.authenticate().run(token.text()).await.is_ok()
+        self.refusal(token.text()).await.is_none()
     }
 
     pub(crate) async fn activated(
@@ -198,8 +195,14 @@ impl Setting {
         principal: &IntegrationPrincipal,
         name: &str,
         vend: VendMode,
-    ) -> Result<Activated, ActivateError> {
-        self.activate().run(principal, request(name, vend)).await
+    ) -> Result<Activated, Error> {
+        self.activations().activate(principal, request(name, vend)).await
+    }
+
+    /// The live activations of an integration.
+    pub(crate) async fn live(&self, principal: &IntegrationPrincipal) -> Result<Vec<Activation>, Error> {
+        let page = PageRequest { limit: 1_000, cursor: None };
+        Ok(self.activations().list(principal, page).await?.activations)
     }
 
     /// The records of this action, oldest first.
@@ -217,8 +220,16 @@ impl Setting {
     }
 }
 
-pub(crate) fn operator() -> Administrator {
-    Administrator::Operator("acme".to_owned())
+pub(crate) const OPERATOR: Principal = Principal::Operator;
+
+pub(crate) fn creation(name: &str, namespaces: &[&str]) -> CreateIntegrationRequest {
+    let namespaces = namespaces.iter().map(|text| (*text).to_owned()).collect();
+    CreateIntegrationRequest { name: name.to_owned(), namespaces, expires_at: None }
+}
+
+/// Whether the integration was denied for this reason.
+pub(crate) fn denied<T>(outcome: Result<T, Error>, refusal: IntegrationRefusal) -> bool {
+    matches!(outcome, Err(Error::Denied(Denial::Integration(found))) if found == refusal)
 }
 
 pub(crate) fn named(name: &str) -> IntegrationRef {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vault_core::Error;
 use vault_core::account::ListedAccount;
 use vault_core::audit::{Actor, AuditAction};
+use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, InstanceId, OrganizationId};
 use vault_core::network::Network;
@@ -106,7 +107,7 @@ impl Service {
     /// Whom the session's admin lists.
     pub(crate) async fn listed(&self, session: &SessionPrincipal) -> Result<Vec<ListedAccount>, Error> {
         let (principal, scope) = (Principal::from(session.clone()), Scope::One(session.organization));
-        Ok(self.accounts.list(&principal, scope, AccountsRequest::default()).await?.accounts)
+        Ok(self.accounts.list(&principal, scope, PageRequest::default()).await?.accounts)
     }
 
     /// Invites as the session's admin.

@@ -45,7 +45,7 @@ impl Accounts {
     /// Makes an account that can log in at once, as an operator.
     ///
     /// # Errors
-    /// [`Refusal::AddressTaken`], [`Refusal::AccountLimitReached`], [`Refusal::NoOrganization`]; a flaw of the password
+    /// [`Refusal::AddressTaken`], [`Refusal::LimitReached`], [`Refusal::NoOrganization`]; a flaw of the password
     /// at `/password`.
     pub async fn create(&self, request: CreateAccountRequest) -> Result<CreatedAccount, Error> {
         let email = parse_email(&request.email)?;
@@ -94,7 +94,9 @@ impl Accounts {
                 recovery_codes: recovery.codes,
             }),
             CreateAccountOutcome::AddressTaken => Err(Refusal::AddressTaken.into()),
-            CreateAccountOutcome::LimitReached => Err(Refusal::AccountLimitReached(MAX_ACCOUNTS).into()),
+            CreateAccountOutcome::LimitReached => {
+                Err(Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS }.into())
+            }
             CreateAccountOutcome::NoOrganization => Err(Refusal::NoOrganization.into()),
         }
     }

@@ -28,7 +28,7 @@ impl Accounts {
     ///
     /// # Errors
     /// [`Refusal::AddressInUse`], [`Refusal::AlreadyInvited`], [`Refusal::TooManyConflicts`],
-    /// [`Refusal::AccountLimitReached`], [`Refusal::NoOrganization`].
+    /// [`Refusal::LimitReached`], [`Refusal::NoOrganization`].
     pub async fn invite(
         &self,
         principal: &Principal,
@@ -59,7 +59,9 @@ impl Accounts {
             CreateInvitationOutcome::AddressInUse => Err(Refusal::AddressInUse.into()),
             CreateInvitationOutcome::Invited => Err(Refusal::AlreadyInvited.into()),
             CreateInvitationOutcome::TooManyConflicts(seconds) => Err(Refusal::TooManyConflicts(seconds).into()),
-            CreateInvitationOutcome::LimitReached => Err(Refusal::AccountLimitReached(MAX_ACCOUNTS).into()),
+            CreateInvitationOutcome::LimitReached => {
+                Err(Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS }.into())
+            }
             CreateInvitationOutcome::NoOrganization => Err(Refusal::NoOrganization.into()),
         }
     }

@@ -2,27 +2,12 @@
 
 use super::Accounts;
 use crate::account::ListedAccount;
-use crate::cursor;
+use crate::cursor::{self, ListName, PageRequest};
 use crate::error::{Error, Refusal};
+use crate::id::{AccountId, OrganizationId};
 use crate::port::{AccountPlace, ListAccounts};
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
-
-/// A page to read.
-#[derive(Clone, Debug)]
-pub struct AccountsRequest {
-    /// At most so many.
-    pub limit: usize,
-    /// Where to begin, as the previous page said.
-    pub cursor: Option<String>,
-}
-
-impl Default for AccountsRequest {
-    /// The first page, of 1,000.
-    fn default() -> Self {
-        Self { limit: 1_000, cursor: None }
-    }
-}
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,18 +23,9 @@ impl Accounts {
     ///
     /// # Errors
     /// [`Refusal::Cursor`]: the cursor is not one of this list.
-    pub async fn list(
-        &self,
-        principal: &Principal,
-        scope: Scope,
-        request: AccountsRequest,
-    ) -> Result<AccountPage, Error> {
+    pub async fn list(&self, principal: &Principal, scope: Scope, request: PageRequest) -> Result<AccountPage, Error> {
         principal.administers(Action::ManageAccounts)?;
-        let after = request
-            .cursor
-            .map(|text| cursor::decode_account(&*self.digester, scope, &text))
-            .transpose()
-            .map_err(|_| Refusal::Cursor)?;
+        let after = request.cursor.map(|text| self.account_place(scope, &text)).transpose()?;
         let query = ListAccounts {
             principal: principal.clone(),
             scope,
@@ -61,9 +37,20 @@ impl Accounts {
         let more = accounts.len() > request.limit;
         accounts.truncate(request.limit);
         let next = accounts.last().filter(|_| more).map(|last| {
-            let place = AccountPlace { organization: last.grant.organization, account: last.grant.account };
-            cursor::encode_account(&*self.digester, scope, place)
+            let place = [last.grant.organization.as_bytes().as_slice(), last.grant.account.as_bytes()].concat();
+            cursor::encode_position(&*self.digester, ListName::Accounts, scope, &place)
         });
         Ok(AccountPage { accounts, next })
+    }
+
+    /// The account after which the page of a cursor begins.
+    fn account_place(&self, scope: Scope, text: &str) -> Result<AccountPlace, Error> {
+        let position = cursor::decode_position(&*self.digester, ListName::Accounts, scope, text);
+        let position = position.map_err(|_| Refusal::Cursor)?;
+        let (organization, account) = position.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
+        Ok(AccountPlace {
+            organization: OrganizationId::from_bytes(*organization),
+            account: AccountId::from_bytes(account.try_into().map_err(|_| Refusal::Cursor)?),
+        })
     }
 }

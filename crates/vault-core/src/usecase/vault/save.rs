@@ -7,12 +7,10 @@ use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::port::{
-    CredentialContext, Event, Idempotency, ProbeRequest, SaveCredential, SaveOutcome, ShowCredential, StoreError,
-};
+use crate::port::{CredentialContext, Event, Idempotency, SaveCredential, SaveOutcome, ShowCredential, StoreError};
 use crate::principal::Principal;
 use crate::role::Action;
-use crate::usecase::check_namespace::check;
+use crate::usecase::activations::authenticates;
 
 /// How often a save is sealed anew because the organization's key was replaced under it.
 const SEAL_ATTEMPTS: usize = 3;
@@ -94,7 +92,9 @@ impl Vault {
                 }
                 SaveOutcome::Replayed(earlier) => return Ok(earlier),
                 SaveOutcome::IdempotencyMismatch => return Err(Refusal::IdempotencyMismatch.into()),
-                SaveOutcome::LimitReached => return Err(Refusal::LimitReached(self.limit).into()),
+                SaveOutcome::LimitReached => {
+                    return Err(Refusal::LimitReached { what: "credentials", limit: self.limit }.into());
+                }
                 // The key was replaced between sealing and saving.
                 SaveOutcome::KeyInactive => self.sealer.forget(organization, key),
             }
@@ -116,7 +116,7 @@ impl Vault {
         let now = self.ambient.now();
         let query = ShowCredential { principal: principal.clone(), organization, now, id };
         self.store.show_credential(query).await?;
-        let report = check(Some(probe), data, &ProbeRequest { operations: Vec::new(), until: None, now }).await;
+        let report = authenticates(probe, data, now).await;
         if report.is_usable() { Ok(()) } else { Err(Refusal::NotUsable(report).into()) }
     }
 

@@ -1,38 +1,49 @@
 //! Activations.
 
-use super::super::backend::{Connection, RunQuery, Store, narrow};
-use super::super::{Decided, Verdict, audit};
+use super::super::backend::{Connection, RunQuery, Store, load_page, narrow};
+use super::super::integration::lookup;
+use super::super::{Decided, Decision, Verdict, audit, decide};
 use super::activator::{judge, judge_and_take};
-use super::take;
 use crate::failure::Failure;
 use crate::schema::activations;
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::activation::{Activation, VendMode};
-use vault_core::id::ActivationId;
-use vault_core::integration::{IntegrationPrincipal, PrincipalStale};
+use vault_core::digest::Digest;
+use vault_core::id::{ActivationId, OrganizationId};
+use vault_core::integration::IntegrationPrincipal;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    AbortActivation, ActivationRepository, EndActivation, ListActivations, StoreError, TakeCredentials, TakeOutcome,
+    AbortActivation, ActivationRepository, EndActivation, ForIntegration, FoundIntegration, HandOut, HandOutOutcome,
+    ListActivations, StoreError, TakeCredentials, TakeOutcome,
 };
+use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
+
+/// Sorts after every id.
+const AFTER_ALL_IDS: &str = "~";
 
 #[async_trait]
 impl ActivationRepository for Store {
-    async fn take_credentials(&self, command: TakeCredentials) -> Result<TakeOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(take::take(connection, command))).await
+    async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError> {
+        self.read(token, |connection, token| Box::pin(lookup::find_by_token(connection, token))).await
     }
 
-    async fn list_activations(
-        &self,
-        query: ListActivations,
-    ) -> Result<Result<Vec<Activation>, PrincipalStale>, StoreError> {
+    async fn take_credentials(&self, command: ForIntegration<TakeCredentials>) -> Result<TakeOutcome, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    }
+
+    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<HandOutOutcome, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    }
+
+    async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {
         self.read(query, |connection, query| Box::pin(list(connection, query))).await
     }
 
-    async fn end_activation(&self, command: EndActivation) -> Result<Result<bool, PrincipalStale>, StoreError> {
-        self.write(command, |connection, command| Box::pin(end(connection, command))).await
+    async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError> {
@@ -70,15 +81,12 @@ fn decode(principal: &IntegrationPrincipal, row: ActivationRow) -> Result<Activa
     })
 }
 
-async fn list(
-    connection: &mut Connection,
-    query: &ListActivations,
-) -> Result<Result<Vec<Activation>, PrincipalStale>, Failure> {
-    if let Err(stale) = judge(connection, &query.principal, query.now).await? {
-        return Ok(Err(stale));
-    }
-    let rows: Vec<ActivationRow> = live_of!(query.principal, query.now)
-        .order((activations::begun_at.desc(), activations::id))
+async fn list(connection: &mut Connection, query: &ListActivations) -> Result<Vec<Activation>, Failure> {
+    judge(connection, &query.principal, query.now).await?.map_err(Denial::Integration)?;
+    let before = query.after.map(|id| id.text());
+    let newest_first = live_of!(query.principal, query.now)
+        .filter(activations::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
+        .order(activations::id.desc())
         .select((
             activations::id,
             activations::namespace,
@@ -86,35 +94,48 @@ async fn list(
             activations::credentials,
             activations::begun_at,
             activations::expires_at,
-        ))
-        .load(connection)
-        .await?;
-    Ok(Ok(rows.into_iter().map(|row| decode(&query.principal, row)).collect::<Result<_, _>>()?))
+        ));
+    let rows: Vec<ActivationRow> = load_page!(newest_first, connection, query.limit).await?;
+    rows.into_iter().map(|row| decode(&query.principal, row)).collect()
 }
 
-async fn end(connection: &mut Connection, command: &EndActivation) -> Decided<Result<bool, PrincipalStale>> {
-    let EndActivation { principal, activation, now, audit: entry } = command;
-    if let Err(stale) = judge_and_take(connection, principal, *now).await? {
-        return Ok(Verdict::Undo(Err(stale)));
+impl Decision<IntegrationPrincipal> for EndActivation {
+    type Held = ();
+    type Outcome = bool;
+
+    async fn authorize(connection: &mut Connection, command: &ForIntegration<Self>) -> Result<(), Failure> {
+        let judgement = judge_and_take(connection, &command.principal, command.now).await?;
+        Ok(judgement.map(drop).map_err(Denial::Integration)?)
     }
-    let ended = diesel::delete(
-        activations::table
-            .filter(activations::organization_id.eq(principal.organization.text()))
-            .filter(activations::id.eq(activation.text()))
-            .filter(activations::integration_id.eq(principal.integration.text()))
-            .filter(activations::expires_at.gt(now.as_millis())),
-    )
-    .execute(connection)
-    .await?;
-    if ended == 0 {
-        return Ok(Verdict::Undo(Ok(false)));
+
+    async fn act(connection: &mut Connection, command: &ForIntegration<Self>, (): ()) -> Decided<bool> {
+        let principal = &command.principal;
+        let ended = diesel::delete(
+            activations::table
+                .filter(activations::organization_id.eq(principal.organization.text()))
+                .filter(activations::id.eq(command.act.activation.text()))
+                .filter(activations::integration_id.eq(principal.integration.text()))
+                .filter(activations::expires_at.gt(command.now.as_millis())),
+        )
+        .execute(connection)
+        .await?;
+        Ok(if ended == 0 { Verdict::Refused(false) } else { Verdict::Done(true) })
     }
-    audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(Ok(true)))
 }
 
 async fn abort(connection: &mut Connection, command: &AbortActivation) -> Decided<()> {
     let AbortActivation { organization, activation, audit: entry } = command;
+    remove(connection, *organization, *activation).await?;
+    audit::record(connection, entry).await?;
+    Ok(Verdict::Recorded(()))
+}
+
+/// Removes an activation, if it exists.
+pub(crate) async fn remove(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    activation: ActivationId,
+) -> Result<(), Failure> {
     diesel::delete(
         activations::table
             .filter(activations::organization_id.eq(organization.text()))
@@ -122,6 +143,5 @@ async fn abort(connection: &mut Connection, command: &AbortActivation) -> Decide
     )
     .execute(connection)
     .await?;
-    audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(()))
+    Ok(())
 }

@@ -8,11 +8,12 @@ use crate::schema::{integrations, organizations};
 use crate::stored::{Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::digest::Digest;
-use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, PrincipalStale, judge_integration};
+use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, judge_integration};
 use vault_core::organization::OrganizationState;
 use vault_core::time::Timestamp;
 
-pub(crate) type Judgement = Result<(), PrincipalStale>;
+/// When the integration's current token was last used, in milliseconds; or why the integration may not act.
+pub(crate) type Judgement = Result<Option<i64>, IntegrationRefusal>;
 
 macro_rules! organization_of {
     ($principal:expr) => {
@@ -20,14 +21,15 @@ macro_rules! organization_of {
     };
 }
 
-macro_rules! digest_of {
+macro_rules! judged_of {
     ($principal:expr) => {
-        row_of!($principal.organization, $principal.integration).select(integrations::digest)
+        row_of!($principal.organization, $principal.integration)
+            .select((integrations::digest, integrations::last_used_at))
     };
 }
 
 type State = Option<Read<OrganizationState>>;
-type Seen = Option<Read<Digest>>;
+type Judged = Option<(Read<Digest>, Option<i64>)>;
 
 /// Judges an integration for a decision that only reads, in one snapshot.
 pub(crate) async fn judge(
@@ -36,8 +38,8 @@ pub(crate) async fn judge(
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
     let state: State = organization_of!(principal).get_result(connection).await.optional()?;
-    let digest: Seen = digest_of!(principal).get_result(connection).await.optional()?;
-    conclude(principal, state, digest, now)
+    let judged: Judged = judged_of!(principal).get_result(connection).await.optional()?;
+    conclude(principal, state, judged, now)
 }
 
 /// Judges an integration for a decision that writes, and takes its row, which then stands for all that is judged:
@@ -49,20 +51,21 @@ pub(crate) async fn judge_and_take(
     principal: &IntegrationPrincipal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    let digest: Seen = for_update!(digest_of!(principal)).get_result(connection).await.optional()?;
+    let judged: Judged = for_update!(judged_of!(principal)).get_result(connection).await.optional()?;
     let state: State = organization_of!(principal).get_result(connection).await.optional()?;
-    conclude(principal, state, digest, now)
+    conclude(principal, state, judged, now)
 }
 
 fn conclude(
     principal: &IntegrationPrincipal,
     state: State,
-    digest: Seen,
+    judged: Judged,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
+    let (digest, last_used_at) = judged.unzip();
     let facts = IntegrationFacts {
         digest: digest.map(|digest| digest.sound("integrations", &principal.integration, "digest")).transpose()?,
         organization_active: judge_organization(principal.organization, state)?.is_ok(),
     };
-    Ok(judge_integration(principal, facts, now))
+    Ok(judge_integration(principal, facts, now).map(|()| last_used_at.flatten()))
 }

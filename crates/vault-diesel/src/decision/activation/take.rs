@@ -1,50 +1,68 @@
-//! Taking the credentials of a namespace, to open them for an integration.
+//! The first decision of an activation or a check: taking the credentials of a namespace, to open them.
 
 use super::super::backend::{Connection, RunQuery, load_page, narrow};
 use super::super::integration::freezes::is_frozen;
-use super::super::{Decided, Verdict, audit};
+use super::super::integration::row::row_of;
+use super::super::{Decided, Decision, Verdict};
 use super::activations::live_of;
 use super::activator::judge_and_take;
 use crate::failure::Failure;
-use crate::schema::{activations, credential_secrets, credentials};
+use crate::schema::{activations, credential_secrets, credentials, integrations};
 use crate::stored::{Read, ToIdText as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
 };
+use vault_core::activation::{TakingFacts, judge_taking};
 use vault_core::credential::CredentialType;
 use vault_core::id::{CredentialId, KeyId};
-use vault_core::port::{NewActivation, TakeCredentials, TakeOutcome, TakenCredential};
+use vault_core::integration::{IntegrationPrincipal, TokenSlot};
+use vault_core::port::{ForIntegration, NewActivation, TakeCredentials, TakeOutcome, TakenCredential};
+use vault_core::principal::Denial;
 use vault_core::sealed::{Blob, SealedCredential};
+use vault_core::time::Timestamp;
 
-pub(crate) async fn take(connection: &mut Connection, command: &TakeCredentials) -> Decided<TakeOutcome> {
-    let TakeCredentials { principal, namespace, activation, most, now, audit: entry } = command;
-    if let Err(stale) = judge_and_take(connection, principal, *now).await? {
-        return Ok(Verdict::Undo(TakeOutcome::Refused(stale)));
+impl Decision<IntegrationPrincipal> for TakeCredentials {
+    /// When the integration's current token was last used.
+    type Held = Option<i64>;
+    type Outcome = TakeOutcome;
+
+    async fn authorize(connection: &mut Connection, command: &ForIntegration<Self>) -> Result<Option<i64>, Failure> {
+        let judgement = judge_and_take(connection, &command.principal, command.now).await?;
+        Ok(judgement.map_err(Denial::Integration)?)
     }
-    if is_frozen(connection, principal.organization, namespace).await? {
-        return Ok(Verdict::Undo(TakeOutcome::Frozen));
+
+    async fn act(
+        connection: &mut Connection,
+        command: &ForIntegration<Self>,
+        last_used_at: Option<i64>,
+    ) -> Decided<TakeOutcome> {
+        let TakeCredentials { namespace, activation, most } = &command.act;
+        let (principal, now) = (&command.principal, command.now);
+        let frozen = is_frozen(connection, principal.organization, namespace).await?;
+        let taken = sealed(connection, command).await?;
+        let live = match activation {
+            Some(new) => Some((live_of!(principal, now).count().get_result(connection).await?, new.limit)),
+            None => None,
+        };
+        if let Err(refusal) = judge_taking(TakingFacts { frozen, credentials: taken.len(), live }, *most) {
+            return Ok(Verdict::Refused(TakeOutcome::Refused(refusal)));
+        }
+        if let Some(new) = activation {
+            begin(connection, command, new, taken.len()).await?;
+        }
+        note_use(connection, principal, last_used_at, now).await?;
+        Ok(Verdict::Done(TakeOutcome::Taken(taken)))
     }
-    let taken = sealed(connection, command).await?;
-    if taken.is_empty() {
-        return Ok(Verdict::Undo(TakeOutcome::Empty));
-    }
-    if taken.len() > *most {
-        return Ok(Verdict::Undo(TakeOutcome::TooLarge));
-    }
-    if let Some(new) = activation
-        && !begin(connection, command, new, taken.len()).await?
-    {
-        return Ok(Verdict::Undo(TakeOutcome::TooManyLive));
-    }
-    audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(TakeOutcome::Taken(taken)))
 }
 
 type SealedRow =
     (Read<CredentialId>, Read<CredentialType>, i64, Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// The credentials of the namespace, oldest first; of too many, one more than there may be.
-async fn sealed(connection: &mut Connection, command: &TakeCredentials) -> Result<Vec<TakenCredential>, Failure> {
+async fn sealed(
+    connection: &mut Connection,
+    command: &ForIntegration<TakeCredentials>,
+) -> Result<Vec<TakenCredential>, Failure> {
     // Joined from the left: a credential whose data is missing is damage, and not one less.
     let oldest_first = credentials::table
         .left_join(
@@ -53,7 +71,7 @@ async fn sealed(connection: &mut Connection, command: &TakeCredentials) -> Resul
                 .and(credential_secrets::id.eq(credentials::id))),
         )
         .filter(credentials::organization_id.eq(command.principal.organization.text()))
-        .filter(narrow!(credentials::namespace.eq(command.namespace.as_str())))
+        .filter(narrow!(credentials::namespace.eq(command.act.namespace.as_str())))
         .order(credentials::id)
         .select((
             credentials::id,
@@ -64,7 +82,7 @@ async fn sealed(connection: &mut Connection, command: &TakeCredentials) -> Resul
             credential_secrets::data_key.nullable(),
             credential_secrets::data.nullable(),
         ));
-    let rows: Vec<SealedRow> = load_page!(oldest_first, connection, command.most.saturating_add(1)).await?;
+    let rows: Vec<SealedRow> = load_page!(oldest_first, connection, command.act.most.saturating_add(1)).await?;
     rows.into_iter().map(decode).collect()
 }
 
@@ -85,30 +103,43 @@ fn decode((id, kind, version, key, information, data_key, data): SealedRow) -> R
     })
 }
 
-/// Stores the activation. `false`: the integration, whose row is taken, has as many live ones as it may.
+/// Stores the activation.
 async fn begin(
     connection: &mut Connection,
-    command: &TakeCredentials,
+    command: &ForIntegration<TakeCredentials>,
     new: &NewActivation,
     taken: usize,
-) -> Result<bool, Failure> {
-    let TakeCredentials { principal, namespace, now, .. } = command;
-    let live: i64 = live_of!(principal, now).count().get_result(connection).await?;
-    if live >= new.limit {
-        return Ok(false);
-    }
+) -> Result<(), Failure> {
+    let principal = &command.principal;
     diesel::insert_into(activations::table)
         .values((
             activations::organization_id.eq(principal.organization.text()),
             activations::id.eq(new.id.text()),
             activations::integration_id.eq(principal.integration.text()),
-            activations::namespace.eq(namespace.as_str()),
+            activations::namespace.eq(command.act.namespace.as_str()),
             activations::vend.eq(new.vend.as_str()),
             activations::credentials.eq(i64::try_from(taken).unwrap_or(i64::MAX)),
-            activations::begun_at.eq(now.as_millis()),
+            activations::begun_at.eq(command.now.as_millis()),
             activations::expires_at.eq(new.expires_at.as_millis()),
         ))
         .execute(connection)
         .await?;
-    Ok(true)
+    Ok(())
+}
+
+/// Notes that the integration's current token was used, if that was not noted in this minute. The row is taken.
+async fn note_use(
+    connection: &mut Connection,
+    principal: &IntegrationPrincipal,
+    last_used_at: Option<i64>,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let minute = now.floor_to_minute().as_millis();
+    if principal.slot == TokenSlot::Current && last_used_at.is_none_or(|last| last < minute) {
+        diesel::update(row_of!(principal.organization, principal.integration))
+            .set(integrations::last_used_at.eq(minute))
+            .execute(connection)
+            .await?;
+    }
+    Ok(())
 }

@@ -1,69 +1,100 @@
-//! Frozen namespaces.
+//! Namespaces: frozen, thawed and listed.
 
 use super::super::account::invitations::hold_presence;
-use super::super::authorize::judge_and_hold;
-use super::super::backend::{Connection, RunQuery, Store};
-use super::super::{Decided, Verdict, audit};
-use super::lookup::confine;
-use super::row as integration_row;
+use super::super::authorize::{judge, judge_and_hold};
+use super::super::backend::{Connection, RunQuery, Store, load_page, narrow};
+use super::super::{Decided, Decision, Verdict, decide};
+use super::lookup::{Range, range};
+use super::row;
 use crate::failure::Failure;
-use crate::schema::frozen_namespaces;
+use crate::schema::{credentials, frozen_namespaces};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use std::collections::BTreeMap;
+use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::namespace::Namespace;
-use vault_core::port::{FreezeNamespace, FreezeOutcome, FreezeRepository, FrozenNamespace, ListFrozen, StoreError};
-use vault_core::principal::Denial;
+use vault_core::port::{
+    FreezeNamespace, FreezeRepository, Freezing, FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace,
+    NAMESPACE_COUNT_LIMIT, StoreError,
+};
+use vault_core::principal::Scope;
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl FreezeRepository for Store {
-    async fn freeze_namespace(&self, command: FreezeNamespace) -> Result<FreezeOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(freeze(connection, command))).await
+    async fn freeze_namespace(&self, command: Command<FreezeNamespace>) -> Result<Option<Freezing>, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
-    async fn list_frozen(&self, query: ListFrozen) -> Result<Result<Vec<FrozenNamespace>, Denial>, StoreError> {
-        self.read(query, |connection, query| Box::pin(list(connection, query))).await
+    async fn list_frozen(&self, query: ListFrozen) -> Result<Vec<FrozenNamespace>, StoreError> {
+        self.read(query, |connection, query| Box::pin(list_frozen(connection, query))).await
+    }
+
+    async fn list_namespaces(&self, query: ListNamespaces) -> Result<Vec<ListedNamespace>, StoreError> {
+        self.read(query, |connection, query| Box::pin(list_namespaces(connection, query))).await
     }
 }
 
-async fn freeze(connection: &mut Connection, command: &FreezeNamespace) -> Decided<FreezeOutcome> {
-    let FreezeNamespace { authority, organization, namespace, frozen, now, audit: entry } = command;
-    if let Err(refusal) = judge_and_hold(connection, authority, *now).await? {
-        return Ok(Verdict::Undo(FreezeOutcome::Refused(refusal)));
+impl Decision for FreezeNamespace {
+    type Held = ();
+    type Outcome = Option<Freezing>;
+
+    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
+        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
-    if !authority.reaches(*organization) || !hold_presence(connection, *organization).await? {
-        return Ok(Verdict::Undo(FreezeOutcome::NoOrganization));
-    }
-    if *frozen {
-        // What is activated with them comes before or after.
-        integration_row::take_all(connection, *organization).await?;
-    }
-    let changed = if *frozen {
-        diesel::insert_into(frozen_namespaces::table)
-            .values((
-                frozen_namespaces::organization_id.eq(organization.text()),
-                frozen_namespaces::namespace.eq(namespace.as_str()),
-                frozen_namespaces::frozen_at.eq(now.as_millis()),
-            ))
-            .on_conflict_do_nothing()
+
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Option<Freezing>> {
+        let FreezeNamespace { organization, namespace, frozen } = &command.act;
+        if !command.principal.reaches(*organization) || !hold_presence(connection, *organization).await? {
+            return Ok(Verdict::Refused(None));
+        }
+        // What is activated with them is decided before or after.
+        let integrations = row::take_all(connection, *organization).await?;
+        let integrations = integrations.iter().filter(|patterns| patterns.allow(namespace)).count();
+        let integrations = i64::try_from(integrations).unwrap_or(i64::MAX);
+        let credentials = count(connection, *organization, namespace).await?;
+        let changed = is_frozen(connection, *organization, namespace).await? != *frozen;
+        let freezing = Some(Freezing { changed, credentials, integrations });
+        if !changed {
+            return Ok(Verdict::Refused(freezing));
+        }
+        if *frozen {
+            diesel::insert_into(frozen_namespaces::table)
+                .values((
+                    frozen_namespaces::organization_id.eq(organization.text()),
+                    frozen_namespaces::namespace.eq(namespace.as_str()),
+                    frozen_namespaces::frozen_at.eq(command.now.as_millis()),
+                ))
+                .execute(connection)
+                .await?;
+        } else {
+            diesel::delete(
+                frozen_namespaces::table
+                    .filter(frozen_namespaces::organization_id.eq(organization.text()))
+                    .filter(frozen_namespaces::namespace.eq(namespace.as_str())),
+            )
             .execute(connection)
-            .await?
-    } else {
-        diesel::delete(
-            frozen_namespaces::table
-                .filter(frozen_namespaces::organization_id.eq(organization.text()))
-                .filter(frozen_namespaces::namespace.eq(namespace.as_str())),
-        )
-        .execute(connection)
-        .await?
-    };
-    if changed == 0 {
-        return Ok(Verdict::Undo(FreezeOutcome::Unchanged));
+            .await?;
+        }
+        Ok(Verdict::Done(freezing))
     }
-    audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(FreezeOutcome::Changed))
+}
+
+/// How many credentials a namespace has, counted to [`NAMESPACE_COUNT_LIMIT`].
+async fn count(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    namespace: &Namespace,
+) -> Result<i64, Failure> {
+    let some = credentials::table
+        .filter(credentials::organization_id.eq(organization.text()))
+        .filter(narrow!(credentials::namespace.eq(namespace.as_str())))
+        .select(credentials::version);
+    let most = usize::try_from(NAMESPACE_COUNT_LIMIT).unwrap_or(usize::MAX);
+    let counted: Vec<i64> = load_page!(some, connection, most).await?;
+    Ok(i64::try_from(counted.len()).unwrap_or(i64::MAX))
 }
 
 /// Whether a namespace is frozen. If not, it stays so while an integration of the organization is taken.
@@ -84,22 +115,36 @@ pub(crate) async fn is_frozen(
 
 type FrozenRow = (Read<OrganizationId>, Read<Namespace>, i64);
 
-async fn list(
-    connection: &mut Connection,
-    query: &ListFrozen,
-) -> Result<Result<Vec<FrozenNamespace>, Denial>, Failure> {
-    let organization = match confine(connection, &query.scope, query.now).await? {
-        Ok(organization) => organization,
-        Err(refusal) => return Ok(Err(refusal)),
+async fn list_frozen(connection: &mut Connection, query: &ListFrozen) -> Result<Vec<FrozenNamespace>, Failure> {
+    let range = range(&query.principal, query.scope, query.after.as_ref())?;
+    judge(connection, &query.principal, query.now).await??;
+    frozen(connection, &range, query.limit).await
+}
+
+async fn frozen(connection: &mut Connection, range: &Range<'_>, limit: usize) -> Result<Vec<FrozenNamespace>, Failure> {
+    let columns = (frozen_namespaces::organization_id, frozen_namespaces::namespace, frozen_namespaces::frozen_at);
+    let rows: Vec<FrozenRow> = match range.only {
+        Some(organization) => {
+            let all = frozen_namespaces::table
+                .filter(frozen_namespaces::organization_id.eq(organization.text()))
+                .filter(frozen_namespaces::namespace.gt(range.name))
+                .order(frozen_namespaces::namespace)
+                .select(columns);
+            load_page!(all, connection, limit).await?
+        }
+        None => {
+            let all = frozen_namespaces::table
+                .filter(
+                    frozen_namespaces::organization_id.gt(&range.organization).or(frozen_namespaces::organization_id
+                        .eq(&range.organization)
+                        .and(frozen_namespaces::namespace.gt(range.name))),
+                )
+                .order((frozen_namespaces::organization_id, frozen_namespaces::namespace))
+                .select(columns);
+            load_page!(all, connection, limit).await?
+        }
     };
-    let all = frozen_namespaces::table
-        .order((frozen_namespaces::organization_id, frozen_namespaces::namespace))
-        .select((frozen_namespaces::organization_id, frozen_namespaces::namespace, frozen_namespaces::frozen_at));
-    let rows: Vec<FrozenRow> = match organization {
-        Some(id) => all.filter(frozen_namespaces::organization_id.eq(id.text())).load(connection).await?,
-        None => all.load(connection).await?,
-    };
-    Ok(Ok(rows.into_iter().map(decode).collect::<Result<_, _>>()?))
+    rows.into_iter().map(decode).collect()
 }
 
 fn decode((organization, namespace, frozen_at): FrozenRow) -> Result<FrozenNamespace, Failure> {
@@ -110,4 +155,42 @@ fn decode((organization, namespace, frozen_at): FrozenRow) -> Result<FrozenNames
         namespace: namespace.sound(TABLE, &organization, "namespace")?,
         frozen_at: Timestamp::from_millis(frozen_at),
     })
+}
+
+async fn list_namespaces(connection: &mut Connection, query: &ListNamespaces) -> Result<Vec<ListedNamespace>, Failure> {
+    let ListNamespaces { principal, organization, after, limit, now } = query;
+    let range = range(principal, Scope::One(*organization), None)?;
+    judge(connection, principal, *now).await??;
+    let from = after.as_ref().map_or("", Namespace::as_str);
+    let mut listed = BTreeMap::new();
+    let mut last = from.to_owned();
+    // One look at the index for each namespace, however many credentials it has.
+    while listed.len() < *limit {
+        let Some(namespace) = next(connection, *organization, &last).await? else { break };
+        let credentials = count(connection, *organization, &namespace).await?;
+        namespace.as_str().clone_into(&mut last);
+        listed.insert(namespace.as_str().to_owned(), ListedNamespace { namespace, credentials, frozen_at: None });
+    }
+    for row in frozen(connection, &Range { name: from, ..range }, *limit).await? {
+        let unused = ListedNamespace { namespace: row.namespace.clone(), credentials: 0, frozen_at: None };
+        let entry = listed.entry(row.namespace.as_str().to_owned()).or_insert(unused);
+        entry.frozen_at = Some(row.frozen_at);
+    }
+    Ok(listed.into_values().take(*limit).collect())
+}
+
+/// The first namespace after `last` that has credentials.
+async fn next(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    last: &str,
+) -> Result<Option<Namespace>, Failure> {
+    let following = credentials::table
+        .filter(credentials::organization_id.eq(organization.text()))
+        .filter(narrow!(credentials::namespace.gt(last)))
+        .order(credentials::namespace)
+        .select(credentials::namespace);
+    let found: Vec<Read<Namespace>> = load_page!(following, connection, 1).await?;
+    let sound = |namespace: Read<Namespace>| namespace.sound("credentials", &organization, "namespace");
+    found.into_iter().next().map(sound).transpose()
 }

@@ -1,8 +1,8 @@
 //! Finding integrations.
 
-use super::super::authorize::{judge, judge_holder};
-use super::super::backend::{Connection, RunQuery};
-use super::row::{IntegrationRow, columns, decode, row_of};
+use super::super::authorize::judge;
+use super::super::backend::{Connection, RunQuery, load_page};
+use super::row::{IntegrationRow, columns, row_of};
 use crate::failure::Failure;
 use crate::schema::{integration_tokens, integrations, organizations};
 use crate::stored::{Read, ToIdText as _};
@@ -13,19 +13,16 @@ use vault_core::digest::Digest;
 use vault_core::id::OrganizationId;
 use vault_core::integration::StoredIntegration;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{FindIntegration, IntegrationKey, IntegrationScope, ListIntegrations};
-use vault_core::principal::Denial;
-use vault_core::time::Timestamp;
+use vault_core::port::{FindIntegration, FoundIntegration, IntegrationKey, ListIntegrations, NamePosition};
+use vault_core::principal::{Denial, Principal, Scope};
 
 pub(crate) async fn find(
     connection: &mut Connection,
     query: &FindIntegration,
-) -> Result<Result<Option<StoredIntegration>, Denial>, Failure> {
-    if let Err(refusal) = judge(connection, &query.authority, query.now).await? {
-        return Ok(Err(refusal));
-    }
-    if !query.authority.reaches(query.organization) {
-        return Ok(Ok(None));
+) -> Result<Option<StoredIntegration>, Failure> {
+    judge(connection, &query.principal, query.now).await??;
+    if !query.principal.reaches(query.organization) {
+        return Ok(None);
     }
     let row: Option<IntegrationRow> = match &query.key {
         IntegrationKey::Id(id) => {
@@ -39,13 +36,13 @@ pub(crate) async fn find(
             .await
             .optional()?,
     };
-    Ok(Ok(row.map(decode).transpose()?))
+    row.map(IntegrationRow::decode).transpose()
 }
 
 pub(crate) async fn find_by_token(
     connection: &mut Connection,
     token: &Digest,
-) -> Result<Option<StoredIntegration>, Failure> {
+) -> Result<Option<FoundIntegration>, Failure> {
     let row: Option<(IntegrationRow, Read<OrganizationState>)> = integration_tokens::table
         .inner_join(
             integrations::table.on(integrations::organization_id
@@ -59,38 +56,65 @@ pub(crate) async fn find_by_token(
         .await
         .optional()?;
     let Some((row, state)) = row else { return Ok(None) };
-    let stored = decode(row)?;
+    let stored = row.decode()?;
     let state = state.sound("organizations", &stored.integration.organization, "state")?;
-    Ok((state == OrganizationState::Active).then_some(stored))
+    Ok(Some(FoundIntegration { stored, organization_active: state == OrganizationState::Active }))
 }
 
 pub(crate) async fn list(
     connection: &mut Connection,
     query: &ListIntegrations,
-) -> Result<Result<Vec<StoredIntegration>, Denial>, Failure> {
-    let organization = match confine(connection, &query.scope, query.now).await? {
-        Ok(organization) => organization,
-        Err(refusal) => return Ok(Err(refusal)),
+) -> Result<Vec<StoredIntegration>, Failure> {
+    let Range { only, organization: after, name } = range(&query.principal, query.scope, query.after.as_ref())?;
+    judge(connection, &query.principal, query.now).await??;
+    let rows: Vec<IntegrationRow> = match only {
+        Some(organization) => {
+            let all = integrations::table
+                .filter(integrations::organization_id.eq(organization.text()))
+                .filter(integrations::name_key.gt(name))
+                .order(integrations::name_key)
+                .select(columns!());
+            load_page!(all, connection, query.limit).await?
+        }
+        None => {
+            let all = integrations::table
+                .filter(
+                    integrations::organization_id
+                        .gt(&after)
+                        .or(integrations::organization_id.eq(&after).and(integrations::name_key.gt(name))),
+                )
+                .order((integrations::organization_id, integrations::name_key))
+                .select(columns!());
+            load_page!(all, connection, query.limit).await?
+        }
     };
-    let all = integrations::table.order((integrations::organization_id, integrations::name_key)).select(columns!());
-    let rows: Vec<IntegrationRow> = match organization {
-        Some(id) => all.filter(integrations::organization_id.eq(id.text())).load(connection).await?,
-        None => all.load(connection).await?,
-    };
-    Ok(Ok(rows.into_iter().map(decode).collect::<Result<_, _>>()?))
+    rows.into_iter().map(IntegrationRow::decode).collect()
 }
 
-/// Judges by whose order something is listed: the organization to which that confines the list, if it does.
-pub(crate) async fn confine(
-    connection: &mut Connection,
-    scope: &IntegrationScope,
-    now: Timestamp,
-) -> Result<Result<Option<OrganizationId>, Denial>, Failure> {
-    Ok(match scope {
-        IntegrationScope::Everywhere => Ok(None),
-        IntegrationScope::Organization(organization) => Ok(Some(*organization)),
-        IntegrationScope::Session(session) => {
-            judge_holder(connection, session, now).await?.map(|()| Some(session.organization))
-        }
-    })
+/// Where a page of a list by organization and name begins.
+pub(crate) struct Range<'a> {
+    /// The organization to which the list is confined, if it is.
+    pub(crate) only: Option<OrganizationId>,
+    /// The organization of the row after which it begins.
+    pub(crate) organization: String,
+    /// The name of that row.
+    pub(crate) name: &'a str,
+}
+
+/// The range of a list that `principal` asks for.
+pub(crate) fn range<'a>(
+    principal: &Principal,
+    scope: Scope,
+    after: Option<&'a NamePosition>,
+) -> Result<Range<'a>, Failure> {
+    if !principal.may_see(scope) {
+        return Err(Denial::InsufficientRole.into());
+    }
+    let only = match scope {
+        Scope::One(organization) => Some(organization),
+        Scope::All => None,
+    };
+    // Every id and every name sorts after the empty text.
+    let organization = after.map(|after| after.organization.to_string()).unwrap_or_default();
+    Ok(Range { only, organization, name: after.map_or("", |after| after.name.as_str()) })
 }

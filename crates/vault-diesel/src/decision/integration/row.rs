@@ -4,31 +4,31 @@ use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use crate::failure::Failure;
 use crate::schema::{activations, integration_tokens, integrations};
 use crate::stored::{Read, ToIdText as _};
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
 use vault_core::id::{IntegrationId, OrganizationId};
 use vault_core::integration::{
-    EarlierToken, Integration, IntegrationName, IntegrationState, NamespacePatterns, StoredIntegration,
+    Integration, IntegrationName, IntegrationState, NamespacePatterns, PreviousToken, StoredIntegration,
 };
 use vault_core::time::Timestamp;
 
-/// The version of an integration when it is made.
-const FIRST_VERSION: i64 = 1;
-
-pub(crate) type IntegrationRow = (
-    Read<IntegrationId>,
-    Read<OrganizationId>,
-    Read<IntegrationName>,
-    Read<NamespacePatterns>,
-    Option<i64>,
-    Read<IntegrationState>,
-    Read<Digest>,
-    Option<Read<Digest>>,
-    Option<i64>,
-    i64,
-    Read<Digest>,
-    i64,
-);
+/// A row of `integrations`, as [`columns`] selects it.
+#[derive(Queryable)]
+pub(crate) struct IntegrationRow {
+    id: Read<IntegrationId>,
+    organization: Read<OrganizationId>,
+    name: Read<IntegrationName>,
+    patterns: Read<NamespacePatterns>,
+    expires_at: Option<i64>,
+    state: Read<IntegrationState>,
+    token: Read<Digest>,
+    previous_token: Option<Read<Digest>>,
+    previous_until: Option<i64>,
+    created_at: i64,
+    digest: Read<Digest>,
+    version: i64,
+    last_used_at: Option<i64>,
+}
 
 macro_rules! columns {
     () => {
@@ -40,11 +40,12 @@ macro_rules! columns {
             integrations::expires_at,
             integrations::state,
             integrations::token,
-            integrations::earlier_token,
-            integrations::earlier_until,
+            integrations::previous_token,
+            integrations::previous_until,
             integrations::created_at,
             integrations::digest,
             integrations::version,
+            integrations::last_used_at,
         )
     };
 }
@@ -60,53 +61,69 @@ macro_rules! row_of {
 
 pub(crate) use {columns, row_of};
 
-pub(crate) fn decode(row: IntegrationRow) -> Result<StoredIntegration, Failure> {
-    const TABLE: &str = "integrations";
-    let (id, organization, name, patterns, expires_at, state, token, earlier, until, created_at, digest, version) = row;
-    let id = id.sound(TABLE, &"unknown", "id")?;
-    let earlier = match (earlier, until) {
-        (Some(earlier), Some(until)) => Some(EarlierToken {
-            digest: earlier.sound(TABLE, &id, "earlier_token")?,
-            until: Timestamp::from_millis(until),
-        }),
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => return Err(Failure::damaged(TABLE, id.to_string(), "earlier_until")),
-    };
-    let integration = Integration {
-        id,
-        organization: organization.sound(TABLE, &id, "organization_id")?,
-        name: name.sound(TABLE, &id, "name")?,
-        patterns: patterns.sound(TABLE, &id, "patterns")?,
-        expires_at: expires_at.map(Timestamp::from_millis),
-        state: state.sound(TABLE, &id, "state")?,
-        token: token.sound(TABLE, &id, "token")?,
-        earlier,
-        created_at: Timestamp::from_millis(created_at),
-    };
-    Ok(StoredIntegration { integration, digest: digest.sound(TABLE, &id, "digest")?, version })
+impl IntegrationRow {
+    pub(crate) fn decode(self) -> Result<StoredIntegration, Failure> {
+        const TABLE: &str = "integrations";
+        let id = self.id.sound(TABLE, &"unknown", "id")?;
+        let previous = match (self.previous_token, self.previous_until) {
+            (Some(token), Some(until)) => Some(PreviousToken {
+                digest: token.sound(TABLE, &id, "previous_token")?,
+                until: Timestamp::from_millis(until),
+            }),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return Err(Failure::damaged(TABLE, id.to_string(), "previous_until")),
+        };
+        let integration = Integration {
+            id,
+            organization: self.organization.sound(TABLE, &id, "organization_id")?,
+            name: self.name.sound(TABLE, &id, "name")?,
+            patterns: self.patterns.sound(TABLE, &id, "patterns")?,
+            expires_at: self.expires_at.map(Timestamp::from_millis),
+            state: self.state.sound(TABLE, &id, "state")?,
+            token: self.token.sound(TABLE, &id, "token")?,
+            previous,
+            version: self.version,
+            created_at: Timestamp::from_millis(self.created_at),
+        };
+        let digest = self.digest.sound(TABLE, &id, "digest")?;
+        Ok(StoredIntegration { integration, digest, last_used_at: self.last_used_at.map(Timestamp::from_millis) })
+    }
 }
 
-/// Takes an integration, to change it: its version, if it is there.
+/// Takes an integration, to change it: its version and its token, if it exists.
 pub(crate) async fn take(
     connection: &mut Connection,
     organization: OrganizationId,
     integration: IntegrationId,
-) -> Result<Option<i64>, Failure> {
-    let row = row_of!(organization, integration).select(integrations::version);
-    Ok(for_update!(row).get_result(connection).await.optional()?)
+) -> Result<Option<(i64, Digest)>, Failure> {
+    let row = row_of!(organization, integration).select((integrations::version, integrations::token));
+    let taken: Option<(i64, Read<Digest>)> = for_update!(row).get_result(connection).await.optional()?;
+    let sound =
+        |(version, token): (i64, Read<Digest>)| Ok((version, token.sound("integrations", &integration, "token")?));
+    taken.map(sound).transpose()
 }
 
-/// Takes all integrations of an organization. Whoever is to stop what is done with them then finds none in between.
-pub(crate) async fn take_all(connection: &mut Connection, organization: OrganizationId) -> Result<(), Failure> {
-    let _integrations: Vec<String> = for_update!(
+/// Takes all integrations of an organization: what they do is decided before or after. Their patterns; none of one whose
+/// patterns are damaged, since it activates nothing and must not stop what is to stop it.
+pub(crate) async fn take_all(
+    connection: &mut Connection,
+    organization: OrganizationId,
+) -> Result<Vec<NamespacePatterns>, Failure> {
+    let all: Vec<(String, Read<NamespacePatterns>)> = for_update!(
         integrations::table
             .filter(integrations::organization_id.eq(organization.text()))
             .order(integrations::id)
-            .select(integrations::id)
+            .select((integrations::id, integrations::patterns))
     )
     .load(connection)
     .await?;
-    Ok(())
+    Ok(all.into_iter().filter_map(|(id, patterns)| patterns.sound("integrations", &id, "patterns").ok()).collect())
+}
+
+/// How many integrations an organization has.
+pub(crate) async fn count(connection: &mut Connection, organization: OrganizationId) -> Result<i64, Failure> {
+    let all = integrations::table.filter(integrations::organization_id.eq(organization.text()));
+    Ok(all.count().get_result(connection).await?)
 }
 
 /// Stores an integration with its tokens. `false`: its name is taken.
@@ -115,7 +132,7 @@ pub(crate) async fn insert(
     integration: &Integration,
     digest: &Digest,
 ) -> Result<bool, Failure> {
-    let made = diesel::insert_into(integrations::table)
+    let created = diesel::insert_into(integrations::table)
         .values((
             integrations::organization_id.eq(integration.organization.text()),
             integrations::id.eq(integration.id.text()),
@@ -125,46 +142,53 @@ pub(crate) async fn insert(
             integrations::expires_at.eq(integration.expires_at.map(|at| at.as_millis())),
             integrations::state.eq(integration.state.as_str()),
             integrations::token.eq(integration.token.as_bytes().as_slice()),
-            integrations::earlier_token
-                .eq(integration.earlier.as_ref().map(|earlier| earlier.digest.as_bytes().as_slice())),
-            integrations::earlier_until.eq(integration.earlier.map(|earlier| earlier.until.as_millis())),
+            integrations::previous_token
+                .eq(integration.previous.as_ref().map(|previous| previous.digest.as_bytes().as_slice())),
+            integrations::previous_until.eq(integration.previous.map(|previous| previous.until.as_millis())),
             integrations::digest.eq(digest.as_bytes().as_slice()),
-            integrations::version.eq(FIRST_VERSION),
+            integrations::version.eq(integration.version),
             integrations::created_at.eq(integration.created_at.as_millis()),
         ))
         .on_conflict_do_nothing()
         .execute(connection)
         .await?;
-    if made == 1 {
-        insert_tokens(connection, integration.organization, integration.id, integration).await?;
+    if created == 1 {
+        insert_tokens(connection, integration).await?;
     }
-    Ok(made == 1)
+    Ok(created == 1)
 }
 
-/// Replaces all of an integration but id, organization, name and time of making; its version becomes `version`.
+/// Replaces all of an integration but id, organization, name and time of creation. Its last use is kept only with its
+/// token, which was `token`.
 pub(crate) async fn replace(
     connection: &mut Connection,
-    (organization, id): (OrganizationId, IntegrationId),
     integration: &Integration,
     digest: &Digest,
-    version: i64,
+    token: Digest,
 ) -> Result<(), Failure> {
+    let (organization, id) = (integration.organization, integration.id);
     diesel::update(row_of!(organization, id))
         .set((
             integrations::patterns.eq(integration.patterns.to_stored()),
             integrations::expires_at.eq(integration.expires_at.map(|at| at.as_millis())),
             integrations::state.eq(integration.state.as_str()),
             integrations::token.eq(integration.token.as_bytes().as_slice()),
-            integrations::earlier_token
-                .eq(integration.earlier.as_ref().map(|earlier| earlier.digest.as_bytes().as_slice())),
-            integrations::earlier_until.eq(integration.earlier.map(|earlier| earlier.until.as_millis())),
+            integrations::previous_token
+                .eq(integration.previous.as_ref().map(|previous| previous.digest.as_bytes().as_slice())),
+            integrations::previous_until.eq(integration.previous.map(|previous| previous.until.as_millis())),
             integrations::digest.eq(digest.as_bytes().as_slice()),
-            integrations::version.eq(version),
+            integrations::version.eq(integration.version),
         ))
         .execute(connection)
         .await?;
+    if token != integration.token {
+        diesel::update(row_of!(organization, id))
+            .set(integrations::last_used_at.eq(None::<i64>))
+            .execute(connection)
+            .await?;
+    }
     remove_tokens(connection, organization, id).await?;
-    insert_tokens(connection, organization, id, integration).await
+    insert_tokens(connection, integration).await
 }
 
 /// Removes an integration with its tokens and activations.
@@ -185,19 +209,14 @@ pub(crate) async fn remove(
     Ok(())
 }
 
-async fn insert_tokens(
-    connection: &mut Connection,
-    organization: OrganizationId,
-    id: IntegrationId,
-    integration: &Integration,
-) -> Result<(), Failure> {
-    let earlier = integration.earlier.map(|earlier| earlier.digest);
-    for token in [integration.token].into_iter().chain(earlier) {
+async fn insert_tokens(connection: &mut Connection, integration: &Integration) -> Result<(), Failure> {
+    let previous = integration.previous.map(|previous| previous.digest);
+    for token in [integration.token].into_iter().chain(previous) {
         diesel::insert_into(integration_tokens::table)
             .values((
                 integration_tokens::token.eq(token.as_bytes().as_slice()),
-                integration_tokens::organization_id.eq(organization.text()),
-                integration_tokens::integration_id.eq(id.text()),
+                integration_tokens::organization_id.eq(integration.organization.text()),
+                integration_tokens::integration_id.eq(integration.id.text()),
             ))
             .execute(connection)
             .await?;

@@ -11,25 +11,24 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use secrecy::SecretString;
 use std::str;
-use std::sync::Arc;
 use vault_api::{BegunActivation, VendedCredential, WireJson};
 use vault_core::activation::{Activated, ActivatedCredential, ActivationTtl, Purpose, VendMode};
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::namespace::Namespace;
-use vault_core::usecase::ActivationRequest;
+use vault_core::usecase::activations::ActivationRequest;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.integration(call).await?;
     query::none(call.query())?;
     content::check(call.headers())?;
     let request = parse(&body.read().await?)?;
-    let activate = Arc::clone(&api.parts.activate);
+    let activations = api.parts.activations.clone();
 
     let asks_stores = request.vend != VendMode::Raw;
     let leave = asks_stores.then(|| api.ask_stores(&principal)).transpose()?;
     let activating = async move {
         let _leave = leave;
-        activate.run(&principal, request).await
+        activations.activate(&principal, request).await
     };
     let activated = api.complete(activating).await?;
 
@@ -55,7 +54,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<ActivationRequest, Fault> {
     }
 }
 
-fn parse_vend(text: &str) -> Result<VendMode, FieldError> {
+pub(super) fn parse_vend(text: &str) -> Result<VendMode, FieldError> {
     VendMode::parse(text)
         .ok_or_else(|| FieldError::new("/vend", FieldCode::OutOfRange, "must be raw, short or prefer-short"))
 }

@@ -1,6 +1,7 @@
 //! `POST {base_url}/activations/check`
 
 use super::Inner;
+use super::begin::parse_vend;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
@@ -8,22 +9,22 @@ use crate::operation::document::{self, keep};
 use crate::{answer, checks, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
+use vault_core::activation::VendMode;
 use vault_core::check::StorageOperation;
 use vault_core::namespace::Namespace;
-use vault_core::usecase::{CheckNamespaceRequest, CheckedCredential, CheckedNamespace};
+use vault_core::usecase::activations::{CheckNamespaceRequest, CheckedCredential, CheckedNamespace};
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.integration(call).await?;
     query::none(call.query())?;
     content::check(call.headers())?;
     let request = parse(&body.read().await?)?;
-    let check = Arc::clone(&api.parts.check);
+    let activations = api.parts.activations.clone();
 
     let leave = api.ask_stores(&principal)?;
     let checking = async move {
         let _leave = leave;
-        check.run(&principal, request).await
+        activations.check(&principal, request).await
     };
     let checked = api.complete(checking).await?;
 
@@ -44,11 +45,13 @@ pub(crate) fn parse(body: &[u8]) -> Result<CheckNamespaceRequest, Fault> {
         }
     });
     let until = document::optional_time(&mut members, "until");
-    match (namespace, operations, members.finish()) {
-        (Some(namespace), Some(operations), errors) if errors.is_empty() => {
-            Ok(CheckNamespaceRequest { namespace, operations, until })
+    let vend = members.optional_string("vend");
+    let vend = vend.map_or(Some(VendMode::default()), |text| keep(&mut members, parse_vend(text.expose())));
+    match (namespace, operations, vend, members.finish()) {
+        (Some(namespace), Some(operations), Some(vend), errors) if errors.is_empty() => {
+            Ok(CheckNamespaceRequest { namespace, operations, until, vend })
         }
-        (_, _, errors) => Err(Fault::fields(errors)),
+        (_, _, _, errors) => Err(Fault::fields(errors)),
     }
 }
 

@@ -7,7 +7,6 @@ use crate::fault::Fault;
 use crate::operation::{NO_ID, precondition};
 use crate::{answer, query};
 use actix_web::HttpResponse;
-use std::sync::Arc;
 use vault_core::id::ActivationId;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
@@ -17,9 +16,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     body.ignore().await?;
     // Text that is no id stands for an activation that is not there.
     let activation = call.place.id().parse().unwrap_or(ActivationId::from_bytes(NO_ID));
-    let own = Arc::clone(&api.parts.own);
+    let activations = api.parts.activations.clone();
 
-    api.complete(async move { own.end(&principal, activation).await }).await?;
+    api.complete(async move { activations.end(&principal, activation).await }).await?;
 
     Ok(answer::no_content())
 }

@@ -7,20 +7,19 @@ use crate::call::Call;
 use crate::fault::Fault;
 use crate::{answer, query};
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_api::ActivationItem;
 use vault_core::activation::Activation;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.integration(call).await?;
-    query::none(call.query())?;
+    let request = query::page(call.query())?;
     body.ignore().await?;
-    let own = Arc::clone(&api.parts.own);
+    let (activations, limit) = (api.parts.activations.clone(), request.limit);
 
-    let live = api.complete(async move { own.list(&principal).await }).await?;
+    let page = api.complete(async move { activations.list(&principal, request).await }).await?;
 
-    answer::object(StatusCode::OK, &live.iter().map(item).collect::<Vec<_>>())
+    let items: Vec<_> = page.activations.iter().map(item).collect();
+    answer::page(&api.base.below("/activations"), &items, limit, page.next.as_deref())
 }
 
 fn item(activation: &Activation) -> ActivationItem {

@@ -18,6 +18,7 @@ use crate::route::{Operation, Place};
 use crate::settings::{ActivationSettings, BasePath};
 use crate::under_way::{Entered, UnderWay};
 use actix_web::HttpResponse;
+use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::IntegrationId;
@@ -29,6 +30,7 @@ pub(crate) struct ActivationApi(Arc<Inner>);
 
 struct Inner {
     base: BasePath,
+    trusted_proxies: Vec<IpNet>,
     limiter: Option<Limiter<IntegrationId>>,
     outside: UnderWay<IntegrationId>,
     parts: ActivationParts,
@@ -37,7 +39,9 @@ struct Inner {
 impl ActivationApi {
     pub(crate) fn new(settings: &ActivationSettings, parts: ActivationParts) -> Self {
         let limiter = settings.rate.map(Limiter::new);
-        Self(Arc::new(Inner { base: settings.base_path.clone(), limiter, outside: UnderWay::default(), parts }))
+        let base = settings.base_path.clone();
+        let trusted_proxies = settings.listener.trusted_proxies.clone();
+        Self(Arc::new(Inner { base, trusted_proxies, limiter, outside: UnderWay::default(), parts }))
     }
 }
 
@@ -70,8 +74,9 @@ impl Inner {
     /// The integration whose token the request carries, if it may ask for this now.
     async fn integration(&self, call: &Call<'_>) -> Result<IntegrationPrincipal, Fault> {
         let token = integration_token(call.headers())?;
-        let authenticate = self.parts.authenticate.clone();
-        let principal = self.complete(async move { authenticate.run(&token).await }).await?;
+        let network = call.caller(&self.trusted_proxies);
+        let activations = self.parts.activations.clone();
+        let principal = self.complete(async move { activations.authenticate(&token, network).await }).await?;
         match &self.limiter {
             Some(limiter) if call.operation.opens() => {
                 limiter.check(principal.integration).map_err(Fault::too_many_openings)?;

@@ -9,10 +9,9 @@ use crate::operation::document::{self, keep};
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_core::integration::{IntegrationName, NamespacePatterns};
 use vault_core::role::Action;
-use vault_core::usecase::{Administrator, CreateIntegrationRequest};
+use vault_core::usecase::integrations::CreateIntegrationRequest;
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -23,10 +22,10 @@ pub(in crate::operation) async fn run(
     query::none(call.query())?;
     content::check(call.headers())?;
     let request = parse(&body.read().await?)?;
-    let create = Arc::clone(&api.parts.integrations.create);
+    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
 
-    let administrator = Administrator::Session(principal);
-    let created = api.complete(async move { create.run(administrator, request).await }).await?;
+    let create = async move { integrations.create(&principal.into(), organization, request).await };
+    let created = api.complete(create).await?;
 
     answer::secret(StatusCode::CREATED, &issued(&created.integration, &created.token))
 }

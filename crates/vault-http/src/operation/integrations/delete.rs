@@ -7,9 +7,7 @@ use crate::fault::Fault;
 use crate::operation::{Inner, precondition};
 use crate::{answer, query};
 use actix_web::HttpResponse;
-use std::sync::Arc;
 use vault_core::role::Action;
-use vault_core::usecase::{Administrator, IntegrationCommand};
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -21,10 +19,9 @@ pub(in crate::operation) async fn run(
     precondition::none_but_existence(call.headers())?;
     body.ignore().await?;
     let integration = named(call.place);
-    let change = Arc::clone(&api.parts.integrations.change);
+    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
 
-    let administrator = Administrator::Session(principal);
-    let delete = async move { change.run(administrator, integration, IntegrationCommand::Delete).await };
+    let delete = async move { integrations.delete(&principal.into(), organization, &integration).await };
     api.complete(delete).await?;
 
     Ok(answer::no_content())

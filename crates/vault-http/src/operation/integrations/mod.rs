@@ -1,5 +1,6 @@
 //! `{base_url}/integrations`: what admins do with their organization's integrations.
 
+pub(super) mod change;
 pub(super) mod create;
 pub(super) mod delete;
 pub(super) mod list;
@@ -8,10 +9,10 @@ pub(super) mod rotate;
 use super::NO_ID;
 use crate::answer::time_text;
 use crate::route::Place;
-use vault_api::IssuedIntegration;
+use vault_api::{IntegrationItem, IssuedIntegration};
 use vault_core::id::IntegrationId;
-use vault_core::integration::{Integration, IntegrationToken, NamespacePatterns};
-use vault_core::usecase::IntegrationRef;
+use vault_core::integration::{Integration, IntegrationToken, NamespacePatterns, StoredIntegration};
+use vault_core::usecase::integrations::IntegrationRef;
 
 /// The integration that the path names. Text that is no id stands for an integration that is not there.
 fn named(place: Place<'_>) -> IntegrationRef {
@@ -26,6 +27,21 @@ fn issued(integration: &Integration, token: &IntegrationToken) -> IssuedIntegrat
         namespaces: spelt(&integration.patterns),
         token: token.text().clone().into(),
         expires_at: integration.expires_at.map(time_text),
+    }
+}
+
+/// An integration as lists show it.
+fn item(stored: &StoredIntegration) -> IntegrationItem {
+    let integration = &stored.integration;
+    IntegrationItem {
+        integration_id: integration.id.to_string(),
+        name: integration.name.to_string(),
+        namespaces: spelt(&integration.patterns),
+        state: integration.state.as_str().to_owned(),
+        created_at: time_text(integration.created_at),
+        expires_at: integration.expires_at.map(time_text),
+        last_used_at: stored.last_used_at.map(time_text),
+        previous_token_until: integration.previous.map(|previous| time_text(previous.until)),
     }
 }
 

@@ -9,10 +9,8 @@ use crate::operation::{Inner, precondition};
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use std::sync::Arc;
 use vault_core::integration::Overlap;
 use vault_core::role::Action;
-use vault_core::usecase::{Administrator, IntegrationCommand};
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -33,19 +31,16 @@ pub(in crate::operation) async fn run(
         }
     };
     let integration = named(call.place);
-    let change = Arc::clone(&api.parts.integrations.change);
+    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
 
-    let rotate = async move {
-        let administrator = Administrator::Session(principal);
-        change.run(administrator, integration, IntegrationCommand::Rotate(overlap)).await
-    };
+    let rotate = async move { integrations.rotate(&principal.into(), organization, &integration, overlap).await };
     let rotated = api.complete(rotate).await?;
 
     let token = rotated.token.ok_or_else(|| Fault::internal().caused_by("a rotation without a token"))?;
-    answer::secret(StatusCode::OK, &issued(&rotated.integration, &token))
+    answer::secret(StatusCode::OK, &issued(&rotated.integration.integration, &token))
 }
 
-/// For how long the token so far works on; as usual where nothing is said.
+/// For how long the current token works on; the default if nothing is said.
 pub(crate) fn parse(body: &[u8]) -> Result<Overlap, Fault> {
     if body.is_empty() {
         return Ok(Overlap::DEFAULT);

@@ -7,7 +7,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tokio::task::JoinHandle;
 use vault_core::namespace::Namespace;
-use vault_core::usecase::{Administrator, FreezeNamespaceUseCase};
+use vault_core::organization::OrganizationName;
+use vault_core::port::OrganizationRepository;
+use vault_core::principal::Principal;
 use vault_http::{ActivationParts, ActivationSettings, ListenerSettings, UnixSocket, activation_server};
 
 /// A running activation listener.
@@ -82,11 +84,14 @@ impl World {
 
     /// Freezes a namespace of Acme.
     pub(crate) fn freeze(&self, namespace: &str) {
-        let store = &self.store;
-        let freeze = FreezeNamespaceUseCase::new(self.fakes.ambient.clone(), store.clone(), store.clone());
+        let integrations = self.fakes.integrations();
         let namespace = Namespace::parse(namespace, "").expect("a namespace");
-        let frozen = freeze.freeze(Administrator::Operator("Acme".to_owned()), namespace);
-        assert!(self.runtime().block_on(frozen).expect("frozen"));
+        let acme = OrganizationName::parse("Acme").expect("a name");
+        let freezing = self.runtime().block_on(async {
+            let acme = self.store.find_organization(&acme).await.expect("a store").expect("an organization");
+            integrations.freeze(&Principal::Operator, acme.id, namespace).await
+        });
+        assert!(freezing.expect("frozen").changed);
     }
 }
 

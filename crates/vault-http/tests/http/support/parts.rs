@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use vault_core::activation::DEFAULT_LIVE_LIMIT;
 use vault_core::id::InstanceId;
-use vault_core::port::{CredentialStore, CredentialVendor, StorageProbe};
-use vault_core::usecase::{
-    AccountPorts, Accounts, Activate, Ambient, AuditTally, AuthenticateIntegration, ChangeIntegrationUseCase,
-    CheckNamespace, CreateIntegrationUseCase, ListIntegrationsUseCase, OpenNamespace, OwnActivations, Vault,
-};
-use vault_http::{ActivationParts, IntegrationParts, Readiness, ServerParts};
+use vault_core::port::{CredentialStore, StorageProbe};
+use vault_core::usecase::{AccountPorts, Accounts, Activations, Ambient, AuditTally, Integrations, Vault};
+use vault_http::{ActivationParts, Readiness, ServerParts};
 use vault_testkit::clock::SeededEntropy;
 use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
 use vault_testkit::memory::MemoryStore;
@@ -57,52 +53,18 @@ impl Fakes {
         }
     }
 
-    fn integrations(&self) -> IntegrationParts {
-        IntegrationParts {
-            create: Arc::new(CreateIntegrationUseCase {
-                ambient: self.ambient.clone(),
-                entropy: self.entropy.clone(),
-                digester: self.digester.clone(),
-                organizations: self.store.clone(),
-                integrations: self.store.clone(),
-            }),
-            change: Arc::new(ChangeIntegrationUseCase {
-                ambient: self.ambient.clone(),
-                entropy: self.entropy.clone(),
-                digester: self.digester.clone(),
-                organizations: self.store.clone(),
-                integrations: self.store.clone(),
-            }),
-            list: Arc::new(ListIntegrationsUseCase::new(self.ambient.clone(), self.store.clone())),
-        }
+    pub(super) fn integrations(&self) -> Integrations {
+        let (entropy, digester) = (self.entropy.clone(), self.digester.clone());
+        Integrations::new(self.ambient.clone(), self.store.clone(), entropy, digester)
     }
 
     pub(super) fn activation(&self) -> ActivationParts {
-        let authenticate = AuthenticateIntegration::new(
-            self.ambient.clone(),
-            self.tally.clone(),
-            self.digester.clone(),
-            self.store.clone(),
-        );
-        let open = OpenNamespace {
-            ambient: self.ambient.clone(),
-            authenticate: authenticate.clone(),
-            activations: self.store.clone(),
-            opener: self.sealer.clone(),
-            log: self.store.clone(),
-        };
-        let vendor: Option<Arc<dyn CredentialVendor>> = Some(self.storage.clone());
+        let (store, opener, digester) = (self.store.clone(), self.sealer.clone(), self.digester.clone());
         ActivationParts {
             runtime: self.runtime.clone(),
-            authenticate: authenticate.clone(),
-            activate: Arc::new(Activate { live_limit: DEFAULT_LIVE_LIMIT, open: open.clone(), vendor: vendor.clone() }),
-            own: Arc::new(OwnActivations {
-                ambient: self.ambient.clone(),
-                authenticate,
-                activations: self.store.clone(),
-                vendor,
-            }),
-            check: Arc::new(CheckNamespace { open, probe: Some(self.storage.clone()) }),
+            activations: Activations::new(self.ambient.clone(), self.tally.clone(), store, opener, digester)
+                .vendor(Some(self.storage.clone()))
+                .probe(Some(self.storage.clone())),
             ids: self.ambient.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(true)),
         }

@@ -1,0 +1,249 @@
+//! Activate a namespace: its credentials, opened for an integration for a while, in the form that it requests.
+
+use super::open::{Opened, Opening};
+use super::{AT_ONCE, Activations, RESTARTS, contended};
+use crate::activation::{
+    Activated, ActivatedCredential, ActivationTtl, HandOutRefusal, HandedOut, Purpose, VendMode, VendReason, Vended,
+    VendedForm, allows_short,
+};
+use crate::audit::{AuditAction, Subject};
+use crate::credential::CredentialData;
+use crate::error::{Error, Refusal};
+use crate::id::{ActivationId, CredentialId};
+use crate::integration::IntegrationPrincipal;
+use crate::namespace::Namespace;
+use crate::port::{Event, HandOut, HandOutOutcome, NewActivation, ShortLived, StoreError, VendOrder};
+use crate::time::Timestamp;
+use futures_util::future::join_all;
+
+/// What an integration requests.
+#[derive(Clone, Debug)]
+pub struct ActivationRequest {
+    /// The namespace, given again.
+    pub namespace: Namespace,
+    /// What it is for.
+    pub purpose: Option<Purpose>,
+    /// For how long.
+    pub ttl: ActivationTtl,
+    /// In which form.
+    pub vend: VendMode,
+}
+
+/// How one attempt to activate went.
+enum Attempt {
+    /// It was handed out.
+    Done(Activated),
+    /// Nothing was, and nothing will be.
+    Failed(Error),
+    /// Nothing was, since something changed meanwhile; the integration as it is now.
+    Again(IntegrationPrincipal),
+}
+
+/// For which activation, and until when, something short-lived is issued.
+#[derive(Clone, Copy)]
+pub(super) struct Until {
+    pub(super) activation: ActivationId,
+    pub(super) now: Timestamp,
+    pub(super) expires_at: Timestamp,
+}
+
+impl Until {
+    pub(super) const fn order(self, credential: CredentialId) -> VendOrder {
+        let Self { activation, now, expires_at } = self;
+        VendOrder { activation, credential, now, expires_at }
+    }
+}
+
+/// What takes the place of saved data.
+pub(super) enum Issued {
+    /// A short-lived credential.
+    Short(ShortLived),
+    /// Nothing: the saved data itself is handed out, although something short-lived was preferred if a reason is given.
+    Nothing(Option<VendReason>),
+}
+
+impl Activations {
+    /// Activates a namespace. All of its credentials are handed out or none. No activation outlives its integration.
+    ///
+    /// The first decision of the store records what was begun; another one, after all waiting, judges everything again
+    /// and records what was handed out. So nothing is handed out after a revocation returned: of the token, the
+    /// integration, the organization, the namespace or a credential. Begun again at most three times if a credential or
+    /// the integration changed meanwhile.
+    ///
+    /// # Errors
+    /// [`Refusal::NamespaceNotAllowed`], [`Refusal::Frozen`], [`Refusal::NamespaceEmpty`],
+    /// [`Refusal::NamespaceTooLarge`], [`Refusal::TooManyLive`], [`Refusal::NotVended`]; [`Refusal::NotFound`]: the
+    /// integration itself ended the activation meanwhile; [`StoreError::Unavailable`], also after three restarts.
+    pub async fn activate(
+        &self,
+        principal: &IntegrationPrincipal,
+        request: ActivationRequest,
+    ) -> Result<Activated, Error> {
+        let mut principal = principal.clone();
+        for _ in 0..=RESTARTS {
+            let attempt = match self.attempt(&principal, &request).await {
+                Ok(attempt) => attempt,
+                Err(error) => Attempt::Again(self.after(&principal, error).await?),
+            };
+            match attempt {
+                Attempt::Done(activated) => {
+                    self.ambient.emit(Event::NamespaceActivated);
+                    return Ok(activated);
+                }
+                Attempt::Failed(error) => return Err(error),
+                Attempt::Again(renewed) => principal = renewed,
+            }
+        }
+        Err(contended())
+    }
+
+    async fn attempt(
+        &self,
+        principal: &IntegrationPrincipal,
+        request: &ActivationRequest,
+    ) -> Result<Attempt, StoreError> {
+        let now = self.ambient.now();
+        let end = now.plus_seconds(request.ttl.as_seconds().into());
+        let expires_at = principal.expires_at.map_or(end, |last| end.min(last));
+        let id = ActivationId::from_uuid(self.ambient.ids.ordered(now));
+        let activation = NewActivation { id, expires_at, vend: request.vend, limit: self.live_limit };
+        let (namespace, purpose) = (request.namespace.clone(), request.purpose.clone());
+        let opening = Opening { namespace, purpose, activation: Some(activation) };
+        let opened = match self.open(principal, &opening).await? {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Attempt::Failed(error)),
+        };
+        let until = Until { activation: id, now, expires_at };
+        let (credentials, failed) = self.vend_all(opened, until, request.vend).await;
+        if let Some((credential, reason)) = failed {
+            self.abort(principal, &opening, credential, left(&credentials)).await?;
+            return Ok(Attempt::Failed(Refusal::NotVended { credential, reason }.into()));
+        }
+        match self.hand_out(principal, &opening, id, &credentials).await? {
+            HandOutOutcome::HandedOut => {
+                let namespace = opening.namespace;
+                Ok(Attempt::Done(Activated { id, namespace, expires_at, credentials }))
+            }
+            HandOutOutcome::Refused(refusal) => self.refused(principal, &opening, refusal).await,
+        }
+    }
+
+    /// The last decision, after all waiting.
+    async fn hand_out(
+        &self,
+        principal: &IntegrationPrincipal,
+        opening: &Opening,
+        activation: ActivationId,
+        credentials: &[ActivatedCredential],
+    ) -> Result<HandOutOutcome, StoreError> {
+        let handed_out: Vec<_> = credentials.iter().map(ActivatedCredential::handed_out).collect();
+        let subject = Subject::Activation(activation);
+        let failed = opening.note(principal, left(credentials));
+        let act = HandOut {
+            activation,
+            expires_at: opening.activation.as_ref().map_or(self.ambient.now(), |new| new.expires_at),
+            namespace: opening.namespace.clone(),
+            credentials: handed_out.clone(),
+            refused: self.record(principal, AuditAction::ActivationFailed, subject, failed),
+        };
+        let note = opening.note(principal, handed_out);
+        self.store.hand_out(self.command(principal, AuditAction::NamespaceActivated, subject, note, act)).await
+    }
+
+    /// What follows from a refusal of the last decision, which has recorded it.
+    async fn refused(
+        &self,
+        principal: &IntegrationPrincipal,
+        opening: &Opening,
+        refusal: HandOutRefusal,
+    ) -> Result<Attempt, StoreError> {
+        Ok(match refusal {
+            HandOutRefusal::Denied(refusal) => match self.after_refusal(principal, refusal).await {
+                Ok(renewed) => Attempt::Again(renewed),
+                Err(error) => Attempt::Failed(error),
+            },
+            HandOutRefusal::Frozen => {
+                self.record_refusal(principal, opening, AuditAction::ActivationRefusedFrozen).await?;
+                Attempt::Failed(Refusal::Frozen.into())
+            }
+            HandOutRefusal::Ended => Attempt::Failed(Refusal::NotFound.into()),
+            HandOutRefusal::Changed | HandOutRefusal::Expired => Attempt::Again(principal.clone()),
+        })
+    }
+
+    /// What is to be handed out, in the order of `opened`; and the first credential that has no such form. After that
+    /// one no further storage is asked.
+    async fn vend_all(
+        &self,
+        opened: Vec<Opened>,
+        until: Until,
+        mode: VendMode,
+    ) -> (Vec<ActivatedCredential>, Option<(CredentialId, VendReason)>) {
+        let mut credentials = Vec::with_capacity(opened.len());
+        let mut failed = None;
+        let mut opened = opened.into_iter().peekable();
+        while failed.is_none() && opened.peek().is_some() {
+            let some = opened.by_ref().take(AT_ONCE).map(|one| self.vend(one, until, mode));
+            // All of them are waited for: one that is dropped could have been issued without a record of it.
+            for vended in join_all(some).await {
+                match vended {
+                    Ok(credential) => credentials.push(credential),
+                    Err(reason) => {
+                        failed.get_or_insert(reason);
+                    }
+                }
+            }
+        }
+        (credentials, failed)
+    }
+
+    async fn vend(
+        &self,
+        opened: Opened,
+        until: Until,
+        mode: VendMode,
+    ) -> Result<ActivatedCredential, (CredentialId, VendReason)> {
+        let Opened { id, version, data } = opened;
+        let kind = data.kind();
+        let vended = match self.issue(&data, until.order(id), mode).await.map_err(|reason| (id, reason))? {
+            Issued::Short(ShortLived { data, expires_at }) => Vended::Short { data, expires_at },
+            Issued::Nothing(missed) => {
+                if let Some(reason) = missed {
+                    self.ambient.emit(Event::ShortFormMissed(reason));
+                }
+                Vended::Raw(data)
+            }
+        };
+        Ok(ActivatedCredential { id, kind, version, vended })
+    }
+
+    /// What is to be handed out in the place of `data`, or why `mode` forbids to hand anything out.
+    pub(super) async fn issue(
+        &self,
+        data: &CredentialData,
+        order: VendOrder,
+        mode: VendMode,
+    ) -> Result<Issued, VendReason> {
+        match mode {
+            VendMode::Raw => Ok(Issued::Nothing(None)),
+            VendMode::Short => self.short(data, order).await.map(Issued::Short),
+            VendMode::PreferShort => {
+                Ok(self.short(data, order).await.map_or_else(|reason| Issued::Nothing(Some(reason)), Issued::Short))
+            }
+        }
+    }
+
+    async fn short(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason> {
+        allows_short(data)?;
+        let vendor = self.vendor.as_ref().ok_or(VendReason::NotConfigured)?;
+        let short = vendor.vend(data, order).await?;
+        let sound = short.data.kind() == data.kind() && short.expires_at > order.now;
+        if sound { Ok(short) } else { Err(VendReason::Unexpected) }
+    }
+}
+
+/// Those of `credentials` that a storage issued, and that nobody can revoke.
+fn left(credentials: &[ActivatedCredential]) -> Vec<HandedOut> {
+    let issued = credentials.iter().filter(|one| one.vended.form() == VendedForm::Short);
+    issued.map(ActivatedCredential::handed_out).collect()
+}

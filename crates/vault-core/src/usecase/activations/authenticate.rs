@@ -1,0 +1,96 @@
+//! Tell whose integration token this is, and whether its holder may act.
+
+use super::Activations;
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationToken};
+use crate::network::Network;
+use crate::port::{Event, FoundIntegration, StoreError};
+use crate::principal::Denial;
+use secrecy::SecretString;
+
+impl Activations {
+    /// The principal whose token is spelt `text`, which came over `network`. What is no token, by its form or its
+    /// checksum, is refused before any look-up. What the principal then requests is decided on the very row that was
+    /// verified here, or the token is verified again.
+    ///
+    /// # Errors
+    /// [`Denial::Integration`]: the token does not work now. All reasons are the same to its holder; the metrics tell
+    /// them apart, and the audit says that somebody holds a token that worked once.
+    pub async fn authenticate(
+        &self,
+        text: &SecretString,
+        network: Option<Network>,
+    ) -> Result<IntegrationPrincipal, Error> {
+        match IntegrationToken::read(text) {
+            Some(token) => self.find(token.digest(&*self.digester), network).await,
+            None => Err(self.refuse(IntegrationRefusal::Unknown)),
+        }
+    }
+
+    /// The same principal as its row is now.
+    pub(super) async fn again(&self, principal: &IntegrationPrincipal) -> Result<IntegrationPrincipal, Error> {
+        self.find(principal.token, principal.network).await
+    }
+
+    /// Counts that an integration was refused.
+    pub(super) fn refuse(&self, refusal: IntegrationRefusal) -> Error {
+        self.ambient.emit(Event::IntegrationRefused(refusal));
+        Denial::Integration(refusal).into()
+    }
+
+    /// What comes next after the store refused with `error`: the integration verified again if its row was changed,
+    /// else an error, counted.
+    pub(super) async fn after(
+        &self,
+        principal: &IntegrationPrincipal,
+        error: StoreError,
+    ) -> Result<IntegrationPrincipal, Error> {
+        match error {
+            StoreError::Denied(Denial::Integration(refusal)) => self.after_refusal(principal, refusal).await,
+            error => Err(error.into()),
+        }
+    }
+
+    /// As [`Activations::after`], of a refusal.
+    pub(super) async fn after_refusal(
+        &self,
+        principal: &IntegrationPrincipal,
+        refusal: IntegrationRefusal,
+    ) -> Result<IntegrationPrincipal, Error> {
+        match refusal {
+            IntegrationRefusal::Changed => self.again(principal).await,
+            refusal => Err(self.refuse(refusal)),
+        }
+    }
+
+    async fn find(&self, token: Digest, network: Option<Network>) -> Result<IntegrationPrincipal, Error> {
+        let found = self.store.find_integration_by_token(token).await?;
+        let found = found.ok_or_else(|| self.refuse(IntegrationRefusal::Unknown))?;
+        let FoundIntegration { stored, organization_active } = found;
+        if !stored.is_sound(&*self.digester) {
+            let id = stored.integration.id.to_string();
+            self.ambient.emit(Event::IntegrityFailure { table: "integrations", id });
+            return Err(self.refuse(IntegrationRefusal::Unknown));
+        }
+        if !organization_active {
+            return Err(self.refuse(IntegrationRefusal::OrganizationClosed));
+        }
+        match stored.integration.principal(token, stored.digest, self.ambient.now()) {
+            Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),
+            Err(refusal) => {
+                self.count(&stored.integration);
+                Err(self.refuse(refusal))
+            }
+        }
+    }
+
+    /// Counts that a token came that once was this integration's. Its holder may come as often as it likes, so these
+    /// are recorded together, once a minute.
+    fn count(&self, integration: &Integration) {
+        let (organization, actor) = (Some(integration.organization), Actor::Integration(integration.id));
+        let subject = Subject::Integration(integration.id);
+        self.tally.count(self.ambient.now(), organization, actor, AuditAction::ActivationRefusedToken, subject);
+    }
+}

@@ -1,0 +1,151 @@
+//! Check a namespace: try its credentials on their storages, in the form that an activation would hand out, without
+//! handing anything out.
+
+use super::activate::{Issued, Until};
+use super::open::{Opened, Opening};
+use super::{AT_ONCE, Activations, RESTARTS, contended};
+use crate::activation::{ActivationTtl, ShortData, VendMode};
+use crate::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation, StorageReach, judge_locally, reach};
+use crate::credential::{CredentialData, CredentialType};
+use crate::error::Error;
+use crate::id::{ActivationId, CredentialId};
+use crate::integration::IntegrationPrincipal;
+use crate::namespace::Namespace;
+use crate::port::{ProbeRequest, StorageProbe};
+use crate::time::Timestamp;
+use futures_util::future::join_all;
+
+/// What is to be checked.
+#[derive(Clone, Debug)]
+pub struct CheckNamespaceRequest {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// The operations that the job needs. None at all: only whether each storage accepts its credential.
+    pub operations: Vec<StorageOperation>,
+    /// When the job will be done.
+    pub until: Option<Timestamp>,
+    /// The form that the job's activation will request.
+    pub vend: VendMode,
+}
+
+/// What was found of one credential.
+#[derive(Clone, Debug)]
+pub struct CheckedCredential {
+    /// The credential.
+    pub id: CredentialId,
+    /// Its type.
+    pub kind: CredentialType,
+    /// The checks.
+    pub report: CheckReport,
+}
+
+/// What was found of a namespace.
+#[derive(Clone, Debug)]
+pub struct CheckedNamespace {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// Its credentials, oldest first.
+    pub credentials: Vec<CheckedCredential>,
+}
+
+impl CheckedNamespace {
+    /// Whether every credential can be used.
+    pub fn is_usable(&self) -> bool {
+        self.credentials.iter().all(|credential| credential.report.is_usable())
+    }
+}
+
+impl Activations {
+    /// Checks every credential. Judged and recorded as an activation is, but begins none.
+    ///
+    /// # Errors
+    /// Those of [`Activations::activate`] but for the last decision and the limit of live ones; what is wrong with a
+    /// credential is in its report.
+    pub async fn check(
+        &self,
+        principal: &IntegrationPrincipal,
+        request: CheckNamespaceRequest,
+    ) -> Result<CheckedNamespace, Error> {
+        let CheckNamespaceRequest { namespace, operations, until, vend } = request;
+        let opening = Opening { namespace, purpose: None, activation: None };
+        let opened = self.open_for_check(principal, &opening).await?;
+        let now = self.ambient.now();
+        let asked = Asked { operations, until, now };
+        let expires_at = now.plus_seconds(ActivationTtl::DEFAULT.into());
+        let activation = ActivationId::from_uuid(self.ambient.ids.ordered(now));
+        let form_until = Until { activation, now, expires_at };
+        let mut credentials = Vec::with_capacity(opened.len());
+        let mut opened = opened.into_iter().peekable();
+        while opened.peek().is_some() {
+            let some = opened.by_ref().take(AT_ONCE);
+            credentials.extend(join_all(some.map(|one| self.check_one(one, form_until, vend, &asked))).await);
+        }
+        Ok(CheckedNamespace { namespace: opening.namespace, credentials })
+    }
+
+    async fn open_for_check(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<Vec<Opened>, Error> {
+        let mut principal = principal.clone();
+        for _ in 0..=RESTARTS {
+            match self.open(&principal, opening).await {
+                Ok(opened) => return opened,
+                Err(error) => principal = self.after(&principal, error).await?,
+            }
+        }
+        Err(contended())
+    }
+
+    async fn check_one(&self, opened: Opened, until: Until, mode: VendMode, asked: &Asked) -> CheckedCredential {
+        let Opened { id, data, .. } = opened;
+        let local = judge_locally(&data, asked.until, asked.now);
+        let outside = match (reach(&local), &self.probe) {
+            (StorageReach::Spare, _) => skipped(CheckReason::EarlierFailed),
+            (StorageReach::Ask, None) => skipped(CheckReason::NotConfigured),
+            (StorageReach::Ask, Some(probe)) => match self.issue(&data, until.order(id), mode).await {
+                Ok(Issued::Short(short)) => probe.check(&data, asked.probing(Some(short.data))).await,
+                Ok(Issued::Nothing(_)) => probe.check(&data, asked.probing(None)).await,
+                Err(reason) => not_issued(reason, &asked.operations),
+            },
+        };
+        CheckedCredential { id, kind: data.kind(), report: local.and(outside) }
+    }
+}
+
+/// What is asked of every credential.
+struct Asked {
+    operations: Vec<StorageOperation>,
+    until: Option<Timestamp>,
+    now: Timestamp,
+}
+
+impl Asked {
+    fn probing(&self, short: Option<ShortData>) -> ProbeRequest {
+        ProbeRequest { short, operations: self.operations.clone(), until: self.until, now: self.now }
+    }
+}
+
+/// Whether `data` authenticates at its storage as it is, as far as that can be told here and there.
+pub(in crate::usecase) async fn authenticates(
+    probe: &dyn StorageProbe,
+    data: &CredentialData,
+    now: Timestamp,
+) -> CheckReport {
+    let local = judge_locally(data, None, now);
+    let outside = match reach(&local) {
+        StorageReach::Spare => skipped(CheckReason::EarlierFailed),
+        StorageReach::Ask => {
+            probe.check(data, ProbeRequest { short: None, operations: Vec::new(), until: None, now }).await
+        }
+    };
+    local.and(outside)
+}
+
+fn skipped(reason: CheckReason) -> CheckReport {
+    CheckReport { checks: vec![Check::skipped(CheckKind::Authenticate, reason)] }
+}
+
+/// An activation would hand nothing out, for this reason.
+fn not_issued(reason: CheckReason, operations: &[StorageOperation]) -> CheckReport {
+    let failed = Check::failed(CheckKind::Authenticate, reason);
+    let others = operations.iter().map(|one| Check::skipped(CheckKind::Operation(*one), CheckReason::EarlierFailed));
+    CheckReport { checks: std::iter::once(failed).chain(others).collect() }
+}

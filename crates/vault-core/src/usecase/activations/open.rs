@@ -1,0 +1,130 @@
+//! Open a namespace's credentials for an integration: what activations and checks have in common.
+
+use super::Activations;
+use crate::activation::{ActivationRefusal, HandedOut, MAX_CREDENTIALS, Purpose};
+use crate::audit::{AuditAction, AuditNote, Subject};
+use crate::credential::CredentialData;
+use crate::error::{Error, Refusal};
+use crate::id::CredentialId;
+use crate::integration::IntegrationPrincipal;
+use crate::namespace::Namespace;
+use crate::port::{
+    AbortActivation, CredentialContext, NewActivation, StoreError, TakeCredentials, TakeOutcome, TakenCredential,
+};
+
+/// What is to be opened, and why.
+#[derive(Clone, Debug)]
+pub(super) struct Opening {
+    pub(super) namespace: Namespace,
+    pub(super) purpose: Option<Purpose>,
+    /// The activation that it begins; `None` for a check.
+    pub(super) activation: Option<NewActivation>,
+}
+
+/// A credential, open.
+pub(super) struct Opened {
+    pub(super) id: CredentialId,
+    pub(super) version: i64,
+    pub(super) data: CredentialData,
+}
+
+impl Activations {
+    /// Opens the credentials. What is opened stays in memory; that it was begun is recorded before. An error of the
+    /// store is returned as it is: the integration may have to be verified again.
+    pub(super) async fn open(
+        &self,
+        principal: &IntegrationPrincipal,
+        opening: &Opening,
+    ) -> Result<Result<Vec<Opened>, Error>, StoreError> {
+        if !principal.patterns.allow(&opening.namespace) {
+            // Before anything is looked up that could tell whether the namespace exists.
+            self.record_refusal(principal, opening, AuditAction::ActivationRefusedOutside).await?;
+            return Ok(Err(Refusal::NamespaceNotAllowed.into()));
+        }
+        let taken = match self.take(principal, opening).await? {
+            TakeOutcome::Taken(taken) => taken,
+            TakeOutcome::Refused(refusal) => {
+                let frozen = refusal == ActivationRefusal::Frozen;
+                let action = if frozen { AuditAction::ActivationRefusedFrozen } else { AuditAction::ActivationRefused };
+                self.record_refusal(principal, opening, action).await?;
+                return Ok(Err(Refusal::from(refusal).into()));
+            }
+        };
+        let mut opened = Vec::with_capacity(taken.len());
+        for row in taken {
+            let TakenCredential { id, kind, version, sealed } = row;
+            let context = CredentialContext { organization: principal.organization, credential: id, version };
+            match self.opener.open(context, &opening.namespace, kind, &sealed).await {
+                Ok(data) => opened.push(Opened { id, version, data }),
+                Err(error) => {
+                    // The record names the credential; the log says what is wrong with it.
+                    self.ambient.report(&error);
+                    self.abort(principal, opening, id, Vec::new()).await?;
+                    return Ok(Err(error.into()));
+                }
+            }
+        }
+        Ok(Ok(opened))
+    }
+
+    /// Takes back what was begun, since the credential `failed` stops it and nothing will be handed out. It is recorded
+    /// with `left`, which a storage issued and nobody can revoke.
+    pub(super) async fn abort(
+        &self,
+        principal: &IntegrationPrincipal,
+        opening: &Opening,
+        failed: CredentialId,
+        left: Vec<HandedOut>,
+    ) -> Result<(), StoreError> {
+        let note = opening.note(principal, left);
+        let audit = self.record(principal, AuditAction::ActivationFailed, Subject::Credential(failed), note);
+        match &opening.activation {
+            Some(activation) => {
+                let (organization, activation) = (principal.organization, activation.id);
+                self.store.abort_activation(AbortActivation { organization, activation, audit }).await
+            }
+            None => self.store.append(vec![audit]).await,
+        }
+    }
+
+    async fn take(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<TakeOutcome, StoreError> {
+        let (action, subject) = match &opening.activation {
+            Some(activation) => (AuditAction::ActivationBegun, Subject::Activation(activation.id)),
+            None => (AuditAction::NamespaceChecked, Subject::Vault),
+        };
+        let (namespace, activation) = (opening.namespace.clone(), opening.activation.clone());
+        let act = TakeCredentials { namespace, activation, most: MAX_CREDENTIALS };
+        let note = opening.note(principal, Vec::new());
+        self.store.take_credentials(self.command(principal, action, subject, note, act)).await
+    }
+
+    /// Records that an integration was refused.
+    pub(super) async fn record_refusal(
+        &self,
+        principal: &IntegrationPrincipal,
+        opening: &Opening,
+        action: AuditAction,
+    ) -> Result<(), StoreError> {
+        let subject = Subject::Integration(principal.integration);
+        self.store.append(vec![self.record(principal, action, subject, opening.note(principal, Vec::new()))]).await
+    }
+}
+
+impl Opening {
+    /// What the audit says of it.
+    pub(super) fn note(&self, principal: &IntegrationPrincipal, credentials: Vec<HandedOut>) -> AuditNote {
+        let (namespace, purpose) = (self.namespace.clone(), self.purpose.clone());
+        AuditNote { namespace, purpose, network: principal.network, credentials }
+    }
+}
+
+impl From<ActivationRefusal> for Refusal {
+    fn from(refusal: ActivationRefusal) -> Self {
+        match refusal {
+            ActivationRefusal::Frozen => Self::Frozen,
+            ActivationRefusal::Empty => Self::NamespaceEmpty,
+            ActivationRefusal::TooLarge => Self::NamespaceTooLarge,
+            ActivationRefusal::TooManyLive => Self::TooManyLive,
+        }
+    }
+}

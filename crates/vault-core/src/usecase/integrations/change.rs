@@ -1,0 +1,196 @@
+//! Change an integration: its token, state, namespaces or expiry; or delete it.
+
+use super::Integrations;
+use super::create::past;
+use crate::audit::{AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::field::{FieldCode, FieldError};
+use crate::id::{IntegrationId, OrganizationId};
+use crate::integration::{
+    Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns, Overlap, StoredIntegration,
+};
+use crate::port::{
+    ChangeIntegration, ChangeIntegrationOutcome, Event, FindIntegration, IntegrationChange, IntegrationKey,
+};
+use crate::principal::Principal;
+use crate::time::Timestamp;
+
+/// How often a change is decided anew because the row changed under it.
+const ATTEMPTS: usize = 5;
+
+/// Which integration of an organization is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IntegrationRef {
+    /// The one with this id.
+    Id(IntegrationId),
+    /// The one with this name, without regard to ASCII case.
+    Name(String),
+}
+
+/// What an integration's row is to say from now on; `None` leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IntegrationEdit {
+    /// Whether it may act.
+    pub state: Option<IntegrationState>,
+    /// The namespaces that it may activate.
+    pub namespaces: Option<Vec<String>>,
+    /// When it expires; `Some(None)`: never.
+    pub expires_at: Option<Option<Timestamp>>,
+}
+
+/// A changed integration.
+pub struct ChangedIntegration {
+    /// The integration as it is now, or was before it was deleted.
+    pub integration: StoredIntegration,
+    /// The new token of a rotation; shown this once.
+    pub token: Option<IntegrationToken>,
+}
+
+/// What to do with an integration.
+enum Deed {
+    Rotate(Overlap),
+    Edit { state: Option<IntegrationState>, patterns: Option<NamespacePatterns>, expires_at: Option<Option<Timestamp>> },
+    Delete,
+}
+
+impl Integrations {
+    /// Issues another token. The current one works for `overlap`, any older one no longer.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`], [`Refusal::Contended`].
+    pub async fn rotate(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        integration: &IntegrationRef,
+        overlap: Overlap,
+    ) -> Result<ChangedIntegration, Error> {
+        self.carry_out(principal, organization, integration, &Deed::Rotate(overlap)).await
+    }
+
+    /// Changes state, namespaces or expiry. What it may no longer do, it may not from the moment this returns.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] at `/namespaces/…` and `/expires_at`, or at the document if nothing is to be changed;
+    /// [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`], [`Refusal::Contended`].
+    pub async fn change(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        integration: &IntegrationRef,
+        edit: IntegrationEdit,
+    ) -> Result<ChangedIntegration, Error> {
+        Self::permit(principal, organization)?;
+        let deed = read(edit, self.ambient.now())?;
+        self.carry_out(principal, organization, integration, &deed).await
+    }
+
+    /// Deletes an integration, with its activations.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Contended`].
+    pub async fn delete(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        integration: &IntegrationRef,
+    ) -> Result<ChangedIntegration, Error> {
+        self.carry_out(principal, organization, integration, &Deed::Delete).await
+    }
+
+    async fn carry_out(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        integration: &IntegrationRef,
+        deed: &Deed,
+    ) -> Result<ChangedIntegration, Error> {
+        Self::permit(principal, organization)?;
+        let key = match integration {
+            IntegrationRef::Id(id) => IntegrationKey::Id(*id),
+            // What cannot be a name names nothing.
+            IntegrationRef::Name(name) => {
+                IntegrationKey::Name(IntegrationName::parse(name, "").map_err(|_| Refusal::NotFound)?)
+            }
+        };
+        for _ in 0..ATTEMPTS {
+            let (principal, key, now) = (principal.clone(), key.clone(), self.ambient.now());
+            let query = FindIntegration { principal: principal.clone(), organization, key, now };
+            let found = self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?;
+            let (action, change, changed) = self.decide(found, deed)?;
+            let Integration { id, version, .. } = changed.integration.integration;
+            let seen = if matches!(change, IntegrationChange::Delete) { version } else { version - 1 };
+            let act = ChangeIntegration { organization, integration: id, version: seen, change };
+            let subject = Subject::Integration(id);
+            let command = self.ambient.command(&principal, Some(organization), action, subject, act);
+            match self.store.change_integration(command).await? {
+                ChangeIntegrationOutcome::Changed => return Ok(changed),
+                ChangeIntegrationOutcome::NotFound => return Err(Refusal::NotFound.into()),
+                ChangeIntegrationOutcome::Stale => {}
+            }
+        }
+        Err(Refusal::Contended.into())
+    }
+
+    /// What `deed` makes of the row `current`.
+    fn decide(
+        &self,
+        current: StoredIntegration,
+        deed: &Deed,
+    ) -> Result<(AuditAction, IntegrationChange, ChangedIntegration), Error> {
+        let unchanged = matches!(deed, Deed::Delete);
+        // Signing it anew would make a row planted by SQL grant something. One that grants nothing may be deleted.
+        if !unchanged && !current.is_sound(&*self.digester) {
+            let (table, id) = ("integrations", current.integration.id.to_string());
+            self.ambient.emit(Event::IntegrityFailure { table, id: id.clone() });
+            return Err(Refusal::Damaged { table, id }.into());
+        }
+        let StoredIntegration { integration, last_used_at, digest } = current;
+        let version = integration.next_version();
+        let (action, integration, last_used_at, token) = match deed {
+            Deed::Delete => {
+                let integration = StoredIntegration { integration, digest, last_used_at };
+                let changed = ChangedIntegration { integration, token: None };
+                return Ok((AuditAction::IntegrationDeleted, IntegrationChange::Delete, changed));
+            }
+            Deed::Rotate(overlap) => {
+                let token = IntegrationToken::generate(&*self.entropy)?;
+                let rotated = integration.rotated(token.digest(&*self.digester), *overlap, self.ambient.now());
+                (AuditAction::IntegrationRotated, Integration { version, ..rotated }, None, Some(token))
+            }
+            Deed::Edit { state, patterns, expires_at } => {
+                let action = match (state, patterns, expires_at) {
+                    (Some(IntegrationState::Active), None, None) => AuditAction::IntegrationEnabled,
+                    (Some(IntegrationState::Disabled), None, None) => AuditAction::IntegrationDisabled,
+                    _ => AuditAction::IntegrationChanged,
+                };
+                let edited = Integration {
+                    state: state.unwrap_or(integration.state),
+                    patterns: patterns.clone().unwrap_or(integration.patterns),
+                    expires_at: expires_at.unwrap_or(integration.expires_at),
+                    version,
+                    ..integration
+                };
+                (action, edited, last_used_at, None)
+            }
+        };
+        let digest = integration.digest(&*self.digester);
+        let change = IntegrationChange::Replace { integration: Box::new(integration.clone()), digest };
+        let integration =
+            StoredIntegration { integration: integration.shown(self.ambient.now()), digest, last_used_at };
+        Ok((action, change, ChangedIntegration { integration, token }))
+    }
+}
+
+fn read(edit: IntegrationEdit, now: Timestamp) -> Result<Deed, Error> {
+    let IntegrationEdit { state, namespaces, expires_at } = edit;
+    if state.is_none() && namespaces.is_none() && expires_at.is_none() {
+        let detail = "needs at least one of state, namespaces and expires_at";
+        return Err(FieldError::new("", FieldCode::Required, detail).into());
+    }
+    let patterns = namespaces.map(|texts| NamespacePatterns::parse(&texts, "/namespaces")).transpose();
+    match (patterns, past(expires_at.flatten(), now)) {
+        (Ok(patterns), None) => Ok(Deed::Edit { state, patterns, expires_at }),
+        (patterns, past) => Err(Error::Invalid(patterns.err().into_iter().flatten().chain(past).collect())),
+    }
+}

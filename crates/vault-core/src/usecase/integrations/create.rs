@@ -1,0 +1,93 @@
+//! Create an integration and its token.
+
+use super::Integrations;
+use crate::audit::{AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::field::{FieldCode, FieldError};
+use crate::id::{IntegrationId, OrganizationId};
+use crate::integration::{Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns};
+use crate::port::{CreateIntegration, CreateIntegrationOutcome};
+use crate::principal::Principal;
+use crate::time::Timestamp;
+
+/// An integration to be created, as it was requested.
+#[derive(Clone, Debug)]
+pub struct CreateIntegrationRequest {
+    /// Its name.
+    pub name: String,
+    /// The namespaces that it may activate.
+    pub namespaces: Vec<String>,
+    /// When it expires, if it does.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// An integration that was created.
+pub struct CreatedIntegration {
+    /// The integration.
+    pub integration: Integration,
+    /// Its token; shown this once.
+    pub token: IntegrationToken,
+}
+
+impl Integrations {
+    /// Creates an integration of `organization`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] at `/name`, `/namespaces/…` and `/expires_at`; [`Refusal::NameTaken`],
+    /// [`Refusal::LimitReached`], [`Refusal::NoOrganization`].
+    pub async fn create(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        request: CreateIntegrationRequest,
+    ) -> Result<CreatedIntegration, Error> {
+        Self::permit(principal, organization)?;
+        let now = self.ambient.now();
+        let (name, patterns) = read(&request, now)?;
+        let token = IntegrationToken::generate(&*self.entropy)?;
+        let integration = Integration {
+            id: IntegrationId::from_uuid(self.ambient.ids.ordered(now)),
+            organization,
+            name,
+            patterns,
+            expires_at: request.expires_at,
+            state: IntegrationState::Active,
+            token: token.digest(&*self.digester),
+            previous: None,
+            version: Integration::FIRST_VERSION,
+            created_at: now,
+        };
+        let subject = Subject::Integration(integration.id);
+        let digest = integration.digest(&*self.digester);
+        let act = CreateIntegration { integration: integration.clone(), digest, limit: self.limit };
+        let action = AuditAction::IntegrationCreated;
+        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        match self.store.create_integration(command).await? {
+            CreateIntegrationOutcome::Created => Ok(CreatedIntegration { integration, token }),
+            CreateIntegrationOutcome::NameTaken => Err(Refusal::NameTaken.into()),
+            CreateIntegrationOutcome::LimitReached => {
+                Err(Refusal::LimitReached { what: "integrations", limit: self.limit }.into())
+            }
+            CreateIntegrationOutcome::NoOrganization => Err(Refusal::NoOrganization.into()),
+        }
+    }
+}
+
+fn read(request: &CreateIntegrationRequest, now: Timestamp) -> Result<(IntegrationName, NamespacePatterns), Error> {
+    let name = IntegrationName::parse(&request.name, "/name").map_err(|error| vec![error]);
+    let patterns = NamespacePatterns::parse(&request.namespaces, "/namespaces");
+    let past = past(request.expires_at, now);
+    match (name, patterns, past) {
+        (Ok(name), Ok(patterns), None) => Ok((name, patterns)),
+        (name, patterns, past) => {
+            let errors = [name.err(), patterns.err(), past.map(|error| vec![error])];
+            Err(Error::Invalid(errors.into_iter().flatten().flatten().collect()))
+        }
+    }
+}
+
+/// The refusal of an expiry that is not in the future.
+pub(super) fn past(expires_at: Option<Timestamp>, now: Timestamp) -> Option<FieldError> {
+    let past = expires_at.filter(|end| *end <= now);
+    past.map(|_| FieldError::new("/expires_at", FieldCode::OutOfRange, "must be in the future"))
+}

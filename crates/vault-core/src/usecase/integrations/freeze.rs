@@ -1,0 +1,55 @@
+//! Freeze a namespace, so that nothing activates it; thaw it.
+
+use super::Integrations;
+use crate::audit::{Actor, AuditAction, AuditNote, Subject};
+use crate::command::Command;
+use crate::error::{Error, Refusal};
+use crate::id::OrganizationId;
+use crate::namespace::Namespace;
+use crate::port::{FreezeNamespace, Freezing};
+use crate::principal::Principal;
+
+impl Integrations {
+    /// Freezes `namespace`. No activation hands anything out of it that is decided after this returns.
+    ///
+    /// # Errors
+    /// [`Refusal::NoOrganization`].
+    pub async fn freeze(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        namespace: Namespace,
+    ) -> Result<Freezing, Error> {
+        self.set_frozen(principal, organization, namespace, true).await
+    }
+
+    /// Thaws `namespace`.
+    ///
+    /// # Errors
+    /// [`Refusal::NoOrganization`].
+    pub async fn thaw(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        namespace: Namespace,
+    ) -> Result<Freezing, Error> {
+        self.set_frozen(principal, organization, namespace, false).await
+    }
+
+    async fn set_frozen(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        namespace: Namespace,
+        frozen: bool,
+    ) -> Result<Freezing, Error> {
+        Self::permit(principal, organization)?;
+        let now = self.ambient.now();
+        let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
+        let note = AuditNote::of(namespace.clone());
+        let audit = self.ambient.record_on(now, organization, Actor::from(principal), action, Subject::Vault, note);
+        let act = FreezeNamespace { organization, namespace, frozen };
+        let command = Command { principal: principal.clone(), now, audit, act };
+        Ok(self.store.freeze_namespace(command).await?.ok_or(Refusal::NoOrganization)?)
+    }
+}

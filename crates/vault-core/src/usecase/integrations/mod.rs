@@ -1,0 +1,59 @@
+//! An organization's integrations, and which namespaces may be activated. Nothing here can open what was saved.
+//!
+//! Every method may be cancelled: a change that was decided stands, and its caller does not hear of it. Cancel
+//! [`Integrations::create`] or [`Integrations::rotate`] and the token that was issued is lost: rotate once more.
+
+mod change;
+mod create;
+mod freeze;
+mod list;
+
+pub use change::{ChangedIntegration, IntegrationEdit, IntegrationRef};
+pub use create::{CreateIntegrationRequest, CreatedIntegration};
+pub use list::{IntegrationPage, NamespacePage};
+
+use super::Ambient;
+use crate::error::{Error, Refusal};
+use crate::id::OrganizationId;
+use crate::port::{Entropy, IntegrationStore, KeyedDigester};
+use crate::principal::Principal;
+use crate::role::Action;
+use std::sync::Arc;
+
+/// How many integrations an organization may have, unless [`Integrations::limit`] says otherwise.
+pub const DEFAULT_INTEGRATION_LIMIT: i64 = 10_000;
+
+/// What admins and operators do with integrations and namespaces.
+#[derive(Clone)]
+pub struct Integrations {
+    ambient: Ambient,
+    store: Arc<dyn IntegrationStore>,
+    entropy: Arc<dyn Entropy>,
+    digester: Arc<dyn KeyedDigester>,
+    limit: i64,
+}
+
+impl Integrations {
+    /// The context on these ports.
+    pub fn new(
+        ambient: Ambient,
+        store: Arc<dyn IntegrationStore>,
+        entropy: Arc<dyn Entropy>,
+        digester: Arc<dyn KeyedDigester>,
+    ) -> Self {
+        Self { ambient, store, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
+    }
+
+    /// With another limit of integrations per organization.
+    #[must_use]
+    pub fn limit(self, limit: i64) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Whether `principal` may administer the integrations of `organization`.
+    fn permit(principal: &Principal, organization: OrganizationId) -> Result<(), Error> {
+        principal.administers(Action::ManageIntegrations)?;
+        // Another organization is answered like one that does not exist.
+        if principal.reaches(organization) { Ok(()) } else { Err(Refusal::NoOrganization.into()) }
+    }
+}

@@ -1,0 +1,92 @@
+//! The order in which activations are refused.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use uuid::Uuid;
+use vault_core::activation::{
+    ActivationRefusal, HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, VendedForm, judge_hand_out, judge_taking,
+};
+use vault_core::id::CredentialId;
+use vault_core::integration::IntegrationRefusal;
+use vault_core::time::Timestamp;
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn id(number: u128) -> CredentialId {
+    CredentialId::from_uuid(Uuid::from_u128(number))
+}
+
+fn taking() -> impl Strategy<Value = TakingFacts> {
+    let live = option::of((0_i64..4, 0_i64..4));
+    (any::<bool>(), 0_usize..4, live).prop_map(|(frozen, credentials, live)| TakingFacts { frozen, credentials, live })
+}
+
+fn handed_out() -> impl Strategy<Value = Vec<HandedOut>> {
+    let form = select(vec![VendedForm::Raw, VendedForm::Short]);
+    let one = (0_u128..4, 1_i64..3, form, option::of(0_i64..6));
+    vec(
+        one.prop_map(|(credential, version, form, end)| HandedOut {
+            credential: id(credential),
+            version,
+            form,
+            expires_at: end.map(at),
+        }),
+        0..4,
+    )
+}
+
+proptest! {
+    /// Each fact alone refuses with its own reason; of several the first is told, and what mends it tells the next.
+    #[test]
+    fn taking_is_refused_for_the_first_reason(facts in taking(), most in 0_usize..4) {
+        let reasons = [
+            facts.frozen.then_some(ActivationRefusal::Frozen),
+            (facts.credentials == 0).then_some(ActivationRefusal::Empty),
+            (facts.credentials > most).then_some(ActivationRefusal::TooLarge),
+            facts.live.filter(|(live, limit)| live >= limit).map(|_| ActivationRefusal::TooManyLive),
+        ];
+        let all: Vec<_> = reasons.into_iter().flatten().collect();
+        prop_assert!(all.is_sorted(), "the reasons are in the order of their type");
+        prop_assert_eq!(judge_taking(facts, most).err(), all.first().copied());
+        let check = TakingFacts { live: None, ..facts };
+        prop_assert_ne!(judge_taking(check, most), Err(ActivationRefusal::TooManyLive), "a check begins nothing");
+    }
+
+    /// What is handed out was allowed by everything; and one more revocation always forbids it.
+    #[test]
+    fn nothing_is_handed_out_that_anything_forbids(
+        integration in option::of(select(vec![IntegrationRefusal::Disabled, IntegrationRefusal::Changed])),
+        frozen in any::<bool>(),
+        begun in any::<bool>(),
+        expires_at in 0_i64..6,
+        current in vec((0_u128..4, 1_i64..3), 0..6),
+        credentials in handed_out(),
+        now in 0_i64..6,
+    ) {
+        let current: Vec<_> = current.into_iter().map(|(credential, version)| (id(credential), version)).collect();
+        let integration = integration.map_or(Ok(()), Err);
+        let facts = HandOutFacts { integration, frozen, begun, expires_at: at(expires_at), current: &current };
+        let verdict = judge_hand_out(&facts, &credentials, at(now));
+        let present = credentials.iter().all(|one| current.contains(&(one.credential, one.version)));
+        let lasting = now < expires_at && credentials.iter().all(|one| one.expires_at.is_none_or(|end| at(now) < end));
+        prop_assert_eq!(verdict.is_ok(), integration.is_ok() && !frozen && begun && present && lasting);
+        let first = match (integration, frozen, begun, present) {
+            (Err(refusal), ..) => Some(HandOutRefusal::Denied(refusal)),
+            (_, true, ..) => Some(HandOutRefusal::Frozen),
+            (_, _, false, _) => Some(HandOutRefusal::Ended),
+            (_, _, _, false) => Some(HandOutRefusal::Changed),
+            _ => (!lasting).then_some(HandOutRefusal::Expired),
+        };
+        prop_assert_eq!(verdict.err(), first);
+        let revoked = HandOutFacts { integration: Err(IntegrationRefusal::Disabled), ..facts.clone() };
+        prop_assert!(judge_hand_out(&revoked, &credentials, at(now)).is_err());
+        let deleted = HandOutFacts { current: &[], ..facts };
+        prop_assert!(credentials.is_empty() || judge_hand_out(&deleted, &credentials, at(now)).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! The last decision of an activation, after all waiting.
+
+use super::super::backend::{Connection, RunQuery, for_share};
+use super::super::integration::freezes::is_frozen;
+use super::super::{Decided, Decision, Verdict, audit};
+use super::activations::remove;
+use super::activator::judge_and_take;
+use crate::failure::Failure;
+use crate::schema::{activations, credentials};
+use crate::stored::{Read, ToIdText as _};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::activation::{HandOutFacts, judge_hand_out};
+use vault_core::id::CredentialId;
+use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal};
+use vault_core::port::{ForIntegration, HandOut, HandOutOutcome};
+
+impl Decision<IntegrationPrincipal> for HandOut {
+    /// A refusal is recorded, and so decided below.
+    type Held = Result<(), IntegrationRefusal>;
+    type Outcome = HandOutOutcome;
+
+    async fn authorize(
+        connection: &mut Connection,
+        command: &ForIntegration<Self>,
+    ) -> Result<Result<(), IntegrationRefusal>, Failure> {
+        Ok(judge_and_take(connection, &command.principal, command.now).await?.map(drop))
+    }
+
+    async fn act(
+        connection: &mut Connection,
+        command: &ForIntegration<Self>,
+        integration: Result<(), IntegrationRefusal>,
+    ) -> Decided<HandOutOutcome> {
+        let HandOut { activation, expires_at, namespace, credentials, refused } = &command.act;
+        let organization = command.principal.organization;
+        let begun: Option<i64> = activations::table
+            .filter(activations::organization_id.eq(organization.text()))
+            .filter(activations::id.eq(activation.text()))
+            .filter(activations::integration_id.eq(command.principal.integration.text()))
+            .select(activations::begun_at)
+            .get_result(connection)
+            .await
+            .optional()?;
+        let facts = HandOutFacts {
+            integration,
+            frozen: is_frozen(connection, organization, namespace).await?,
+            begun: begun.is_some(),
+            expires_at: *expires_at,
+            current: &current(connection, command).await?,
+        };
+        match judge_hand_out(&facts, credentials, command.now) {
+            Ok(()) => Ok(Verdict::Done(HandOutOutcome::HandedOut)),
+            Err(refusal) => {
+                remove(connection, organization, *activation).await?;
+                audit::record(connection, refused).await?;
+                Ok(Verdict::RefusedOnRecord(HandOutOutcome::Refused(refusal)))
+            }
+        }
+    }
+}
+
+/// Those of the credentials that exist, with their versions, which they keep until the decision stands: whoever deletes
+/// or replaces one comes before or after.
+async fn current(
+    connection: &mut Connection,
+    command: &ForIntegration<HandOut>,
+) -> Result<Vec<(CredentialId, i64)>, Failure> {
+    let wanted: Vec<_> = command.act.credentials.iter().map(|one| one.credential.text()).collect();
+    // By id, as all take them who take several.
+    let rows: Vec<(Read<CredentialId>, i64)> = for_share!(
+        credentials::table
+            .filter(credentials::organization_id.eq(command.principal.organization.text()))
+            .filter(credentials::id.eq_any(wanted))
+            .filter(credentials::namespace.eq(command.act.namespace.as_str()))
+            .order(credentials::id)
+            .select((credentials::id, credentials::version))
+    )
+    .load(connection)
+    .await?;
+    let sound = |(id, version): (Read<CredentialId>, i64)| Ok((id.sound("credentials", &"unknown", "id")?, version));
+    rows.into_iter().map(sound).collect()
+}

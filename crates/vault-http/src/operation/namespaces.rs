@@ -1,0 +1,78 @@
+//! `{base_url}/namespaces`: what admins see of their organization's namespaces, and which nothing may activate.
+
+use super::Inner;
+use super::document::{self, keep};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use vault_api::{FrozenNamespace, NamespaceItem};
+use vault_core::namespace::Namespace;
+use vault_core::port::{Freezing, ListedNamespace};
+use vault_core::role::Action;
+
+/// `GET {base_url}/namespaces`
+pub(super) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.session_for(call, Action::ManageIntegrations)?;
+    let request = query::page(call.query())?;
+    body.ignore().await?;
+    let (integrations, limit) = (api.parts.integrations.clone(), request.limit);
+
+    let organization = principal.organization;
+    let list = async move { integrations.list_namespaces(&principal.into(), organization, request).await };
+    let page = api.complete(list).await?;
+
+    let items: Vec<_> = page.namespaces.iter().map(item).collect();
+    answer::page(&api.base.below("/namespaces"), &items, limit, page.next.as_deref())
+}
+
+/// `POST {base_url}/namespaces/freeze`
+pub(super) async fn freeze(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let Freezing { credentials, integrations, .. } = set_frozen(api, call, body, true).await?;
+    answer::object(StatusCode::OK, &FrozenNamespace { credentials, integrations })
+}
+
+/// `POST {base_url}/namespaces/thaw`
+pub(super) async fn thaw(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    set_frozen(api, call, body, false).await?;
+    Ok(answer::no_content())
+}
+
+async fn set_frozen(api: &Inner, call: &Call<'_>, body: &mut Incoming, frozen: bool) -> Result<Freezing, Fault> {
+    let principal = api.session_for(call, Action::ManageIntegrations)?;
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    let namespace = parse(&body.read().await?)?;
+    let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
+
+    let set = async move {
+        let principal = principal.into();
+        match frozen {
+            true => integrations.freeze(&principal, organization, namespace).await,
+            false => integrations.thaw(&principal, organization, namespace).await,
+        }
+    };
+    api.complete(set).await
+}
+
+/// The namespace that the body names.
+pub(crate) fn parse(body: &[u8]) -> Result<Namespace, Fault> {
+    let mut members = document::object(body)?;
+    // A namespace is not secret.
+    let namespace = members.string("namespace");
+    let namespace = namespace.and_then(|text| keep(&mut members, Namespace::parse(text.expose(), "/namespace")));
+    match (namespace, members.finish()) {
+        (Some(namespace), errors) if errors.is_empty() => Ok(namespace),
+        (_, errors) => Err(Fault::fields(errors)),
+    }
+}
+
+fn item(listed: &ListedNamespace) -> NamespaceItem {
+    NamespaceItem {
+        namespace: listed.namespace.to_string(),
+        credentials: listed.credentials,
+        frozen: listed.frozen_at.is_some(),
+    }
+}

@@ -1,0 +1,239 @@
+//! What is revoked while an activation waits for a storage: nothing is handed out after the revocation returned.
+
+use super::setting::{ROLE_S3, Setting, denied, request};
+use async_trait::async_trait;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use vault_core::activation::{Activated, VendMode, VendReason, VendedForm};
+use vault_core::audit::{AuditAction, AuditRecord, Subject};
+use vault_core::credential::CredentialData;
+use vault_core::id::CredentialId;
+use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, IntegrationState};
+use vault_core::port::{CredentialVendor, Event, ShortLived, StoreError, VendOrder};
+use vault_core::usecase::OrganizationCommand;
+use vault_core::usecase::integrations::IntegrationEdit;
+use vault_core::{Error, Refusal};
+
+type Deed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A storage during whose answer something happens: a deed for each time that it is asked, then none.
+struct Slow {
+    setting: Arc<Setting>,
+    deeds: Mutex<Vec<Deed>>,
+    answer: Result<(), VendReason>,
+}
+
+#[async_trait]
+impl CredentialVendor for Slow {
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason> {
+        let deed = self.deeds.lock().unwrap().pop();
+        if let Some(deed) = deed {
+            deed.await;
+        }
+        self.answer?;
+        self.setting.storage.vend(data, order).await
+    }
+}
+
+struct Scene {
+    setting: Arc<Setting>,
+    credential: CredentialId,
+    principal: IntegrationPrincipal,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let setting = Arc::new(Setting::new().await);
+        let credential = setting.saved(setting.acme, "imports", ROLE_S3).await;
+        let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+        Self { setting, credential, principal }
+    }
+
+    /// Activates while `deeds` happen, one each time that the storage is asked, the last one first.
+    async fn activate(
+        &self,
+        vend: VendMode,
+        answer: Result<(), VendReason>,
+        deeds: Vec<Deed>,
+    ) -> Result<Activated, Error> {
+        let vendor = Arc::new(Slow { setting: Arc::clone(&self.setting), deeds: Mutex::new(deeds), answer });
+        let activations = self.setting.activations().vendor(Some(vendor));
+        activations.activate(&self.principal, request("imports", vend)).await
+    }
+
+    fn deed<F: Future<Output = ()> + Send + 'static>(&self, deed: impl FnOnce(Arc<Setting>) -> F) -> Deed {
+        Box::pin(deed(Arc::clone(&self.setting)))
+    }
+
+    fn failed(&self) -> Vec<AuditRecord> {
+        self.setting.audited(AuditAction::ActivationFailed)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Revocation {
+    Freeze,
+    Disable,
+    Delete,
+    Rotate,
+    Narrow,
+    Expire,
+    DisableOrganization,
+    DeleteCredential,
+}
+
+impl Revocation {
+    const ALL: [Self; 8] = [
+        Self::Freeze,
+        Self::Disable,
+        Self::Delete,
+        Self::Rotate,
+        Self::Narrow,
+        Self::Expire,
+        Self::DisableOrganization,
+        Self::DeleteCredential,
+    ];
+
+    async fn carry_out(self, setting: Arc<Setting>, credential: CredentialId) {
+        match self {
+            Self::Freeze => assert!(setting.freeze("imports").await.changed),
+            Self::Disable => setting.set_state("nightly", IntegrationState::Disabled).await,
+            Self::Delete => setting.delete("nightly").await,
+            Self::Rotate => drop(setting.rotate("nightly", 0).await),
+            Self::Narrow => {
+                let namespaces = Some(vec!["elsewhere".to_owned()]);
+                setting.edit("nightly", IntegrationEdit { namespaces, ..IntegrationEdit::default() }).await;
+            }
+            Self::Expire => {
+                let expires_at = Some(Some(setting.now().plus_seconds(1)));
+                setting.edit("nightly", IntegrationEdit { expires_at, ..IntegrationEdit::default() }).await;
+                setting.clock.advance_seconds(1);
+            }
+            Self::DisableOrganization => {
+                setting.operator().change_organization("Acme", OrganizationCommand::Disable).await.unwrap();
+            }
+            Self::DeleteCredential => setting.vault().delete(&setting.member(), credential).await.unwrap(),
+        }
+    }
+
+    fn explains(self, refused: Result<Activated, Error>) -> bool {
+        match self {
+            Self::Freeze => matches!(refused, Err(Error::Refused(Refusal::Frozen))),
+            Self::Disable => denied(refused, IntegrationRefusal::Disabled),
+            Self::Delete => denied(refused, IntegrationRefusal::Unknown),
+            Self::Rotate => denied(refused, IntegrationRefusal::Replaced),
+            Self::Narrow => matches!(refused, Err(Error::Refused(Refusal::NamespaceNotAllowed))),
+            Self::Expire => denied(refused, IntegrationRefusal::Expired),
+            Self::DisableOrganization => denied(refused, IntegrationRefusal::OrganizationClosed),
+            Self::DeleteCredential => matches!(refused, Err(Error::Refused(Refusal::NamespaceEmpty))),
+        }
+    }
+}
+
+/// In whatever form it was requested, and whether or not the storage issued anything.
+#[tokio::test]
+async fn nothing_is_handed_out_after_a_revocation_returned() {
+    for revocation in Revocation::ALL {
+        for (vend, answer, left) in [
+            (VendMode::Short, Ok(()), 1),
+            (VendMode::PreferShort, Ok(()), 1),
+            // The saved secret, after the storage refused.
+            (VendMode::PreferShort, Err(VendReason::Denied), 0),
+        ] {
+            let scene = Scene::new().await;
+            let credential = scene.credential;
+            let deed = scene.deed(|setting| revocation.carry_out(setting, credential));
+            let refused = scene.activate(vend, answer, vec![deed]).await;
+            assert!(revocation.explains(refused), "{revocation:?} {vend:?}");
+            assert_eq!(scene.setting.audited(AuditAction::NamespaceActivated), [], "{revocation:?} {vend:?}");
+            assert_eq!(scene.setting.events.count(&Event::NamespaceActivated), 0);
+
+            // Recorded, with what nobody can revoke.
+            let (begun, failed) = (scene.setting.audited(AuditAction::ActivationBegun), scene.failed());
+            assert_eq!((begun.len(), failed.len()), (1, 1), "{revocation:?} {vend:?}");
+            assert_eq!(failed[0].subject, begun[0].subject);
+            let note = failed[0].note.as_ref().unwrap();
+            assert_eq!(note.credentials.len(), left, "{revocation:?} {vend:?}");
+            assert!(note.credentials.iter().all(|one| one.credential == credential && one.form == VendedForm::Short));
+        }
+    }
+}
+
+/// A changed credential starts it over with what the namespace holds then; what is handed out is of that version.
+#[tokio::test]
+async fn a_credential_that_changed_meanwhile_starts_it_over() {
+    let scene = Scene::new().await;
+    let credential = scene.credential;
+    let replace = scene.deed(|setting| async move {
+        setting.replace(credential, "imports", 2).await;
+    });
+    let activated = scene.activate(VendMode::Short, Ok(()), vec![replace]).await.unwrap();
+    assert_eq!(activated.credentials[0].version, 2);
+    let handed_out = &scene.setting.audited(AuditAction::NamespaceActivated)[0];
+    assert_eq!(handed_out.subject, Subject::Activation(activated.id));
+    assert_eq!(handed_out.note.as_ref().unwrap().credentials[0].version, 2);
+    assert_eq!(scene.failed().len(), 1);
+    let live = scene.setting.live(&scene.principal).await.unwrap();
+    assert_eq!(live.iter().map(|one| one.id).collect::<Vec<_>>(), [activated.id], "the first one is gone");
+
+    // Of two, the one that is left is handed out alone.
+    let second = scene.setting.saved(scene.setting.acme, "imports", ROLE_S3).await;
+    let delete =
+        scene.deed(|setting| async move { setting.vault().delete(&setting.member(), credential).await.unwrap() });
+    let activated = scene.activate(VendMode::Short, Ok(()), vec![delete]).await.unwrap();
+    assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), [second]);
+}
+
+/// Three times, then later may work.
+#[tokio::test]
+async fn it_is_not_started_over_without_end() {
+    for (changes, succeeds) in [(3, true), (4, false)] {
+        let scene = Scene::new().await;
+        let credential = scene.credential;
+        let deeds = (0..changes)
+            .map(|turn| {
+                scene.deed(move |setting| async move {
+                    setting.replace(credential, "imports", 10 - turn).await;
+                })
+            })
+            .collect();
+        let outcome = scene.activate(VendMode::Short, Ok(()), deeds).await;
+        assert_eq!(outcome.is_ok(), succeeds, "{changes}");
+        if !succeeds {
+            assert!(matches!(outcome, Err(Error::Store(StoreError::Unavailable(_)))));
+            assert_eq!(scene.setting.live(&scene.principal).await.unwrap(), []);
+        }
+    }
+    // A routine rotation with an overlap is one such change.
+    let scene = Scene::new().await;
+    let rotate = scene.deed(|setting| async move { drop(setting.rotate("nightly", 600).await) });
+    assert!(scene.activate(VendMode::Short, Ok(()), vec![rotate]).await.is_ok());
+}
+
+/// No answer says of itself that it is over.
+#[tokio::test]
+async fn nothing_is_handed_out_that_has_expired_meanwhile() {
+    let scene = Scene::new().await;
+    let wait = scene.deed(|setting| async move { setting.clock.advance_seconds(600) });
+    let activated = scene.activate(VendMode::Short, Ok(()), vec![wait]).await.unwrap();
+    assert!(activated.expires_at > scene.setting.now());
+    assert!(
+        activated.credentials.iter().all(|one| one.vended.expires_at().is_some_and(|end| end > scene.setting.now()))
+    );
+}
+
+/// The integration itself may think better of it.
+#[tokio::test]
+async fn an_activation_that_was_ended_meanwhile_hands_nothing_out() {
+    let scene = Scene::new().await;
+    let principal = scene.principal.clone();
+    let end = scene.deed(|setting| async move {
+        for live in setting.live(&principal).await.unwrap() {
+            setting.activations().end(&principal, live.id).await.unwrap();
+        }
+    });
+    let refused = scene.activate(VendMode::Short, Ok(()), vec![end]).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotFound))));
+    assert_eq!(scene.failed().len(), 1);
+}
