@@ -188,7 +188,8 @@ fn accounts_are_administered_and_enrolled() {
 fn ones_own_account_is_looked_after() {
     let account = r#"{"id":"i","email":"e","role":"viewer","organization":"o","passcode_enrolled_at":"t",
         "recovery_codes_left":2,"notices":[{"code":"recovery-codes-low","detail":"d"},{"code":"new","at":"t","detail":"d"}]}"#;
-    let item = r#"{"id":"i","created_at":"c","expires_at":"e","network":"127.0.0.0/24","current":true}"#;
+    let item =
+        r#"{"id":"i","created_at":"c","expires_at":"e","last_used_at":"l","network":"127.0.0.0/24","current":true}"#;
     let (client, server) = server(vec![
         answer("200 OK", "", account),
         answer("200 OK", "", &format!("[{item}]")),

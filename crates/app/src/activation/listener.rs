@@ -160,7 +160,7 @@ mod tests {
             assert!(flaw.contains(found) && !flaw.contains(short), "{flaw}");
         }
         for mode in [0o640, 0o604, 0o660] {
-            assert!(read(whole, mode).expect_err("open to others").contains("chmod 600"));
+            assert!(read(whole, mode).expect_err("open to others").contains("other users can read or write it"));
         }
         assert!(read(&"a".repeat(MAX_TOKEN_FILE + 1), 0o600).is_err());
     }
