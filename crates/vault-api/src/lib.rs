@@ -9,6 +9,7 @@ mod enrolment;
 mod integration;
 mod login;
 mod own_account;
+mod probe;
 mod problem;
 mod secret;
 
@@ -26,5 +27,6 @@ pub use own_account::{
     AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, NewPasscode, NewRecoveryCodes, OwnAccount,
     ProofRequest, SessionItem,
 };
+pub use probe::ProbeStatus;
 pub use problem::{FieldProblem, Problem, ProblemCode};
 pub use secret::{WireJson, WireSecret};

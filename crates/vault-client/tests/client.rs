@@ -164,7 +164,12 @@ fn accounts_are_administered_and_enrolled() {
     assert_eq!((&*listed[0].state, &listed[0].last_login_at), ("invited", &None));
     let invited = session.invite(&InviteRequest { email: "e".into(), role: "viewer".into() }).unwrap();
     assert!(!format!("{invited:?}").contains("\"c\""), "{invited:?}");
-    assert_eq!(session.change_account("../i", &ChangeAccountRequest::State("disabled".into())).unwrap(), listed[0]);
+    assert_eq!(
+        session
+            .change_account("../i", &ChangeAccountRequest { state: Some("disabled".into()), ..Default::default() })
+            .unwrap(),
+        listed[0]
+    );
     session.delete_account("i").unwrap();
     let enrol = EnrolRequest { enrolment_code: invited.enrolment_code, password: secret("p") };
     let drafted = client.enrol(&enrol).unwrap();

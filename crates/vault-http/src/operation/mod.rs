@@ -20,9 +20,10 @@ mod shown;
 #[cfg(any(test, fuzzing))]
 pub(crate) use {
     accounts::change::parse as parse_change, accounts::invite::parse as parse_invite,
-    activation::begin::parse as parse_activation, activation::check::parse as parse_check, document::secrets,
-    integrations::create::parse as parse_integration, integrations::rotate::parse as parse_rotation,
-    log_in::parse as parse_login, save::parse as parse_save,
+    activation::begin::parse as parse_activation, activation::check::parse as parse_check,
+    document::parse as parse_whole, integrations::create::parse as parse_integration,
+    integrations::rotate::parse as parse_rotation, log_in::parse as parse_login,
+    save::parse as parse_save,
 };
 
 pub(crate) use activation::ActivationApi;
@@ -130,7 +131,7 @@ impl Inner {
             Operation::DeleteIntegration => integrations::delete::run(self, call, body).await,
             Operation::Live => {
                 body.ignore().await?;
-                Ok(probe::live())
+                probe::live()
             }
             Operation::Ready => {
                 body.ignore().await?;

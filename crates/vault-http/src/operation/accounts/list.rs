@@ -5,7 +5,7 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::operation::Inner;
-use crate::{answer, listing, query};
+use crate::{answer, links, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -32,7 +32,7 @@ pub(in crate::operation) async fn run(
     let items: Vec<AccountItem> = page.accounts.iter().map(item).collect();
     let mut response = answer::object(StatusCode::OK, &items)?;
     if let Some(cursor) = page.next {
-        let link = listing::next_page_of(api.base.as_str(), "accounts", limit, &cursor);
+        let link = links::next_page_of(api.base.as_str(), "accounts", limit, &cursor);
         let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;
         response.headers_mut().insert(header::LINK, link);
     }

@@ -4,11 +4,12 @@ use super::Inner;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::{self, keep};
-use crate::{answer, checks, content, query};
+use crate::operation::document::optional_time;
+use crate::{answer, checks, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use std::sync::Arc;
+use vault_api::CheckRequest;
 use vault_core::check::StorageOperation;
 use vault_core::namespace::Namespace;
 use vault_core::usecase::{CheckNamespaceRequest, CheckedCredential, CheckedNamespace};
@@ -31,25 +32,12 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<CheckNamespaceRequest, Fault> {
-    let mut members = document::object(body)?;
-    // Nothing in it is secret.
-    let namespace = members.string("namespace");
-    let namespace = namespace.and_then(|text| keep(&mut members, Namespace::parse(text.expose(), "/namespace")));
-    let operations = document::texts(&mut members, "operations");
-    let operations = operations.and_then(|texts| match StorageOperation::parse_all(&texts, "/operations") {
-        Ok(operations) => Some(operations),
-        Err(errors) => {
-            members.report_all(errors);
-            None
-        }
-    });
-    let until = document::optional_time(&mut members, "until");
-    match (namespace, operations, members.finish()) {
-        (Some(namespace), Some(operations), errors) if errors.is_empty() => {
-            Ok(CheckNamespaceRequest { namespace, operations, until })
-        }
-        (_, _, errors) => Err(Fault::fields(errors)),
-    }
+    let (CheckRequest { namespace, operations, until }, mut flaws) = wire::read(body)?;
+    let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
+    let operations = flaws.check_all("/operations", || StorageOperation::parse_all(&operations, "/operations"));
+    let until = flaws.check("/until", || optional_time(until.as_deref(), "/until"));
+    let request = namespace.zip(operations).zip(until);
+    flaws.finish(request.map(|((namespace, operations), until)| CheckNamespaceRequest { namespace, operations, until }))
 }
 
 fn shown(checked: &CheckedNamespace) -> vault_api::CheckedNamespace {

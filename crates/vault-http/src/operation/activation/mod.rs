@@ -55,7 +55,7 @@ impl Api for ActivationApi {
             Operation::CheckNamespace => check::run(api, &call, body).await,
             Operation::Live => {
                 body.ignore().await?;
-                Ok(probe::live())
+                probe::live()
             }
             Operation::Ready => {
                 body.ignore().await?;
