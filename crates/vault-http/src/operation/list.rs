@@ -19,9 +19,8 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let page = api.complete(async move { vault.list(&principal, request).await }).await?;
 
-    let items: Vec<_> = page.credentials.iter().map(shown::credential).collect();
     let size = page.credentials.iter().map(shown::size).sum();
-    let mut response = answer::sized(StatusCode::OK, &items, size)?;
+    let mut response = answer::sized(StatusCode::OK, &shown::Credentials(&page.credentials), size)?;
     if let Some(cursor) = page.next {
         let link = links::next_page(api.base.as_str(), &filter, limit, &cursor);
         let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;
