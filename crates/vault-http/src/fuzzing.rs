@@ -5,11 +5,11 @@
 
 use crate::answer::time_text;
 use crate::fault::Fault;
-use crate::operation::{
-    parse_activation, parse_change, parse_check, parse_integration, parse_invite, parse_login,
-    parse_rotation, parse_save, parse_whole,
-};
 use crate::links::next_page;
+use crate::operation::{
+    parse_activation, parse_change, parse_check, parse_integration, parse_invite, parse_login, parse_rotation,
+    parse_save, parse_whole,
+};
 use crate::query;
 use actix_web::body::MessageBody as _;
 use secrecy::ExposeSecret as _;

@@ -22,8 +22,7 @@ pub(crate) use {
     accounts::change::parse as parse_change, accounts::invite::parse as parse_invite,
     activation::begin::parse as parse_activation, activation::check::parse as parse_check,
     document::parse as parse_whole, integrations::create::parse as parse_integration,
-    integrations::rotate::parse as parse_rotation, log_in::parse as parse_login,
-    save::parse as parse_save,
+    integrations::rotate::parse as parse_rotation, log_in::parse as parse_login, save::parse as parse_save,
 };
 
 pub(crate) use activation::ActivationApi;
