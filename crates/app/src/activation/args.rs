@@ -12,7 +12,6 @@ use vault_core::activation::{ActivationTtl, Form, Purpose, VendMode};
 use vault_core::check::StorageOperation;
 use vault_core::field::FieldError;
 use vault_core::namespace::Namespace;
-use vault_core::time::Timestamp;
 
 /// The variables of [`ListenerArgs`]. The command that is started does not get them: it has no need of the listener.
 pub(crate) const LISTENER_VARIABLES: [&str; 5] = [
