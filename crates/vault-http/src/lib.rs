@@ -51,6 +51,7 @@ pub use readiness::Readiness;
 pub use route::{Route, activation_routes, routes};
 pub use server::{BoundServer, ListeningServer, server};
 pub use settings::{
-    ActivationSettings, AdminSettings, BasePath, InvalidBasePath, ListenerSettings, Rate, ServerSettings, UnixSocket,
+    ActivationSettings, AdminSettings, BasePath, Deadlines, InvalidBasePath, ListenerSettings, Rate, ServerSettings,
+    UnixSocket,
 };
 pub use tls::{Tls, TlsError};

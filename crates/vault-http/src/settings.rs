@@ -90,8 +90,37 @@ pub struct ListenerSettings {
     /// The most connections of one worker; past it, nothing more is accepted until one ends. Connections are spread evenly
     /// over the workers.
     pub connections_per_worker: usize,
+    /// How long a peer may take.
+    pub deadlines: Deadlines,
     /// How long requests under way may take after a stop was asked for.
     pub shutdown_timeout: Duration,
+}
+
+/// How long a peer may take. Progress extends none of them: a peer that sends or reads byte by byte is cut off as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// For a TLS handshake; 5 s by default.
+    pub handshake: Duration,
+    /// For the head of a request; 5 s by default. That of a connection's first request may end half a second earlier.
+    pub head: Duration,
+    /// For the body of a request; 10 s by default.
+    pub body: Duration,
+    /// For reading an answer that no longer fits into the socket's buffer; 10 s by default.
+    pub answer: Duration,
+    /// For beginning another request; 75 s by default.
+    pub idle: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(5),
+            head: Duration::from_secs(5),
+            body: Duration::from_secs(10),
+            answer: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+        }
+    }
 }
 
 impl ListenerSettings {
@@ -107,6 +136,7 @@ impl ListenerSettings {
             connections_per_host: MAX_CONNECTIONS / 4,
             connections_per_network: MAX_CONNECTIONS / 2,
             connections_per_worker: MAX_CONNECTIONS,
+            deadlines: Deadlines::default(),
             shutdown_timeout: Duration::from_secs(30),
         }
     }
