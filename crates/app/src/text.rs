@@ -9,17 +9,12 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::str::FromStr;
 use std::time::Duration;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::time::Timestamp;
 
 /// A moment as RFC 3339 in UTC, to the second.
 pub(crate) fn rfc3339(moment: Timestamp) -> String {
-    OffsetDateTime::from_unix_timestamp(moment.as_seconds())
-        .ok()
-        .and_then(|moment| moment.format(&Rfc3339).ok())
-        .unwrap_or_else(|| "unknown".to_owned())
+    moment.to_rfc3339().unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// A moment as flags take it: a date, a date and time, or a duration from now.
@@ -54,12 +49,10 @@ impl FromStr for Moment {
             return Ok(Self::After(wait));
         }
         let midnight = format!("{text}T00:00:00Z");
-        let moment = OffsetDateTime::parse(text, &Rfc3339).or_else(|_| OffsetDateTime::parse(&midnight, &Rfc3339));
-        let moment = moment.map_err(
-            |_| "must be a date (2027-01-31), a date and time (2027-01-31T12:00:00Z) or a duration from now (90d)",
-        )?;
-        let millis = i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX);
-        Ok(Self::At(Timestamp::from_millis(millis)))
+        let moment = Timestamp::from_rfc3339(text).or_else(|| Timestamp::from_rfc3339(&midnight));
+        moment
+            .map(Self::At)
+            .ok_or("must be a date (2027-01-31), a date and time (2027-01-31T12:00:00Z) or a duration from now (90d)")
     }
 }
 

@@ -4,17 +4,17 @@ use crate::WireJson;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A credential to save.
+/// A credential to save. `D` is what its data is held as.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SaveRequest {
+pub struct SaveRequest<D = WireJson> {
     /// Its type: `s3`, `azure_identity`, `gcs` or `direct-link`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Its namespace.
     pub namespace: String,
     /// Its data, in the shape of its type.
-    pub data: WireJson,
+    pub data: D,
 }
 
 /// The answer to a save.
@@ -24,26 +24,26 @@ pub struct SavedCredential {
     pub id: String,
 }
 
-/// A credential as lists show it: never its data.
+/// A credential as lists show it: never its data. `T` is what its texts are held as, `I` what its information is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CredentialItem {
+pub struct CredentialItem<T = String, I = Map<String, Value>> {
     /// Its id.
-    pub id: String,
+    pub id: T,
     /// Its type.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: T,
     /// Its namespace.
-    pub namespace: String,
-    /// What may be shown of its data; empty where it is damaged.
-    #[serde(default)]
-    pub information: Map<String, Value>,
+    pub namespace: T,
+    /// What may be shown of its data; absent where it is damaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub information: Option<I>,
     /// Whether what is stored is damaged; an operator has to look.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
     /// Its version.
     pub version: i64,
     /// When it was saved, RFC 3339 in UTC.
-    pub created_at: String,
+    pub created_at: T,
     /// When it was last changed, RFC 3339 in UTC.
-    pub updated_at: String,
+    pub updated_at: T,
 }

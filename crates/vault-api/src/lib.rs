@@ -9,6 +9,7 @@ mod enrolment;
 mod integration;
 mod login;
 mod own_account;
+mod probe;
 mod problem;
 mod secret;
 
@@ -21,13 +22,14 @@ pub use check::CheckItem;
 pub use credential::{CredentialItem, SaveRequest, SavedCredential};
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
 pub use integration::{
-    CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IssuedIntegration, NamespaceItem, NamespaceRequest,
-    RotateIntegrationRequest,
+    ChangeIntegrationRequest, CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IssuedIntegration,
+    NamespaceItem, NamespaceRequest, RotateIntegrationRequest,
 };
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{
     AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, NewPasscode, NewRecoveryCodes, OwnAccount,
     ProofRequest, SessionItem,
 };
+pub use probe::ProbeStatus;
 pub use problem::{FieldProblem, Problem, ProblemCode};
 pub use secret::{WireJson, WireSecret};

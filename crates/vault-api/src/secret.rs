@@ -1,7 +1,7 @@
 //! Secrets on their way over the wire.
 
 use secrecy::{ExposeSecret, SecretString};
-use serde::de::Error as _;
+use serde::de::{Error as DeError, Visitor};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -38,7 +38,25 @@ impl Serialize for WireSecret {
 
 impl<'de> Deserialize<'de> for WireSecret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(SecretString::from(text)))
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = WireSecret;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: DeError>(self, text: &str) -> Result<WireSecret, E> {
+                Ok(WireSecret(SecretString::from(text)))
+            }
+
+            fn visit_string<E: DeError>(self, text: String) -> Result<WireSecret, E> {
+                Ok(WireSecret(SecretString::from(text)))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
     }
 }
 

@@ -31,6 +31,24 @@ pub enum Node {
     Object(Vec<Member>),
 }
 
+impl Node {
+    /// The integer that this is. One beyond 64 bits is read as the nearest that is not, so that the range of the field
+    /// decides. `None` for a fraction, also `1.0`, and for everything that is no number.
+    pub fn as_integer(&self) -> Option<i64> {
+        /// 2^63: floats at least this large are whole, and digits beyond 64 bits arrive as floats.
+        const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+        let Self::Number(number) = self else { return None };
+        if number.is_f64() {
+            return match number.as_f64()? {
+                large if large >= BEYOND => Some(i64::MAX),
+                large if large <= -BEYOND => Some(i64::MIN),
+                _ => None,
+            };
+        }
+        Some(number.as_i64().unwrap_or(i64::MAX))
+    }
+}
+
 /// A member of an object.
 pub struct Member {
     /// The member's name.

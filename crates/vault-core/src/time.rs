@@ -1,6 +1,12 @@
 //! Points in time and lifetimes. The clock itself is the port [`Clock`](crate::port::Clock).
 
 use crate::field::{FieldCode, FieldError};
+use std::ops::RangeInclusive;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The years that have a text, 1970 to 9999, as milliseconds.
+const WRITABLE: RangeInclusive<i64> = 0..=253_402_300_799_999;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +26,21 @@ impl Timestamp {
     /// Whole seconds since the epoch, rounded down.
     pub const fn as_seconds(self) -> i64 {
         self.0.div_euclid(1000)
+    }
+
+    /// This point in RFC 3339, UTC, rounded down to a second: `2026-11-20T12:00:00Z`. `None` before 1970 and after 9999.
+    pub fn to_rfc3339(self) -> Option<String> {
+        let writable = WRITABLE.contains(&self.0);
+        let time = OffsetDateTime::from_unix_timestamp(self.as_seconds()).ok().filter(|_| writable)?;
+        time.format(&Rfc3339).ok()
+    }
+
+    /// The point that `text` names in RFC 3339, rounded down to a millisecond. `None` if it is not of that form, or lies before
+    /// 1970 or after 9999.
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        let millis = time.unix_timestamp().checked_mul(1_000)?.checked_add(time.millisecond().into())?;
+        WRITABLE.contains(&millis).then_some(Self(millis))
     }
 
     /// This point rounded down to a whole second: what tokens and answers can carry.
@@ -75,5 +96,43 @@ impl Ttl {
     /// The lifetime in seconds.
     pub const fn as_seconds(self) -> u32 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_in_time_have_a_text() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399_999, "2000-02-28T23:59:59Z"),
+            (951_868_799_000, "2000-02-29T23:59:59Z"),
+            (1_795_176_000_000, "2026-11-20T12:00:00Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59Z"),
+        ] {
+            let time = Timestamp::from_millis(millis);
+            assert_eq!(time.to_rfc3339().as_deref(), Some(text));
+            assert_eq!(Timestamp::from_rfc3339(text), Some(time.floor_to_second()));
+        }
+        for millis in [i64::MIN, -1, 253_402_300_800_000, i64::MAX] {
+            assert_eq!(Timestamp::from_millis(millis).to_rfc3339(), None, "{millis}");
+        }
+    }
+
+    #[test]
+    fn texts_may_have_an_offset_and_a_fraction() {
+        let read = |text| Timestamp::from_rfc3339(text).map(Timestamp::as_millis);
+        for text in ["2026-11-20T12:00:00Z", "2026-11-20T13:00:00+01:00", "2026-11-20T12:00:00.0009Z"] {
+            assert_eq!(read(text), Some(1_795_176_000_000), "{text}");
+        }
+        assert_eq!(read("2026-11-20T12:00:00.9999Z"), Some(1_795_176_000_999));
+        for text in ["", "2026-11-20", "2026-11-20T12:00:00", "1795176000", "2026-02-30T12:00:00Z", "tomorrow"]
+            .into_iter()
+            .chain(["1969-12-31T23:59:59Z", "0000-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"])
+        {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 }

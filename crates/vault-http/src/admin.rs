@@ -52,7 +52,7 @@ impl Api for AdminParts {
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
         body.ignore().await?;
         match call.operation {
-            Operation::Live => Ok(probe::live()),
+            Operation::Live => probe::live(),
             Operation::Ready => probe::ready(&self.runtime, &self.readiness).await,
             Operation::Metrics => Ok(text((self.metrics)())),
             _ => Err(Fault::not_found()),

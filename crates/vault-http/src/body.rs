@@ -1,7 +1,8 @@
-//! The body of a request: at most 64 KiB within 10 s, in memory that is wiped.
+//! The body of a request: at most 64 KiB within a deadline, in memory that is wiped.
 
 use crate::connection::Phase;
 use crate::fault::Fault;
+use crate::settings::Deadlines;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::Payload;
 use actix_web::http::ConnectionType;
@@ -13,15 +14,12 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::time::timeout;
 use vault_api::ProblemCode;
 use zeroize::Zeroizing;
 
 /// The largest body, in bytes.
 const MAX_BODY: usize = 64 * 1024;
-/// How long a body may take.
-const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A body that has not been read yet, or not whole.
 pub(crate) struct Incoming {
@@ -43,13 +41,14 @@ impl Incoming {
         if self.announced.is_some_and(|length| length > MAX_BODY as u64) {
             return Err(too_large());
         }
-        if let Some(phase) = self.phase.as_ref().filter(|_| self.left) {
-            phase.read_body(self.announced);
+        if !self.left {
+            return Ok(Body::One(Bytes::new()));
         }
-        match timeout(DEADLINE, self.collect()).await {
+        let deadline = self.phase.as_ref().map_or(Deadlines::default().body, |phase| phase.read_body(self.announced));
+        match timeout(deadline, self.collect()).await {
             Ok(body) => body,
             Err(_) => {
-                let detail = "The body did not arrive within 10 seconds.";
+                let detail = format!("The body did not arrive within {} seconds.", deadline.as_secs());
                 Err(Fault::new(ProblemCode::RequestTimeout, detail).closing())
             }
         }

@@ -31,10 +31,14 @@ impl Call<'_> {
         self.request.peer_addr().map(|_| self.network(trusted))
     }
 
+    /// The address of whoever connected: the client or a proxy.
+    pub(crate) fn peer(&self) -> IpAddr {
+        self.request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip())
+    }
+
     /// The client's network, as far as proxies in `trusted` tell it.
     pub(crate) fn network(&self, trusted: &[IpNet]) -> Network {
-        let peer = self.request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
         let forwarded: Vec<_> = self.headers().get_all(header::X_FORWARDED_FOR).map(HeaderValue::as_bytes).collect();
-        Network::of(client_address(peer, forwarded.into_iter(), trusted))
+        Network::of(client_address(self.peer(), forwarded.into_iter(), trusted))
     }
 }

@@ -4,6 +4,7 @@
 use crate::deadline::Deadline;
 use crate::peers::Admission;
 use crate::portion::Portion;
+use crate::settings::Deadlines;
 use crate::transport::Transport;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -14,12 +15,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// How long a head may take.
-pub(crate) const HEAD_DEADLINE: Duration = Duration::from_secs(5);
-/// How long a connection may be idle.
-pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// How long a peer may take to read an answer, once it no longer fits into the socket's buffer.
-const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 /// How much is read and dropped at once of what was sent behind the last request.
 const DISCARDED_AT_ONCE: usize = 64 * 1024;
 
@@ -33,6 +28,7 @@ pub(crate) struct Phase {
     closing: Cell<bool>,
     /// What the framework may be given now.
     portion: RefCell<Portion>,
+    body_deadline: Duration,
 }
 
 /// Who acts next on a connection.
@@ -56,9 +52,10 @@ impl Phase {
         Answering(self)
     }
 
-    /// The body of the request that is being answered is wanted now: so many bytes, or chunks.
-    pub(crate) fn read_body(&self, length: Option<u64>) {
+    /// The body of the request that is being answered is wanted now: so many bytes, or chunks. How long it may take.
+    pub(crate) fn read_body(&self, length: Option<u64>) -> Duration {
         *self.portion.borrow_mut() = length.map_or(Portion::CHUNKED, Portion::Bytes);
+        self.body_deadline
     }
 
     /// Makes the request that is being answered the last one: nothing that was sent behind it is carried out.
@@ -100,6 +97,7 @@ pub(crate) struct Connection {
     ahead: Vec<u8>,
     /// Whether the framework was told to wait, though the socket was not asked to wake it.
     paused: bool,
+    deadlines: Deadlines,
     reading: Deadline,
     writing: Deadline,
     unwritten: bool,
@@ -109,14 +107,15 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: Transport, admission: Admission) -> Self {
-        let phase = Phase::default();
+    pub(crate) fn new(stream: Transport, admission: Admission, deadlines: Deadlines) -> Self {
+        let phase = Phase { body_deadline: deadlines.body, ..Phase::default() };
         phase.expect_head();
         Self {
             stream,
             phase: Rc::new(phase),
             ahead: Vec::new(),
             paused: false,
+            deadlines,
             reading: Deadline::default(),
             writing: Deadline::default(),
             unwritten: false,
@@ -188,7 +187,8 @@ impl Connection {
         if outcome.is_pending() {
             // Kept through partial progress: a peer that reads byte by byte is as slow as one that does not read.
             self.unwritten = true;
-            self.writing.set_once(|| Instant::now() + WRITE_DEADLINE);
+            let deadline = self.deadlines.answer;
+            self.writing.set_once(|| Instant::now() + deadline);
             if self.writing.poll(context).is_ready() {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
@@ -217,7 +217,8 @@ impl AsyncRead for Connection {
         if this.phase.turn.get() != Turn::Next || this.phase.is_held() {
             this.reading.clear();
         } else if buffer.filled().len() > before {
-            this.reading.set_once(|| Instant::now() + HEAD_DEADLINE);
+            let deadline = this.deadlines.head;
+            this.reading.set_once(|| Instant::now() + deadline);
         } else if read.is_pending() && this.is_overdue(context) {
             return Poll::Ready(Ok(())); // nothing read: as if the peer had closed
         }

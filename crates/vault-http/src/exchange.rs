@@ -29,8 +29,9 @@ const STANDARD: [(HeaderName, HeaderValue); 4] = [
         HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
     ),
 ];
-/// Of every answer over TLS: browsers are to use nothing else for this name, for two years.
-const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000; includeSubDomains");
+/// Of every answer over TLS: browsers use nothing else for this name, for two years. Its subdomains are not ours to decide
+/// about.
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// All that the interface knows, for `CONNECT`, which names no address to look the methods of up.
 const ALL_METHODS: &str = "GET, HEAD, POST, PATCH, DELETE";

@@ -2,6 +2,7 @@
 
 use ipnet::IpNet;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether `address` is one of `networks`.
 pub(crate) fn is_among(networks: &[IpNet], address: IpAddr) -> bool {
@@ -25,6 +26,26 @@ pub(crate) fn client_address<'a>(
         client = address;
     }
     client
+}
+
+/// Warns once of a proxy that is not trusted: its clients would all count as one network.
+#[derive(Default)]
+pub(crate) struct UntrustedProxy(AtomicBool);
+
+impl UntrustedProxy {
+    /// Looks at a request of `peer` that has `X-Forwarded-For`. Whether it warned.
+    pub(crate) fn notice(&self, peer: IpAddr, trusted: &[IpNet]) -> bool {
+        let peer = peer.to_canonical();
+        if self.0.load(Ordering::Relaxed) || is_among(trusted, peer) || self.0.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        tracing::warn!(
+            "Ignored X-Forwarded-For from {peer}, which is not a trusted proxy: all its clients count as one network. If it is \
+             your proxy, pass --trusted-proxy {}. This is logged once.",
+            IpNet::from(peer)
+        );
+        true
+    }
 }
 
 /// An address, with or without a port.
@@ -71,6 +92,15 @@ mod tests {
         for (peer, forwarded, expected) in cases {
             assert_eq!(client(peer, forwarded).as_deref(), Some(*expected), "{peer} {forwarded:?}");
         }
+    }
+
+    #[test]
+    fn an_untrusted_proxy_is_warned_of_once() {
+        let trusted: Vec<IpNet> = "10.0.0.0/8".parse().into_iter().collect();
+        let noticed = UntrustedProxy::default();
+        let notice = |peer: &str| peer.parse().is_ok_and(|peer| noticed.notice(peer, &trusted));
+        assert_eq!(["10.0.0.1", "::ffff:10.0.0.1"].map(notice), [false; 2], "a trusted one is believed");
+        assert_eq!(["127.0.0.1", "127.0.0.1", "192.0.2.1"].map(notice), [true, false, false]);
     }
 
     proptest! {

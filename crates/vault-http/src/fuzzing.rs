@@ -5,15 +5,16 @@
 
 use crate::answer::time_text;
 use crate::fault::Fault;
+use crate::links::next_page;
 use crate::operation::{
     parse_activation, parse_change, parse_check, parse_integration, parse_invite, parse_login, parse_rotation,
-    parse_save, secrets,
+    parse_save, parse_whole,
 };
-use crate::{listing, query};
+use crate::query;
 use actix_web::body::MessageBody as _;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
-use vault_api::{Problem, ProblemCode};
+use vault_api::{ChangePasswordRequest, EnrolRequest, Problem, ProblemCode};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy, FieldClass, Fingerprint};
 use vault_core::json::{Limits, parse};
 use vault_core::namespace::Namespace;
@@ -54,10 +55,8 @@ pub fn account(body: &[u8]) {
             _ => unreachable!("a change that no body may ask for"),
         })
     });
-    let proof = ["password", "passcode", "new_password"];
-    assert_read_or_refused(body, &|body| Ok(texts(proof, secrets(body, proof)?)));
-    let draft = ["enrolment_code", "password"];
-    assert_read_or_refused(body, &|body| Ok(texts(draft, secrets(body, draft)?)));
+    assert_read_or_refused(body, &|body| Ok(json!(parse_whole::<ChangePasswordRequest>(body)?)));
+    assert_read_or_refused(body, &|body| Ok(json!(parse_whole::<EnrolRequest>(body)?)));
 }
 
 /// The same for what is asked about integrations, and by them.
@@ -91,11 +90,6 @@ pub fn integration(body: &[u8]) {
         }
         Ok(written)
     });
-}
-
-fn texts<const N: usize>(names: [&str; N], values: [SecretString; N]) -> Value {
-    let members = names.into_iter().zip(values);
-    Value::Object(members.map(|(name, value)| (name.to_owned(), value.expose_secret().into())).collect())
 }
 
 /// What `read` makes of `body`, written as a body, is read as the same.
@@ -165,7 +159,7 @@ fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPo
 pub fn list_query(text: &str) {
     match query::list(Some(text)) {
         Ok(request) => {
-            let link = listing::next_page("", &request.filter, request.limit, "AA");
+            let link = next_page("", &request.filter, request.limit, "AA");
             let (_, next) = link.split_once('?').unwrap();
             let next = query::list(next.split('>').next()).ok().unwrap();
             assert_eq!((next.filter, next.limit), (request.filter, request.limit));

@@ -26,7 +26,7 @@ mod forwarded;
 pub mod fuzzing;
 mod head;
 mod limiter;
-mod listing;
+mod links;
 mod operation;
 mod parts;
 mod peers;
@@ -42,6 +42,7 @@ mod tls;
 mod transport;
 mod under_way;
 mod unix;
+mod wire;
 
 pub use activation::{ActivationParts, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
@@ -50,6 +51,7 @@ pub use readiness::Readiness;
 pub use route::{Route, activation_routes, routes};
 pub use server::{BoundServer, ListeningServer, server};
 pub use settings::{
-    ActivationSettings, AdminSettings, BasePath, InvalidBasePath, ListenerSettings, Rate, ServerSettings, UnixSocket,
+    ActivationSettings, AdminSettings, BasePath, Deadlines, InvalidBasePath, ListenerSettings, Rate, ServerSettings,
+    UnixSocket,
 };
 pub use tls::{Tls, TlsError};

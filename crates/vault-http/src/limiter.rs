@@ -8,9 +8,19 @@ use governor::{Quota, RateLimiter};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use vault_core::network::Network;
 
 /// After how many requests those are forgotten that have their whole burst again.
 const SWEEP_EVERY: u32 = 1_024;
+
+/// The network that a client's requests are counted for: an IPv4 /24, or the IPv6 /48 that `network` is part of. One site
+/// gets a /48 and has 256 networks of the size that attempts are counted for.
+pub(crate) fn limited_network(network: Network) -> Network {
+    match network {
+        Network::V4(_) => network,
+        Network::V6([a, b, c, d, e, f, _]) => Network::V6([a, b, c, d, e, f, 0]),
+    }
+}
 
 /// Counts requests per `K`, over all workers.
 pub(crate) struct Limiter<K: Clone + Eq + Hash, C: Clock + Clone = DefaultClock> {
@@ -62,7 +72,6 @@ mod tests {
     use super::*;
     use governor::clock::FakeRelativeClock;
     use std::num::NonZeroU32;
-    use vault_core::network::Network;
 
     fn limiter(per_second: u32, burst: u32) -> (Limiter<Network, FakeRelativeClock>, FakeRelativeClock) {
         let clock = FakeRelativeClock::default();
@@ -73,7 +82,7 @@ mod tests {
     }
 
     fn network(address: &str) -> Network {
-        address.parse().map(Network::of).unwrap_or(Network::V4([0; 3]))
+        limited_network(address.parse().map(Network::of).unwrap_or(Network::V4([0; 3])))
     }
 
     #[test]
@@ -92,11 +101,11 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         assert_eq!(ask("192.0.2.1"), Ok(()));
         assert_eq!(ask("192.0.2.1"), refused);
-        for address in ["2001:db8:0:1::1", "2001:db8:0:ff::1", "2001:db8::1"] {
+        for address in ["2001:db8:0:1::1", "2001:db8:0:ff00::1", "2001:db8::1"] {
             assert_eq!(ask(address), Ok(()));
         }
-        assert_eq!(ask("2001:db8:0:7::1"), refused, "a /56 is one");
-        assert_eq!(ask("2001:db8:0:100::1"), Ok(()));
+        assert_eq!(ask("2001:db8:0:7::1"), refused, "a /48 is one, and each /56 of it no more");
+        assert_eq!(ask("2001:db8:1::1"), Ok(()), "the next is another");
     }
 
     #[test]

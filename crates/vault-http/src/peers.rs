@@ -1,4 +1,4 @@
-//! Who may connect, and how many connections each peer has.
+//! Who may connect, and how many connections each host and each network has.
 
 use crate::forwarded::is_among;
 use crate::settings::ListenerSettings;
@@ -7,42 +7,69 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts connections per peer, over all workers.
+/// Counts connections per host and network, over all workers.
 pub(crate) struct Peers {
-    limit: usize,
+    per_host: usize,
+    per_network: usize,
     trusted: Vec<IpNet>,
     proxies_only: bool,
     counts: Mutex<HashMap<Peer, usize>>,
 }
 
-/// Who is counted as one: an IPv4 address, the IPv6 /64 that one host can choose its addresses from, or a user of this
-/// machine whose programs come by a socket in the file system.
+/// What connections are counted for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Peer {
-    V4([u8; 4]),
-    V6([u16; 4]),
+    /// An IPv4 address.
+    Host4([u8; 4]),
+    /// An IPv6 /64: one host can use all of its addresses.
+    Host6([u16; 4]),
+    /// A user of this machine whose programs connect to a Unix socket.
     User(u32),
+    /// An IPv4 /24.
+    Network4([u8; 3]),
+    /// An IPv6 /48: one site gets as much.
+    Network6([u16; 3]),
 }
 
 impl Peer {
-    fn of(address: IpAddr) -> Self {
+    fn host(address: IpAddr) -> Self {
         match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address.octets()),
+            IpAddr::V4(address) => Self::Host4(address.octets()),
             IpAddr::V6(address) => {
                 let [a, b, c, d, ..] = address.segments();
-                Self::V6([a, b, c, d])
+                Self::Host6([a, b, c, d])
             }
         }
     }
+
+    fn network(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => {
+                let [a, b, c, _] = address.octets();
+                Self::Network4([a, b, c])
+            }
+            IpAddr::V6(address) => {
+                let [a, b, c, ..] = address.segments();
+                Self::Network6([a, b, c])
+            }
+        }
+    }
+
+    const fn is_network(self) -> bool {
+        matches!(self, Self::Network4(_) | Self::Network6(_))
+    }
 }
 
-/// A counted connection, or one of a trusted proxy; no longer counted when dropped.
-pub(crate) struct Admission(Option<(Arc<Peers>, Peer)>);
+/// A connection that is counted until this is dropped, or one of a trusted proxy.
+pub(crate) struct Admission {
+    peers: Arc<Peers>,
+    counted: Vec<Peer>,
+}
 
 /// Why a connection is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Its peer has too many.
+    /// Its host or network has too many.
     TooMany,
     /// Its peer is neither a trusted proxy nor on this machine, and nobody else is served.
     NotAProxy,
@@ -62,7 +89,8 @@ impl Peers {
     /// The peers of a listener.
     pub(crate) fn of(settings: &ListenerSettings) -> Self {
         Self {
-            limit: settings.connections_per_peer,
+            per_host: settings.connections_per_host,
+            per_network: settings.connections_per_network,
             trusted: settings.trusted_proxies.clone(),
             proxies_only: settings.proxies_only,
             counts: Mutex::default(),
@@ -72,27 +100,32 @@ impl Peers {
     /// Counts a connection of `address`, unless it may not connect or has too many.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admission, Refusal> {
         if is_among(&self.trusted, address) {
-            return Ok(Admission(None));
+            return self.count(Vec::new());
         }
         if self.proxies_only && !address.to_canonical().is_loopback() {
             return Err(Refusal::NotAProxy);
         }
-        self.count(Peer::of(address))
+        self.count(vec![Peer::host(address), Peer::network(address)])
     }
 
     /// Counts a connection of a program of this machine's `user`, unless that has too many.
     pub(crate) fn admit_user(self: &Arc<Self>, user: u32) -> Result<Admission, Refusal> {
-        self.count(Peer::User(user))
+        self.count(vec![Peer::User(user)])
     }
 
-    fn count(self: &Arc<Self>, peer: Peer) -> Result<Admission, Refusal> {
+    fn count(self: &Arc<Self>, counted: Vec<Peer>) -> Result<Admission, Refusal> {
         let mut counts = self.counts();
-        let count = counts.entry(peer).or_default();
-        if *count >= self.limit {
+        let has_too_many = |peer: &Peer| {
+            let limit = if peer.is_network() { self.per_network } else { self.per_host };
+            counts.get(peer).is_some_and(|count| *count >= limit)
+        };
+        if counted.iter().any(has_too_many) {
             return Err(Refusal::TooMany);
         }
-        *count += 1;
-        Ok(Admission(Some((Arc::clone(self), peer))))
+        for peer in &counted {
+            *counts.entry(*peer).or_default() += 1;
+        }
+        Ok(Admission { peers: Arc::clone(self), counted })
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<Peer, usize>> {
@@ -103,12 +136,13 @@ impl Peers {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        let Some((peers, peer)) = self.0.take() else { return };
-        let mut counts = peers.counts();
-        if let Some(count) = counts.get_mut(&peer) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&peer);
+        let mut counts = self.peers.counts();
+        for peer in &self.counted {
+            if let Some(count) = counts.get_mut(peer) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(peer);
+                }
             }
         }
     }
@@ -118,9 +152,10 @@ impl Drop for Admission {
 mod tests {
     use super::*;
 
-    fn peers(limit: usize, proxies_only: bool) -> Arc<Peers> {
+    fn peers(per_host: usize, proxies_only: bool) -> Arc<Peers> {
         let mut settings = ListenerSettings::new(Vec::new());
-        settings.connections_per_peer = limit;
+        settings.connections_per_host = per_host;
+        settings.connections_per_network = 2 * per_host;
         settings.trusted_proxies = "10.0.0.0/8".parse().ok().into_iter().collect();
         settings.proxies_only = proxies_only;
         Arc::new(Peers::of(&settings))
@@ -159,7 +194,26 @@ mod tests {
     }
 
     #[test]
-    fn each_peer_has_its_own_count() {
+    fn two_hosts_do_not_fill_a_worker() {
+        let settings = ListenerSettings::new(Vec::new());
+        let peers = Arc::new(Peers::of(&settings));
+        for network in ["192.0.2", "2001:db8:1"] {
+            let mut admitted = Vec::new();
+            for host in 1..=9 {
+                let address =
+                    if network.contains(':') { format!("{network}:{host}::1") } else { format!("{network}.{host}") };
+                let Ok(address) = address.parse() else { panic!("an address") };
+                let before = admitted.len();
+                admitted.extend(std::iter::from_fn(|| peers.admit(address).ok()));
+                assert!(admitted.len() - before <= settings.connections_per_worker / 4);
+            }
+            assert_eq!(admitted.len(), settings.connections_per_worker / 2, "all hosts of a network together");
+        }
+        assert!(peers.counts().is_empty());
+    }
+
+    #[test]
+    fn each_host_has_its_own_count() {
         let peers = peers(2, false);
         let admit = |address: &str| address.parse().ok().and_then(|address| peers.admit(address).ok());
         let first = admit("192.0.2.1");

@@ -1,6 +1,7 @@
 //! Query parameters: those of a list and of a save, and none for everything else.
 
 use crate::fault::Fault;
+use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use vault_core::credential::CredentialType;
 use vault_core::cursor::{ListFilter, PageRequest};
@@ -134,30 +135,16 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// `text` without percent-encoding, `+` being a space.
+/// `text` without percent-encoding, `+` being a space. `None` if it is not well encoded, or not UTF-8.
 fn decode(text: &str) -> Option<Cow<'_, str>> {
-    if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
-        return Some(Cow::Borrowed(text));
+    let is_encoded = |behind: &str| behind.len() >= 2 && behind.as_bytes()[..2].iter().all(u8::is_ascii_hexdigit);
+    if !text.split('%').skip(1).all(is_encoded) {
+        return None;
     }
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        decoded.push(match byte {
-            b'%' => hex(bytes.next()?)? << 4 | hex(bytes.next()?)?,
-            b'+' => b' ',
-            plain => plain,
-        });
+    if !text.contains('+') {
+        return percent_decode_str(text).decode_utf8().ok();
     }
-    String::from_utf8(decoded).ok().map(Cow::Owned)
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
+    percent_decode_str(&text.replace('+', " ")).decode_utf8().ok().map(|text| Cow::Owned(text.into_owned()))
 }
 
 #[cfg(test)]

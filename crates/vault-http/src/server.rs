@@ -1,11 +1,11 @@
 //! Listeners and workers.
 
-use crate::connection::{Connection, HEAD_DEADLINE, KEEP_ALIVE, Phase};
+use crate::connection::{Connection, Phase};
 use crate::exchange::{Api, Exchange};
 use crate::operation::PublicApi;
 use crate::parts::ServerParts;
 use crate::peers::{Peers, Refusal};
-use crate::settings::{ListenerSettings, ServerSettings, UnixSocket};
+use crate::settings::{Deadlines, ListenerSettings, ServerSettings, UnixSocket};
 use crate::telemetry;
 use crate::tls::Tls;
 use crate::transport::Transport;
@@ -97,7 +97,8 @@ pub(crate) fn serve<A: Api>(
     if settings.listen.is_empty() && socket.is_none() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no address to listen on"));
     }
-    let worker = Worker { api, ids, over_tls: false, stopping: builder.graceful_shutdown_signal() };
+    let deadlines = settings.deadlines;
+    let worker = Worker { api, ids, over_tls: false, deadlines, stopping: builder.graceful_shutdown_signal() };
 
     let mut addresses = Vec::with_capacity(settings.listen.len());
     for &address in &settings.listen {
@@ -107,7 +108,8 @@ pub(crate) fn serve<A: Api>(
         let worker = Worker { over_tls: tls.is_some(), ..worker.clone() };
         builder = builder.listen("orgvault", listener, move || {
             let (peers, tls) = (Arc::clone(&peers), tls.clone());
-            fn_service(move |stream: TcpStream| accept(stream, Arc::clone(&peers), tls.clone())).and_then(worker.http())
+            fn_service(move |stream: TcpStream| accept(stream, Arc::clone(&peers), tls.clone(), deadlines))
+                .and_then(worker.http())
         })?;
     }
     let mut file = None;
@@ -116,7 +118,8 @@ pub(crate) fn serve<A: Api>(
         file = Some(made);
         builder = builder.listen_uds("orgvault", listener, move || {
             let peers = Arc::clone(&peers);
-            fn_service(move |stream: UnixStream| at_once(accept_local(stream, &peers))).and_then(worker.http())
+            fn_service(move |stream: UnixStream| at_once(accept_local(stream, &peers, deadlines)))
+                .and_then(worker.http())
         })?;
     }
     Ok(BoundServer { server: ListeningServer { server: builder.run(), socket: file }, addresses })
@@ -128,6 +131,7 @@ struct Worker<A> {
     api: A,
     ids: Arc<dyn IdGenerator>,
     over_tls: bool,
+    deadlines: Deadlines,
     stopping: GracefulShutdownSignal,
 }
 
@@ -150,9 +154,9 @@ impl<A: Api> Worker<A> {
         let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
         let stopping = self.stopping.clone();
         HttpService::build()
-            .client_request_timeout(HEAD_DEADLINE)
+            .client_request_timeout(self.deadlines.head)
             .client_disconnect_timeout(LINGER)
-            .keep_alive(KeepAlive::Timeout(KEEP_ALIVE))
+            .keep_alive(KeepAlive::Timeout(self.deadlines.idle))
             .graceful_shutdown_signal(move || {
                 let stopping = stopping.clone();
                 async move { stopping.notified().await }
@@ -168,6 +172,7 @@ async fn accept(
     stream: TcpStream,
     peers: Arc<Peers>,
     tls: Option<Tls>,
+    deadlines: Deadlines,
 ) -> Result<(Connection, Option<SocketAddr>), DispatchError> {
     let peer = stream.peer_addr().ok();
     let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
@@ -175,20 +180,24 @@ async fn accept(
     stream.set_nodelay(true).map_err(DispatchError::Io)?;
     let transport = match tls {
         None => Transport::Plain(stream),
-        Some(tls) => Transport::Tls(Box::new(tls.accept(stream).await.map_err(|error| {
+        Some(tls) => Transport::Tls(Box::new(tls.accept(stream, deadlines.handshake).await.map_err(|error| {
             tracing::debug!(%error, "a TLS handshake failed");
             telemetry::handshake_failed();
             DispatchError::Io(error)
         })?)),
     };
-    Ok((Connection::new(transport, admission), peer))
+    Ok((Connection::new(transport, admission, deadlines), peer))
 }
 
 /// The same for a program of this machine, which has no address.
-fn accept_local(stream: UnixStream, peers: &Arc<Peers>) -> Result<(Connection, Option<SocketAddr>), DispatchError> {
+fn accept_local(
+    stream: UnixStream,
+    peers: &Arc<Peers>,
+    deadlines: Deadlines,
+) -> Result<(Connection, Option<SocketAddr>), DispatchError> {
     let user = stream.peer_cred().map_err(DispatchError::Io)?.uid();
     let admission = peers.admit_user(user).map_err(turned_away)?;
-    Ok((Connection::new(Transport::Local(stream), admission), None))
+    Ok((Connection::new(Transport::Local(stream), admission, deadlines), None))
 }
 
 fn turned_away(refusal: Refusal) -> DispatchError {

@@ -10,6 +10,9 @@ use std::str::FromStr;
 use std::time::Duration;
 use vault_core::credential::DataPolicy;
 
+/// The connections that one worker takes by default. An idle one costs about 20 KiB.
+const MAX_CONNECTIONS: usize = 8_192;
+
 /// The public listener.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
@@ -19,8 +22,7 @@ pub struct ServerSettings {
     pub base_path: BasePath,
     /// What credentials may hold.
     pub data_policy: DataPolicy,
-    /// How often one network (an IPv4 /24 or IPv6 /56) may ask for what needs no token and costs work; without bound
-    /// if `None`.
+    /// How often one network, an IPv4 /24 or an IPv6 /48, may send logins and enrolments; without limit if `None`.
     pub rate: Option<Rate>,
 }
 
@@ -74,22 +76,56 @@ pub struct ListenerSettings {
     pub listen: Vec<SocketAddr>,
     /// Speaks TLS with these; plain HTTP if `None`.
     pub tls: Option<Tls>,
-    /// Proxies whose `X-Forwarded-For` is believed, and who may have any number of connections.
+    /// Proxies whose `X-Forwarded-For` is believed, and which may have any number of connections.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether nobody is served but trusted proxies and programs on this machine.
     pub proxies_only: bool,
     /// Threads that speak HTTP; as many as cores if `None`.
     pub workers: Option<NonZeroUsize>,
-    /// The most connections of one peer (an IPv4 address or IPv6 /64) that are not trusted proxies.
-    pub connections_per_peer: usize,
-    /// The most connections of one worker; past it, nothing more is accepted until one ends.
+    /// The most connections of one host: an IPv4 address, an IPv6 /64, or a user of this machine on a Unix socket. Does not
+    /// apply to trusted proxies.
+    pub connections_per_host: usize,
+    /// The most connections of one network, an IPv4 /24 or an IPv6 /48. Does not apply to trusted proxies.
+    pub connections_per_network: usize,
+    /// The most connections of one worker; past it, nothing more is accepted until one ends. Connections are spread evenly
+    /// over the workers.
     pub connections_per_worker: usize,
+    /// How long a peer may take.
+    pub deadlines: Deadlines,
     /// How long requests under way may take after a stop was asked for.
     pub shutdown_timeout: Duration,
 }
 
+/// How long a peer may take. Progress extends none of them: a peer that sends or reads byte by byte is cut off as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// For a TLS handshake; 5 s by default.
+    pub handshake: Duration,
+    /// For the head of a request; 5 s by default. That of a connection's first request may end half a second earlier.
+    pub head: Duration,
+    /// For the body of a request; 10 s by default.
+    pub body: Duration,
+    /// For reading an answer that no longer fits into the socket's buffer; 10 s by default.
+    pub answer: Duration,
+    /// For beginning another request; 75 s by default.
+    pub idle: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(5),
+            head: Duration::from_secs(5),
+            body: Duration::from_secs(10),
+            answer: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+        }
+    }
+}
+
 impl ListenerSettings {
-    /// Listening on `listen`, everything else as is sensible.
+    /// Listening on `listen` with the defaults. No host can hold more than a quarter of the connections of a worker, no
+    /// network more than half.
     pub fn new(listen: Vec<SocketAddr>) -> Self {
         Self {
             listen,
@@ -97,8 +133,10 @@ impl ListenerSettings {
             trusted_proxies: Vec::new(),
             proxies_only: false,
             workers: None,
-            connections_per_peer: 4_096,
-            connections_per_worker: 8_192,
+            connections_per_host: MAX_CONNECTIONS / 4,
+            connections_per_network: MAX_CONNECTIONS / 2,
+            connections_per_worker: MAX_CONNECTIONS,
+            deadlines: Deadlines::default(),
             shutdown_timeout: Duration::from_secs(30),
         }
     }

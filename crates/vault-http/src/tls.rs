@@ -16,9 +16,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// How long a handshake may take.
-pub(crate) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
-
 /// TLS 1.2 and 1.3 with a certificate and its key, which can be exchanged while listeners use them. Clones are one.
 #[derive(Clone)]
 pub struct Tls(Arc<Shared>);
@@ -96,11 +93,11 @@ impl Tls {
         Ok(())
     }
 
-    /// The server's side of a handshake, within its time.
-    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    /// The server's side of a handshake, which may take until `deadline`.
+    pub(crate) async fn accept(&self, stream: TcpStream, deadline: Duration) -> io::Result<TlsStream<TcpStream>> {
         let current = Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner));
         let handshake = TlsAcceptor::from(current).accept(stream);
-        timeout(HANDSHAKE_DEADLINE, handshake).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        timeout(deadline, handshake).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt::Display;
-use time::format_description::well_known::{Rfc2822, Rfc3339};
-use time::{OffsetDateTime, UtcDateTime};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
 use url::Url;
 use vault_core::time::Timestamp;
 
@@ -47,13 +47,12 @@ pub(crate) fn http_date(text: &str) -> Option<i64> {
 
 /// The moment that RFC 3339 text names.
 pub(crate) fn moment(text: &str) -> Option<Timestamp> {
-    let seconds = OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp();
-    Some(Timestamp::from_millis(seconds.saturating_mul(1000)))
+    Timestamp::from_rfc3339(text)
 }
 
 /// RFC 3339 text of whole seconds, as `2026-11-21T16:30:00Z`.
 pub(crate) fn rfc3339(time: Timestamp) -> Option<String> {
-    UtcDateTime::from_unix_timestamp(time.as_seconds()).ok()?.format(&Rfc3339).ok()
+    time.to_rfc3339()
 }
 
 #[cfg(test)]

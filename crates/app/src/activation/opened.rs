@@ -2,8 +2,6 @@
 
 use crate::failure::Failure;
 use secrecy::ExposeSecret;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use vault_client::{BegunActivation, VendedCredential};
 use vault_core::activation::{FormName, FormSubject, Vended, VendedForm};
 use vault_core::credential::CredentialType;
@@ -74,7 +72,5 @@ impl OpenedCredential {
 }
 
 fn moment(text: &str) -> Result<Timestamp, Failure> {
-    let moment =
-        OffsetDateTime::parse(text, &Rfc3339).map_err(|_| Failure::new("the listener's answer has an invalid time"))?;
-    Ok(Timestamp::from_millis(moment.unix_timestamp() * 1_000 + i64::from(moment.millisecond())))
+    Timestamp::from_rfc3339(text).ok_or_else(|| Failure::new("the listener's answer has an invalid time"))
 }

@@ -91,7 +91,7 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = value::network)]
     pub(crate) trusted_proxy: Vec<IpNet>,
 
-    /// Login attempts per second allowed per network (IPv4 /24, IPv6 /56); 0 means no limit
+    /// Login attempts per second allowed per network (IPv4 /24, IPv6 /48); 0 means no limit
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = value::whole(0, MAX_RATE))]
     pub(crate) login_rate: u32,
 

@@ -84,7 +84,7 @@ impl ConnectionString {
         let mut ends = signature.split('&').filter_map(|pair| pair.strip_prefix("se="));
         let end = ends.next().filter(|_| ends.next().is_none())?;
         let end = percent_decode_str(end).decode_utf8().ok()?;
-        Some(Timestamp::from_millis(instant::parse(&end)? * 1000))
+        instant::parse(&end)
     }
 
     /// Whether the string carries an account key, which opens the whole account.

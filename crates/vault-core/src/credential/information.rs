@@ -4,6 +4,7 @@ use super::SecretText;
 use super::reader::Entry;
 use super::spec::FieldClass;
 use crate::json::{ObjectWriter, write_text};
+use serde_json::value::RawValue;
 use std::fmt;
 
 /// Tells equal data from other data inside one organization: 12 lower-case hexadecimal digits.
@@ -25,8 +26,8 @@ impl fmt::Display for Fingerprint {
 }
 
 /// The `information` object of a list, as ready JSON text. Holds nothing secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Information(String);
+#[derive(Clone, Debug)]
+pub struct Information(Box<RawValue>);
 
 /// The text is not a JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,17 +44,27 @@ impl Information {
         if !text.starts_with('{') {
             return Err(InvalidInformation);
         }
-        match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
-            Ok(_) => Ok(Self(text)),
-            Err(_) => Err(InvalidInformation),
-        }
+        RawValue::from_string(text).map(Self).map_err(|_| InvalidInformation)
     }
 
     /// The JSON text.
     pub fn as_json(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The JSON text, to be made part of another without being parsed.
+    pub fn as_raw(&self) -> &RawValue {
         &self.0
     }
 }
+
+impl PartialEq for Information {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_json() == other.as_json()
+    }
+}
+
+impl Eq for Information {}
 
 /// Something that information may say beside the fields themselves, because the fields' shapes keep it safe.
 pub(super) struct Fact {
@@ -109,7 +120,8 @@ pub(super) fn assemble(entries: &[Entry<'_>], facts: &[Fact], fingerprint: Finge
     sink("]");
     write_text(&fingerprint.to_string(), object.member("fingerprint"));
     object.end();
-    Information(text)
+    // What was just written is JSON.
+    Information(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
 }
 
 /// An ellipsis and the last characters of `id`: at most four, and at most a quarter of them.

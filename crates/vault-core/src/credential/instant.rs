@@ -1,22 +1,18 @@
-//! The spellings of points in time that signed links use, in seconds since 1970-01-01T00:00:00Z.
+//! The spellings of points in time that signed links use.
 
-use time::format_description::well_known::{Iso8601, Rfc3339};
-use time::{Date, OffsetDateTime, UtcDateTime};
+use crate::time::Timestamp;
+use time::format_description::well_known::Iso8601;
+use time::{Date, OffsetDateTime};
 
 /// `20261120T120000Z`, `2026-11-20T12:00Z`, `2026-11-20T12:00:00.5Z`, also with another offset; a day alone begins at
 /// midnight. Fractions are dropped.
-pub(super) fn parse(text: &str) -> Option<i64> {
+pub(super) fn parse(text: &str) -> Option<Timestamp> {
     let time = if text.contains('T') {
         OffsetDateTime::parse(text, &Iso8601::PARSING)
     } else {
         Date::parse(text, &Iso8601::PARSING).map(|day| day.midnight().assume_utc())
     };
-    time.ok().map(OffsetDateTime::unix_timestamp)
-}
-
-/// `2026-11-20T12:00:00Z`; `None` outside of the years 0 to 9999.
-pub(crate) fn to_rfc3339(seconds: i64) -> Option<String> {
-    UtcDateTime::from_unix_timestamp(seconds).ok()?.format(&Rfc3339).ok()
+    Some(Timestamp::from_millis(time.ok()?.unix_timestamp() * 1_000))
 }
 
 #[cfg(test)]
@@ -25,19 +21,19 @@ mod tests {
 
     #[test]
     fn reads_what_links_say() {
+        let seconds = |text| parse(text).map(Timestamp::as_seconds);
         for (text, instant) in [
             ("1970-01-01T00:00:00Z", 0),
             ("2000-02-29T23:59:59Z", 951_868_799),
             ("2026-11-20T12:00:00Z", 1_795_176_000),
             ("9999-12-31T23:59:59Z", 253_402_300_799),
         ] {
-            assert_eq!(parse(text), Some(instant), "{text}");
-            assert_eq!(to_rfc3339(instant).as_deref(), Some(text));
+            assert_eq!(seconds(text), Some(instant), "{text}");
         }
         for text in ["20261120T120000Z", "2026-11-20T12:00Z", "2026-11-20T12:00:00.999Z", "2026-11-20T13:00:00+01:00"] {
-            assert_eq!(parse(text), Some(1_795_176_000), "{text}");
+            assert_eq!(seconds(text), Some(1_795_176_000), "{text}");
         }
-        assert_eq!(parse("2026-11-20"), Some(1_795_132_800));
+        assert_eq!(seconds("2026-11-20"), Some(1_795_132_800));
     }
 
     #[test]
@@ -56,6 +52,5 @@ mod tests {
         ] {
             assert_eq!(parse(text), None, "{text}");
         }
-        assert_eq!(to_rfc3339(253_402_300_800), None);
     }
 }

@@ -41,7 +41,7 @@ impl Link {
 
     /// When the link's signature expires, as RFC 3339 text; `None` where it does not say.
     pub fn expires_at(&self) -> Option<String> {
-        instant::to_rfc3339(self.expiry()?.as_seconds())
+        self.expiry()?.to_rfc3339()
     }
 
     /// When the link's signature expires; `None` where it does not say. Understands the query parameters of
@@ -57,16 +57,16 @@ impl Link {
             };
             let lasting = |date: &str, seconds: &str| {
                 let begin = instant::parse(&one(date)?)?;
-                begin.checked_add(one(seconds)?.parse::<u32>().ok()?.into())
+                Some(begin.plus_seconds(one(seconds)?.parse::<u32>().ok()?.into()))
             };
-            let seconds = lasting("X-Amz-Date", "X-Amz-Expires")
+            let unix = |seconds: &str| Some(Timestamp::from_millis(seconds.parse::<i64>().ok()?.checked_mul(1_000)?));
+            let end = lasting("X-Amz-Date", "X-Amz-Expires")
                 .or_else(|| lasting("X-Goog-Date", "X-Goog-Expires"))
-                .or_else(|| one("Signature").and_then(|_| one("Expires")?.parse().ok()))
+                .or_else(|| one("Signature").and_then(|_| unix(&one("Expires")?)))
                 .or_else(|| one("sig").and_then(|_| instant::parse(&one("se")?)));
             // What cannot be written as a date is no expiry that anybody meant.
-            seconds.filter(|seconds| instant::to_rfc3339(*seconds).is_some())
+            end.filter(|end| end.to_rfc3339().is_some())
         })?
-        .map(|seconds| Timestamp::from_millis(seconds * 1000))
     }
 }
 

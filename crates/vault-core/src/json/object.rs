@@ -51,19 +51,6 @@ impl ObjectReader {
         }
     }
 
-    /// The integer `name`, if it is there. One beyond 64 bits is read as the nearest that is not, so that the
-    /// range of the field decides.
-    pub fn optional_integer(&mut self, name: &str) -> Option<i64> {
-        let integer = match self.optional_node(name)? {
-            Node::Number(number) => integer(&number),
-            _ => None,
-        };
-        match integer {
-            Some(value) => Some(value),
-            None => self.wrong_type(name, "must be a whole number"),
-        }
-    }
-
     /// The member `name` of whatever type, which must be there.
     pub fn node(&mut self, name: &str) -> Option<Node> {
         match self.take(name) {
@@ -137,17 +124,4 @@ impl ObjectReader {
     fn flaw(&mut self, name: &str, code: FieldCode, detail: &'static str) {
         self.errors.push(FieldError::new(child(&self.pointer, name), code, detail));
     }
-}
-
-fn integer(number: &serde_json::Number) -> Option<i64> {
-    /// 2^63: floats at least this large are whole, and digits beyond 64 bits arrive as floats.
-    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
-    if number.is_f64() {
-        return match number.as_f64()? {
-            large if large >= BEYOND => Some(i64::MAX),
-            large if large <= -BEYOND => Some(i64::MIN),
-            _ => None,
-        };
-    }
-    Some(number.as_i64().unwrap_or(i64::MAX))
 }

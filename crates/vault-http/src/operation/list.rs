@@ -1,10 +1,10 @@
 //! `GET {base_url}/organization-vault`
 
-use super::Inner;
+use super::{Inner, shown};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::{answer, listing, query};
+use crate::{answer, links, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -19,9 +19,10 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let page = api.complete(async move { vault.list(&principal, request).await }).await?;
 
-    let mut response = answer::json(StatusCode::OK, listing::array(&page.credentials));
+    let size = page.credentials.iter().map(shown::size).sum();
+    let mut response = answer::sized(StatusCode::OK, &shown::Credentials(&page.credentials), size)?;
     if let Some(cursor) = page.next {
-        let link = listing::next_page(api.base.as_str(), &filter, limit, &cursor);
+        let link = links::next_page(api.base.as_str(), &filter, limit, &cursor);
         let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;
         response.headers_mut().insert(header::LINK, link);
     }

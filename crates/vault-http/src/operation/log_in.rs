@@ -1,15 +1,14 @@
 //! `POST {base_url}/login`
 
-use super::document::secret;
-use super::{Inner, document};
+use super::Inner;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::{answer, content, query};
+use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use vault_api::{LoginResponse, TOKEN_TYPE};
+use vault_api::{LoginRequest, LoginResponse, TOKEN_TYPE};
 use vault_core::network::Network;
 use vault_core::session::client_name;
 use vault_core::time::Ttl;
@@ -37,25 +36,10 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 pub(crate) fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogInRequest, Fault> {
-    let mut members = document::object(body)?;
-    let email = members.string("email");
-    let password = members.string("password");
-    let passcode = members.string("passcode");
-    let ttl = members.optional_integer("ttl");
-    if let Err(error) = Ttl::parse(ttl, max_ttl) {
-        members.report(error);
-    }
-    match (email, password, passcode, members.finish()) {
-        (Some(email), Some(password), Some(passcode), errors) if errors.is_empty() => Ok(LogInRequest {
-            email: email.expose().to_owned(), // an address is not secret
-            password: secret(&password),
-            passcode: secret(&passcode),
-            ttl,
-            network,
-            client: None,
-        }),
-        (_, _, _, errors) => Err(Fault::fields(errors)),
-    }
+    let (LoginRequest { email, password, passcode, ttl }, mut flaws) = wire::read(body)?;
+    flaws.check("/ttl", || Ttl::parse(ttl, max_ttl));
+    let (password, passcode) = (password.into_secret(), passcode.into_secret());
+    flaws.finish(Some(LogInRequest { email, password, passcode, ttl, network, client: None }))
 }
 
 #[cfg(test)]

@@ -21,9 +21,9 @@ mod shown;
 #[cfg(any(test, fuzzing))]
 pub(crate) use {
     accounts::change::parse as parse_change, accounts::invite::parse as parse_invite,
-    activation::begin::parse as parse_activation, activation::check::parse as parse_check, document::secrets,
-    integrations::create::parse as parse_integration, integrations::rotate::parse as parse_rotation,
-    log_in::parse as parse_login, save::parse as parse_save,
+    activation::begin::parse as parse_activation, activation::check::parse as parse_check,
+    document::parse as parse_whole, integrations::create::parse as parse_integration,
+    integrations::rotate::parse as parse_rotation, log_in::parse as parse_login, save::parse as parse_save,
 };
 
 pub(crate) use activation::ActivationApi;
@@ -34,12 +34,14 @@ use crate::brake::Brake;
 use crate::call::Call;
 use crate::exchange::Api;
 use crate::fault::Fault;
-use crate::limiter::Limiter;
+use crate::forwarded::UntrustedProxy;
+use crate::limiter::{Limiter, limited_network};
 use crate::parts::ServerParts;
 use crate::route::{Operation, Place};
 use crate::settings::{BasePath, ServerSettings};
 use crate::under_way::UnderWay;
 use actix_web::HttpResponse;
+use actix_web::http::header;
 use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
@@ -58,6 +60,7 @@ struct Inner {
     base: BasePath,
     policy: DataPolicy,
     trusted_proxies: Vec<IpNet>,
+    untrusted_proxy: UntrustedProxy,
     limiter: Option<Limiter<Network>>,
     brake: Brake,
     verifying: UnderWay<OrganizationId>,
@@ -70,6 +73,7 @@ impl PublicApi {
             base: settings.base_path.clone(),
             policy: settings.data_policy,
             trusted_proxies: settings.listener.trusted_proxies.clone(),
+            untrusted_proxy: UntrustedProxy::default(),
             limiter: settings.rate.map(Limiter::new),
             brake: Brake::default(),
             verifying: UnderWay::default(),
@@ -85,6 +89,9 @@ impl Api for PublicApi {
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
         let api = &*self.0;
+        if call.headers().contains_key(header::X_FORWARDED_FOR) {
+            api.untrusted_proxy.notice(call.peer(), &api.trusted_proxies);
+        }
         let outcome = match api.limit(&call) {
             Ok(()) => api.dispatch(&call, body).await,
             Err(fault) => Err(fault),
@@ -128,7 +135,7 @@ impl Inner {
             Operation::ThawNamespace => namespaces::thaw(self, call, body).await,
             Operation::Live => {
                 body.ignore().await?;
-                Ok(probe::live())
+                probe::live()
             }
             Operation::Ready => {
                 body.ignore().await?;
@@ -147,7 +154,8 @@ impl Inner {
     fn limit(&self, call: &Call<'_>) -> Result<(), Fault> {
         match &self.limiter {
             Some(limiter) if call.operation.is_open() => {
-                limiter.check(call.network(&self.trusted_proxies)).map_err(Fault::too_many_requests)
+                let network = limited_network(call.network(&self.trusted_proxies));
+                limiter.check(network).map_err(Fault::too_many_requests)
             }
             _ => Ok(()),
         }

@@ -1,14 +1,13 @@
 //! `{base_url}/namespaces`: what admins see of their organization's namespaces, and which nothing may activate.
 
 use super::Inner;
-use super::document::{self, keep};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::{answer, content, query};
+use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use vault_api::{FrozenNamespace, NamespaceItem};
+use vault_api::{FrozenNamespace, NamespaceItem, NamespaceRequest};
 use vault_core::namespace::Namespace;
 use vault_core::port::{Freezing, ListedNamespace};
 use vault_core::role::Action;
@@ -59,14 +58,9 @@ async fn set_frozen(api: &Inner, call: &Call<'_>, body: &mut Incoming, frozen: b
 
 /// The namespace that the body names.
 pub(crate) fn parse(body: &[u8]) -> Result<Namespace, Fault> {
-    let mut members = document::object(body)?;
-    // A namespace is not secret.
-    let namespace = members.string("namespace");
-    let namespace = namespace.and_then(|text| keep(&mut members, Namespace::parse(text.expose(), "/namespace")));
-    match (namespace, members.finish()) {
-        (Some(namespace), errors) if errors.is_empty() => Ok(namespace),
-        (_, errors) => Err(Fault::fields(errors)),
-    }
+    let (NamespaceRequest { namespace }, mut flaws) = wire::read(body)?;
+    let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
+    flaws.finish(namespace)
 }
 
 fn item(listed: &ListedNamespace) -> NamespaceItem {

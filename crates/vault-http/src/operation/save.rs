@@ -1,18 +1,17 @@
 //! `PATCH {base_url}/organization-vault`
 
-use super::document::keep;
-use super::{Inner, document};
+use super::Inner;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::{answer, content, query};
+use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
-use uuid::Uuid;
-use vault_api::ProblemCode;
+use serde::de::IgnoredAny;
+use vault_api::{ProblemCode, SavedCredential};
 use vault_core::credential::{CredentialData, DataPolicy};
-use vault_core::json::{Node, ObjectReader};
+use vault_core::json::ObjectReader;
 use vault_core::namespace::Namespace;
 use vault_core::principal::Principal;
 use vault_core::role::Action;
@@ -40,10 +39,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     };
     let id = api.complete(saving).await?;
 
-    let mut text = Uuid::encode_buffer();
-    let text = id.as_uuid().hyphenated().encode_lower(&mut text);
-    let mut response = answer::json(StatusCode::CREATED, [b"{\"id\":\"", text.as_bytes(), b"\"}"].concat());
-    let location = [api.base.as_str(), "/organization-vault/", text].concat();
+    let saved = SavedCredential { id: id.to_string() };
+    let mut response = answer::object(StatusCode::CREATED, &saved)?;
+    let location = [api.base.as_str(), "/organization-vault/", &saved.id].concat();
     let location = HeaderValue::try_from(location).map_err(|error| Fault::internal().caused_by(error))?;
     response.headers_mut().insert(header::LOCATION, location);
     Ok(response)
@@ -60,30 +58,18 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Fault>
 }
 
 pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<(Namespace, CredentialData), Fault> {
-    let mut members = document::object(body)?;
-    let kind = members.string("type");
-    // A type's name is not secret, nor is a namespace's.
-    let kind = kind.and_then(|text| keep(&mut members, query::parse_type(text.expose())));
-    let namespace = members.string("namespace");
-    let namespace = namespace.and_then(|text| keep(&mut members, Namespace::parse(text.expose(), "/namespace")));
-    let data = members.node("data").and_then(|node| match kind {
-        Some(kind) => match CredentialData::parse(kind, node, "/data", policy) {
-            Ok(data) => Some(data),
-            Err(errors) => {
-                members.report_all(errors);
-                None
-            }
-        },
-        // Without its type there is no telling what the data should be, but that it should be an object.
-        None => {
-            if !matches!(node, Node::Object(_)) {
-                keep(&mut members, ObjectReader::new(node, "/data"));
-            }
-            None
-        }
+    let mut document = wire::Document::parse(body)?;
+    // Its shape depends on the type, so it is read by itself.
+    let data = document.take("data");
+    let (vault_api::SaveRequest::<IgnoredAny> { kind, namespace, .. }, mut flaws) = document.read()?;
+    let kind = flaws.check("/type", || query::parse_type(&kind));
+    let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
+    let data = data.and_then(|data| {
+        flaws.check_all("/data", || match kind {
+            Some(kind) => CredentialData::parse(kind, data, "/data", policy).map(Some),
+            // Without its type there is no telling what the data should be, but that it should be an object.
+            None => ObjectReader::new(data, "/data").map(|_| None).map_err(|error| vec![error]),
+        })
     });
-    match (namespace, data, members.finish()) {
-        (Some(namespace), Some(data), errors) if errors.is_empty() => Ok((namespace, data)),
-        (_, _, errors) => Err(Fault::fields(errors)),
-    }
+    flaws.finish(namespace.zip(data.flatten()))
 }

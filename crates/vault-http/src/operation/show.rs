@@ -1,10 +1,10 @@
 //! `GET {base_url}/organization-vault/<credential_id>`
 
-use super::{Inner, credential_id};
+use super::{Inner, credential_id, shown};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::{answer, listing, query};
+use crate::{answer, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_core::role::Action;
@@ -18,5 +18,5 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let credential = api.complete(async move { vault.show(&principal, id).await }).await?;
 
-    Ok(answer::json(StatusCode::OK, listing::item(&credential)))
+    answer::object(StatusCode::OK, &shown::credential(&credential))
 }

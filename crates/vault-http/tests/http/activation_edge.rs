@@ -1,13 +1,9 @@
 //! The edge of the activation listener: what holds for every request to it.
 
-use crate::support::{World, assert_problem, assert_standard_headers, request};
+use crate::support::{World, assert_problem, assert_standard_headers, logged, request};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, OnceLock};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 use vault_core::role::Role;
 use vault_http::{Rate, Readiness, activation_routes, routes};
 
@@ -214,50 +210,9 @@ fn one_integration_asks_only_so_often() {
     }
 }
 
-/// Keeps all that is logged, as text.
-struct Log(Arc<Mutex<String>>);
-
-impl Subscriber for Log {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        span.record(&mut Text(&mut self.0.lock().unwrap()));
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, values: &Record<'_>) {
-        values.record(&mut Text(&mut self.0.lock().unwrap()));
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut Text(&mut self.0.lock().unwrap()));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-struct Text<'a>(&'a mut String);
-
-impl Visit for Text<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0.push_str(&format!("{field}={value:?}\n"));
-    }
-}
-
 #[test]
 fn nothing_secret_is_logged() {
-    static LOG: OnceLock<Arc<Mutex<String>>> = OnceLock::new();
-    let log = LOG.get_or_init(|| {
-        let log = Arc::new(Mutex::new(String::new()));
-        tracing::subscriber::set_global_default(Log(log.clone())).expect("the only one");
-        log
-    });
+    let log = logged();
     let world = World::start();
     let door = world.door();
     let admin = world.token(Role::Admin);

@@ -1,6 +1,6 @@
 //! How often one network may ask for what needs no token.
 
-use crate::support::{World, WorldBuilder, assert_problem, request};
+use crate::support::{World, WorldBuilder, assert_problem, logged, request};
 use std::num::NonZeroU32;
 use vault_core::role::Role;
 use vault_http::Rate;
@@ -31,6 +31,19 @@ fn logins_of_one_network_are_limited_whatever_it_claims() {
     let statuses = statuses(&world);
     assert_eq!(statuses[..2], [400, 400]);
     assert!(statuses.contains(&429), "{statuses:?}");
+}
+
+#[test]
+fn a_proxy_that_is_not_trusted_is_warned_of() {
+    let log = logged();
+    let forwarded = "X-Forwarded-For: 198.51.100.7";
+    world("10.0.0.0/8").send("GET /livez", &[forwarded], "");
+    let log = log.lock().unwrap();
+    assert!(
+        log.contains("127.0.0.1, which is not a trusted proxy") && log.contains("--trusted-proxy 127.0.0.1/32"),
+        "{log}"
+    );
+    assert!(!log.contains("198.51.100.7"), "what a client wrote is not logged");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn an_answer_must_be_read_within_ten_seconds() {
 
 #[test]
 fn connections_of_one_peer_are_bounded() {
-    let world = WorldBuilder::default().settings(|settings| settings.listener.connections_per_peer = 2).start();
+    let world = WorldBuilder::default().settings(|settings| settings.listener.connections_per_host = 2).start();
     let mut first = world.wire();
     let mut second = world.wire();
     assert_eq!(first.exchange(request("GET /livez", &[], "")).status, 200);

@@ -173,7 +173,7 @@ fn a_user_has_so_many_connections() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
-    let door = world.socket_door_with(&path, |settings| settings.listener.connections_per_peer = 2);
+    let door = world.socket_door_with(&path, |settings| settings.listener.connections_per_host = 2);
     let mut open = [wire(&path), wire(&path)];
     for wire in &mut open {
         assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200);

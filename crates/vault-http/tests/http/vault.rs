@@ -27,7 +27,7 @@ fn a_credential_lives_and_dies() {
     let shown: vault_api::CredentialItem = serde_json::from_slice(&item.body).unwrap();
     assert_eq!((&*shown.id, &*shown.kind, &*shown.namespace, shown.version), (&*id, "s3", "imports/nightly", 1));
     assert_eq!((&*shown.created_at, &*shown.updated_at), ("2030-01-01T00:00:00Z", "2030-01-01T00:00:00Z"));
-    assert_eq!(shown.information["bucket"], "b1");
+    assert_eq!(shown.information.unwrap()["bucket"], "b1");
     assert!(!item.text().contains("wJalrXUtnFEMI"));
 
     let response = world.send(&format!("DELETE {VAULT}/{id}"), &[&token], "");

@@ -2,14 +2,13 @@
 
 use super::{Form, FormError, FormSubject, S3View, gather};
 use crate::credential::SecretText;
-use crate::credential::instant::to_rfc3339;
 use crate::json::{ObjectWriter, write_text};
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let kind = subject.vended.kind();
     let view = S3View::of(subject.vended).ok_or(Form::AwsCredentialProcess.not_for_type(kind))?;
     // Without it, tools would keep what they got for ever, also of an activation that is over.
-    let end = to_rfc3339(subject.ends_at().as_seconds());
+    let end = subject.ends_at().to_rfc3339();
     Ok(gather(|sink| {
         let mut object = ObjectWriter::new(sink);
         object.member("Version")("1");

@@ -2,8 +2,8 @@
 
 use super::{FormSubject, gather};
 use crate::credential::SecretText;
-use crate::credential::instant::to_rfc3339;
 use crate::json::{ObjectWriter, write_text};
+use crate::time::Timestamp;
 
 pub(super) fn render(subject: &FormSubject<'_>) -> SecretText {
     let data = subject.vended.to_json();
@@ -16,7 +16,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> SecretText {
         object.member("version")(&subject.version.to_string());
         write_text(subject.vended.form().as_str(), object.member("form"));
         object.member("data")(data);
-        if let Some(end) = subject.vended.expires_at().and_then(|end| to_rfc3339(end.as_seconds())) {
+        if let Some(end) = subject.vended.expires_at().and_then(Timestamp::to_rfc3339) {
             write_text(&end, object.member("expires_at"));
         }
         object.end();

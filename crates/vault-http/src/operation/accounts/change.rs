@@ -4,11 +4,11 @@ use super::{account_id, item, parse_role};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::{self, keep};
 use crate::operation::{Inner, precondition};
-use crate::{answer, content, query};
+use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use vault_api::ChangeAccountRequest;
 use vault_core::account::AccountState;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::principal::Principal;
@@ -37,25 +37,19 @@ pub(in crate::operation) async fn run(
 
 /// The one change that the body asks for.
 pub(crate) fn parse(body: &[u8]) -> Result<AccountCommand, Fault> {
-    let mut members = document::object(body)?;
-    // Neither a role's name nor a state's is secret.
-    let role = members.optional_string("role");
-    let role = role.map(|text| keep(&mut members, parse_role(text.expose())).map(AccountCommand::SetRole));
-    let state = members.optional_string("state");
-    let state = state.map(|text| keep(&mut members, parse_state(text.expose())));
-    if role.is_some() && state.is_some() {
+    let (ChangeAccountRequest { role, state }, mut flaws) = wire::read(body)?;
+    let both = role.is_some() && state.is_some();
+    let role = role.and_then(|text| flaws.check("/role", || parse_role(&text)));
+    let state = state.and_then(|text| flaws.check("/state", || parse_state(&text)));
+    if both {
         let detail = "must not be given beside `role`: each is a change of its own";
-        members.report(FieldError::new("/state", FieldCode::NotAllowed, detail));
+        flaws.report(FieldError::new("/state", FieldCode::NotAllowed, detail));
     }
-    let mut errors = members.finish();
-    match role.or(state) {
-        Some(Some(command)) if errors.is_empty() => Ok(command),
-        None if errors.is_empty() => {
-            errors.push(FieldError::new("", FieldCode::Required, "`role` or `state` must be given"));
-            Err(Fault::fields(errors))
-        }
-        _ => Err(Fault::fields(errors)),
+    let command = role.map(AccountCommand::SetRole).or(state);
+    if command.is_none() && flaws.is_empty() {
+        flaws.report(FieldError::new("", FieldCode::Required, "`role` or `state` must be given"));
     }
+    flaws.finish(command)
 }
 
 fn parse_state(text: &str) -> Result<AccountCommand, FieldError> {

@@ -5,11 +5,10 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::operation::Inner;
-use crate::operation::document::{self, keep};
-use crate::{answer, content, query};
+use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use vault_api::InvitedAccount;
+use vault_api::{InviteRequest, InvitedAccount};
 use vault_core::email::{EmailAddress, InvalidEmailAddress};
 use vault_core::principal::Principal;
 use vault_core::role::{Action, Role};
@@ -39,15 +38,8 @@ pub(in crate::operation) async fn run(
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<(EmailAddress, Role), Fault> {
-    let mut members = document::object(body)?;
-    // Neither an address nor a role's name is secret.
-    let email = members.string("email");
-    let email = email
-        .and_then(|text| keep(&mut members, EmailAddress::parse(text.expose()).map_err(InvalidEmailAddress::at_email)));
-    let role = members.string("role");
-    let role = role.and_then(|text| keep(&mut members, parse_role(text.expose())));
-    match (email, role, members.finish()) {
-        (Some(email), Some(role), errors) if errors.is_empty() => Ok((email, role)),
-        (_, _, errors) => Err(Fault::fields(errors)),
-    }
+    let (InviteRequest { email, role }, mut flaws) = wire::read(body)?;
+    let email = flaws.check("/email", || EmailAddress::parse(&email).map_err(InvalidEmailAddress::at_email));
+    let role = flaws.check("/role", || parse_role(&role));
+    flaws.finish(email.zip(role))
 }

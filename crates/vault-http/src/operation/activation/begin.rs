@@ -5,13 +5,12 @@ use crate::answer::time_text;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::{self, keep};
-use crate::{answer, content, query};
+use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use secrecy::SecretString;
 use std::str;
-use vault_api::{BegunActivation, VendedCredential, WireJson};
+use vault_api::{ActivateRequest, BegunActivation, VendedCredential, WireJson};
 use vault_core::activation::{Activated, ActivatedCredential, ActivationTtl, Purpose, VendMode};
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::namespace::Namespace;
@@ -36,22 +35,13 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<ActivationRequest, Fault> {
-    let mut members = document::object(body)?;
-    // Nothing in it is secret.
-    let namespace = members.string("namespace");
-    let namespace = namespace.and_then(|text| keep(&mut members, Namespace::parse(text.expose(), "/namespace")));
-    let purpose = members.optional_string("purpose");
-    let purpose = purpose.and_then(|text| keep(&mut members, Purpose::parse(text.expose(), "/purpose")));
-    let ttl = members.optional_integer("ttl");
-    let ttl = keep(&mut members, ActivationTtl::parse(ttl));
-    let vend = members.optional_string("vend");
-    let vend = vend.map_or(Some(VendMode::default()), |text| keep(&mut members, parse_vend(text.expose())));
-    match (namespace, ttl, vend, members.finish()) {
-        (Some(namespace), Some(ttl), Some(vend), errors) if errors.is_empty() => {
-            Ok(ActivationRequest { namespace, purpose, ttl, vend })
-        }
-        (_, _, _, errors) => Err(Fault::fields(errors)),
-    }
+    let (ActivateRequest { namespace, purpose, ttl, vend }, mut flaws) = wire::read(body)?;
+    let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
+    let purpose = flaws.check("/purpose", || purpose.map(|text| Purpose::parse(&text, "/purpose")).transpose());
+    let ttl = flaws.check("/ttl", || ActivationTtl::parse(ttl));
+    let vend = flaws.check("/vend", || vend.map_or(Ok(VendMode::default()), |text| parse_vend(&text)));
+    let request = namespace.zip(purpose).zip(ttl).zip(vend);
+    flaws.finish(request.map(|(((namespace, purpose), ttl), vend)| ActivationRequest { namespace, purpose, ttl, vend }))
 }
 
 pub(super) fn parse_vend(text: &str) -> Result<VendMode, FieldError> {

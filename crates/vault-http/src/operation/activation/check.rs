@@ -5,10 +5,11 @@ use super::begin::parse_vend;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::{self, keep};
-use crate::{answer, checks, content, query};
+use crate::operation::document::optional_time;
+use crate::{answer, checks, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use vault_api::CheckRequest;
 use vault_core::activation::VendMode;
 use vault_core::check::StorageOperation;
 use vault_core::namespace::Namespace;
@@ -32,27 +33,18 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<CheckNamespaceRequest, Fault> {
-    let mut members = document::object(body)?;
-    // Nothing in it is secret.
-    let namespace = members.string("namespace");
-    let namespace = namespace.and_then(|text| keep(&mut members, Namespace::parse(text.expose(), "/namespace")));
-    let operations = document::texts(&mut members, "operations");
-    let operations = operations.and_then(|texts| match StorageOperation::parse_all(&texts, "/operations") {
-        Ok(operations) => Some(operations),
-        Err(errors) => {
-            members.report_all(errors);
-            None
-        }
-    });
-    let until = document::optional_time(&mut members, "until");
-    let vend = members.optional_string("vend");
-    let vend = vend.map_or(Some(VendMode::default()), |text| keep(&mut members, parse_vend(text.expose())));
-    match (namespace, operations, vend, members.finish()) {
-        (Some(namespace), Some(operations), Some(vend), errors) if errors.is_empty() => {
-            Ok(CheckNamespaceRequest { namespace, operations, until, vend })
-        }
-        (_, _, _, errors) => Err(Fault::fields(errors)),
-    }
+    let (CheckRequest { namespace, operations, until, vend }, mut flaws) = wire::read(body)?;
+    let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
+    let operations = flaws.check_all("/operations", || StorageOperation::parse_all(&operations, "/operations"));
+    let until = flaws.check("/until", || optional_time(until.as_deref(), "/until"));
+    let vend = flaws.check("/vend", || vend.map_or(Ok(VendMode::default()), |text| parse_vend(&text)));
+    let request = namespace.zip(operations).zip(until).zip(vend);
+    flaws.finish(request.map(|(((namespace, operations), until), vend)| CheckNamespaceRequest {
+        namespace,
+        operations,
+        until,
+        vend,
+    }))
 }
 
 fn shown(checked: &CheckedNamespace) -> vault_api::CheckedNamespace {

@@ -59,7 +59,7 @@ impl Api for ActivationApi {
             Operation::CheckNamespace => check::run(api, &call, body).await,
             Operation::Live => {
                 body.ignore().await?;
-                Ok(probe::live())
+                probe::live()
             }
             Operation::Ready => {
                 body.ignore().await?;

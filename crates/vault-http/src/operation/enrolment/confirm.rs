@@ -4,16 +4,17 @@ use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::Inner;
-use crate::operation::document::read_secrets;
+use crate::operation::{Inner, document};
 use actix_web::HttpResponse;
+use vault_api::ConfirmEnrolmentRequest;
 
 pub(in crate::operation) async fn run(
     api: &Inner,
     call: &Call<'_>,
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
-    let [code, passcode] = read_secrets(call, body, ["enrolment_code", "passcode"]).await?;
+    let request: ConfirmEnrolmentRequest = document::read(call, body).await?;
+    let (code, passcode) = (request.enrolment_code.into_secret(), request.passcode.into_secret());
     let accounts = api.parts.accounts.clone();
 
     api.complete(async move { accounts.confirm_enrolment(&code, &passcode).await }).await?;

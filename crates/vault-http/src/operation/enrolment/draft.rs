@@ -4,18 +4,18 @@ use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::read_secrets;
-use crate::operation::{Inner, shown};
+use crate::operation::{Inner, document, shown};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use vault_api::EnrolResponse;
+use vault_api::{EnrolRequest, EnrolResponse};
 
 pub(in crate::operation) async fn run(
     api: &Inner,
     call: &Call<'_>,
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
-    let [code, password] = read_secrets(call, body, ["enrolment_code", "password"]).await?;
+    let request: EnrolRequest = document::read(call, body).await?;
+    let (code, password) = (request.enrolment_code.into_secret(), request.password.into_secret());
     let accounts = api.parts.accounts.clone();
 
     let drafted = api.complete(async move { accounts.enrol(&code, password).await }).await?;

@@ -4,11 +4,13 @@ use super::{item, named};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::{self, keep};
+use crate::operation::document::optional_time;
 use crate::operation::{Inner, precondition};
+use crate::wire::Document;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use vault_api::ChangeIntegrationRequest;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::integration::{IntegrationState, NamespacePatterns};
 use vault_core::role::Action;
@@ -36,18 +38,20 @@ pub(in crate::operation) async fn run(
 /// What the body changes. The use case judges the namespaces again; here they are judged so that all flaws are told at
 /// once.
 pub(crate) fn parse(body: &[u8]) -> Result<IntegrationEdit, Fault> {
-    let mut members = document::object(body)?;
-    // Nothing in it is secret.
-    let state = members.optional_string("state");
-    let state = state.and_then(|text| keep(&mut members, parse_state(text.expose())));
-    let namespaces = document::optional_texts(&mut members, "namespaces");
-    if let Some(Err(errors)) = namespaces.as_ref().map(|texts| NamespacePatterns::parse(texts, "/namespaces")) {
-        members.report_all(errors);
-    }
-    let never = members.is_null("expires_at");
-    let expires_at = document::optional_time(&mut members, "expires_at").map(Some).or(never.then_some(None));
-    let errors = members.finish();
-    if errors.is_empty() { Ok(IntegrationEdit { state, namespaces, expires_at }) } else { Err(Fault::fields(errors)) }
+    let mut document = Document::parse(body)?;
+    let never = document.take_null("expires_at");
+    let (ChangeIntegrationRequest { state, namespaces, expires_at }, mut flaws) = document.read()?;
+    let state = flaws.check("/state", || state.as_deref().map(parse_state).transpose());
+    flaws.check_all("/namespaces", || {
+        namespaces.as_ref().map(|texts| NamespacePatterns::parse(texts, "/namespaces")).transpose()
+    });
+    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    let edit = state.zip(expires_at).map(|(state, expires_at)| IntegrationEdit {
+        state,
+        namespaces,
+        expires_at: expires_at.map(Some).or(never.then_some(None)),
+    });
+    flaws.finish(edit)
 }
 
 fn parse_state(text: &str) -> Result<IntegrationState, FieldError> {

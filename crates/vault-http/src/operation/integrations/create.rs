@@ -5,8 +5,8 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::operation::Inner;
-use crate::operation::document::{self, keep};
-use crate::{answer, content, query};
+use crate::operation::document::optional_time;
+use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_core::integration::{IntegrationName, NamespacePatterns};
@@ -33,21 +33,10 @@ pub(in crate::operation) async fn run(
 /// The use case judges name and patterns again, since they come from a terminal too; here they are judged so that all
 /// flaws are told at once.
 pub(crate) fn parse(body: &[u8]) -> Result<CreateIntegrationRequest, Fault> {
-    let mut members = document::object(body)?;
-    // Neither names nor times are secret.
-    let name = members.string("name").map(|text| text.expose().to_owned());
-    if let Some(name) = &name {
-        keep(&mut members, IntegrationName::parse(name, "/name"));
-    }
-    let namespaces = document::texts(&mut members, "namespaces");
-    if let Some(Err(errors)) = namespaces.as_ref().map(|texts| NamespacePatterns::parse(texts, "/namespaces")) {
-        members.report_all(errors);
-    }
-    let expires_at = document::optional_time(&mut members, "expires_at");
-    match (name, namespaces, members.finish()) {
-        (Some(name), Some(namespaces), errors) if errors.is_empty() => {
-            Ok(CreateIntegrationRequest { name, namespaces, expires_at })
-        }
-        (_, _, errors) => Err(Fault::fields(errors)),
-    }
+    let (request, mut flaws) = wire::read::<vault_api::CreateIntegrationRequest>(body)?;
+    let vault_api::CreateIntegrationRequest { name, namespaces, expires_at } = request;
+    flaws.check("/name", || IntegrationName::parse(&name, "/name"));
+    flaws.check_all("/namespaces", || NamespacePatterns::parse(&namespaces, "/namespaces"));
+    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    flaws.finish(expires_at.map(|expires_at| CreateIntegrationRequest { name, namespaces, expires_at }))
 }

@@ -4,11 +4,11 @@ use super::{issued, named};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::{self, keep};
 use crate::operation::{Inner, precondition};
-use crate::{answer, content, query};
+use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use vault_api::RotateIntegrationRequest;
 use vault_core::integration::Overlap;
 use vault_core::role::Action;
 
@@ -45,11 +45,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Overlap, Fault> {
     if body.is_empty() {
         return Ok(Overlap::DEFAULT);
     }
-    let mut members = document::object(body)?;
-    let overlap = members.optional_integer("overlap");
-    let overlap = keep(&mut members, Overlap::parse(overlap, "/overlap"));
-    match (overlap, members.finish()) {
-        (Some(overlap), errors) if errors.is_empty() => Ok(overlap),
-        (_, errors) => Err(Fault::fields(errors)),
-    }
+    let (RotateIntegrationRequest { overlap }, mut flaws) = wire::read(body)?;
+    let overlap = flaws.check("/overlap", || Overlap::parse(overlap, "/overlap"));
+    flaws.finish(overlap)
 }

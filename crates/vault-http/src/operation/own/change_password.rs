@@ -5,9 +5,9 @@ use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::Inner;
-use crate::operation::document::read_secrets;
+use crate::operation::{Inner, document};
 use actix_web::HttpResponse;
+use vault_api::{ChangePasswordRequest, ProofRequest};
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -15,8 +15,9 @@ pub(in crate::operation) async fn run(
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
-    let [password, passcode, new] = read_secrets(call, body, ["password", "passcode", "new_password"]).await?;
-    let proof = proof(api, call, password, passcode);
+    let ChangePasswordRequest { password, passcode, new_password } = document::read(call, body).await?;
+    let proof = proof(api, call, ProofRequest { password, passcode });
+    let new = new_password.into_secret();
     let accounts = api.parts.accounts.clone();
 
     api.complete(async move { accounts.change_password(&principal, proof, new).await }).await?;

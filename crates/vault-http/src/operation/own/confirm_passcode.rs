@@ -4,9 +4,9 @@ use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::Inner;
-use crate::operation::document::read_secrets;
+use crate::operation::{Inner, document};
 use actix_web::HttpResponse;
+use vault_api::ConfirmPasscodeRequest;
 
 pub(in crate::operation) async fn run(
     api: &Inner,
@@ -14,7 +14,8 @@ pub(in crate::operation) async fn run(
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
-    let [passcode] = read_secrets(call, body, ["passcode"]).await?;
+    let request: ConfirmPasscodeRequest = document::read(call, body).await?;
+    let passcode = request.passcode.into_secret();
     let accounts = api.parts.accounts.clone();
 
     api.complete(async move { accounts.confirm_passcode(&principal, &passcode).await }).await?;

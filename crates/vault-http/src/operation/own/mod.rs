@@ -10,10 +10,11 @@ pub(super) mod show;
 
 use super::Inner;
 use crate::call::Call;
-use secrecy::SecretString;
+use vault_api::ProofRequest;
 use vault_core::usecase::OwnerProof;
 
 /// What a request brings to prove that the owner sent it.
-fn proof(api: &Inner, call: &Call<'_>, password: SecretString, passcode: SecretString) -> OwnerProof {
+fn proof(api: &Inner, call: &Call<'_>, request: ProofRequest) -> OwnerProof {
+    let (password, passcode) = (request.password.into_secret(), request.passcode.into_secret());
     OwnerProof { password, passcode, network: call.network(&api.trusted_proxies) }
 }

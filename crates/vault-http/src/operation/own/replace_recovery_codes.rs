@@ -5,8 +5,7 @@ use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::document::read_secrets;
-use crate::operation::{Inner, shown};
+use crate::operation::{Inner, document, shown};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::NewRecoveryCodes;
@@ -17,8 +16,7 @@ pub(in crate::operation) async fn run(
     body: &mut Incoming,
 ) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
-    let [password, passcode] = read_secrets(call, body, ["password", "passcode"]).await?;
-    let proof = proof(api, call, password, passcode);
+    let proof = proof(api, call, document::read(call, body).await?);
     let accounts = api.parts.accounts.clone();
 
     let codes = api.complete(async move { accounts.replace_recovery_codes(&principal, proof).await }).await?;

@@ -2,11 +2,13 @@
 
 mod door;
 mod exchange;
+mod log;
 mod parts;
 mod world;
 
 pub(crate) use door::Door;
 pub(crate) use exchange::{Response, Wire, request};
+pub(crate) use log::logged;
 pub(crate) use world::{PASSWORD, World, WorldBuilder, s3};
 
 /// The header set of every answer.

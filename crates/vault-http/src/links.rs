@@ -1,0 +1,34 @@
+//! Links to the next page of a list (RFC 8288).
+
+use std::fmt::Write as _;
+use vault_core::cursor::ListFilter;
+
+/// The address of the page that begins at `cursor`, with the filters and the limit of this one.
+pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &str) -> String {
+    let mut link = format!("<{base}/organization-vault?");
+    // Neither namespaces, types nor cursors hold anything that a query would have to escape.
+    if let Some(namespace) = &filter.namespace {
+        let _ = write!(link, "namespace={namespace}&"); // a String takes everything
+    }
+    if let Some(kind) = filter.kind {
+        let _ = write!(link, "type={kind}&");
+    }
+    let _ = write!(link, "limit={limit}&cursor={cursor}>; rel=\"next\"");
+    link
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vault_core::credential::CredentialType;
+    use vault_core::namespace::Namespace;
+
+    #[test]
+    fn the_next_page_has_the_filters_and_the_limit_of_this_one() {
+        let filter = ListFilter { namespace: Namespace::parse("a/b", "").ok(), kind: Some(CredentialType::S3) };
+        let link = next_page("/v1", &filter, 2, "Zm9v-_");
+        assert_eq!(link, "</v1/organization-vault?namespace=a/b&type=s3&limit=2&cursor=Zm9v-_>; rel=\"next\"");
+        let link = next_page("/v1", &ListFilter::default(), 1000, "x");
+        assert_eq!(link, "</v1/organization-vault?limit=1000&cursor=x>; rel=\"next\"");
+    }
+}

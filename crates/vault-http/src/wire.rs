@@ -1,0 +1,423 @@
+//! From the JSON document of a request to its type in `vault-api`, with every flaw of its form at once.
+//!
+//! serde gives up at the first flaw. So each member that the type has but the document lacks, or has in the wrong type, is
+//! noted as a flaw and read as an empty value. A request with a flaw is never carried out, so that value is not used:
+//! [`Flaws::check`] leaves out the checks of members that could not be read.
+
+use crate::fault::Fault;
+use serde::de::value::{SeqDeserializer, StrDeserializer};
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::forward_to_deserialize_any;
+use std::fmt;
+use vault_core::field::{FieldCode, FieldError, child};
+use vault_core::json::{self, Limits, Member, Node, SyntaxError, pointer_to};
+
+/// The object that a body holds.
+pub(crate) struct Document {
+    members: Vec<Member>,
+    flaws: Flaws,
+}
+
+impl Document {
+    /// # Errors
+    /// The body is not a JSON object within the limits of requests.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Fault> {
+        let document = json::parse(body, Limits::REQUEST).map_err(|error| {
+            Fault::malformed(match error {
+                SyntaxError::NotUtf8 => "The body is not UTF-8.",
+                SyntaxError::TooDeep => "The body is nested too deeply.",
+                SyntaxError::TooManyMembers => "The body has too many members.",
+                _ => "The body is not JSON.",
+            })
+        })?;
+        let mut flaws = Flaws { errors: document.duplicates, unreadable: Vec::new() };
+        match document.root {
+            Node::Object(members) => Ok(Self { members, flaws }),
+            _ => {
+                flaws.errors.push(wrong_type(String::new(), "must be an object"));
+                Err(Fault::fields(flaws.errors))
+            }
+        }
+    }
+
+    /// The value of the member `name`, for which the document keeps a place: to be read by its own rules. `None` if there is
+    /// none but `null`.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Node> {
+        let member = self.members.iter_mut().find(|member| member.name == name)?;
+        match member.value {
+            Node::Null => None,
+            _ => Some(std::mem::replace(&mut member.value, Node::Bool(true))),
+        }
+    }
+
+    /// Whether the member `name` is `null`, which is then left out.
+    pub(crate) fn take_null(&mut self, name: &str) -> bool {
+        let before = self.members.len();
+        self.members.retain(|member| member.name != name || !matches!(member.value, Node::Null));
+        self.members.len() < before
+    }
+
+    /// The members as a `T`, and what is wrong with their form.
+    ///
+    /// # Errors
+    /// `T` asks for something that is not a member of requests: a fault of ours.
+    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<(T, Flaws), Fault> {
+        let Self { members, mut flaws } = self;
+        let request = T::deserialize(Object { members, flaws: &mut flaws })
+            .map_err(|error: Unsupported| Fault::internal().caused_by(error))?;
+        Ok((request, flaws))
+    }
+}
+
+/// The `T` in `body`, and what is wrong with its form.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<(T, Flaws), Fault> {
+    Document::parse(body)?.read()
+}
+
+/// What is wrong with a request, in all of its members.
+pub(crate) struct Flaws {
+    errors: Vec<FieldError>,
+    /// Pointers of the members that could not be read.
+    unreadable: Vec<String>,
+}
+
+impl Flaws {
+    /// What `check` makes of the member at `pointer`, if it could be read.
+    pub(crate) fn check<V>(&mut self, pointer: &str, check: impl FnOnce() -> Result<V, FieldError>) -> Option<V> {
+        self.check_all(pointer, || check().map_err(|error| vec![error]))
+    }
+
+    /// The same where there may be more flaws than one.
+    pub(crate) fn check_all<V>(
+        &mut self,
+        pointer: &str,
+        check: impl FnOnce() -> Result<V, Vec<FieldError>>,
+    ) -> Option<V> {
+        if self.unreadable.iter().any(|unreadable| unreadable == pointer) {
+            return None;
+        }
+        check().map_err(|errors| self.errors.extend(errors)).ok()
+    }
+
+    /// Adds a flaw.
+    pub(crate) fn report(&mut self, error: FieldError) {
+        self.errors.push(error);
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// `checked`, if nothing is wrong with the request. `None` stands for a check that failed.
+    ///
+    /// # Errors
+    /// All flaws.
+    pub(crate) fn finish<V>(self, checked: Option<V>) -> Result<V, Fault> {
+        match checked {
+            Some(checked) if self.errors.is_empty() => Ok(checked),
+            _ => Err(Fault::fields(self.errors)),
+        }
+    }
+
+    fn unreadable(&mut self, member: &Place, error: FieldError) {
+        self.errors.push(error);
+        self.unreadable.push(member.member.clone());
+    }
+}
+
+fn wrong_type(pointer: String, detail: &'static str) -> FieldError {
+    FieldError::new(pointer, FieldCode::WrongType, detail)
+}
+
+/// Where a value stands: its pointer, and that of the member which it is or is part of.
+#[derive(Clone)]
+struct Place {
+    pointer: String,
+    member: String,
+}
+
+/// The object, one member after another, in the order of the type that it is read as.
+struct Object<'a> {
+    members: Vec<Member>,
+    flaws: &'a mut Flaws,
+}
+
+impl<'de> Deserializer<'de> for Object<'_> {
+    type Error = Unsupported;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        mut self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Unsupported> {
+        let mut values = Vec::with_capacity(fields.len());
+        for &field in fields {
+            let place = self.members.iter().position(|member| member.name == field);
+            values.push((field, place.map(|place| self.members.remove(place).value)));
+        }
+        let value = visitor.visit_map(Members { values: values.into_iter(), next: None, flaws: &mut *self.flaws })?;
+        for member in &self.members {
+            let pointer = pointer_to("", &member.name);
+            let error = FieldError::new(pointer, FieldCode::Unknown, "is not a member that may stand here");
+            // Names that may not be repeated share the object's pointer; saying so once is enough.
+            if self.flaws.errors.last() != Some(&error) {
+                self.flaws.errors.push(error);
+            }
+        }
+        Ok(value)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Unsupported> {
+        Err(Unsupported)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct
+        seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// Names and values of the members that the type has; of those that the document lacks, no value.
+struct Members<'a> {
+    values: std::vec::IntoIter<(&'static str, Option<Node>)>,
+    next: Option<(&'static str, Option<Node>)>,
+    flaws: &'a mut Flaws,
+}
+
+impl<'de> MapAccess<'de> for Members<'_> {
+    type Error = Unsupported;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Unsupported> {
+        self.next = self.values.next();
+        self.next.as_ref().map(|(name, _)| seed.deserialize(StrDeserializer::new(name))).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Unsupported> {
+        let (name, node) = self.next.take().ok_or(Unsupported)?;
+        let pointer = child("", name);
+        seed.deserialize(Value { node, place: Place { member: pointer.clone(), pointer }, flaws: &mut *self.flaws })
+    }
+}
+
+/// A member's value or an array's element, if there is one.
+struct Value<'a> {
+    node: Option<Node>,
+    place: Place,
+    flaws: &'a mut Flaws,
+}
+
+impl Value<'_> {
+    /// Notes that there is no value of the expected type.
+    fn refuse(self, expected: &'static str) {
+        let pointer = self.place.pointer.clone();
+        let error = match self.node {
+            None => FieldError::new(pointer, FieldCode::Required, "must be given"),
+            Some(Node::Null) => wrong_type(pointer, "must not be null"),
+            Some(_) => wrong_type(pointer, expected),
+        };
+        self.flaws.unreadable(&self.place, error);
+    }
+}
+
+impl<'de> Deserializer<'de> for Value<'_> {
+    type Error = Unsupported;
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
+        if let Some(Node::String(text)) = &self.node {
+            return visitor.visit_str(text.expose()); // into the request's own type, which says whether it is secret
+        }
+        self.refuse("must be a string");
+        visitor.visit_str("")
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
+        self.deserialize_str(visitor)
+    }
+
+    /// An integer beyond 64 bits is read as the nearest that is not, so that the range of the member decides.
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
+        if let Some(integer) = self.node.as_ref().and_then(Node::as_integer) {
+            return visitor.visit_i64(integer);
+        }
+        self.refuse("must be a whole number");
+        visitor.visit_i64(0)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
+        match self.node {
+            None => visitor.visit_none(),
+            Some(Node::Null) => {
+                let error = wrong_type(self.place.pointer.clone(), "must not be null: leave the member out instead");
+                self.flaws.unreadable(&self.place, error);
+                visitor.visit_none()
+            }
+            Some(_) => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
+        match self.node {
+            Some(Node::Array(elements)) => visitor.visit_seq(Elements {
+                elements: elements.into_iter().enumerate(),
+                place: self.place,
+                flaws: self.flaws,
+            }),
+            _ => {
+                self.refuse("must be an array");
+                visitor.visit_seq(SeqDeserializer::new(std::iter::empty::<()>()))
+            }
+        }
+    }
+
+    /// Any value will do: it is read elsewhere.
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
+        if matches!(self.node, None | Some(Node::Null)) {
+            self.refuse("");
+        }
+        visitor.visit_unit()
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Unsupported> {
+        Err(Unsupported)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 u8 u16 u32 u64 f32 f64 char bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct map
+        struct enum identifier
+    }
+}
+
+struct Elements<'a> {
+    elements: std::iter::Enumerate<std::vec::IntoIter<Node>>,
+    place: Place,
+    flaws: &'a mut Flaws,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'_> {
+    type Error = Unsupported;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Unsupported> {
+        let Some((index, node)) = self.elements.next() else { return Ok(None) };
+        let place = Place { pointer: child(&self.place.pointer, &index.to_string()), ..self.place.clone() };
+        seed.deserialize(Value { node: Some(node), place, flaws: &mut *self.flaws }).map(Some)
+    }
+}
+
+/// A type of `vault-api` asks for something that no request has had before.
+#[derive(Clone, Copy, Debug)]
+struct Unsupported;
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a request's type has a member of a kind that is not read")
+    }
+}
+
+impl std::error::Error for Unsupported {}
+
+impl serde::de::Error for Unsupported {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self // the message could hold a value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::IgnoredAny;
+    use vault_api::{CreateIntegrationRequest, LoginRequest, RotateIntegrationRequest, SaveRequest};
+
+    type Found = Vec<(String, &'static str)>;
+
+    /// What is read of `body`, and the flaws of its form.
+    fn found<T: DeserializeOwned>(body: &str) -> (Option<T>, Found) {
+        let Ok((request, flaws)) = read::<T>(body.as_bytes()) else { panic!("an object: {body}") };
+        let errors: Found = flaws.errors.iter().map(|error| (error.pointer.clone(), error.code.as_str())).collect();
+        (flaws.finish(Some(request)).ok(), errors)
+    }
+
+    fn flaws<T: DeserializeOwned>(body: &str) -> Found {
+        let (request, errors) = found::<T>(body);
+        assert_eq!(request.is_none(), !errors.is_empty());
+        errors
+    }
+
+    fn named(flaws: &[(&str, &'static str)]) -> Found {
+        flaws.iter().map(|(pointer, code)| ((*pointer).to_owned(), *code)).collect()
+    }
+
+    #[test]
+    fn a_request_is_read_as_it_was_sent() {
+        let (request, _) = found::<CreateIntegrationRequest>(r#"{"namespaces": ["a", "b/*"], "name": "n\u00e4"}"#);
+        let expected = CreateIntegrationRequest {
+            name: "n\u{e4}".into(),
+            namespaces: vec!["a".into(), "b/*".into()],
+            expires_at: None,
+        };
+        assert_eq!(request, Some(expected));
+        let overlap = |text: &str| {
+            let (request, flaws) = found::<RotateIntegrationRequest>(&format!("{{\"overlap\": {text}}}"));
+            request.map(|request| request.overlap).ok_or(flaws)
+        };
+        assert_eq!(overlap("60"), Ok(Some(60)));
+        assert_eq!(overlap("99999999999999999999"), Ok(Some(i64::MAX)));
+        assert_eq!(overlap("-1e300"), Ok(Some(i64::MIN)));
+        for wrong in ["null", "\"60\"", "1.5", "60.0", "true", "[]", "{}"] {
+            assert_eq!(overlap(wrong), Err(named(&[("/overlap", "wrong-type")])), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn all_flaws_are_told_at_once() {
+        let all = flaws::<LoginRequest>(
+            r#"{"email": 1, "password": "b", "password": 2, "ttl": null, "role": "admin", "~": 1}"#,
+        );
+        let expected = [
+            ("/password", "duplicate"),
+            ("/email", "wrong-type"),
+            ("/passcode", "required"),
+            ("/ttl", "wrong-type"),
+            ("/role", "unknown"),
+            ("", "unknown"),
+        ];
+        assert_eq!(all, named(&expected));
+        let lists = flaws::<CreateIntegrationRequest>(r#"{"name": "n", "namespaces": [null, "x", ["y"]]}"#);
+        assert_eq!(lists, named(&[("/namespaces/0", "wrong-type"), ("/namespaces/2", "wrong-type")]));
+        for wrong in ["null", "\"x\"", "{}", "1", "true"] {
+            let body = format!(r#"{{"name": "n", "namespaces": {wrong}}}"#);
+            assert_eq!(flaws::<CreateIntegrationRequest>(&body), named(&[("/namespaces", "wrong-type")]), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_checked() {
+        let Ok((_, mut flaws)) = read::<LoginRequest>(br#"{"email": "", "password": 1, "passcode": "", "ttl": "x"}"#)
+        else {
+            panic!("an object")
+        };
+        let refuse = |pointer: &'static str| move || Err::<(), _>(FieldError::new(pointer, FieldCode::Blank, "blank"));
+        for pointer in ["/email", "/password", "/ttl"] {
+            assert_eq!(flaws.check(pointer, refuse(pointer)), None);
+        }
+        assert_eq!(flaws.check("/passcode", || Ok("x")), Some("x"));
+        let blank: Vec<_> = flaws.errors.iter().filter(|error| error.code == FieldCode::Blank).collect();
+        assert_eq!(blank.iter().map(|error| &*error.pointer).collect::<Vec<_>>(), ["/email"]);
+    }
+
+    #[test]
+    fn a_member_may_be_read_by_its_own_rules() {
+        let taken = |data: &str| {
+            let body = format!("{{\"type\": \"s3\", \"namespace\": \"a\"{data}}}");
+            let Ok(mut document) = Document::parse(body.as_bytes()) else { panic!("an object") };
+            let taken = document.take("data").is_some();
+            let Ok((_, flaws)) = document.read::<SaveRequest<IgnoredAny>>() else { panic!("a type that is read") };
+            (taken, flaws.errors.iter().map(|error| error.code.as_str()).collect::<Vec<_>>())
+        };
+        assert_eq!(taken(", \"data\": {\"a\": 1}"), (true, vec![]));
+        assert_eq!(taken(", \"data\": 1"), (true, vec![]));
+        assert_eq!(taken(", \"data\": null"), (false, vec!["wrong-type"]));
+        assert_eq!(taken(""), (false, vec!["required"]));
+    }
+}
