@@ -16,6 +16,9 @@ pub(crate) const LOGINS: usize = 12;
 /// queue.
 const FRESH: i64 = 15;
 
+/// Of the form of a recovery code, and nobody's.
+const NO_RECOVERY_CODE: &str = "00000000000000000000";
+
 /// An account.
 pub(crate) struct Account {
     /// Its address.
@@ -120,6 +123,16 @@ impl Account {
     /// The body of a login with a wrong password, as long as the right one.
     pub(crate) fn wrong_password_login(&self) -> String {
         wrong_login(&self.email, self.password.len())
+    }
+
+    /// The body of a login with the right password and a recovery code of nobody's.
+    pub(crate) fn right_password_login(&self) -> String {
+        login(&self.email, &self.password, NO_RECOVERY_CODE)
+    }
+
+    /// The same with a wrong password, as long as the right one.
+    pub(crate) fn wrong_all_login(&self) -> String {
+        login(&self.email, &"x".repeat(self.password.len()), NO_RECOVERY_CODE)
     }
 
     /// The body of a login at an address that nobody has; all else is like that of this account.

@@ -19,7 +19,7 @@ impl Metrics {
         }
     }
 
-    /// How many passwords were compared with a hash, decoys included.
+    /// How many passwords were compared with a stored hash.
     pub(crate) fn evaluations(&self) -> u64 {
         self.count(EVALUATIONS)
     }

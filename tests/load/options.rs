@@ -26,9 +26,12 @@ pub(crate) struct Options {
     /// Connections at once
     #[arg(long, value_delimiter = ',', default_value = "1,64,256")]
     pub(crate) connections: Vec<usize>,
-    /// Response times of refused logins that are taken of each kind; of logins during a wait three times as many
+    /// Response times of refused logins that are taken of each kind
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(20..=3000))]
     pub(crate) samples: u64,
+    /// Logins at unknown addresses, all different, before the response times are taken
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) strangers: u64,
     /// What to measure
     #[arg(
         long,

@@ -1,6 +1,6 @@
 //! What the store on PostgreSQL promises beyond the contract of the ports.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 mod support;
 

@@ -77,7 +77,7 @@ impl Taken {
         Ok(Self { times: workload.times, before, after: Metrics::read(ground.server)? })
     }
 
-    /// How many passwords were compared with a hash.
+    /// How many passwords were compared with a stored hash.
     pub(super) fn evaluations(&self) -> u64 {
         self.after.evaluations() - self.before.evaluations()
     }

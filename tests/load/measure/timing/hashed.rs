@@ -1,4 +1,4 @@
-//! Logins that are refused after a hash.
+//! Logins that are refused, and do not have to wait.
 
 use super::FREE_ATTEMPTS;
 use super::attempts::{Attempt, Taken};
@@ -10,32 +10,31 @@ use crate::{Result, note};
 use std::net::SocketAddr;
 
 /// Accounts that a block uses up: one for each kind but the first.
-const ACCOUNTS: usize = 3;
+const ACCOUNTS: usize = 5;
 
-/// What is wrong with a login, and what the server counts it as. All others are compared with the first.
-const KINDS: [(&str, &str); ACCOUNTS + 1] = [
-    ("unknown address", "unknown-address"),
-    ("wrong password", "wrong-password"),
-    ("right password, wrong code", "wrong-passcode"),
-    ("disabled account, all right", "closed"),
+/// What is wrong with a login, what the server counts it as, and whether against a stored hash.
+const KINDS: [(&str, &str, bool); ACCOUNTS + 1] = [
+    ("unknown address", "unknown-address", false),
+    ("wrong password", "wrong-password", true),
+    ("right password, wrong code", "wrong-passcode", true),
+    ("disabled account, all right", "closed", false),
+    ("wrong password, 20 digits", "wrong-password", true),
+    ("right password, 20 digits", "wrong-passcode", true),
 ];
 
-/// Compares them in blocks: each uses up the free attempts of one account of each kind and of one unknown address.
+/// Which kinds are compared.
+const PAIRS: [(usize, usize); 5] = [(1, 0), (2, 0), (3, 0), (2, 1), (5, 4)];
+
+/// Compares them in blocks: each uses up the free attempts of one account of each kind.
 pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let blocks = usize::try_from(ground.options.samples)?.div_ceil(FREE_ATTEMPTS);
-    // Some unknown addresses fall into a bucket in which another has used the attempts up.
-    let made = blocks + blocks / 8 + 4;
-    note(&format!("making {} accounts", made * ACCOUNTS));
+    note(&format!("making {} accounts", blocks * ACCOUNTS));
     ground.vault.run(&["org", "create", "Timing"])?;
-    let accounts = Account::create_many(ground.vault, "Timing", made * ACCOUNTS)?;
+    let accounts = Account::create_many(ground.vault, "Timing", blocks * ACCOUNTS)?;
     let mut shuffler = Shuffler::new();
     let mut times = KINDS.map(|_| Vec::new());
-    let mut left_out = Vec::new();
     for (number, block) in accounts.chunks(ACCOUNTS).enumerate() {
-        if times[0].len() >= blocks * FREE_ATTEMPTS {
-            break;
-        }
-        let [wrong_password, wrong_code, disabled] = block else { continue };
+        let [wrong_password, wrong_code, disabled, wrong_long, right_long] = block else { continue };
         ground.vault.run(&["account", "disable", "--email", &disabled.email])?;
         let logins = [
             // As long as those of the accounts.
@@ -43,26 +42,36 @@ pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
             wrong_password.wrong_password_login(),
             wrong_code.wrong_code_login(),
             disabled.right_login(),
+            wrong_long.wrong_all_login(),
+            right_long.right_password_login(),
         ];
         let taken = Taken::take(ground, &attempts(ground.server.address, &logins), order(&mut shuffler))?;
-        let came_to = KINDS.map(|(_, outcome)| taken.logins(outcome));
-        if came_to != KINDS.map(|_| FREE_ATTEMPTS as u64) || taken.evaluations() != came_to.iter().sum::<u64>() {
-            left_out.push(came_to);
-            continue;
-        }
+        check(&taken)?;
         for (kind, time) in taken.times {
             times[kind].push(time);
         }
     }
-    if times[0].len() < blocks * FREE_ATTEMPTS {
-        return Err(format!("too few logins came to what they were meant for: {left_out:?} of {KINDS:?}").into());
-    }
-    note(&format!("every sample was hashed; {} blocks of {} were left out", left_out.len(), blocks + left_out.len()));
-    let [unknown, others @ ..] = &times;
-    for ((what, _), times) in KINDS.iter().skip(1).zip(others) {
-        report.comparison(Comparison::new(format!("{what}, against {}", KINDS[0].0), times, unknown));
+    for (kind, other) in PAIRS {
+        let what = format!("{}, against {}", KINDS[kind].0, KINDS[other].0);
+        report.comparison(Comparison::new(what, &times[kind], &times[other]));
     }
     Ok(())
+}
+
+/// Whether all of them came to what they were meant for.
+fn check(taken: &Taken) -> Result<()> {
+    let meant = |outcome: &str| KINDS.iter().filter(|kind| kind.1 == outcome).count() * FREE_ATTEMPTS;
+    for (what, outcome, _) in KINDS {
+        let (came, meant) = (taken.logins(outcome), meant(outcome));
+        if came != meant as u64 {
+            return Err(format!("{what}: {came} logins came to {outcome}, not {meant}").into());
+        }
+    }
+    let stored = KINDS.iter().filter(|kind| kind.2).count() * FREE_ATTEMPTS;
+    match taken.evaluations() {
+        evaluated if evaluated == stored as u64 => Ok(()),
+        evaluated => Err(format!("{evaluated} logins were compared with a stored hash, not {stored}").into()),
+    }
 }
 
 fn attempts(address: SocketAddr, logins: &[String]) -> Vec<Attempt> {

@@ -1,4 +1,4 @@
-//! Logins that are refused without a hash, during a wait.
+//! Logins that are refused during a wait: whether they tell a right password from a wrong one.
 
 use super::FREE_ATTEMPTS;
 use super::attempts::{Attempt, Taken};
@@ -8,25 +8,26 @@ use crate::report::{Comparison, Report};
 use crate::shuffle::Shuffler;
 use crate::{Result, note};
 
-/// How many accounts, and as many unknown addresses, wait at once.
-const PAIRS: usize = 10;
-/// How many attempts of each kind are made in one wait: it lasts 30 seconds.
-const PER_WAIT: usize = 1_000;
-/// How many times as many samples are taken as of logins that cost a hash.
-const MORE: usize = 3;
+/// How many accounts wait at once.
+const ACCOUNTS: usize = 10;
+/// How many attempts of each kind are made in one wait: it lasts 30 seconds, and each is hashed.
+const PER_WAIT: usize = 100;
 
-/// Compares known and unknown addresses that must wait.
+/// What is sent, in turns with each account.
+const KINDS: [&str; 3] = ["unknown address", "wrong password in a wait", "right password in a wait"];
+
+/// Compares unknown addresses, and wrong and right passwords of accounts that must wait, all with 20 digits.
 pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
-    let wanted = usize::try_from(ground.options.samples)? * MORE;
+    let wanted = usize::try_from(ground.options.samples)?;
     let waits = wanted.div_ceil(PER_WAIT);
     ground.vault.run(&["org", "create", "Waiting"])?;
-    let accounts = Account::create_many(ground.vault, "Waiting", waits * PAIRS)?;
+    let accounts = Account::create_many(ground.vault, "Waiting", waits * ACCOUNTS)?;
     let mut shuffler = Shuffler::new();
-    let mut times = [Vec::new(), Vec::new()];
-    for (number, accounts) in accounts.chunks(PAIRS).enumerate() {
+    let mut times = KINDS.map(|_| Vec::new());
+    for (number, accounts) in accounts.chunks(ACCOUNTS).enumerate() {
         let attempts = attempts(ground, accounts, number);
-        let all = (0..attempts.len()).cycle().take(attempts.len() * FREE_ATTEMPTS);
-        Taken::take(ground, &attempts, all.collect())?;
+        let wrong = (1..attempts.len()).step_by(KINDS.len()).cycle().take(accounts.len() * FREE_ATTEMPTS);
+        Taken::take(ground, &attempts, wrong.collect())?;
         let turns = (wanted - times[0].len()).min(PER_WAIT);
         let taken = Taken::take(ground, &attempts, order(&mut shuffler, turns))?;
         let turned_away = taken.logins("turned-away");
@@ -37,32 +38,37 @@ pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
             times[kind].push(time);
         }
     }
-    note("no sample of a wait was hashed");
-    let [unknown, known] = &times;
-    report.comparison(Comparison::new("known address in a wait, against unknown in a wait", known, unknown));
+    note("no sample of a wait was compared with a stored hash");
+    for (kind, other) in [(1, 0), (2, 0), (2, 1)] {
+        let what = format!("{}, against {}", KINDS[kind], KINDS[other]);
+        report.comparison(Comparison::new(what, &times[kind], &times[other]));
+    }
     Ok(())
 }
 
-/// An unknown address (kind 0) and an account (kind 1), and so on.
+/// All kinds with the first account, all with the second, and so on.
 fn attempts(ground: &Ground<'_>, accounts: &[Account], wait: usize) -> Vec<Attempt> {
     let address = ground.server.address;
-    let pair = |(number, account): (usize, &Account)| {
+    let of_one = |(number, account): (usize, &Account)| {
         // As long as those of the accounts.
-        let email = format!("nowhere-{}@example.com", wait * PAIRS + number);
-        let unknown = Attempt::new(0, address, &account.strangers_login(&email));
-        [unknown, Attempt::new(1, address, &account.wrong_password_login())]
+        let email = format!("nowhere-{}@example.com", wait * ACCOUNTS + number);
+        [
+            Attempt::new(0, address, &account.strangers_login(&email)),
+            Attempt::new(1, address, &account.wrong_all_login()),
+            Attempt::new(2, address, &account.right_password_login()),
+        ]
     };
-    accounts.iter().enumerate().flat_map(pair).collect()
+    accounts.iter().enumerate().flat_map(of_one).collect()
 }
 
-/// So many turns, one pair each.
+/// So many turns, all kinds with one account each.
 fn order(shuffler: &mut Shuffler, turns: usize) -> Vec<usize> {
-    let mut order = Vec::with_capacity(2 * turns);
+    let mut order = Vec::with_capacity(KINDS.len() * turns);
     for turn in 0..turns {
-        let first = 2 * (turn % PAIRS);
-        let mut pair = [first, first + 1];
-        shuffler.shuffle(&mut pair);
-        order.extend(pair);
+        let first = KINDS.len() * (turn % ACCOUNTS);
+        let mut kinds = [first, first + 1, first + 2];
+        shuffler.shuffle(&mut kinds);
+        order.extend(kinds);
     }
     order
 }

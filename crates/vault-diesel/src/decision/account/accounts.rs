@@ -77,6 +77,11 @@ impl Decision for CreateAccount {
         if !directory::enter(connection, &act.address, grant.organization, grant.account).await? {
             return Ok(Verdict::Refused(CreateAccountOutcome::AddressTaken));
         }
+        // An invitation that was made meanwhile has claimed the address before this one could enter it.
+        let entered = directory::invitation_of(connection, &act.address, grant.organization).await?;
+        if entered != invited.as_ref().map(|held| held.stored.invitation.grant.account) {
+            return Ok(Verdict::Undo(CreateAccountOutcome::AddressTaken));
+        }
         if let Some(over) = invited {
             invitation_row::remove(connection, &over).await?;
         }

@@ -79,6 +79,26 @@ pub(crate) async fn enter(
     Ok(entered == 1)
 }
 
+/// Keeps everybody else from making an account of an address until [`release`], or the end of the decision. `false`: an
+/// account has it.
+pub(crate) async fn claim(
+    connection: &mut Connection,
+    address: &Digest,
+    organization: OrganizationId,
+    invited: AccountId,
+) -> Result<bool, Failure> {
+    enter(connection, address, organization, invited).await
+}
+
+/// Gives back an address that the same decision has claimed.
+pub(crate) async fn release(connection: &mut Connection, address: &Digest, invited: AccountId) -> Result<(), Failure> {
+    let claimed = directory::table
+        .filter(directory::address.eq(address.as_bytes().as_slice()))
+        .filter(directory::account_id.eq(invited.text()));
+    diesel::delete(claimed).execute(connection).await?;
+    Ok(())
+}
+
 /// Enters the address of an invitation. `false`: the organization has another invitation of it; nothing was written.
 pub(crate) async fn enter_invited(
     connection: &mut Connection,

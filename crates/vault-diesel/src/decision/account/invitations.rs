@@ -65,17 +65,13 @@ impl Decision for CreateInvitation {
         if !principal.reaches(organization) || !hold_presence(connection, organization).await? {
             return Ok(Verdict::Refused(CreateInvitationOutcome::NoOrganization));
         }
-        // An operator may know every address.
-        let is_counted = *principal != Principal::Operator;
-        if is_counted && let Some(seconds) = conflicts::hold(connection, organization).await?.refused_for(*now) {
+        if *principal != Principal::Operator
+            && let Some(seconds) = conflicts::hold(connection, organization).await?.refused_for(*now)
+        {
             return Ok(Verdict::Refused(CreateInvitationOutcome::TooManyConflicts(seconds)));
         }
         if directory::account_of(connection, &act.address).await?.is_some() {
-            if is_counted {
-                conflicts::count(connection, organization, *now).await?;
-            }
-            audit::record(connection, &act.address_in_use).await?;
-            return Ok(Verdict::RefusedOnRecord(CreateInvitationOutcome::AddressInUse));
+            return address_in_use(connection, command).await;
         }
         let invited = invitation_row::hold_by_address(connection, &act.address, organization).await?;
         if invited.as_ref().is_some_and(|held| held.stored.invitation.is_open(*now)) {
@@ -84,6 +80,9 @@ impl Decision for CreateInvitation {
         if !has_room(connection, organization).await? {
             return Ok(Verdict::Refused(CreateInvitationOutcome::LimitReached));
         }
+        if !directory::claim(connection, &act.address, organization, grant.account).await? {
+            return address_in_use(connection, command).await;
+        }
         if let Some(over) = invited {
             invitation_row::remove(connection, &over).await?;
         }
@@ -91,8 +90,22 @@ impl Decision for CreateInvitation {
             return Ok(Verdict::Undo(CreateInvitationOutcome::Invited));
         }
         invitation_row::insert(connection, &act.stored, &act.address).await?;
+        directory::release(connection, &act.address, grant.account).await?;
         Ok(Verdict::Done(CreateInvitationOutcome::Created))
     }
+}
+
+/// Refuses to invite somebody who has an account.
+async fn address_in_use(
+    connection: &mut Connection,
+    command: &Command<CreateInvitation>,
+) -> Decided<CreateInvitationOutcome> {
+    // An operator may know every address.
+    if command.principal != Principal::Operator {
+        conflicts::count(connection, command.act.stored.invitation.grant.organization, command.now).await?;
+    }
+    audit::record(connection, &command.act.address_in_use).await?;
+    Ok(Verdict::RefusedOnRecord(CreateInvitationOutcome::AddressInUse))
 }
 
 /// Whether there is such an organization, which then stays.

@@ -1,0 +1,51 @@
+//! Logins at addresses that nobody has, each of them once.
+
+use crate::account::wrong_login;
+use crate::client::{Answer, Next, Verdict, Workload, run};
+use crate::measure::{Ground, judge};
+use crate::metrics::Metrics;
+use crate::{Result, note, request};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// At once: less than the quarter of the seats that one network may take.
+const CONNECTIONS: usize = 4;
+/// As long as passwords that the program makes.
+const PASSWORD_LENGTH: usize = 26;
+
+struct Strangers {
+    address: SocketAddr,
+    left: u64,
+}
+
+impl Workload for Strangers {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        let Some(left) = self.left.checked_sub(1) else { return Next::End };
+        self.left = left;
+        let login = wrong_login(&format!("stranger-{left}@example.com"), PASSWORD_LENGTH);
+        request.extend_from_slice(&request::login(self.address, &login));
+        Next::Ask
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        match judge(answer, 401) {
+            // It is not asked again, but does not count either: see below.
+            Verdict::TurnedAway(_) => Verdict::TurnedAway(Duration::ZERO),
+            verdict => verdict,
+        }
+    }
+}
+
+/// Sends as many as were asked for.
+pub(super) fn flood(ground: &Ground<'_>) -> Result<()> {
+    let strangers = ground.options.strangers;
+    note(&format!("{strangers} logins at unknown addresses"));
+    let before = Metrics::read(ground.server)?;
+    run(&ground.to_the_end(CONNECTIONS), &mut Strangers { address: ground.server.address, left: strangers })?;
+    let after = Metrics::read(ground.server)?;
+    let refused = after.logins("unknown-address") - before.logins("unknown-address");
+    if refused != strangers || after.evaluations() != before.evaluations() {
+        return Err(format!("of {strangers} logins at unknown addresses {refused} were refused as such").into());
+    }
+    Ok(())
+}
