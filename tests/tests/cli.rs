@@ -38,7 +38,7 @@ fn init_touches_nothing_that_is_there(database: Database) {
     assert_eq!(state(), before);
     assert_eq!(vault.json(&["org", "list"])[0]["name"], "Acme");
 
-    // A root key that is there, of a first run that was cut off, is never replaced.
+    // The root key of a first run that was cut off is taken up, and never replaced.
     let part = Vault::absent(database);
     fs::create_dir(part.data_dir()).unwrap();
     let key = part.data_dir().join("root.key");
@@ -46,8 +46,14 @@ fn init_touches_nothing_that_is_there(database: Database) {
     fs::File::open("/dev/urandom").unwrap().read_exact(&mut random).unwrap();
     fs::write(&key, random).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let mark = match database {
+        Database::Sqlite => "orgvault.db.first-run",
+        Database::Postgres => "root.key.first-run",
+    };
+    fs::write(part.data_dir().join(mark), "").unwrap();
     part.run(&["init"]).done();
     assert_eq!(fs::read(&key).unwrap(), random);
+    assert!(!part.data_dir().join(mark).exists());
     // Nor is one made beside rows of another one.
     let key = vault.data_dir().join("root.key");
     fs::rename(&key, vault.scratch("root.key")).unwrap();

@@ -1,0 +1,198 @@
+//! Making a vault, and what is found where one was or was to be: nothing is left half done, nothing that may belong to a
+//! vault is replaced, and no message invites a second one.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use vault_tests::binary::{self, Run};
+use vault_tests::process::{Server, free_address};
+use vault_tests::snapshot::Snapshot;
+use vault_tests::{Database, Vault, on_both_databases};
+
+on_both_databases! {
+    arguments_are_judged_before_anything_is_made,
+    a_root_key_without_its_vault_is_not_used_for_another,
+    a_missing_root_key_is_never_replaced,
+    a_second_start_says_what_it_ignores_and_what_comes_next,
+}
+
+/// What a command line says that leads to a second vault, or to the loss of one.
+const DANGEROUS: [&str; 6] = ["/dev/urandom", "chmod", "chown", "overwrite it", "delete", "remove"];
+
+fn quickstart(vault: &Vault, arguments: &[&str]) -> (Server, String) {
+    let output = vault.scratch("output");
+    let server = Server::start(vault.command(&[&["quickstart"], arguments].concat()), &output, &vault.scratch("log"));
+    (server, fs::read_to_string(output).unwrap())
+}
+
+/// `quickstart`, which must not become a server.
+fn quickstart_fails(vault: &Vault, arguments: &[&str]) -> Run {
+    Server::fail(vault.command(&[&["quickstart"], arguments].concat()))
+}
+
+fn random_key(path: &Path) {
+    let mut random = [0; 32];
+    std::io::Read::read_exact(&mut fs::File::open("/dev/urandom").unwrap(), &mut random).unwrap();
+    fs::write(path, random).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+}
+
+fn arguments_are_judged_before_anything_is_made(database: Database) {
+    let vault = Vault::absent(database);
+    for arguments in [["--email", "admin"], ["--email", "admin@@example.com"], ["--org", ""], ["--org", " Acme"]] {
+        let said = quickstart_fails(&vault, &arguments).misused().stderr;
+        assert!(said.contains(arguments[0]), "{said}");
+        assert!(!vault.data_dir().exists(), "{arguments:?}: something was made");
+    }
+    // So the corrected command works.
+    let (server, _) = quickstart(&vault, &["--email", "admin@example.org", "--org", "Acme"]);
+    assert_eq!(vault.json(&["account", "list"])[0]["email"], "admin@example.org");
+    assert_eq!(server.stop(), Some(0));
+}
+
+fn a_root_key_without_its_vault_is_not_used_for_another(database: Database) {
+    let vault = Vault::absent(database);
+    fs::create_dir(vault.data_dir()).unwrap();
+    let key = vault.data_dir().join("root.key");
+    random_key(&key);
+    let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]);
+    for said in [vault.run(&["init"]).refused().stderr, quickstart_fails(&vault, &[]).refused().stderr] {
+        assert!(said.contains(key.to_str().unwrap()) && said.contains("no vault was found"), "{said}");
+        assert!(!DANGEROUS.iter().any(|word| said.contains(word)), "{said}");
+    }
+    assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
+
+    // One that the operator names may be there before the vault.
+    let provisioned = vault.scratch("provisioned.key");
+    random_key(&provisioned);
+    let content = fs::read(&provisioned).unwrap();
+    fs::remove_file(&key).unwrap();
+    vault.run(&["init", "--root-key-file", provisioned.to_str().unwrap()]).done();
+    assert_eq!(fs::read(&provisioned).unwrap(), content);
+    assert!(!key.exists());
+}
+
+fn a_missing_root_key_is_never_replaced(database: Database) {
+    let vault = Vault::init(database);
+    let (key, kept) = (vault.data_dir().join("root.key"), vault.scratch("kept.key"));
+    fs::rename(&key, &kept).unwrap();
+    let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]);
+    for command in [&["init"][..], &["migrate"], &["org", "list"]] {
+        let said = vault.run(command).refused().stderr;
+        if !(database == Database::Postgres && command == ["init"]) {
+            assert!(said.contains(&format!("root key {} not found", key.display())), "{said}");
+            assert!(said.contains("Restore the key") && said.contains("--root-key-file"), "{said}");
+        }
+        assert!(!DANGEROUS.iter().any(|word| said.contains(word)), "{said}");
+    }
+    quickstart_fails(&vault, &[]).refused();
+    assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
+    vault.run(&["org", "list", "--root-key-file", kept.to_str().unwrap()]).done();
+}
+
+fn a_second_start_says_what_it_ignores_and_what_comes_next(database: Database) {
+    let vault = Vault::absent(database);
+    let (server, _) = quickstart(&vault, &["--email", "first@example.com"]);
+    assert_eq!(server.stop(), Some(0));
+    let (server, printed) = quickstart(&vault, &["--org", "Other", "--email", "second@example.com"]);
+    let directory = vault.data_dir();
+    assert!(printed.contains(&format!("Serving the existing vault in {}", directory.display())), "{printed}");
+    assert!(printed.contains("--org and --email"), "it says what it ignores: {printed}");
+    let next = printed.lines().find(|line| line.contains("account set-password")).unwrap();
+    assert!(next.contains("first@example.com") && next.contains(directory.to_str().unwrap()), "{next}");
+    assert_eq!(server.stop(), Some(0));
+    let (server, printed) = quickstart(&vault, &[]);
+    assert!(!printed.contains("--org and --email"), "{printed}");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn a_lost_database_is_not_made_anew() {
+    for empty in [true, false] {
+        let vault = Vault::init(Database::Sqlite);
+        let database = vault.data_dir().join("orgvault.db");
+        fs::remove_file(&database).unwrap();
+        if empty {
+            fs::write(&database, "").unwrap();
+        }
+        let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]);
+        for command in [&["init"][..], &["migrate"], &["org", "list"]] {
+            let said = vault.run(command).refused().stderr;
+            assert!(said.contains(database.to_str().unwrap()) && said.contains("backup"), "{said}");
+            assert!(
+                !DANGEROUS.iter().chain(&["orgvault init", "quickstart"]).any(|word| said.contains(word)),
+                "{said}"
+            );
+        }
+        quickstart_fails(&vault, &[]).refused();
+        assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
+    }
+}
+
+#[test]
+fn a_database_named_by_a_relative_path_is_found_by_every_command() {
+    let vault = Vault::absent(Database::Sqlite);
+    let home = vault.scratch("home");
+    fs::create_dir(&home).unwrap();
+    let command = |arguments: &[&str]| {
+        let mut command = binary::command();
+        command.args(arguments).args(["--database-url", "sqlite://vault.db", "--data-dir", "."]).current_dir(&home);
+        command
+    };
+    let run = |arguments: &[&str]| Run::of(&mut command(arguments)).done();
+    run(&["init"]);
+    run(&["org", "create", "Acme"]);
+    run(&["migrate"]);
+    run(&["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin"]);
+    let listed: Value = run(&["org", "list", "--json"]).json();
+    assert_eq!(listed[0]["name"], "Acme");
+    assert!(home.join("vault.db").exists() && home.join("root.key").exists());
+    let server = Server::start(command(&["serve"]), &vault.scratch("output"), &vault.scratch("log"));
+    run(&["database", "key", "--yes"]);
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn what_is_not_found_is_named_by_an_absolute_path() {
+    let vault = Vault::absent(Database::Sqlite);
+    let home = vault.scratch("home");
+    fs::create_dir(&home).unwrap();
+    let said = Run::of(binary::command().args(["org", "list"]).current_dir(&home)).refused().stderr;
+    assert!(said.contains(home.join("orgvault-data/orgvault.db").to_str().unwrap()), "{said}");
+    assert!(said.contains("--data-dir"), "{said}");
+    assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+}
+
+#[test]
+fn a_vault_that_is_served_and_an_address_in_use_are_told_apart() {
+    let mut vault = Vault::absent(Database::Sqlite);
+    let (server, _) = quickstart(&vault, &[]);
+    let address = server.address.to_string();
+    // The same vault, on the same address: not the address is what stands in the way.
+    for command in [&["quickstart"][..], &["serve"]] {
+        let arguments = [command, &["--listen", &address, "--admin-listen", ""]].concat();
+        let said = vault.run(&arguments).refused().stderr;
+        assert!(said.contains(&format!("quickstart (process {})", server.id())), "{said}");
+        assert!(said.contains(vault.data_dir().to_str().unwrap()) && !said.contains("--listen"), "{said}");
+    }
+    assert_eq!(server.stop(), Some(0));
+
+    let (taken, free) = (TcpListener::bind("127.0.0.1:0").unwrap(), free_address().to_string());
+    let taken = taken.local_addr().unwrap().to_string();
+    for (flag, listen, admin) in [("--listen", &taken, &free), ("--admin-listen", &free, &taken)] {
+        for command in ["serve", "quickstart"] {
+            let said = vault.run(&[command, "--listen", listen, "--admin-listen", admin]).refused().stderr;
+            assert!(said.contains(&taken) && said.contains(&format!("Choose another with {flag}")), "{said}");
+        }
+    }
+    let socket = vault.scratch("missing/socket");
+    let arguments = ["serve", "--listen", &free, "--admin-listen", "", "--activation-listen"];
+    let said = vault.run(&[&arguments[..], &[&format!("unix:{}", socket.display())]].concat()).refused().stderr;
+    assert!(said.contains("does not exist") && said.contains("--activation-listen"), "{said}");
+    vault.serve();
+    vault.stop();
+}
