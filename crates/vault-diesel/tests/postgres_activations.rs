@@ -1,7 +1,7 @@
 //! Activations on PostgreSQL, where decisions of several servers meet row by row. None of them may end in a deadlock:
 //! the database of these tests does not look for any, so that each would be a refusal.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod support;
 

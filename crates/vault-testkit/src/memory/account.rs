@@ -17,8 +17,7 @@ use vault_core::time::Timestamp;
 #[async_trait]
 impl AccountRepository for MemoryStore {
     async fn create_account(&self, command: Command<CreateAccount>) -> Result<CreateAccountOutcome, StoreError> {
-        let principal = command.principal.clone();
-        self.carry_out(command, |state, now, act| create(state, &principal, now, act))
+        self.carry_out(command, create)
     }
 
     async fn find_account(&self, query: FindAccount) -> Result<Option<FoundAccount>, StoreError> {
@@ -41,13 +40,11 @@ impl AccountRepository for MemoryStore {
     }
 
     async fn change_account(&self, command: Command<ChangeAccount>) -> Result<ChangeAccountOutcome, StoreError> {
-        let principal = command.principal.clone();
-        self.carry_out(command, |state, now, act| change(state, &principal, now, act))
+        self.carry_out(command, change)
     }
 
     async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError> {
-        let principal = command.principal.clone();
-        self.carry_out(command, |state, _, act| {
+        self.carry_out(command, |state, principal, _, act| {
             let row = state.account_in(act.organization, act.account).filter(|_| principal.reaches(act.organization));
             match row {
                 Some(row) => Decided::Done(Some(StoredPasscode { seed: row.seed.clone(), last_step: row.last_step })),

@@ -19,8 +19,7 @@ impl InvitationRepository for MemoryStore {
         &self,
         command: Command<CreateInvitation>,
     ) -> Result<CreateInvitationOutcome, StoreError> {
-        let principal = command.principal.clone();
-        self.carry_out(command, |state, now, act| create(state, &principal, now, act))
+        self.carry_out(command, create)
     }
 
     async fn find_invitation(&self, code: Digest, now: Timestamp) -> Result<Option<OpenInvitation>, StoreError> {
@@ -57,8 +56,7 @@ impl InvitationRepository for MemoryStore {
     }
 
     async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<ChangeAccountOutcome, StoreError> {
-        let principal = command.principal.clone();
-        self.carry_out(command, |state, _, act| {
+        self.carry_out(command, |state, principal, _, act| {
             let ChangeInvitation { organization, account, version, change } = act;
             let reached = principal.reaches(organization);
             let Some(row) = invitation_in(state, organization, account).filter(|_| reached) else {

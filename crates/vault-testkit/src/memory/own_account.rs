@@ -51,7 +51,7 @@ impl OwnAccountRepository for MemoryStore {
         if principal.account != command.act.after.grant.account {
             return Err(StoreError::Denied(Denial::AccountChanged));
         }
-        self.carry_out(command, |state, now, act| {
+        self.carry_out(command, |state, _, now, act| {
             let ConfirmPasscode { version, after, digest, step } = act;
             let Some(row) = state.accounts.get_mut(&principal.account) else { return Decided::Refused(false) };
             let waits = |pending: &mut PendingSeed| pending.seed.id == after.seed && now < pending.expires_at;

@@ -45,7 +45,7 @@ impl SessionRepository for MemoryStore {
         let Principal::Session(principal) = command.principal.clone() else {
             return Err(StoreError::Denied(Denial::InsufficientRole));
         };
-        self.carry_out(command, |state, now, act| {
+        self.carry_out(command, |state, _, now, act| {
             let own = |row: &SessionRow| row.account == principal.account && now < row.session.expires_at;
             if !state.sessions.get(&act.session).is_some_and(own) {
                 return Decided::Refused(false);
