@@ -11,7 +11,7 @@ fn later_file() -> PathBuf {
 }
 
 fn noted() -> AuditRecord {
-    AuditRecord { note: Some(AuditNote { namespace: namespace(), purpose: None }), ..record() }
+    AuditRecord { note: Some(AuditNote::of(namespace())), ..record() }
 }
 
 async fn deployment(directory: &Path) -> (Vectors, Keyring, Bench, CredentialCrypto) {
