@@ -5,10 +5,11 @@
 
 use rustix::process::geteuid;
 use std::fs::{self, Permissions};
+use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use vault_tests::binary::Run;
-use vault_tests::process::Server;
+use vault_tests::process::{Server, own_address};
 use vault_tests::snapshot::files;
 use vault_tests::{Database, Vault};
 
@@ -153,6 +154,34 @@ fn files_that_roots_flags_name_are_read_with_roots_rights() {
     vault.run(&[&account[..], &["--password-file", password.to_str().unwrap()]].concat()).done();
     let settings = of_root(&vault, "settings", b"max-ttl = 60\n");
     vault.run(&["org", "list", "--config", settings.to_str().unwrap()]).done();
+}
+
+#[test]
+fn a_settings_file_of_roots_leads_to_the_vault_and_one_of_another_users_does_not() {
+    let Some(vault) = place(OWNER, GROUP) else { return };
+    vault.run(&["init"]).done();
+    let key = of_root(&vault, "root.key", &fs::read(vault.data_dir().join("root.key")).unwrap());
+    fs::remove_file(vault.data_dir().join("root.key")).unwrap();
+    let content = format!("data-dir = {:?}\nroot-key-file = {key:?}\n", vault.data_dir());
+    let settings = of_root(&vault, "orgvault.toml", content.as_bytes());
+    let run = || Run::of(vault_tests::binary::command().args(["org", "list", "--config"]).arg(&settings));
+    let said = run().done().stderr;
+    assert!(said.contains("run as user 61234"), "{said}");
+    chown(&settings, Some(OWNER), None).unwrap();
+    let said = run().refused().stderr;
+    assert!(said.contains("belongs to user 61234, and you are root"), "it names what root alone may open: {said}");
+}
+
+#[test]
+fn a_port_that_only_root_may_bind_is_bound_before() {
+    let Some(vault) = place(OWNER, GROUP) else { return };
+    vault.run(&["init"]).done();
+    let address = SocketAddr::new(own_address(), 443);
+    let mut server =
+        Server::spawn_at(address, vault.command(&["serve"]), &vault.scratch("output"), &vault.scratch("log"));
+    server.wait_until_ready();
+    assert_eq!(status(&PathBuf::from(format!("/proc/{}", server.id())), "Uid"), ["61234"; 4]);
+    assert_eq!(server.stop(), Some(0), "{}", vault.log());
 }
 
 #[test]

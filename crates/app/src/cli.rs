@@ -150,6 +150,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether the command listens on the addresses of the settings.
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Quickstart(_))
+    }
+
     /// The files with secrets that the command's own flags name.
     pub(crate) fn secret_files(&self) -> Vec<PathBuf> {
         match self {

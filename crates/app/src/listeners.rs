@@ -45,6 +45,13 @@ pub(crate) fn cannot_listen(flag: &str, place: impl Display, error: &io::Error) 
     Failure::new(format!("cannot listen on {place}: {reason}. Choose another with {flag}"))
 }
 
+/// A listener at `address`, on the socket that was bound there while this process had the rights of root, if any.
+fn listener_at(settings: &Settings, address: SocketAddr) -> ListenerSettings {
+    let mut listener = ListenerSettings::new(vec![address]);
+    listener.bound.extend(settings.files.bound_socket(address).map(|socket| (address, socket)));
+    listener
+}
+
 impl Listeners {
     /// Binds the listeners of the settings. The opener goes to the activation listener, and is dropped if there is none.
     pub(crate) fn bind(
@@ -73,7 +80,7 @@ impl Listeners {
                 readiness: parts.readiness,
                 ids: vault.ports().ambient.ids.clone(),
             };
-            let settings = AdminSettings { listener: ListenerSettings::new(vec![address]) };
+            let settings = AdminSettings { listener: listener_at(settings, address) };
             let bound =
                 admin_server(&settings, parts).map_err(|error| cannot_listen("--admin-listen", address, &error))?;
             listeners.admin = listeners.keep(bound);
@@ -82,7 +89,7 @@ impl Listeners {
     }
 
     fn bind_public(&mut self, settings: &Settings, vault: &OpenVault, parts: &ListenerParts) -> Result<(), Failure> {
-        let mut listener = ListenerSettings::new(vec![settings.server.listen]);
+        let mut listener = listener_at(settings, settings.server.listen);
         if let Some(files) = settings.server.tls() {
             let loaded = files.load(&settings.files)?;
             listener.tls = Some(loaded.tls.clone());
@@ -112,7 +119,7 @@ impl Listeners {
         parts: &ListenerParts,
     ) -> Result<(), Failure> {
         let (mut listener, unix) = match &activation.listen {
-            ActivationListen::Tcp(address) => (ListenerSettings::new(vec![*address]), None),
+            ActivationListen::Tcp(address) => (listener_at(settings, *address), None),
             ActivationListen::Unix(socket) => (ListenerSettings::new(Vec::new()), Some(socket.clone())),
         };
         if let (Some(files), ActivationListen::Tcp(_)) = (settings.server.tls(), &activation.listen) {

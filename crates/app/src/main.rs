@@ -66,7 +66,7 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         }
         _ => hardening::apply()?,
     }
-    let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files())?)?;
+    let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files(), cli.command.serves())?)?;
     let became = run_as.became().cloned();
     run_on_vault(cli, flags, run_as, output).map_err(|failure| match &became {
         Some(became) => failure.noting(became),

@@ -76,10 +76,17 @@ pub(crate) fn refuse_vault_flags(command: &str, flags: &ArgMatches) -> Result<()
 }
 
 /// What flags and the environment name, with the files `secrets` that a command's own flags name: it may be used with
-/// the rights that the command was started with.
-pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>) -> Result<Named, Failure> {
+/// the rights that the command was started with. So may what a settings file of root's names, if root's flag names the
+/// file. Addresses are listened on only by a command that `serves`.
+pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: bool) -> Result<Named, Failure> {
     let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
-    let found = sources::resolve(&all, innermost(matches), None)?;
+    let flags = innermost(matches);
+    let mut found = sources::resolve(&all, flags, None)?;
+    if let Some(path) = found.get_one::<PathBuf>("config").map(|path| absolute(path)).transpose()?
+        && let Some(files) = NamedFiles::of_root(&path)
+    {
+        found = sources::resolve(&all, flags, Some(&SettingsFile::read(&path, &files, &keys(&all))?))?;
+    }
     let path = |setting: &str| found.get_one::<PathBuf>(setting).map(|path| absolute(path)).transpose();
     for setting in ["root_key_file", "tls_key_file"] {
         secrets.extend(path(setting)?);
@@ -90,7 +97,12 @@ pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>) -> Result<N
     }
     let database = found.get_one::<Database>("database_url").and_then(Database::file).map(Path::to_owned);
     let data_dir = path("data_dir")?.unwrap_or_default();
-    Ok(Named { data_dir, database, secrets, texts })
+    let mut addresses = Vec::new();
+    if serves {
+        let server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
+        addresses = server.addresses();
+    }
+    Ok(Named { data_dir, database, secrets, texts, addresses })
 }
 
 impl Settings {
@@ -100,21 +112,19 @@ impl Settings {
         let flags = innermost(matches);
         let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
         let vault = |found: &ArgMatches| VaultFlags::from_arg_matches(found).map_err(unreadable);
-        let named = vault(&sources::resolve(&all, flags, None)?)?;
+        let config = vault(&sources::resolve(&all, flags, None)?)?.config;
         let implied = run_as.data_dir.join("orgvault.toml");
-        let path = match &named.config {
+        let path = match &config {
             Some(path) => Some(absolute(path)?),
             None => exists(&implied)?.then_some(implied),
         };
-        let keys: Vec<&str> = all.iter().map(sources::name).filter(|name| *name != "config").collect();
-        let file = path.map(|path| SettingsFile::read(&path, &run_as.files, &keys)).transpose()?;
+        let file = path.map(|path| SettingsFile::read(&path, &run_as.files, &keys(&all))).transpose()?;
         let found = sources::resolve(&all, flags, file.as_ref())?;
         let vault = vault(&found)?;
         let server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
         server.check()?;
 
-        // Flags and environment decided whose rights this process has. The file may name another directory then.
-        let data_dir = if vault.data_dir == named.data_dir { run_as.data_dir } else { absolute(&vault.data_dir)? };
+        let data_dir = run_as.resolved(absolute(&vault.data_dir)?);
         let known: Vec<String> = all.iter().map(variable).chain(also_known.iter().cloned()).collect();
         Ok(Self {
             database: vault.database_url.unwrap_or_else(|| Database::sqlite(data_dir.join("orgvault.db"))),
@@ -146,6 +156,11 @@ impl Settings {
     }
 }
 
+/// The keys that a settings file may have.
+fn keys(all: &[Arg]) -> Vec<&str> {
+    all.iter().map(sources::name).filter(|name| *name != "config").collect()
+}
+
 fn unreadable(error: clap::Error) -> Failure {
     Failure::usage(error.to_string())
 }
@@ -168,6 +183,20 @@ impl ServerSettings {
     /// Certificate and key, if TLS is on.
     pub(crate) fn tls(&self) -> Option<TlsFiles> {
         Some(TlsFiles { certificate: self.tls_cert_file.clone()?, key: self.tls_key_file.clone()? })
+    }
+
+    /// Every address that is listened on, with the flag that names it.
+    pub(crate) fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
+        let activation = self.activation().and_then(|activation| match activation.listen {
+            ActivationListen::Tcp(address) => Some(address),
+            ActivationListen::Unix(_) => None,
+        });
+        let places = [
+            ("--listen", self.role.serves_api().then_some(self.listen)),
+            ("--admin-listen", self.admin_listen),
+            ("--activation-listen", activation),
+        ];
+        places.into_iter().filter_map(|(flag, address)| Some((flag, address?))).collect()
     }
 
     /// How often one network may log in; none: no limit.

@@ -5,8 +5,10 @@ use ipnet::IpNet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use vault_core::credential::DataPolicy;
 
@@ -74,6 +76,8 @@ pub struct AdminSettings {
 pub struct ListenerSettings {
     /// The addresses to listen on; port 0 takes any free port.
     pub listen: Vec<SocketAddr>,
+    /// Sockets that were bound to some of these addresses before, as by a process that has given up the right to.
+    pub bound: Vec<(SocketAddr, Arc<OwnedFd>)>,
     /// Speaks TLS with these; plain HTTP if `None`.
     pub tls: Option<Tls>,
     /// Proxies whose `X-Forwarded-For` is believed, and which may have any number of connections.
@@ -129,6 +133,7 @@ impl ListenerSettings {
     pub fn new(listen: Vec<SocketAddr>) -> Self {
         Self {
             listen,
+            bound: Vec::new(),
             tls: None,
             trusted_proxies: Vec::new(),
             proxies_only: false,

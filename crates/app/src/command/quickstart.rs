@@ -8,7 +8,7 @@ use crate::compose;
 use crate::failure::Failure;
 use crate::listeners::cannot_listen;
 use crate::output::{Output, warn};
-use crate::settings::{ActivationListen, Role as Served, Settings};
+use crate::settings::{Role as Served, Settings};
 use crate::text::{command_line, json_in_here_document, quoted};
 use serde::Serialize;
 use std::net::TcpListener;
@@ -81,16 +81,8 @@ fn check_arguments(args: &QuickstartArgs) -> Result<(), Failure> {
 }
 
 fn check_addresses(settings: &Settings) -> Result<(), Failure> {
-    let activation = settings.server.activation().and_then(|activation| match activation.listen {
-        ActivationListen::Tcp(address) => Some(address),
-        ActivationListen::Unix(_) => None,
-    });
-    for (flag, address) in [
-        ("--listen", Some(settings.server.listen)),
-        ("--admin-listen", settings.server.admin_listen),
-        ("--activation-listen", activation),
-    ] {
-        if let Some(address) = address {
+    for (flag, address) in settings.server.addresses() {
+        if settings.files.bound_socket(address).is_none() {
             drop(TcpListener::bind(address).map_err(|error| cannot_listen(flag, address, &error))?);
         }
     }

@@ -13,6 +13,7 @@ use directory::Directory;
 use rustix::process::{geteuid, getuid};
 use std::ffi::OsStr;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// What flags and the environment name: the user who gave them may use it with the rights that the command was started
@@ -26,12 +27,16 @@ pub(crate) struct Named {
     pub(crate) secrets: Vec<PathBuf>,
     /// Other files.
     pub(crate) texts: Vec<PathBuf>,
+    /// Addresses to listen on, each with the flag that names it.
+    pub(crate) addresses: Vec<(&'static str, SocketAddr)>,
 }
 
 /// Whose rights this process has.
 pub(crate) struct RunAs {
     /// The data directory, without links if it exists.
     pub(crate) data_dir: PathBuf,
+    /// The same as it was named, absolute.
+    given: PathBuf,
     /// What was opened before the rights of root were given up.
     pub(crate) files: NamedFiles,
     became: Option<Became>,
@@ -53,8 +58,9 @@ impl fmt::Display for Became {
 impl RunAs {
     /// Gives up the rights of root where the vault belongs to another user.
     pub(crate) fn enter(named: &Named) -> Result<Self, Failure> {
-        let data_dir = Directory::open(&absolute(&named.data_dir)?)?;
-        let path = if data_dir.exists() { data_dir.path().to_owned() } else { absolute(&named.data_dir)? };
+        let given = absolute(&named.data_dir)?;
+        let data_dir = Directory::open(&given)?;
+        let path = if data_dir.exists() { data_dir.path().to_owned() } else { given.clone() };
         let (vault, database) = match &named.database {
             Some(database) => {
                 let database = absolute(database)?;
@@ -67,7 +73,7 @@ impl RunAs {
         let deciding = vault.as_ref().filter(|vault| vault.exists()).unwrap_or(&data_dir);
         if !geteuid().is_root() {
             deciding.check_access(&database)?;
-            return Ok(Self { data_dir: path, files: NamedFiles::default(), became: None });
+            return Ok(Self { data_dir: path, given, files: NamedFiles::default(), became: None });
         }
         let (owner, group) = if deciding.exists() { deciding.owner()? } else { (0, 0) };
         for directory in [Some(&data_dir), vault.as_ref()].into_iter().flatten() {
@@ -75,9 +81,9 @@ impl RunAs {
         }
         if owner == 0 {
             refuse_foreign_file(deciding, &database)?;
-            return Ok(Self { data_dir: path, files: NamedFiles::default(), became: None });
+            return Ok(Self { data_dir: path, given, files: NamedFiles::default(), became: None });
         }
-        let files = NamedFiles::open(&named.secrets, &named.texts)?;
+        let files = NamedFiles::open(named)?;
         let user = name_of(owner);
         account::become_user(owner, group)
             .map_err(|failure| Failure::new(format!("cannot become user {user}: {failure}. Nothing was done")))?;
@@ -93,7 +99,12 @@ impl RunAs {
                 )));
             }
         }
-        Ok(Self { data_dir: path, files, became: Some(became) })
+        Ok(Self { data_dir: path, given, files, became: Some(became) })
+    }
+
+    /// `data_dir`, or its path without links if it is the directory that was named.
+    pub(crate) fn resolved(&self, data_dir: PathBuf) -> PathBuf {
+        if data_dir == self.given { self.data_dir.clone() } else { data_dir }
     }
 
     /// Who this process has become, if it was root's and is another user's.

@@ -1,12 +1,24 @@
-//! Files that flags or the environment name, opened while this process still had the rights of root.
+//! Files and ports that flags or the environment name, opened while this process still had the rights of root.
 
+use super::Named;
 use crate::failure::Failure;
+use crate::listeners::cannot_listen;
+use rustix::fd::OwnedFd;
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Seek as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use vault_crypto::{SecretFile, SecretFileError, SecretFileFlaw};
 use zeroize::Zeroizing;
+
+/// The first port that anybody may bind (ip(7)).
+const UNPRIVILEGED: u16 = 1024;
 
 /// Opened files by the path that names them. Any other is opened when it is read, with the rights that the process has
 /// then.
@@ -14,27 +26,49 @@ use zeroize::Zeroizing;
 pub(crate) struct NamedFiles {
     secrets: BTreeMap<PathBuf, SecretFile>,
     texts: BTreeMap<PathBuf, File>,
+    /// Sockets at ports that only root may bind.
+    sockets: BTreeMap<SocketAddr, Arc<OwnedFd>>,
 }
 
 impl NamedFiles {
-    /// Opens what exists of these.
-    pub(super) fn open(secrets: &[PathBuf], texts: &[PathBuf]) -> Result<Self, Failure> {
+    /// Opens what exists of the files, and binds the ports.
+    pub(super) fn open(named: &Named) -> Result<Self, Failure> {
         let mut files = Self::default();
-        for path in secrets {
+        for path in &named.secrets {
             match SecretFile::open(path) {
                 Ok(file) => drop(files.secrets.insert(path.clone(), file)),
                 Err(error) if matches!(error.flaw(), SecretFileFlaw::Missing) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        for path in texts {
+        for path in &named.texts {
             match File::open(path) {
                 Ok(file) => drop(files.texts.insert(path.clone(), file)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(Failure::new(format!("{} cannot be read: {error}", path.display()))),
             }
         }
+        for (flag, address) in &named.addresses {
+            if !(1..UNPRIVILEGED).contains(&address.port()) {
+                continue;
+            }
+            let socket = bound(*address).map_err(|error| cannot_listen(flag, address, &error.into()))?;
+            files.sockets.insert(*address, Arc::new(socket));
+        }
         Ok(files)
+    }
+
+    /// The file at `path`, opened, if root runs this and root alone can have written the file.
+    pub(crate) fn of_root(path: &Path) -> Option<Self> {
+        let file = File::open(path).ok().filter(|_| geteuid().is_root())?;
+        let found = file.metadata().ok()?;
+        let of_root = found.is_file() && found.uid() == 0 && found.mode() & 0o022 == 0;
+        of_root.then(|| Self { texts: BTreeMap::from([(path.to_owned(), file)]), ..Self::default() })
+    }
+
+    /// The socket at `address`, if it was bound before.
+    pub(crate) fn bound_socket(&self, address: SocketAddr) -> Option<Arc<OwnedFd>> {
+        self.sockets.get(&address).cloned()
     }
 
     /// The secret file at `path`, if it was opened before.
@@ -63,4 +97,13 @@ impl NamedFiles {
         file.take(limit).read_to_end(&mut content)?;
         Ok(content)
     }
+}
+
+/// A socket at `address`, which does not listen yet.
+fn bound(address: SocketAddr) -> rustix::io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &address)?;
+    Ok(socket)
 }
