@@ -31,7 +31,15 @@ const SHARED: [&str; 11] = [
 ];
 
 /// Indexes by which upkeep finds what is over, whosoever it is.
-const UPKEEP: [&str; 2] = ["attempt_classes_age", "sessions_expiry"];
+const UPKEEP: [&str; 7] = [
+    "account_notices_age",
+    "activations_expiry",
+    "attempt_classes_age",
+    "idempotency_keys_age",
+    "invitations_expiry",
+    "pending_seeds_expiry",
+    "sessions_expiry",
+];
 
 #[test]
 fn released_migrations_are_never_changed() {
