@@ -89,7 +89,8 @@ fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
     assert_eq!(credential.data.into_secret().expose_secret(), data);
     assert_eq!((&*credential.form, credential.expires_at.as_deref()), ("short", Some("2026-11-20T12:00:00Z")));
     assert_eq!(client.list().unwrap()[0].credential_count, 1);
-    let check = CheckRequest { namespace: "n".into(), operations: vec!["read".into()], until: Some("u".into()), vend: None };
+    let check =
+        CheckRequest { namespace: "n".into(), operations: vec!["read".into()], until: Some("u".into()), vend: None };
     let checked = client.check(&check).unwrap();
     assert_eq!(checked.credentials[0].checks[1].remedy.as_deref(), Some("Ask."));
     client.end("../a").unwrap();
