@@ -18,9 +18,6 @@ pub use ttl::ActivationTtl;
 pub use vend::{VendMode, VendedForm, allows_short};
 pub use vended::{InvalidVended, Vended};
 
-/// Why there is no short-lived form: the same reasons as a check's.
-pub use crate::check::CheckReason as VendReason;
-
 use crate::credential::{CredentialType, SecretBytes};
 use crate::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use crate::namespace::Namespace;

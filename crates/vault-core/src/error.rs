@@ -1,6 +1,6 @@
 //! Why an operation was not carried out: one type for all of them.
 
-use crate::activation::VendReason;
+use crate::check::CheckReason;
 use crate::check::CheckReport;
 use crate::field::FieldError;
 use crate::id::CredentialId;
@@ -123,7 +123,7 @@ pub enum Refusal {
         /// The credential.
         credential: CredentialId,
         /// Why.
-        reason: VendReason,
+        reason: CheckReason,
     },
     /// The row changed again and again while it was being changed.
     #[error("others are changing the same row; try again")]

@@ -45,9 +45,9 @@ proptest! {
             Ok(document) => prop_assert_eq!(path(&document), prefix.strip_suffix('/').unwrap_or(&prefix)),
             Err(error) => {
                 prop_assert!(matches!(error, FormError::Unrepresentable { field: "key_prefix", .. }), "{error}");
-                let inner = prefix.strip_suffix('/').unwrap_or(&prefix);
-                let read = object_store::path::Path::parse(inner);
-                prop_assert!(read.is_err() || inner.is_empty() || inner.starts_with('/'), "{inner:?} could be read");
+                // The crate itself drops a slash at the beginning, and would read another prefix.
+                let read = object_store::path::Path::parse(&prefix);
+                prop_assert!(read.is_err() || prefix.starts_with('/') || prefix.is_empty(), "{prefix:?} could be read");
             }
         }
     }

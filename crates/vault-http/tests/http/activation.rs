@@ -2,7 +2,6 @@
 
 use crate::support::{Door, World, assert_problem, assert_standard_headers, s3};
 use serde_json::{Value, json};
-use vault_core::activation::VendReason;
 use vault_core::check::CheckReason;
 use vault_core::port::StoreError;
 use vault_core::role::Role;
@@ -88,7 +87,7 @@ fn the_form_is_the_one_asked_for_or_nothing() {
     let before = door.live(&token).len();
     let problem = assert_problem(&asked("plain", "short"), 409, "conflict", "without a role");
     assert!(problem.detail.contains(&plain) && problem.detail.contains("role_arn"), "{}", problem.detail);
-    world.storage.refuse(plain.parse().unwrap(), VendReason::Denied);
+    world.storage.refuse(plain.parse().unwrap(), CheckReason::Denied);
     assert_eq!(door.live(&token).len(), before, "nothing was handed out");
 }
 

@@ -1,8 +1,9 @@
 //! Activating, listing and ending.
 
 use super::setting::{OPERATOR, PLAIN_S3, ROLE_S3, Setting, creation, denied, request};
-use vault_core::activation::{ActivationTtl, HandedOut, VendMode, VendReason, Vended, VendedForm};
+use vault_core::activation::{ActivationTtl, HandedOut, VendMode, Vended, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::check::CheckReason;
 use vault_core::cursor::PageRequest;
 use vault_core::integration::{IntegrationRefusal, IntegrationState};
 use vault_core::network::Network;
@@ -159,12 +160,12 @@ async fn the_form_is_the_one_asked_for_or_nothing() {
         activated.credentials.iter().map(|one| one.vended.form()).collect::<Vec<_>>()
     };
     assert_eq!(forms(&setting, "both").await, [VendedForm::Short, VendedForm::Short, VendedForm::Raw]);
-    assert_eq!(setting.events.count(&Event::ShortFormMissed(VendReason::NoRole)), 1);
+    assert_eq!(setting.events.count(&Event::ShortFormMissed(CheckReason::NoRole)), 1);
 
     // All or nothing: what was issued with the one that failed is recorded, since nobody can revoke it; nothing is live.
     let before = setting.live(&principal).await.unwrap().len();
     let refused = setting.activated(&principal, "both", VendMode::Short).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: VendReason::NoRole, .. }))));
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: CheckReason::NoRole, .. }))));
     let refused = setting.activated(&principal, "plain", VendMode::Short).await;
     let Err(Error::Refused(Refusal::NotVended { credential, .. })) = refused else { panic!("{refused:?}") };
     assert_eq!(credential, plain);
@@ -175,13 +176,13 @@ async fn the_form_is_the_one_asked_for_or_nothing() {
     assert_eq!((left[0].len(), left[1].len()), (2, 0));
     assert!(left[0].iter().all(|one| one.form == VendedForm::Short && one.expires_at.is_some()));
 
-    setting.storage.refuse(role, VendReason::Denied);
+    setting.storage.refuse(role, CheckReason::Denied);
     let refused = setting.activated(&principal, "role", VendMode::Short).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: VendReason::Denied, .. }))));
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: CheckReason::Denied, .. }))));
     assert_eq!(forms(&setting, "role").await, [VendedForm::Raw]);
     setting.vends = false;
     let refused = setting.activated(&principal, "role", VendMode::Short).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: VendReason::NotConfigured, .. }))));
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { reason: CheckReason::NotConfigured, .. }))));
     assert_eq!(forms(&setting, "role").await, [VendedForm::Raw]);
 }
 

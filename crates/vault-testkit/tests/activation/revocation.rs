@@ -5,8 +5,9 @@ use async_trait::async_trait;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use vault_core::activation::{Activated, VendMode, VendReason, VendedForm};
+use vault_core::activation::{Activated, VendMode, VendedForm};
 use vault_core::audit::{AuditAction, AuditRecord, Subject};
+use vault_core::check::CheckReason;
 use vault_core::credential::CredentialData;
 use vault_core::id::CredentialId;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, IntegrationState};
@@ -21,12 +22,12 @@ type Deed = Pin<Box<dyn Future<Output = ()> + Send>>;
 struct Slow {
     setting: Arc<Setting>,
     deeds: Mutex<Vec<Deed>>,
-    answer: Result<(), VendReason>,
+    answer: Result<(), CheckReason>,
 }
 
 #[async_trait]
 impl CredentialVendor for Slow {
-    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason> {
+    async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
         let deed = self.deeds.lock().unwrap().pop();
         if let Some(deed) = deed {
             deed.await;
@@ -54,7 +55,7 @@ impl Scene {
     async fn activate(
         &self,
         vend: VendMode,
-        answer: Result<(), VendReason>,
+        answer: Result<(), CheckReason>,
         deeds: Vec<Deed>,
     ) -> Result<Activated, Error> {
         let vendor = Arc::new(Slow { setting: Arc::clone(&self.setting), deeds: Mutex::new(deeds), answer });
@@ -139,7 +140,7 @@ async fn nothing_is_handed_out_after_a_revocation_returned() {
             (VendMode::Short, Ok(()), 1),
             (VendMode::PreferShort, Ok(()), 1),
             // The saved secret, after the storage refused.
-            (VendMode::PreferShort, Err(VendReason::Denied), 0),
+            (VendMode::PreferShort, Err(CheckReason::Denied), 0),
         ] {
             let scene = Scene::new().await;
             let credential = scene.credential;

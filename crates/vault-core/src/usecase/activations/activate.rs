@@ -3,10 +3,11 @@
 use super::open::{Opened, Opening};
 use super::{AT_ONCE, Activations, RESTARTS, contended};
 use crate::activation::{
-    Activated, ActivatedCredential, ActivationTtl, HandOutRefusal, HandedOut, Purpose, VendMode, VendReason, Vended,
-    VendedForm, allows_short,
+    Activated, ActivatedCredential, ActivationTtl, HandOutRefusal, HandedOut, Purpose, VendMode, Vended, VendedForm,
+    allows_short,
 };
 use crate::audit::{AuditAction, Subject};
+use crate::check::CheckReason;
 use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
@@ -59,7 +60,7 @@ pub(super) enum Issued {
     /// A short-lived credential.
     Short(ShortLived),
     /// Nothing: the saved data itself is handed out, although something short-lived was preferred if a reason is given.
-    Nothing(Option<VendReason>),
+    Nothing(Option<CheckReason>),
 }
 
 impl Activations {
@@ -178,7 +179,7 @@ impl Activations {
         opened: Vec<Opened>,
         until: Until,
         mode: VendMode,
-    ) -> (Vec<ActivatedCredential>, Option<(CredentialId, VendReason)>) {
+    ) -> (Vec<ActivatedCredential>, Option<(CredentialId, CheckReason)>) {
         let mut credentials = Vec::with_capacity(opened.len());
         let mut failed = None;
         let mut opened = opened.into_iter().peekable();
@@ -202,7 +203,7 @@ impl Activations {
         opened: Opened,
         until: Until,
         mode: VendMode,
-    ) -> Result<ActivatedCredential, (CredentialId, VendReason)> {
+    ) -> Result<ActivatedCredential, (CredentialId, CheckReason)> {
         let Opened { id, version, data } = opened;
         let kind = data.kind();
         let vended = match self.issue(&data, until.order(id), mode).await.map_err(|reason| (id, reason))? {
@@ -223,7 +224,7 @@ impl Activations {
         data: &CredentialData,
         order: VendOrder,
         mode: VendMode,
-    ) -> Result<Issued, VendReason> {
+    ) -> Result<Issued, CheckReason> {
         match mode {
             VendMode::Raw => Ok(Issued::Nothing(None)),
             VendMode::Short => self.short(data, order).await.map(Issued::Short),
@@ -233,12 +234,12 @@ impl Activations {
         }
     }
 
-    async fn short(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, VendReason> {
+    async fn short(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
         allows_short(data)?;
-        let vendor = self.vendor.as_ref().ok_or(VendReason::NotConfigured)?;
+        let vendor = self.vendor.as_ref().ok_or(CheckReason::NotConfigured)?;
         let short = vendor.vend(data, order).await?;
         let sound = short.data.kind() == data.kind() && short.expires_at > order.now;
-        if sound { Ok(short) } else { Err(VendReason::Unexpected) }
+        if sound { Ok(short) } else { Err(CheckReason::Unexpected) }
     }
 }
 
