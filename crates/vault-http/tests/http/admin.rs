@@ -3,13 +3,15 @@
 use crate::support::{Wire, assert_problem, assert_standard_headers, request};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use vault_http::{AdminParts, AdminSettings, ListenerSettings, Readiness, admin_server};
 use vault_testkit::clock::SequentialIds;
 
 #[test]
 fn it_has_metrics_and_probes_and_nothing_else() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let settings = AdminSettings { listener: ListenerSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]) };
+    let mut settings = AdminSettings { listener: ListenerSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]) };
+    settings.listener.shutdown_timeout = Duration::from_secs(300);
     let parts = AdminParts {
         runtime: runtime.handle().clone(),
         metrics: Arc::new(|| "up 1\n".to_owned()),
@@ -32,9 +34,9 @@ fn it_has_metrics_and_probes_and_nothing_else() {
     assert_problem(&wire.exchange(request("POST /metrics", &[], "")), 405, "method-not-allowed", "POST");
 
     // A stop ends idle connections at once.
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     runtime.block_on(handle.stop(true));
     runtime.block_on(running).unwrap().unwrap();
     assert!(wire.is_closed());
-    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }

@@ -1,15 +1,17 @@
 //! Bodies: their limits, their type, their form.
 
-use crate::support::{World, assert_problem, request, s3};
+use crate::support::{World, WorldBuilder, assert_problem, request, s3};
 use std::time::{Duration, Instant};
 use vault_core::role::Role;
+use vault_http::ServerSettings;
 
 const JSON: &str = "Content-Type: application/json";
 const LOGIN: &str = "POST /v1/login";
 
 #[test]
 fn a_body_has_64_kib_however_it_is_sent() {
-    let world = World::start();
+    let minute = |settings: &mut ServerSettings| settings.listener.deadlines.body = Duration::from_secs(60);
+    let world = WorldBuilder::default().settings(minute).start();
     let fits = format!("{{\"email\": \"{}\"}}", "a".repeat(64 * 1024 - 13));
     assert_eq!(fits.len(), 64 * 1024);
     assert_problem(&world.send(LOGIN, &[JSON], &fits), 400, "malformed-request", "just fits");
@@ -27,10 +29,10 @@ fn a_body_has_64_kib_however_it_is_sent() {
         wire.try_send(&chunk);
     }
     assert_problem(&wire.receive(), 413, "too-large", "chunked, never ended");
-    while wire.try_send(&chunk) && began.elapsed() < Duration::from_secs(10) {
-        // goes on sending until the server has had enough
+    while wire.try_send(&chunk) {
+        // A body's own deadline is not what ends it: that is a minute here.
+        assert!(began.elapsed() < Duration::from_secs(30), "a refused body is read on and on");
     }
-    assert!(began.elapsed() < Duration::from_secs(5), "answered and closed at once");
 }
 
 #[test]

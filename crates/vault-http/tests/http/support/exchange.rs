@@ -64,6 +64,17 @@ impl Wire {
         Self { stream: Box::new(stream), pending: Vec::new() }
     }
 
+    /// The same, of which `read` was read already.
+    pub(crate) fn with_read(mut self, read: &[u8]) -> Self {
+        self.pending.extend_from_slice(read);
+        self
+    }
+
+    /// What the server answers to `request`, unless it closes the connection.
+    pub(crate) fn try_exchange(&mut self, request: impl AsRef<[u8]>) -> Option<Response> {
+        (self.try_send(request) && self.fill() > 0).then(|| self.receive())
+    }
+
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).expect("sends");
     }

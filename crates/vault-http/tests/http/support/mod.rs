@@ -6,10 +6,24 @@ mod log;
 mod parts;
 mod world;
 
+use std::time::{Duration, Instant};
+
 pub(crate) use door::Door;
 pub(crate) use exchange::{Response, Wire, request};
 pub(crate) use log::logged;
 pub(crate) use world::{PASSWORD, World, WorldBuilder, s3};
+
+/// Tries again and again, until there is something.
+pub(crate) fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        match attempt() {
+            Some(result) => return result,
+            None => assert!(began.elapsed() < Duration::from_secs(60), "waited in vain until {what}"),
+        }
+        std::thread::sleep(Duration::from_millis(10)); // leaves the processor to the others
+    }
+}
 
 /// The header set of every answer.
 pub(crate) fn assert_standard_headers(response: &Response, what: &str) {

@@ -202,6 +202,14 @@ impl World {
         Wire::connect(self.address)
     }
 
+    /// A connection that is served, once the host has fewer than it may.
+    pub(crate) fn served_wire(&self) -> Wire {
+        super::until("another connection is served", || {
+            let mut wire = self.wire();
+            wire.try_exchange(request("GET /livez", &[], "")).map(|_| wire)
+        })
+    }
+
     /// One request on a connection of its own.
     pub(crate) fn send(&self, line: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Response {
         let mut wire = self.wire();
