@@ -63,7 +63,7 @@ fn an_invitation_becomes_an_account(database: Database) {
     let listed = admin.accounts()["grace@example.com"].clone();
     let expected = json!({
         "id": invited["id"], "email": "grace@example.com", "role": "editor", "state": "invited",
-        "created_at": listed["created_at"],
+        "created_at": listed["created_at"], "locked": false, "invitation_expires_at": invited["expires_at"],
     });
     assert_eq!(listed, expected);
     assert_eq!(text(&invited["expires_at"]).len(), "2026-11-20T12:00:00Z".len());

@@ -329,8 +329,10 @@ fn a15_weak_passwords_are_refused(database: Database) {
     ];
     for password in weak {
         let said = with(&create, password).refused().stderr;
-        // Short ones and the names of things stand in any sentence about passwords.
-        let word = password.len() < 8 || ["password", "orgvault"].contains(&password);
+        // Short ones and the names of things stand in any sentence about passwords; those of account and organization,
+        // in any about this account.
+        let words = ["password", "orgvault", "someone@acme-imports.example", "Acme Imports Inc"];
+        let word = password.len() < 8 || words.contains(&password);
         assert!(word || !said.contains(password), "repeated: {said}");
     }
     with(&create, "a longer sentence").done();
