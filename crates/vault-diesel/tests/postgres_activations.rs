@@ -60,8 +60,8 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
         for server in [&here, &there] {
             for _ in 0..3 {
                 let (begin, dry) = (world.take(principal), dry(world.take(principal)));
-                deeds.push(async move { server.take_credentials(begin).await.map(|_| false).unwrap() }.boxed());
-                deeds.push(async move { server.take_credentials(dry).await.map(|_| false).unwrap() }.boxed());
+                deeds.push(async move { decided(server.take_credentials(begin).await) }.boxed());
+                deeds.push(async move { decided(server.take_credentials(dry).await) }.boxed());
             }
             for authority in [&Principal::Operator, admin] {
                 let command = world.new_integration(authority);
@@ -72,7 +72,7 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
                 deeds.push(async move { server.freeze_namespace(command).await.map(|_| false).unwrap() }.boxed());
             }
             let end = world.end(principal, live_id);
-            deeds.push(async move { server.end_activation(end).await.map(|_| false).unwrap() }.boxed());
+            deeds.push(async move { decided(server.end_activation(end).await) }.boxed());
             let rotation = world.rotate(if round % 2 == 0 { admin } else { &Principal::Operator }, &stored);
             deeds.push(
                 async move { server.change_integration(rotation).await.unwrap() == ChangeIntegrationOutcome::Changed }
@@ -83,6 +83,12 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
         let rotated = join_all(deeds).await.into_iter().filter(|rotated| *rotated).count();
         assert_eq!(rotated, 1);
     }
+}
+
+/// `false`: a decision was made, that the integration may no longer act included.
+fn decided<T>(outcome: Result<T, StoreError>) -> bool {
+    assert!(matches!(outcome, Ok(_) | Err(StoreError::Denied(_))), "{:?}", outcome.err());
+    false
 }
 
 /// What is to stop activations.
