@@ -105,7 +105,9 @@ fn a_frozen_namespace_is_activated_no_more(database: Database) {
     integration.activate(&client, "imports/a").expect(201);
 
     let frozen = vault.json(&["namespace", "freeze", "imports/a", "--org", "Acme"]);
-    assert_eq!(frozen, json!({"organization": "Acme", "namespace": "imports/a", "frozen": true, "changed": true}));
+    let concerned = json!({"organization": "Acme", "namespace": "imports/a", "frozen": true, "changed": true,
+        "credentials": 1, "integrations": 1});
+    assert_eq!(frozen, concerned);
     integration.activate(&client, "imports/a").problem("frozen");
     integration.check(&client, "imports/a", &[]).problem("frozen");
     integration.activate(&client, "imports/b").expect(201);

@@ -113,7 +113,7 @@ fn beyond_loopback_without_tls_only_proxies_are_served() {
     assert!(ask(port).is_none(), "closed unanswered");
     let metrics = server.admin_client().get("/metrics").send().expect(200).text();
     assert!(metrics.contains("orgvault_http_connections_refused_total{reason=\"not-a-proxy\"} 1\n"), "{metrics}");
-    assert!(server.log_text().contains("travel in clear"));
+    assert!(server.log_text().contains("travel unencrypted"));
     assert_eq!(server.stop(), Some(0));
 
     let (_server, port) = everywhere(&vault, &["--trusted-proxy", &format!("{outer}/32")]);

@@ -154,7 +154,7 @@ fn changed_certificates_are_taken_without_a_restart() {
     let third = Identity::new();
     third.install(&vault);
     fs::set_permissions(key_file(&vault), fs::Permissions::from_mode(0o644)).unwrap();
-    wait_until("the open key is logged", || server.log_text().contains("is open to others; run `chmod 600`"));
+    wait_until("the open key is logged", || server.log_text().contains("so other users can read or write it"));
     assert!(second.is_shown_by(&server));
     fs::set_permissions(key_file(&vault), fs::Permissions::from_mode(0o600)).unwrap();
     wait_until("the mended pair is in use", || third.is_shown_by(&server));
@@ -190,7 +190,7 @@ fn flawed_files_are_refused_at_start() {
     identity.install(&vault);
     for mode in [0o644, 0o640, 0o604, 0o660] {
         fs::set_permissions(key, fs::Permissions::from_mode(mode)).unwrap();
-        refused(&format!("has mode 0{mode:o} and is open to others; run `chmod 600` on it"));
+        refused(&format!("has mode 0{mode:o}, so other users can read or write it"));
     }
     put(key.as_ref(), &other.key);
     refused("the key is not that of the first certificate");

@@ -111,7 +111,8 @@ fn every_command_prints_one_json_document(database: Database) {
     }
     let accounts = vault.json(&["account", "list"]);
     assert_eq!(accounts.as_array().unwrap().len(), 1);
-    assert_eq!(members(&accounts[0]), "account_id created_at email organization role state");
+    let listed = "account_id attempts created_at email locked organization role state wrong_passcodes";
+    assert_eq!(members(&accounts[0]), listed);
     assert_eq!(vault.json(&["account", "list", "--org", "acme"]), accounts, "names differ by more than case");
     match database {
         Database::Sqlite => {

@@ -204,6 +204,8 @@ impl Stage {
             }
             ("POST", "{base}/integrations") => self.integration(),
             ("POST", "{base}/integrations/{id}/rotate") => json!({"overlap": 60}),
+            ("PATCH", "{base}/integrations/{id}") => json!({"state": "active"}),
+            ("POST", "{base}/namespaces/freeze" | "{base}/namespaces/thaw") => json!({"namespace": "policy/frozen"}),
             ("PATCH", "{base}/accounts/{id}") => json!({"role": "editor"}),
             ("POST", "{base}/account/password") => {
                 json!({"password": password, "passcode": passcode, "new_password": "a horse of another colour"})
