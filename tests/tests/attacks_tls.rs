@@ -149,7 +149,7 @@ fn changed_certificates_are_taken_without_a_restart() {
     open.get("/livez").send().expect(200); // on its connection of before
 
     fs::remove_file(key_file(&vault)).unwrap();
-    wait_until("the missing key is logged", || server.log_text().contains("cannot be read"));
+    wait_until("the missing key is logged", || server.log_text().contains("not found"));
     assert!(second.is_shown_by(&server));
     let third = Identity::new();
     third.install(&vault);
