@@ -166,6 +166,7 @@ impl Command {
     }
 }
 
+#[allow(rustdoc::broken_intra_doc_links, reason = "these comments are the help text")]
 #[derive(Args)]
 pub(crate) struct QuickstartArgs {
     /// Name of the organization to create [default: Example]
