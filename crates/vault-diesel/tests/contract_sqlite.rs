@@ -34,6 +34,20 @@ impl ContractStore for Subject {
         let actions = statement.query_map([organization.to_string()], |row| row.get(0)).unwrap();
         actions.map(Result::unwrap).collect()
     }
+
+    async fn rows(&self, organization: OrganizationId) -> Vec<String> {
+        let connection = self.scratch.bare();
+        let tables = "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c
+                      WHERE m.type = 'table' AND m.name <> 'audit' AND c.name = 'organization_id'";
+        let mut statement = connection.prepare(tables).unwrap();
+        let tables: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert!(tables.len() > 15, "{tables:?}");
+        let holds = |table: &String| {
+            let any = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE organization_id = ?1)");
+            connection.query_row(&any, [organization.to_string()], |row| row.get(0)).unwrap()
+        };
+        tables.into_iter().filter(holds).collect()
+    }
 }
 
 vault_testkit::store_contract!(subject());

@@ -101,6 +101,10 @@ pub trait ContractStore: Send + Sync + 'static {
     /// The actions that its audit holds of an organization, by their stored names, in any order. No port reads
     /// the audit, so the suite asks for this.
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String>;
+
+    /// Names of the tables, or what stands for them, that hold rows of an organization, the audit aside. No port reads
+    /// rows of a deleted organization, so the suite asks for this.
+    async fn rows(&self, organization: OrganizationId) -> Vec<String>;
 }
 
 #[async_trait]
@@ -112,6 +116,10 @@ impl ContractStore for Arc<MemoryStore> {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         let ours = self.audit().into_iter().filter(|record| record.organization == Some(organization));
         ours.map(|record| record.action.as_str().to_owned()).collect()
+    }
+
+    async fn rows(&self, organization: OrganizationId) -> Vec<String> {
+        MemoryStore::rows(self, organization)
     }
 }
 
@@ -303,6 +311,7 @@ macro_rules! store_contract {
                 parallel_requests_under_one_key_have_one_effect
                 keys_are_independent_per_account
                 a_key_outlasts_its_session
+                an_earlier_save_is_found
                 keys_are_compared_exactly
                 a_replay_outlasts_what_it_made
                 a_refused_request_leaves_its_key_free
@@ -319,6 +328,7 @@ macro_rules! store_contract {
                 entries_need_no_organization
                 entries_are_appended_all_or_none
                 entries_belong_to_one_organization
+                what_cannot_be_recorded_does_not_happen
             }
             housekeeping {
                 what_has_expired_is_swept_in_slices

@@ -18,13 +18,14 @@ use self::row::{AccountRow, CredentialRow, IdempotencyRow, InvitationRow, Sessio
 use crate::clock::lock;
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::mem;
 use std::sync::Mutex;
 use vault_core::Command;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord};
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, ActivationId, CredentialId, IntegrationId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
 use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegration};
 use vault_core::invitation::{AddressConflicts, Invitation};
 use vault_core::namespace::Namespace;
@@ -36,9 +37,29 @@ use vault_core::time::Timestamp;
 
 /// A store that lives as long as the value. Implements every store port of `vault-core`.
 #[derive(Default)]
-pub struct MemoryStore(Mutex<State>);
+pub struct MemoryStore {
+    flaw: Option<Flaw>,
+    inner: Mutex<Inner>,
+}
+
+/// A guarantee that a [`MemoryStore`] breaks on purpose, so that the contract suite can show that it notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// A deleted organization's credentials stay.
+    RowsOutliveTheirOrganization,
+    /// A decision stands whose audit entry could not be written.
+    AuditIsOptional,
+}
 
 #[derive(Default)]
+struct Inner {
+    state: State,
+    trail: Vec<SealedAuditRecord>,
+    trail_ids: HashSet<AuditId>,
+    failures: VecDeque<Failure>,
+}
+
+#[derive(Clone, Default)]
 struct State {
     instance: Option<InstanceRecord>,
     instance_keys: Vec<InstanceKeyRecord>,
@@ -53,8 +74,8 @@ struct State {
     frozen: BTreeMap<(OrganizationId, Namespace), Timestamp>,
     activations: BTreeMap<ActivationId, Activation>,
     idempotency: HashMap<(OrganizationId, AccountId, String), IdempotencyRow>,
+    /// What the decision under way records.
     audit: Vec<SealedAuditRecord>,
-    failures: VecDeque<Failure>,
 }
 
 /// What a decision came to.
@@ -93,15 +114,20 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// An empty store that breaks one guarantee.
+    pub fn flawed(flaw: Flaw) -> Self {
+        Self { flaw: Some(flaw), ..Self::default() }
+    }
+
     /// The next call that no earlier failure is meant for fails with `error` and changes nothing.
     pub fn fail_next(&self, error: StoreError) {
-        lock(&self.0).failures.push_back(Failure::Refusal(error));
+        lock(&self.inner).failures.push_back(Failure::Refusal(error));
     }
 
     /// The next call that no earlier failure is meant for is carried out, but its answer is lost: its caller
     /// gets `error`.
     pub fn lose_next_answer(&self, error: StoreError) {
-        lock(&self.0).failures.push_back(Failure::LostAnswer(error));
+        lock(&self.inner).failures.push_back(Failure::LostAnswer(error));
     }
 
     /// Every audit entry, in the order they were appended.
@@ -111,39 +137,58 @@ impl MemoryStore {
 
     /// Every audit entry with its code, in the order they were appended.
     pub fn sealed_audit(&self) -> Vec<SealedAuditRecord> {
-        lock(&self.0).audit.clone()
+        lock(&self.inner).trail.clone()
+    }
+
+    /// The kinds of rows that are left of an organization, the audit aside.
+    pub fn rows(&self, organization: OrganizationId) -> Vec<String> {
+        let state = &lock(&self.inner).state;
+        let mut invitations = state.invitations.values().map(|row| row.stored.invitation.grant.organization);
+        let kinds = [
+            ("organization keys", state.organization_keys.contains_key(&organization)),
+            ("accounts", state.accounts.values().any(|row| row.signed.grant.organization == organization)),
+            ("invitations", invitations.any(|of| of == organization)),
+            ("address conflicts", state.conflicts.contains_key(&organization)),
+            ("sessions", state.sessions.values().any(|session| session.organization == organization)),
+            ("credentials", state.credentials.keys().any(|(of, _)| *of == organization)),
+            ("integrations", state.integrations.keys().any(|(of, _)| *of == organization)),
+            ("frozen namespaces", state.frozen.keys().any(|(of, _)| *of == organization)),
+            ("activations", state.activations.values().any(|activation| activation.organization == organization)),
+            ("idempotency keys", state.idempotency.keys().any(|(of, ..)| *of == organization)),
+        ];
+        kinds.into_iter().filter(|(_, left)| *left).map(|(kind, _)| kind.to_owned()).collect()
     }
 
     /// A credential's sealed parts, the data included, which no port gives out.
     pub fn sealed_credential(&self, id: CredentialId) -> Option<SealedCredential> {
-        let state = lock(&self.0);
+        let state = &lock(&self.inner).state;
         state.credentials.values().find(|row| row.stored.id == id).map(|row| row.sealed.clone())
     }
 
     /// Changes what the code of an account's row covers, but not the code, as somebody who writes to the database might.
     /// `false`: no such account.
     pub fn tamper_with_account(&self, account: AccountId, change: impl FnOnce(&mut SignedAccount)) -> bool {
-        lock(&self.0).accounts.get_mut(&account).map(|row| change(&mut row.signed)).is_some()
+        lock(&self.inner).state.accounts.get_mut(&account).map(|row| change(&mut row.signed)).is_some()
     }
 
     /// Changes what an invitation's row grants but not its digest, as somebody who writes to the database might.
     /// `false`: no such invitation.
     pub fn tamper_with_invitation(&self, account: AccountId, change: impl FnOnce(&mut Invitation)) -> bool {
-        let mut state = lock(&self.0);
+        let state = &mut lock(&self.inner).state;
         state.invitations.get_mut(&account).map(|row| change(&mut row.stored.invitation)).is_some()
     }
 
     /// Changes what an integration's row grants but not its digest, as somebody who writes to the database might.
     /// `false`: no such integration.
     pub fn tamper_with_integration(&self, id: IntegrationId, change: impl FnOnce(&mut Integration)) -> bool {
-        let mut state = lock(&self.0);
+        let state = &mut lock(&self.inner).state;
         let row = state.integrations.values_mut().find(|row| row.integration.id == id);
         row.map(|row| change(&mut row.integration)).is_some()
     }
 
     /// Puts another version in the place of a credential's, as replacing its data would. `false`: no such credential.
     pub fn replace_credential(&self, id: CredentialId, version: i64, sealed: SealedCredential) -> bool {
-        let mut state = lock(&self.0);
+        let state = &mut lock(&self.inner).state;
         let row = state.credentials.values_mut().find(|row| row.stored.id == id);
         row.map(|row| {
             row.stored.version = version;
@@ -156,7 +201,7 @@ impl MemoryStore {
 
     /// Changes a credential's sealed parts, as somebody who writes to the database might. `false`: no such credential.
     pub fn tamper_with_credential(&self, id: CredentialId, change: impl FnOnce(&mut SealedCredential)) -> bool {
-        let mut state = lock(&self.0);
+        let state = &mut lock(&self.inner).state;
         let Some(row) = state.credentials.values_mut().find(|row| row.stored.id == id) else { return false };
         change(&mut row.sealed);
         row.stored.information = row.sealed.information.clone();
@@ -183,14 +228,24 @@ impl MemoryStore {
 
     /// One decision: all of it under the lock.
     fn decide<T>(&self, decision: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
-        let mut state = lock(&self.0);
-        match state.failures.pop_front() {
-            None => Ok(decision(&mut state)),
-            Some(Failure::Refusal(error)) => Err(error),
-            Some(Failure::LostAnswer(error)) => {
-                decision(&mut state);
-                Err(error)
-            }
+        let mut inner = lock(&self.inner);
+        let failure = inner.failures.pop_front();
+        if let Some(Failure::Refusal(error)) = failure {
+            return Err(error);
+        }
+        let before = inner.state.clone();
+        let outcome = decision(&mut inner.state);
+        let recorded = mem::take(&mut inner.state.audit);
+        let taken = recorded.iter().any(|sealed| !inner.trail_ids.insert(sealed.record.id));
+        if taken && self.flaw != Some(Flaw::AuditIsOptional) {
+            inner.state = before;
+            inner.trail_ids = inner.trail.iter().map(|sealed| sealed.record.id).collect();
+            return Err(StoreError::Fault("an audit entry with this id already exists".into()));
+        }
+        inner.trail.extend(recorded);
+        match failure {
+            Some(Failure::LostAnswer(error)) => Err(error),
+            _ => Ok(outcome),
         }
     }
 }
@@ -233,13 +288,6 @@ impl State {
 #[async_trait]
 impl AuditLog for MemoryStore {
     async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
-        self.decide(|state| {
-            let mut ids: HashSet<_> = state.audit.iter().map(|kept| kept.record.id).collect();
-            if !records.iter().all(|sealed| ids.insert(sealed.record.id)) {
-                return Err(StoreError::Fault("an audit entry of this id is there already".into()));
-            }
-            state.audit.extend(records);
-            Ok(())
-        })?
+        self.decide(|state| state.audit.extend(records))
     }
 }

@@ -59,6 +59,19 @@ pub enum SaveOutcome {
     LimitReached,
 }
 
+/// Looks up what became of an earlier save under the same idempotency key.
+#[derive(Clone, Debug)]
+pub struct FindSave {
+    /// Who asks.
+    pub principal: Principal,
+    /// The principal's organization.
+    pub organization: OrganizationId,
+    /// Now.
+    pub now: Timestamp,
+    /// The idempotency key; without one, the principal alone is judged.
+    pub idempotency: Option<Idempotency>,
+}
+
 /// Reads a page of a list, newest first.
 #[derive(Clone, Debug)]
 pub struct ListCredentials {
@@ -126,6 +139,10 @@ pub struct DeleteCredential {
 pub trait CredentialRepository: Send + Sync {
     /// Saves one.
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError>;
+
+    /// The answer to an earlier save under this idempotency key, [`SaveOutcome::Replayed`] or
+    /// [`SaveOutcome::IdempotencyMismatch`]. `None`: the key is free.
+    async fn find_save(&self, query: FindSave) -> Result<Option<SaveOutcome>, StoreError>;
 
     /// Reads a page.
     async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;

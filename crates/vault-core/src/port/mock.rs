@@ -14,6 +14,7 @@ mockall::mock! {
     #[async_trait]
     impl CredentialRepository for CredentialStore {
         async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError>;
+        async fn find_save(&self, query: FindSave) -> Result<Option<SaveOutcome>, StoreError>;
         async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;
         async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError>;
         async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;

@@ -2,12 +2,16 @@
 //! something stands with the commands' own cases.
 
 use super::ContractStore;
+use super::organization::deletion;
 use super::tools::namespace;
 use super::world::World;
 use vault_core::activation::Purpose;
 use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
 use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, SessionId};
-use vault_core::port::IdGenerator;
+use vault_core::organization::OrganizationState;
+use vault_core::port::{AccountChange, IdGenerator, SetOrganizationState};
+use vault_core::principal::Principal;
+use vault_core::role::Role;
 
 /// Entries of every kind of actor and subject are appended, with a note and without.
 pub async fn entries_are_appended(suite: &dyn ContractStore) {
@@ -80,4 +84,45 @@ pub async fn entries_belong_to_one_organization(suite: &dyn ContractStore) {
     world.store.append(vec![old]).await.unwrap();
     assert_eq!(world.audited(AuditAction::CredentialShown).await, 1);
     assert_eq!(other.audit_length().await, entries);
+}
+
+/// A command whose entry cannot be written, because the entry's id is taken, fails and changes nothing.
+pub async fn what_cannot_be_recorded_does_not_happen(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Admin).await;
+    let session = world.log_in(&holder).await;
+    let principal = Principal::Session(session.clone());
+    let credential = world.saved(&principal).await;
+    let taken = world.audit(AuditAction::CredentialShown);
+    world.store.append(vec![taken.clone()]).await.unwrap();
+    let entries = world.audit_length().await;
+
+    macro_rules! fails {
+        ($method:ident, $command:expr) => {{
+            let mut command = $command;
+            command.audit.record.id = taken.record.id;
+            assert!(world.store.$method(command).await.is_err(), stringify!($method));
+        }};
+    }
+    fails!(save_credential, world.save(&principal));
+    fails!(delete_credential, world.delete(&principal, credential));
+    fails!(create_account, world.create_account(&world.new_holder(Role::Viewer)));
+    fails!(change_account, world.change_account(&holder, holder.signed.version, AccountChange::Delete));
+    fails!(end_session, world.end_session(&session));
+    fails!(create_integration, world.create_integration(&principal, &world.new_integration("nightly")));
+    fails!(freeze_namespace, world.freeze(&principal, "contract", true));
+    fails!(replace_organization_key, world.replace_key(world.key));
+    let (organization, audit) = (world.organization, world.audit(AuditAction::OrganizationDisabled));
+    let disabling = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
+    fails!(set_organization_state, disabling);
+    fails!(delete_organization, deletion(&world));
+
+    assert_eq!(world.audit_length().await, entries);
+    assert_eq!(world.listed(&principal).await, [credential]);
+    assert_eq!(world.accounts(Some(organization)).await.len(), 1);
+    let keys = world.store.organization_keys(organization).await.unwrap().unwrap();
+    assert_eq!(keys.keys.iter().map(|key| key.id).collect::<Vec<_>>(), [world.key]);
+    for table in ["integrations", "frozen_namespaces", "frozen namespaces"] {
+        assert!(!suite.rows(organization).await.iter().any(|left| left == table), "{table}");
+    }
 }

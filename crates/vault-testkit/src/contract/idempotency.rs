@@ -8,7 +8,7 @@ use vault_core::Command;
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::CredentialId;
-use vault_core::port::{Idempotency, KeyedDigester, SaveCredential, SaveOutcome};
+use vault_core::port::{FindSave, Idempotency, KeyedDigester, SaveCredential, SaveOutcome};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
@@ -116,6 +116,28 @@ pub async fn a_replay_outlasts_what_it_made(suite: &dyn ContractStore) {
         assert_eq!(save(&world, &principal, key, "other body").await, SaveOutcome::IdempotencyMismatch);
     }
     assert_eq!(world.listed(&principal).await, [kept_id]);
+}
+
+/// What a save under a key came to is found without saving; who may no longer act finds nothing.
+pub async fn an_earlier_save_is_found(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let principal = Principal::Session(session.clone());
+    let find = async |body: &str| {
+        let idempotency = keyed(&world, &principal, "key", body).act.idempotency;
+        let (organization, now) = (world.organization, world.now());
+        let query = FindSave { principal: principal.clone(), organization, now, idempotency };
+        world.store.find_save(query).await.settled()
+    };
+    assert_eq!(find("body").await, Ok(None));
+    let command = keyed(&world, &principal, "key", "body");
+    let made = command.act.id;
+    assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+    assert_eq!(find("body").await, Ok(Some(SaveOutcome::Replayed(made))));
+    assert_eq!(find("other body").await, Ok(Some(SaveOutcome::IdempotencyMismatch)));
+    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
+    assert_eq!(find("body").await, Err(Denial::SessionEnded));
 }
 
 /// A request that was not carried out leaves its key free.

@@ -8,7 +8,8 @@ use vault_core::audit::AuditAction;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{
-    AccountKey, CreateAccountOutcome, CreateOrganization, DeleteOrganization, IdGenerator, SetOrganizationState,
+    AccountKey, CreateAccountOutcome, CreateOrganization, DeleteOrganization, Expired, IdGenerator,
+    SetOrganizationState,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -148,6 +149,8 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
         assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);
     }
     assert_eq!(world.audit_length().await, entries + 1);
+    while world.store.sweep(Expired::Erasures, world.now()).await.unwrap() > 0 {}
+    assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
     assert!(!world.store.delete_organization(deletion(&world)).await.unwrap());
     assert_eq!(world.audit_length().await, entries + 1);
 }
@@ -205,7 +208,7 @@ fn another(world: &World<'_>, text: &str) -> CreateOrganization {
     world.create_organization(id, KeyId::from_uuid(world.ids.random()), &name(text))
 }
 
-fn deletion(world: &World<'_>) -> DeleteOrganization {
+pub(super) fn deletion(world: &World<'_>) -> DeleteOrganization {
     let audit = world.audit(AuditAction::OrganizationDeleted);
     DeleteOrganization { organization: world.organization, audit }
 }

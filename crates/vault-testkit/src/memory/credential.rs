@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use vault_core::Command;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
-    CredentialRepository, DeleteCredential, Idempotency, ListCredentials, SaveCredential, SaveOutcome, ShowCredential,
-    StoreError, StoredCredential,
+    CredentialRepository, DeleteCredential, FindSave, Idempotency, ListCredentials, SaveCredential, SaveOutcome,
+    ShowCredential, StoreError, StoredCredential,
 };
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
@@ -16,6 +16,13 @@ use vault_core::time::Timestamp;
 impl CredentialRepository for MemoryStore {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError> {
         self.carry_out(command, |state, _, now, act| save(state, now, act))
+    }
+
+    async fn find_save(&self, query: FindSave) -> Result<Option<SaveOutcome>, StoreError> {
+        self.decide(|state| {
+            state.judge(&query.principal, query.now)?;
+            Ok(query.idempotency.and_then(|idempotency| state.earlier_save(query.organization, &idempotency)))
+        })?
     }
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError> {
@@ -48,14 +55,9 @@ impl CredentialRepository for MemoryStore {
 
 fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<SaveOutcome> {
     let SaveCredential { organization, id, version, kind, namespace, sealed, idempotency, limit } = command;
-    let place = |idempotency: &Idempotency| (organization, idempotency.account, idempotency.key.clone());
     // First of all: a request that was carried out is answered as it was then, whatever has changed since.
-    if let Some(idempotency) = &idempotency
-        && let Some(earlier) = state.idempotency.get(&place(idempotency))
-    {
-        let same = earlier.body == idempotency.body;
-        let replayed = SaveOutcome::Replayed(earlier.credential);
-        return Decided::Refused(if same { replayed } else { SaveOutcome::IdempotencyMismatch });
+    if let Some(earlier) = idempotency.as_ref().and_then(|key| state.earlier_save(organization, key)) {
+        return Decided::Refused(earlier);
     }
     if state.active_key(organization) != Some(sealed.key) {
         return Decided::Refused(SaveOutcome::KeyInactive);
@@ -66,7 +68,7 @@ fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<S
     }
     if let Some(idempotency) = idempotency {
         let row = IdempotencyRow { body: idempotency.body, credential: id, created_at: now };
-        state.idempotency.insert(place(&idempotency), row);
+        state.idempotency.insert((organization, idempotency.account, idempotency.key), row);
     }
     let stored = StoredCredential {
         id,
@@ -90,6 +92,13 @@ impl State {
         let first = (organization, CredentialId::from_bytes([0x00; 16]));
         let last = (organization, CredentialId::from_bytes([0xff; 16]));
         self.credentials.range(first..=last).map(|(_, row)| row)
+    }
+
+    fn earlier_save(&self, organization: OrganizationId, idempotency: &Idempotency) -> Option<SaveOutcome> {
+        let place = (organization, idempotency.account, idempotency.key.clone());
+        let earlier = self.idempotency.get(&place)?;
+        let same = earlier.body == idempotency.body;
+        Some(if same { SaveOutcome::Replayed(earlier.credential) } else { SaveOutcome::IdempotencyMismatch })
     }
 
     fn active_key(&self, organization: OrganizationId) -> Option<KeyId> {

@@ -1,6 +1,6 @@
 //! Organizations.
 
-use super::MemoryStore;
+use super::{Flaw, MemoryStore};
 use async_trait::async_trait;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
@@ -54,6 +54,7 @@ impl OrganizationRepository for MemoryStore {
     }
 
     async fn delete_organization(&self, command: DeleteOrganization) -> Result<bool, StoreError> {
+        let rows_stay = self.flaw == Some(Flaw::RowsOutliveTheirOrganization);
         self.decide(|state| {
             let id = command.organization;
             if state.organizations.remove(&id).is_none() {
@@ -64,7 +65,7 @@ impl OrganizationRepository for MemoryStore {
             state.conflicts.remove(&id);
             state.invitations.retain(|_, row| row.stored.invitation.grant.organization != id);
             state.sessions.retain(|_, session| session.organization != id);
-            state.credentials.retain(|(organization, _), _| *organization != id);
+            state.credentials.retain(|(organization, _), _| *organization != id || rows_stay);
             state.integrations.retain(|(organization, _), _| *organization != id);
             state.frozen.retain(|(organization, _), _| *organization != id);
             state.activations.retain(|_, activation| activation.organization != id);

@@ -12,6 +12,7 @@ use vault_core::sealed::{SealedCredential, SealedPassword, SealedSeed};
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
 
+#[derive(Clone)]
 pub(super) struct AccountRow {
     pub(super) signed: SignedAccount,
     pub(super) digest: Digest,
@@ -42,6 +43,7 @@ pub(super) struct NewAccount {
     pub(super) created_at: Timestamp,
 }
 
+#[derive(Clone)]
 pub(super) struct PendingSeed {
     pub(super) seed: SealedSeed,
     pub(super) expires_at: Timestamp,
@@ -49,12 +51,14 @@ pub(super) struct PendingSeed {
     pub(super) tried: u32,
 }
 
+#[derive(Clone)]
 pub(super) struct InvitationRow {
     pub(super) stored: StoredInvitation,
     pub(super) address: Digest,
     pub(super) draft: Option<EnrolmentDraft>,
 }
 
+#[derive(Clone)]
 pub(super) struct SessionRow {
     pub(super) organization: OrganizationId,
     pub(super) account: AccountId,
@@ -62,11 +66,13 @@ pub(super) struct SessionRow {
     pub(super) last_used_at: Timestamp,
 }
 
+#[derive(Clone)]
 pub(super) struct CredentialRow {
     pub(super) stored: StoredCredential,
     pub(super) sealed: SealedCredential,
 }
 
+#[derive(Clone)]
 pub(super) struct IdempotencyRow {
     pub(super) body: Digest,
     pub(super) credential: CredentialId,

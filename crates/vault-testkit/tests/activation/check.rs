@@ -8,8 +8,8 @@ use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
-use vault_core::usecase::SaveRequest;
 use vault_core::usecase::activations::CheckNamespaceRequest;
+use vault_core::usecase::{IdempotencyKey, SaveRequest};
 use vault_core::{Error, Refusal};
 
 fn request(
@@ -107,6 +107,18 @@ async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     let Err(Error::Refused(Refusal::NotUsable(report))) = refused else { panic!("was saved") };
     assert_eq!(report.checks.last(), Some(&Check::failed(CheckKind::Authenticate, CheckReason::SignatureMismatch)));
     assert_eq!(setting.audited(AuditAction::CredentialSaved).len(), 1);
+
+    // A request that was carried out gets its first answer and is not checked again.
+    setting.storage.fail(None);
+    let key = IdempotencyKey::parse("nightly").unwrap();
+    let keyed = || SaveRequest { idempotency: Some(key.clone()), ..saving() };
+    let saved = setting.vault().save(&saver, keyed()).await.unwrap();
+    setting.storage.fail(Some(CheckReason::SignatureMismatch));
+    let reached = setting.storage.probed().len();
+    assert_eq!(setting.vault().save(&saver, keyed()).await.unwrap(), saved);
+    let other = setting.vault().save(&saver, SaveRequest { namespace: namespace("exports"), ..keyed() }).await;
+    assert!(matches!(other, Err(Error::Refused(Refusal::IdempotencyMismatch))));
+    assert_eq!(setting.storage.probed().len(), reached);
 
     // Nobody without a live session makes the service reach out.
     let reached = setting.storage.probed().len();

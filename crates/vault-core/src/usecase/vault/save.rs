@@ -5,11 +5,12 @@ use crate::audit::{AuditAction, Subject};
 use crate::credential::{CredentialData, SecretBytes};
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
-use crate::id::{AccountId, CredentialId, OrganizationId};
+use crate::id::{AccountId, CredentialId};
 use crate::namespace::Namespace;
-use crate::port::{CredentialContext, Event, Idempotency, SaveCredential, SaveOutcome, ShowCredential, StoreError};
+use crate::port::{CredentialContext, Event, FindSave, Idempotency, SaveCredential, SaveOutcome, StoreError};
 use crate::principal::Principal;
 use crate::role::Action;
+use crate::time::Timestamp;
 use crate::usecase::activations::authenticates;
 
 /// How often a save is sealed anew because the organization's key was replaced under it.
@@ -60,14 +61,21 @@ impl Vault {
     pub async fn save(&self, principal: &Principal, request: SaveRequest) -> Result<CredentialId, Error> {
         let organization = principal.member(Action::Save)?;
         let id = CredentialId::from_uuid(self.ambient.ids.ordered(self.ambient.now()));
-        if request.verify {
-            self.verify(principal, organization, id, &request.data).await?;
-        }
         let data = request.data.to_canonical_json();
-        let fingerprint = self.sealer.fingerprint(organization, &data).await?;
-        let information = request.data.information(fingerprint);
         let idempotency = request.idempotency.as_ref().zip(principal.account());
         let idempotency = idempotency.map(|(key, account)| self.idempotency(account, key, &request, &data));
+        if request.verify {
+            let (now, idempotency) = (self.ambient.now(), idempotency.clone());
+            // A request that was carried out is not checked again, and nobody whose session has ended makes this
+            // service reach out.
+            let query = FindSave { principal: principal.clone(), organization, now, idempotency };
+            if let Some(earlier) = self.store.find_save(query).await? {
+                return self.saved(id, earlier);
+            }
+            self.verify(&request.data, now).await?;
+        }
+        let fingerprint = self.sealer.fingerprint(organization, &data).await?;
+        let information = request.data.information(fingerprint);
         let context = CredentialContext { organization, credential: id, version: FIRST_VERSION };
 
         for _ in 0..SEAL_ATTEMPTS {
@@ -86,36 +94,31 @@ impl Vault {
             let (action, subject) = (AuditAction::CredentialSaved, Subject::Credential(id));
             let command = self.ambient.command(principal, Some(organization), action, subject, act);
             match self.store.save_credential(command).await? {
-                SaveOutcome::Saved => {
-                    self.ambient.emit(Event::CredentialSaved);
-                    return Ok(id);
-                }
-                SaveOutcome::Replayed(earlier) => return Ok(earlier),
-                SaveOutcome::IdempotencyMismatch => return Err(Refusal::IdempotencyMismatch.into()),
-                SaveOutcome::LimitReached => {
-                    return Err(Refusal::LimitReached { what: "credentials", limit: self.limit }.into());
-                }
                 // The key was replaced between sealing and saving.
                 SaveOutcome::KeyInactive => self.sealer.forget(organization, key),
+                outcome => return self.saved(id, outcome),
             }
         }
-        let cause = "the organization's key was replaced again and again";
-        Err(StoreError::Unavailable(cause.into()).into())
+        Err(key_inactive())
+    }
+
+    /// The answer to a save of `id` that came to `outcome`.
+    fn saved(&self, id: CredentialId, outcome: SaveOutcome) -> Result<CredentialId, Error> {
+        match outcome {
+            SaveOutcome::Saved => {
+                self.ambient.emit(Event::CredentialSaved);
+                Ok(id)
+            }
+            SaveOutcome::Replayed(earlier) => Ok(earlier),
+            SaveOutcome::IdempotencyMismatch => Err(Refusal::IdempotencyMismatch.into()),
+            SaveOutcome::LimitReached => Err(Refusal::LimitReached { what: "credentials", limit: self.limit }.into()),
+            SaveOutcome::KeyInactive => Err(key_inactive()),
+        }
     }
 
     /// Checks `data` against its storage: whether that exists and accepts it.
-    async fn verify(
-        &self,
-        principal: &Principal,
-        organization: OrganizationId,
-        id: CredentialId,
-        data: &CredentialData,
-    ) -> Result<(), Error> {
+    async fn verify(&self, data: &CredentialData, now: Timestamp) -> Result<(), Error> {
         let probe = self.probe.as_deref().ok_or(Refusal::VerifyUnavailable)?;
-        // Nobody whose session has ended makes this service reach out. There is no credential of the new id to be shown.
-        let now = self.ambient.now();
-        let query = ShowCredential { principal: principal.clone(), organization, now, id };
-        self.store.show_credential(query).await?;
         let report = authenticates(probe, data, now).await;
         if report.is_usable() { Ok(()) } else { Err(Refusal::NotUsable(report).into()) }
     }
@@ -129,8 +132,13 @@ impl Vault {
     ) -> Idempotency {
         let kind = request.data.kind().as_str().as_bytes();
         // The data's bytes are only digested.
-        let parts: [&[u8]; 3] = [kind, request.namespace.as_str().as_bytes(), data.expose()];
+        let verify: &[u8] = if request.verify { b"verify" } else { b"" };
+        let parts: [&[u8]; 4] = [kind, request.namespace.as_str().as_bytes(), data.expose(), verify];
         let body = self.digester.digest(DigestPurpose::IdempotentBody, &parts);
         Idempotency { account, key: key.0.clone(), body }
     }
+}
+
+fn key_inactive() -> Error {
+    StoreError::Unavailable("the organization's key was replaced again and again".into()).into()
 }

@@ -15,8 +15,8 @@ use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CredentialRepository, DeleteCredential, Idempotency, ListCredentials, SaveCredential, SaveOutcome, ShowCredential,
-    StoreError, StoredCredential,
+    CredentialRepository, DeleteCredential, FindSave, Idempotency, ListCredentials, SaveCredential, SaveOutcome,
+    ShowCredential, StoreError, StoredCredential,
 };
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
@@ -28,6 +28,10 @@ const AFTER_ALL_IDS: &str = "~";
 impl CredentialRepository for Store {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError> {
         self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    }
+
+    async fn find_save(&self, query: FindSave) -> Result<Option<SaveOutcome>, StoreError> {
+        self.read(query, |connection, query| Box::pin(find_save(connection, query))).await
     }
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError> {
@@ -164,6 +168,14 @@ async fn claim(
         .execute(connection)
         .await?;
     Ok(taken == 1)
+}
+
+async fn find_save(connection: &mut Connection, query: &FindSave) -> Result<Option<SaveOutcome>, Failure> {
+    judge(connection, &query.principal, query.now).await??;
+    match &query.idempotency {
+        Some(idempotency) => find_earlier(connection, query.organization, idempotency).await,
+        None => Ok(None),
+    }
 }
 
 /// What the earlier request under this idempotency key came to, seen from this one; `None`: there was none.
