@@ -1,7 +1,8 @@
 //! One connection and the answer that is arriving on it.
 
+use rustix::net;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Instant;
 
 /// Bytes of a body that are kept while the rest is counted: enough for an id or a problem document.
@@ -168,6 +169,7 @@ fn number(digits: &[u8]) -> Option<usize> {
 /// One connection of a load.
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
+    source: Ipv4Addr,
     pub(super) incoming: Incoming,
     /// The request being sent or answered.
     pub(super) request: Vec<u8>,
@@ -178,13 +180,16 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
+    /// The connection of `slot`: each comes from a network of its own, up to 250, because one network may hold only a
+    /// quarter of the seats that wait for a hash.
+    pub(super) fn open(address: SocketAddr, slot: usize) -> io::Result<Self> {
+        let source = Ipv4Addr::new(127, 0, (slot % 250 + 1) as u8, 1);
         let incoming = Incoming::keeping(KEPT_BODY);
-        Ok(Self { stream: connect(address)?, incoming, request: Vec::new(), sent: 0, asked: None })
+        Ok(Self { stream: connect(address, source)?, source, incoming, request: Vec::new(), sent: 0, asked: None })
     }
 
     pub(super) fn reopen(&mut self, address: SocketAddr) -> io::Result<()> {
-        self.stream = connect(address)?;
+        self.stream = connect(address, self.source)?;
         self.incoming.clear();
         self.asked = None;
         Ok(())
@@ -222,8 +227,11 @@ impl Connection {
     }
 }
 
-fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address)?;
+fn connect(address: SocketAddr, source: Ipv4Addr) -> io::Result<TcpStream> {
+    let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None)?;
+    net::bind(&socket, &SocketAddrV4::new(source, 0))?;
+    net::connect(&socket, &address)?;
+    let stream = TcpStream::from(socket);
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)?;
     Ok(stream)

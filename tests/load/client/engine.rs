@@ -83,7 +83,7 @@ pub(crate) fn run(plan: &Plan, workload: &mut impl Workload) -> Result<Sample> {
         sample: Sample::empty()?,
     };
     for slot in 0..plan.connections {
-        let connection = Connection::open(plan.address)?;
+        let connection = Connection::open(plan.address, slot)?;
         epoll::add(&engine.epoll, &connection.stream, epoll::EventData::new_u64(slot as u64), epoll::EventFlags::IN)?;
         engine.connections.push(connection);
     }
