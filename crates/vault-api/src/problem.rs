@@ -42,45 +42,45 @@ macro_rules! problem_codes {
 problem_codes! {
     /// The request does not have the expected form.
     MalformedRequest = 400 "malformed-request" "The request is malformed";
-    /// Address, password or passcode; which of them is never told.
-    InvalidLogin = 401 "invalid-login" "The login is not valid";
-    /// Enrolment code or passcode; which of them is never told.
-    InvalidEnrolment = 401 "invalid-enrolment" "The enrolment is not valid";
-    /// No access or integration token, or one that does not work (any more).
-    InvalidToken = 401 "invalid-token" "A valid access token is needed";
+    /// Wrong address, password or passcode, or a locked or disabled account; the answer never says which.
+    InvalidLogin = 401 "invalid-login" "Login failed";
+    /// Wrong enrolment code or passcode; the answer never says which.
+    InvalidEnrolment = 401 "invalid-enrolment" "Enrolment failed";
+    /// No access or integration token, or an invalid, expired or revoked one.
+    InvalidToken = 401 "invalid-token" "Missing or invalid token";
     /// The account's role does not permit it.
     InsufficientRole = 403 "insufficient-role" "The role does not permit this";
-    /// The integration's token does not allow to activate this namespace, whether it exists or not.
-    NamespaceNotAllowed = 403 "namespace-not-allowed" "The namespace is not allowed";
+    /// The integration has no access to this namespace, whether it exists or not.
+    NamespaceNotAllowed = 403 "namespace-not-allowed" "No access to this namespace";
     /// The namespace is frozen, until an operator thaws it.
     Frozen = 403 "frozen" "The namespace is frozen";
-    /// No such address, or no such credential, account or session that this account may reach.
+    /// No such path, or no such credential, account or session visible to this account.
     NotFound = 404 "not-found" "Not found";
-    /// The address does not have this method.
-    MethodNotAllowed = 405 "method-not-allowed" "The method is not allowed here";
+    /// The path does not support this method.
+    MethodNotAllowed = 405 "method-not-allowed" "Method not allowed";
     /// The body did not arrive in time.
     RequestTimeout = 408 "request-timeout" "The request took too long";
-    /// Something that is there stands in the way.
-    Conflict = 409 "conflict" "The request conflicts with what is there";
+    /// The current state of the vault forbids the request.
+    Conflict = 409 "conflict" "The request conflicts with the current state";
     /// An account has the e-mail address, in this organization or another.
-    AddressInUse = 409 "address-in-use" "The address is in use";
-    /// The namespace holds more credentials than are activated at once.
-    NamespaceTooLarge = 409 "namespace-too-large" "The namespace is too large";
+    AddressInUse = 409 "address-in-use" "The e-mail address is in use";
+    /// The namespace has more credentials than one activation may issue.
+    NamespaceTooLarge = 409 "namespace-too-large" "The namespace has too many credentials";
     /// A precondition of the request does not hold.
-    PreconditionFailed = 412 "precondition-failed" "A precondition does not hold";
+    PreconditionFailed = 412 "precondition-failed" "A precondition failed";
     /// The body is too large.
     TooLarge = 413 "too-large" "The body is too large";
-    /// The request's address is too long.
-    AddressTooLong = 414 "address-too-long" "The address is too long";
+    /// Path and query are too long.
+    AddressTooLong = 414 "address-too-long" "The path is too long";
     /// The body is not plain `application/json`.
     UnsupportedMediaType = 415 "unsupported-media-type" "The media type is not supported";
     /// Well-formed, but a value is refused.
-    RefusedValue = 422 "refused-value" "A value is refused";
-    /// The idempotency key stands for another request.
+    RefusedValue = 422 "refused-value" "A value is not accepted";
+    /// The idempotency key was used for another request.
     IdempotencyMismatch = 422 "idempotency-mismatch" "The idempotency key was used for another request";
-    /// The organization has as many credentials as it may.
+    /// A limit of the organization is reached, such as its number of credentials.
     LimitReached = 422 "limit-reached" "A limit is reached";
-    /// The credential was tried out on its store before it was to be saved, and cannot be used.
+    /// The credential failed its check against the storage provider and was not saved.
     NotUsable = 422 "not-usable" "The credential cannot be used";
     /// Too many requests from one network or integration, or too many live activations.
     TooManyRequests = 429 "too-many-requests" "Too many requests";
@@ -88,8 +88,8 @@ problem_codes! {
     HeadersTooLarge = 431 "headers-too-large" "The headers are too large";
     /// A fault of the server.
     InternalError = 500 "internal-error" "Internal error";
-    /// Overloaded, or a part that is needed is away. Later may work.
-    Unavailable = 503 "unavailable" "Unavailable for the moment";
+    /// Overloaded, or the database is unreachable. Retry later.
+    Unavailable = 503 "unavailable" "Temporarily unavailable";
 }
 
 impl ProblemCode {

@@ -87,7 +87,7 @@ impl Serialize for WireJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // Crosses the wire. The parser's message could quote the text, so it is not passed on.
         let raw: &RawValue =
-            serde_json::from_str(self.0.expose_secret()).map_err(|_| S::Error::custom("the data is not JSON"))?;
+            serde_json::from_str(self.0.expose_secret()).map_err(|_| S::Error::custom("the data is not valid JSON"))?;
         raw.serialize(serializer)
     }
 }

@@ -113,7 +113,7 @@ impl Client {
 pub(crate) fn json(value: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, ClientError> {
     // Written twice rather than grown: a buffer that grows would leave copies behind.
     let mut length = Count(0);
-    let not_json = |_| ClientError::Request("the data is not JSON");
+    let not_json = |_| ClientError::Request("the data is not valid JSON");
     serde_json::to_writer(&mut length, value).map_err(not_json)?;
     let mut bytes = Zeroizing::new(Vec::with_capacity(length.0));
     serde_json::to_writer(&mut *bytes, value).map_err(not_json)?;
@@ -145,7 +145,8 @@ impl RequestParts {
     pub(crate) fn bearer(mut self, token: &SecretString) -> Result<Self, ClientError> {
         // Crosses the wire in this header.
         let value = Zeroizing::new(["Bearer ", token.expose_secret()].concat());
-        let mut value = HeaderValue::from_str(&value).map_err(|_| ClientError::Request("the token is not one"))?;
+        let mut value = HeaderValue::from_str(&value)
+            .map_err(|_| ClientError::Request("the token has characters that a header cannot hold"))?;
         value.set_sensitive(true);
         self.headers.insert(header::AUTHORIZATION, value);
         Ok(self)

@@ -13,7 +13,9 @@ pub enum ClientError {
     #[error("{}", describe(.0))]
     Problem(Box<Problem>),
     /// An answer that is not the interface's: a proxy's, perhaps, or of another service.
-    #[error("{address} gave an unexpected answer with status {status}: is it the address of an OrgVault interface?")]
+    #[error(
+        "unexpected answer from {address}: status {status}, not an OrgVault response. Check the URL, and any proxy"
+    )]
     Unexpected {
         /// The address of the interface, or the socket.
         address: String,
@@ -32,7 +34,7 @@ pub enum ClientError {
     #[error("the request cannot be sent: {0}")]
     Request(&'static str),
     /// The CA certificates cannot be read.
-    #[error("{} has no readable certificate in PEM", path.display())]
+    #[error("{} does not contain a valid PEM certificate", path.display())]
     CaFile {
         /// The file.
         path: PathBuf,
@@ -45,12 +47,12 @@ pub enum ClientError {
     Identity(&'static str),
     /// Not the address of an activation listener.
     #[error(
-        "not the address of an activation listener: expected unix:/path/to/socket or https://host:port/v1; http only to \
-         a loopback address, such as http://127.0.0.1:8081/v1"
+        "invalid URL of an activation listener: expected unix:/path/to/socket or https://host:port/v1. http is accepted \
+         for loopback addresses only, such as http://127.0.0.1:8081/v1"
     )]
     ActivationAddress,
     /// Not the address of an interface.
-    #[error("not the address of an interface: expected scheme, host and base path, such as http://127.0.0.1:8080/v1")]
+    #[error("invalid base URL: expected scheme, host and base path, such as http://127.0.0.1:8080/v1")]
     BaseUrl,
 }
 

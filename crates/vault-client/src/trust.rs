@@ -18,8 +18,8 @@ impl ClientIdentity {
     /// [`ClientError::Identity`]
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, ClientError> {
         let chain = certificates(chain).filter(|chain| !chain.is_empty());
-        let chain = chain.ok_or(ClientError::Identity("there is no certificate in PEM that can be read"))?;
-        let no_key = ClientError::Identity("there is no key in PEM, without a passphrase, that can be read");
+        let chain = chain.ok_or(ClientError::Identity("no valid PEM certificate found"))?;
+        let no_key = ClientError::Identity("no valid PEM private key found; keys with a passphrase are not supported");
         Ok(Self(ClientCert::new_with_certs(&chain, PrivateKey::from_pem(key).map_err(|_| no_key)?)))
     }
 }

@@ -20,7 +20,7 @@ pub struct ListFilter {
 
 /// The text is not a cursor of this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a cursor of this list: take it from the Link header of the page before, with the same filters")]
+#[error("invalid cursor; use the one from the previous page's Link header, with the same filters")]
 pub struct InvalidCursor;
 
 /// The cursor for the page after `last`.

@@ -13,7 +13,7 @@ pub struct EmailAddress(String);
 
 /// The text is not an address this service can name an account by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an e-mail address: write local@domain, at most 254 characters, without quotes, spaces or comments")]
+#[error("not an e-mail address: expected name@domain, at most 254 characters, without quotes, spaces or comments")]
 pub struct InvalidEmailAddress;
 
 impl EmailAddress {

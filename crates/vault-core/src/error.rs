@@ -56,22 +56,22 @@ pub enum Refusal {
     #[error("invalid, used or expired enrolment code, or wrong passcode")]
     InvalidEnrolment,
     /// No new passcode seed waits for confirmation.
-    #[error("no new passcode waits for confirmation")]
+    #[error("no passcode replacement is pending")]
     NothingPending,
     /// The e-mail address belongs to an account, of this organization or another, or to an open invitation of this one.
     #[error("an account or an open invitation of the organization has this address")]
     AddressTaken,
     /// The e-mail address belongs to an account, of this organization or another.
-    #[error("an account has this address; an address can have only one account")]
+    #[error("an account has this address, perhaps in another organization; an address can have only one account")]
     AddressInUse,
     /// The organization has an open invitation for the e-mail address.
     #[error("the organization has an open invitation for this address")]
     AlreadyInvited,
     /// So many invitations of the organization met an address in use that none is made for this many seconds.
-    #[error("too many invitations met an address in use; none is made for {0} s")]
+    #[error("too many invitations to addresses in use; retry in {0} s")]
     TooManyConflicts(u32),
     /// Several organizations have invited the e-mail address.
-    #[error("{0} organizations have invited this address: name one")]
+    #[error("{0} organizations have invited this address; name one")]
     SeveralInvitations(usize),
     /// Another organization or integration has the name.
     #[error("the name is taken")]
@@ -97,13 +97,13 @@ pub enum Refusal {
         limit: i64,
     },
     /// No part of this process may connect to storage.
-    #[error("credentials are not verified here before they are saved")]
+    #[error("this server does not check credentials before it saves them")]
     VerifyUnavailable,
     /// The storage refused the credential.
     #[error("the credential was checked against its storage and does not work")]
     NotUsable(CheckReport),
     /// The integration's patterns do not cover the namespace, whether it exists or not.
-    #[error("the integration may not activate this namespace")]
+    #[error("the integration has no access to this namespace")]
     NamespaceNotAllowed,
     /// The namespace is frozen.
     #[error("the namespace is frozen")]
@@ -112,7 +112,7 @@ pub enum Refusal {
     #[error("the namespace has no credentials")]
     NamespaceEmpty,
     /// The namespace has more credentials than can be activated at once.
-    #[error("the namespace has too many credentials to be activated at once")]
+    #[error("the namespace has too many credentials for one activation")]
     NamespaceTooLarge,
     /// The integration's limit of live activations is reached.
     #[error("the integration's limit of live activations is reached")]
@@ -126,10 +126,10 @@ pub enum Refusal {
         reason: CheckReason,
     },
     /// The row changed again and again while it was being changed.
-    #[error("others are changing the same row; try again")]
+    #[error("the row was changed at the same time by another request; retry")]
     Contended,
     /// A row does not fit its code, so it is not signed anew.
-    #[error("the row of {id} in {table} does not fit its code: it was changed outside this service")]
+    #[error("row {id} of table {table} fails its integrity check: it was changed outside OrgVault")]
     Damaged {
         /// The table.
         table: &'static str,

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 /// The text is not an identifier in its one accepted spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an identifier: 36 characters, lower-case hexadecimal with hyphens")]
+#[error("not an id: expected a UUID in lower case, 36 characters")]
 pub struct InvalidId;
 
 fn parse(text: &str) -> Result<Uuid, InvalidId> {

@@ -7,7 +7,7 @@ mod object;
 mod parse;
 mod write;
 
-pub use object::ObjectReader;
+pub use object::{ObjectReader, unknown_field};
 pub use parse::{Document, Limits, SyntaxError, parse};
 pub(crate) use write::{ObjectWriter, write_members, write_text};
 

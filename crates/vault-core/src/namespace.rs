@@ -25,14 +25,14 @@ impl Namespace {
             return flaw(FieldCode::TooLong, "must be at most 128 characters");
         }
         if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte)) {
-            return flaw(FieldCode::Malformed, "may hold letters A-Z a-z, digits and . _ - / only");
+            return flaw(FieldCode::Malformed, "may contain only letters A-Z a-z, digits and . _ - /");
         }
         if !text.as_bytes()[0].is_ascii_alphanumeric() {
             return flaw(FieldCode::Malformed, "must start with a letter or digit");
         }
         if IntegrationToken::is_one(text) {
             // Namespaces stand in the audit and in lists.
-            return flaw(FieldCode::NotAllowed, "is an integration token, not a namespace");
+            return flaw(FieldCode::NotAllowed, "is an integration token; expected a namespace");
         }
         Ok(Self(text.to_owned()))
     }

@@ -1,26 +1,26 @@
-//! Notices: what an account's owner is told about the account, whoever caused it.
+//! Notices: events of an account that its owner sees.
 
 use crate::time::Timestamp;
 
 /// How long a notice is kept, in seconds: 90 days.
 pub const NOTICE_SECONDS: i64 = 90 * 24 * 3600;
-/// With so many recovery codes left, or fewer, the owner is told.
+/// The owner gets a notice when this many recovery codes are left, or fewer.
 pub const FEW_RECOVERY_CODES: u32 = 3;
 
 /// What a notice says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoticeCode {
-    /// So many logins from one class failed in a row that it was closed.
+    /// 100 consecutive logins of one attempt class failed, so it was closed.
     AttemptsClosed,
-    /// So many passcodes were wrong that time-based ones are disabled.
+    /// 20 passcodes were wrong, so time-based passcodes are disabled.
     PasscodeDisabled,
     /// An operator set the password.
     PasswordChangedByOperator,
-    /// An operator replaced passcode seed and recovery codes.
+    /// An operator replaced the passcode seed and the recovery codes.
     PasscodeResetByOperator,
     /// A recovery code was used.
     RecoveryCodeUsed,
-    /// Few recovery codes are left. Never stored: it follows from their number.
+    /// At most [`FEW_RECOVERY_CODES`] recovery codes are left. Never stored: computed from their number.
     RecoveryCodesLow,
 }
 
@@ -52,7 +52,7 @@ impl NoticeCode {
     }
 }
 
-/// A notice as stored. Of one account there is none twice at the same moment.
+/// A notice as stored. Code and time are unique within an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StoredNotice {
     /// What it says.
@@ -73,12 +73,12 @@ impl StoredNotice {
 pub struct Notice {
     /// What it says.
     pub code: NoticeCode,
-    /// Since when; absent where it says how things are, not what happened.
+    /// When it happened; absent for a state, such as few recovery codes.
     pub at: Option<Timestamp>,
 }
 
-/// What the owner is told: what is stored and still kept, newest first, then what follows from the number of
-/// recovery codes left.
+/// The notices shown to the owner: the stored ones still kept, newest first, then
+/// [`NoticeCode::RecoveryCodesLow`] if it applies.
 pub fn notices(stored: &[StoredNotice], recovery_codes_left: u32, now: Timestamp) -> Vec<Notice> {
     let mut kept: Vec<_> = stored.iter().copied().filter(|notice| notice.is_kept(now)).collect();
     kept.sort_by_key(|notice| (std::cmp::Reverse(notice.at), notice.code.as_str()));

@@ -12,7 +12,7 @@ pub struct OrganizationName(String);
 
 /// The text cannot be an organization's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an organization's name has 1 to 100 characters, no control characters and no space around it")]
+#[error("an organization name must have 1 to 100 characters, no control characters and no leading or trailing space")]
 pub struct InvalidOrganizationName;
 
 impl OrganizationName {

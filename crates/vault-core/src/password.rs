@@ -14,13 +14,13 @@ pub const MIN_CHARACTERS: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordFlaw {
     /// Fewer than [`MIN_CHARACTERS`].
-    #[error("a password has at least 8 characters")]
+    #[error("a password must have at least 8 characters")]
     TooShort,
     /// More than [`MAX_BYTES`].
-    #[error("a password has at most 1,024 bytes")]
+    #[error("a password must have at most 1,024 bytes")]
     TooLong,
     /// Among the passwords that attackers try first.
-    #[error("this password is among the most common ones; choose another")]
+    #[error("this password is one of the most common; choose another")]
     Common,
     /// The address, its local part, the organization's name or this product's.
     #[error("a password must not be the address, the organization's name or the name of this service")]

@@ -81,7 +81,7 @@ proptest! {
             };
         }
         let document = parse(text.as_bytes(), Limits::REQUEST).unwrap();
-        prop_assert_eq!(document.duplicates, [FieldError::new(pointer, FieldCode::Duplicate, "must stand only once")]);
+        prop_assert_eq!(document.duplicates, [FieldError::new(pointer, FieldCode::Duplicate, "must not be repeated")]);
     }
 
     #[test]

@@ -56,7 +56,9 @@ pub struct NewInstance {
 #[non_exhaustive]
 pub enum KeyringError {
     /// The keys are wrapped under another root key.
-    #[error("this deployment's keys are wrapped under root key {expected}, but the root key given is {given}")]
+    #[error(
+        "wrong root key: this vault needs root key {expected}, but the file has root key {given}. Use the file of root key {expected}"
+    )]
     WrongRoot {
         /// The root key that the keys name.
         expected: KeyId,
@@ -64,7 +66,7 @@ pub enum KeyringError {
         given: KeyId,
     },
     /// The instance key does not unwrap.
-    #[error("instance key {key} cannot be unwrapped: {cause}")]
+    #[error("cannot decrypt instance key {key}: {cause}")]
     InstanceKey {
         /// The instance key.
         key: KeyId,
@@ -73,10 +75,10 @@ pub enum KeyringError {
         cause: WrapError,
     },
     /// The instance key unwraps but does not open the canary.
-    #[error("instance key {0} does not open this deployment's canary")]
+    #[error("instance key {0} is not the key of this vault: it does not decrypt the vault's test value")]
     Canary(KeyId),
     /// An instance-wide key does not unwrap.
-    #[error("{} key {key} does not unwrap: {cause}", .purpose.as_str())]
+    #[error("cannot decrypt {} key {key}: {cause}", .purpose.as_str())]
     PurposeKey {
         /// What the key is for.
         purpose: InstanceKeyPurpose,
@@ -87,7 +89,7 @@ pub enum KeyringError {
         cause: OpenError,
     },
     /// A purpose has no key.
-    #[error("this deployment has no {} key", .0.as_str())]
+    #[error("the vault has no {} key", .0.as_str())]
     NoKey(InstanceKeyPurpose),
     /// New keys could not be wrapped.
     #[error(transparent)]

@@ -36,9 +36,9 @@ pub trait KeyWrapper: Send + Sync {
 #[non_exhaustive]
 pub enum WrapError {
     /// The wrapped key is damaged, moved, or wrapped under another root key.
-    #[error("a wrapped key does not open: {0}")]
+    #[error("cannot decrypt a wrapped key: {0}")]
     DoesNotOpen(#[from] OpenError),
     /// The source refuses or is unreachable, or there is no entropy.
-    #[error("the root key cannot be used")]
+    #[error("cannot use the root key")]
     Source(#[source] Box<dyn StdError + Send + Sync>),
 }

@@ -41,7 +41,7 @@ pub enum SchemaState {
 #[non_exhaustive]
 pub enum MigrateError {
     /// A newer build made the schema.
-    #[error("the database has schema version {0}, which this build does not know: use the newer build")]
+    #[error("the database has schema version {0}, which this version of OrgVault does not know. Use the newer version")]
     Newer(String),
     /// The database failed.
     #[error(transparent)]

@@ -68,7 +68,7 @@ pub enum OpeningError {
         state: &'static str,
     },
     /// The database file is empty and nothing belongs to it.
-    #[error("the file {} is empty and no vault; name another path for the database", .0.display())]
+    #[error("the file {} is empty, so it is not a vault. Choose another path for the database", .0.display())]
     NotADatabase(PathBuf),
     /// The directory of the embedded database is missing.
     #[error("the directory {} for the database does not exist. Check the path, or create the directory", .0.display())]
@@ -83,7 +83,7 @@ pub enum OpeningError {
     },
     /// The schema is newer than this build.
     #[error(
-        "the database {database} has schema version {version}, which this program does not know. Use the newer program"
+        "the database {database} has schema version {version}, which this version of OrgVault does not know. Use the newer version"
     )]
     NewerSchema {
         /// The database.
@@ -119,7 +119,7 @@ pub enum OpeningError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The operating system refused to look at a file.
-    #[error("{} cannot be examined", .path.display())]
+    #[error("cannot read {}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -127,7 +127,7 @@ pub enum OpeningError {
         source: io::Error,
     },
     /// The operating system refused to create a file or thread.
-    #[error("{} cannot be created", .path.display())]
+    #[error("cannot create {}", .path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
@@ -135,7 +135,7 @@ pub enum OpeningError {
         source: io::Error,
     },
     /// The threads that hash passwords could not be started.
-    #[error("the threads that hash passwords cannot be started")]
+    #[error("cannot start the password hashing threads")]
     Hashing(#[source] io::Error),
     /// The runtime ended while the database was opened.
     #[error("the runtime ended while the database was opened")]

@@ -62,7 +62,8 @@ impl Incoming {
     async fn collect(&mut self) -> Result<Body, Fault> {
         let mut body = Body::One(Bytes::new());
         while let Some(piece) = self.payload.next().await {
-            let piece = piece.map_err(|_| Fault::malformed("The body broke off or is not well chunked.").closing())?;
+            let piece = piece
+                .map_err(|_| Fault::malformed("The body ended early or is not valid chunked encoding.").closing())?;
             if body.len() + piece.len() > MAX_BODY {
                 return Err(too_large());
             }
@@ -88,7 +89,7 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
 }
 
 fn too_large() -> Fault {
-    Fault::new(ProblemCode::TooLarge, "A body may have 64 KiB.").closing()
+    Fault::new(ProblemCode::TooLarge, "The body is larger than 64 KiB.").closing()
 }
 
 /// A body that has been read.

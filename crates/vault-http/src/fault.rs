@@ -74,9 +74,9 @@ impl Fault {
     pub(crate) fn fields(errors: Vec<FieldError>) -> Self {
         let form = errors.iter().any(|error| error.code.kind() == FlawKind::Form);
         let mut fault = if form {
-            Self::new(ProblemCode::MalformedRequest, "The request does not have the expected form; see `errors`.")
+            Self::new(ProblemCode::MalformedRequest, "The request is malformed; see `errors`.")
         } else {
-            Self::new(ProblemCode::RefusedValue, "The request is well-formed, but not acceptable; see `errors`.")
+            Self::new(ProblemCode::RefusedValue, "Some values are not accepted; see `errors`.")
         };
         fault.0.errors = errors;
         fault
@@ -108,13 +108,14 @@ impl Fault {
 
     /// 401 for a login.
     pub(crate) fn invalid_login() -> Self {
-        let detail = "E-mail, password or passcode is not right, or the account must wait or is closed.";
+        let detail = "Wrong e-mail, password or passcode, or the account is locked or disabled.";
         Self::unauthorized(ProblemCode::InvalidLogin, Challenge::Plain, detail)
     }
 
     /// 401 for an enrolment.
     pub(crate) fn invalid_enrolment() -> Self {
-        let detail = "The enrolment code is unknown, spent or expired, or the passcode is not of the newest secret.";
+        let detail = "Invalid, used or expired enrolment code, or wrong passcode. If you asked for a secret twice, use the \
+                      latest.";
         Self::unauthorized(ProblemCode::InvalidEnrolment, Challenge::Plain, detail)
     }
 
@@ -133,15 +134,15 @@ impl Fault {
 
     /// 403 for a namespace outside of what an integration may activate, whether it exists or not.
     pub(crate) fn namespace_not_allowed() -> Self {
-        let detail = "The integration was not made for this namespace.";
+        let detail = "The integration has no access to this namespace. Ask an admin.";
         let mut fault = Self::new(ProblemCode::NamespaceNotAllowed, detail);
         fault.0.challenge = Some(Challenge::InsufficientScope);
         fault
     }
 
-    /// 404, the same for addresses and for whatever an id may name.
+    /// 404, the same for unknown paths and unknown ids.
     pub(crate) fn not_found() -> Self {
-        Self::new(ProblemCode::NotFound, "There is nothing at this address.")
+        Self::new(ProblemCode::NotFound, "No such path or id. Check the base path (default /v1), the path and the id.")
     }
 
     /// 405
@@ -153,35 +154,32 @@ impl Fault {
 
     /// 429 for an organization whose invitations met too many addresses in use.
     pub(crate) fn too_many_invitations(retry_after: u32) -> Self {
-        let detail = "20 invitations of your organization met an address in use within an hour. Nobody can be invited \
-                      until the time in `Retry-After` is over.";
+        let detail = "Your organization sent 20 invitations to addresses in use within an hour. Further invitations are \
+                      refused. Retry after the time in `Retry-After`.";
         Self::waiting(detail, retry_after)
     }
 
     /// 429 for a network.
     pub(crate) fn too_many_requests(retry_after: u32) -> Self {
-        Self::waiting(
-            "Too many requests come from your network. Try again after the time in `Retry-After`.",
-            retry_after,
-        )
+        Self::waiting("Too many requests from your network. Retry after the time in `Retry-After`.", retry_after)
     }
 
     /// 429 for an integration.
     pub(crate) fn too_many_openings(retry_after: u32) -> Self {
-        let detail = "The integration asks too often. Try again after the time in `Retry-After`.";
+        let detail = "Too many requests from this integration. Retry after the time in `Retry-After`.";
         Self::waiting(detail, retry_after)
     }
 
     /// 429 for an integration with as many live activations as it may have.
     pub(crate) fn too_many_live() -> Self {
-        let detail = "The integration has as many live activations as it may. End some, or wait until some are over.";
+        let detail = "The integration's limit of live activations is reached. End some, or wait until some expire.";
         Self::waiting(detail, ActivationTtl::MIN)
     }
 
-    /// 429 for whoever has as much under way as may wait for stores.
+    /// 429 for an integration or organization with too many storage requests in progress.
     pub(crate) fn too_many_under_way() -> Self {
         const RETRY_AFTER: u32 = 5; // when the first of them may be done, in seconds
-        Self::waiting("As many requests as may be wait for stores already. Try again when some are done.", RETRY_AFTER)
+        Self::waiting("Too many storage requests in progress. Retry later.", RETRY_AFTER)
     }
 
     fn waiting(detail: &'static str, retry_after: u32) -> Self {
@@ -192,7 +190,7 @@ impl Fault {
 
     /// 422 for a credential that was tried out before it was to be saved.
     pub(crate) fn not_usable(report: &CheckReport) -> Self {
-        let detail = "It was tried out and not saved; see `checks`.";
+        let detail = "The credential failed its check and was not saved; see `checks`.";
         let mut fault = Self::new(ProblemCode::NotUsable, detail);
         fault.0.checks = checks::items(report);
         fault
@@ -205,14 +203,20 @@ impl Fault {
 
     /// 503
     pub(crate) fn unavailable(retry_after: u32) -> Self {
-        let mut fault = Self::new(ProblemCode::Unavailable, "Try again after the time in `Retry-After`.");
+        let mut fault = Self::new(
+            ProblemCode::Unavailable,
+            "The server is overloaded or cannot reach its database. Retry after the time in `Retry-After`.",
+        );
         fault.0.retry_after = Some(retry_after);
         fault
     }
 
     /// 500
     pub(crate) fn internal() -> Self {
-        Self::new(ProblemCode::InternalError, "The fault is ours. Operators find it in the log under the request id.")
+        Self::new(
+            ProblemCode::InternalError,
+            "The server failed. Operators find the cause in the log under this `request_id`.",
+        )
     }
 
     /// With what the log is to say about it. Never part of the answer.

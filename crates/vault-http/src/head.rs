@@ -16,7 +16,7 @@ const MAX_HEADERS: usize = 32 * 1024;
 pub(crate) fn check(request: &HttpRequest) -> Result<(), Fault> {
     let uri = request.uri();
     if uri.path().len() + uri.query().map_or(0, str::len) > MAX_ADDRESS {
-        let detail = "Path and query may have 8 KiB together.";
+        let detail = "Path and query together are longer than 8 KiB.";
         return Err(Fault::new(ProblemCode::AddressTooLong, detail).closing());
     }
     let headers = request.headers();
@@ -29,7 +29,7 @@ pub(crate) fn check(request: &HttpRequest) -> Result<(), Fault> {
         }
     }
     if total > MAX_HEADERS {
-        let detail = "A header may have 16 KiB, all headers together 32 KiB.";
+        let detail = "A header is larger than 16 KiB, or all headers together are larger than 32 KiB.";
         return Err(Fault::new(ProblemCode::HeadersTooLarge, detail).closing());
     }
     check_upgrade(headers)
@@ -40,7 +40,11 @@ pub(crate) fn check(request: &HttpRequest) -> Result<(), Fault> {
 fn check_upgrade(headers: &HeaderMap) -> Result<(), Fault> {
     let ignored =
         headers.get_all(header::UPGRADE).all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"h2c"));
-    if ignored { Ok(()) } else { Err(Fault::malformed("The connection cannot be upgraded.").closing()) }
+    if ignored {
+        Ok(())
+    } else {
+        Err(Fault::malformed("Protocol upgrades are not supported. Send the request without `Upgrade`.").closing())
+    }
 }
 
 #[cfg(test)]

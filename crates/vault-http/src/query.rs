@@ -32,7 +32,11 @@ pub(crate) fn save(query: Option<&str>, available: bool) -> Result<bool, Fault> 
 
 /// The flaw of a save that is to be tried out first where that is not done.
 pub(crate) fn verify_unavailable() -> FieldError {
-    FieldError::new("/verify", FieldCode::Unknown, "checking before saving is not configured here")
+    FieldError::new(
+        "/verify",
+        FieldCode::Unknown,
+        "this server does not check credentials before it saves them: it runs without --verify-on-save",
+    )
 }
 
 fn parse_verify(text: &str) -> Result<bool, FieldError> {
@@ -111,7 +115,7 @@ impl<'a> Parameters<'a> {
         let before = self.pairs.len();
         self.pairs.retain(|(found, _)| found != name);
         if self.pairs.len() < before {
-            self.errors.push(FieldError::new(child("", name), FieldCode::Duplicate, "must stand only once"));
+            self.errors.push(FieldError::new(child("", name), FieldCode::Duplicate, "must not be repeated"));
         }
         Some(value)
     }
@@ -125,8 +129,7 @@ impl<'a> Parameters<'a> {
 
     fn finish(mut self) -> Result<(), Fault> {
         for (name, _) in &self.pairs {
-            let error =
-                FieldError::new(pointer_to("", name), FieldCode::Unknown, "is not a parameter that may stand here");
+            let error = FieldError::new(pointer_to("", name), FieldCode::Unknown, "unknown parameter");
             if !self.errors.contains(&error) {
                 self.errors.push(error);
             }

@@ -57,14 +57,16 @@ impl From<Refusal> for Fault {
             // The organization was deleted while the token was on its way.
             Refusal::NoOrganization => Self::invalid_token(),
             Refusal::NothingPending => {
-                Self::conflict("No new passcode waits for confirmation. Ask for one first; it is valid for an hour.")
+                Self::conflict("No passcode replacement is pending. Request one first; it is valid for one hour.")
             }
             Refusal::AddressInUse => Self::new(
                 Code::AddressInUse,
-                "An account has this e-mail address, perhaps in another organization. An address can have only one.",
+                "An account has this e-mail address, perhaps in another organization. An address can have only one account.",
             ),
             Refusal::AlreadyInvited => Self::conflict("Your organization has an open invitation for this address."),
-            Refusal::SeveralInvitations(_) => Self::conflict("Several organizations have invited this address."),
+            Refusal::SeveralInvitations(_) => {
+                Self::conflict("Several organizations have invited this address. Name one.")
+            }
             Refusal::TooManyConflicts(seconds) => Self::too_many_invitations(seconds),
             Refusal::AddressTaken => Self::conflict("An account or an open invitation has this address."),
             Refusal::NameTaken => Self::conflict("Another integration of the organization has this name."),
@@ -76,7 +78,10 @@ impl From<Refusal> for Fault {
                 let detail = "invalid cursor; use the one from the previous page's Link header, with the same filters";
                 Self::fields(vec![FieldError::new("/cursor", FieldCode::Malformed, detail)])
             }
-            Refusal::IdempotencyMismatch => Self::new(Code::IdempotencyMismatch, "Use a new key for a new request."),
+            Refusal::IdempotencyMismatch => Self::new(
+                Code::IdempotencyMismatch,
+                "`Idempotency-Key` was already used with another body. Use a new key for a new request.",
+            ),
             Refusal::LimitReached { what, limit } => {
                 Self::new(Code::LimitReached, format!("The limit of {limit} {what} is reached. Delete some."))
             }

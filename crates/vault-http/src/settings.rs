@@ -200,7 +200,7 @@ impl fmt::Display for BasePath {
 
 impl fmt::Display for InvalidBasePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a base path is one or more segments of A-Z a-z 0-9 . _ ~ - with a slash before each, such as /v1")
+        f.write_str("a base path has one or more segments of A-Z a-z 0-9 . _ ~ -, each after a slash, such as /v1")
     }
 }
 

@@ -31,19 +31,19 @@ struct Shared {
 #[non_exhaustive]
 pub enum TlsError {
     /// No certificate in PEM.
-    #[error("the certificate file holds no certificate in PEM, or a damaged one")]
+    #[error("the certificate file has no valid PEM certificate")]
     NoCertificate,
     /// No key in PEM, or one under a passphrase.
-    #[error("the key file holds no private key in PEM, or one under a passphrase")]
+    #[error("the key file has no valid PEM private key; keys with a passphrase are not supported")]
     NoKey,
     /// They do not belong together.
-    #[error("the key is not that of the first certificate in the certificate file")]
+    #[error("the key does not belong to the first certificate in the certificate file")]
     Mismatch,
     /// No certificate in PEM to judge those of clients by.
-    #[error("the file of the authority for clients holds no certificate in PEM, or a damaged one")]
+    #[error("the file of client CA certificates has no valid PEM certificate")]
     NoAuthority,
     /// A kind of certificate or key that TLS here does not know.
-    #[error("certificate and key cannot be used: {0}")]
+    #[error("cannot use certificate and key: {0}")]
     Unusable(String),
 }
 

@@ -66,7 +66,8 @@ pub(crate) fn bind(socket: &UnixSocket, backlog: u32, runtime: &Handle) -> io::R
 
 fn bind_in_turn(socket: &UnixSocket, backlog: u32, runtime: &Handle) -> io::Result<(UnixListener, SocketFile)> {
     SocketAddr::from_pathname(&socket.path)?; // no longer than clients can name
-    let name = socket.path.file_name().ok_or_else(|| refused(io::ErrorKind::InvalidInput, "the path names no file"))?;
+    let name =
+        socket.path.file_name().ok_or_else(|| refused(io::ErrorKind::InvalidInput, "the path has no file name"))?;
     let _context = runtime.enter(); // tokio's sockets register with a runtime even to be handed out again
     let directory = open_directory(&socket.path)?;
     wait_for_turn(&directory)?;
@@ -120,11 +121,11 @@ fn make_room(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
     if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
         return Err(refused(
             io::ErrorKind::AlreadyExists,
-            "a file that is not a socket has this name; it is not replaced",
+            "a file with this name exists and is not a socket; it was not replaced",
         ));
     }
     match UnixStream::connect(in_opened(directory, name)) {
-        Ok(_) => Err(refused(io::ErrorKind::AddrInUse, "another process serves it")),
+        Ok(_) => Err(refused(io::ErrorKind::AddrInUse, "another process listens on it")),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             Ok(unlinkat(directory, name, AtFlags::empty())?)
         }
@@ -154,8 +155,12 @@ impl<'a> PrivateDirectory<'a> {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        let foreign =
-            || refused(io::ErrorKind::AlreadyExists, format!("{} is not a directory of its own", name.display()));
+        let foreign = || {
+            refused(
+                io::ErrorKind::AlreadyExists,
+                format!("{} exists and is not a private directory of this user", name.display()),
+            )
+        };
         let opened = openat(parent, &name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()).map_err(|_| foreign())?;
         let found = fstat(&opened)?;
         if found.st_uid != geteuid().as_raw() || found.st_mode & 0o077 != 0 {

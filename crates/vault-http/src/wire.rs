@@ -27,7 +27,9 @@ impl Document {
                 SyntaxError::NotUtf8 => "The body is not UTF-8.",
                 SyntaxError::TooDeep => "The body is nested too deeply.",
                 SyntaxError::TooManyMembers => "The body has too many members.",
-                _ => "The body is not JSON.",
+                _ => {
+                    "The body is not valid JSON. In strings, write \\\" for a quotation mark and \\\\ for a backslash."
+                }
             })
         })?;
         let mut flaws = Flaws { errors: document.duplicates, unreadable: Vec::new() };
@@ -160,7 +162,7 @@ impl<'de> Deserializer<'de> for Object<'_> {
         let value = visitor.visit_map(Members { values: values.into_iter(), next: None, flaws: &mut *self.flaws })?;
         for member in &self.members {
             let pointer = pointer_to("", &member.name);
-            let error = FieldError::new(pointer, FieldCode::Unknown, "is not a member that may stand here");
+            let error = FieldError::new(pointer, FieldCode::Unknown, json::unknown_field(fields));
             // Names that may not be repeated share the object's pointer; saying so once is enough.
             if self.flaws.errors.last() != Some(&error) {
                 self.flaws.errors.push(error);
@@ -213,7 +215,7 @@ impl Value<'_> {
     fn refuse(self, expected: &'static str) {
         let pointer = self.place.pointer.clone();
         let error = match self.node {
-            None => FieldError::new(pointer, FieldCode::Required, "must be given"),
+            None => FieldError::new(pointer, FieldCode::Required, "is required"),
             Some(Node::Null) => wrong_type(pointer, "must not be null"),
             Some(_) => wrong_type(pointer, expected),
         };

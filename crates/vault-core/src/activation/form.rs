@@ -70,7 +70,7 @@ impl FormSubject<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
     /// The form is for another type.
-    #[error("the form {form} is not available for credentials of type {kind}")]
+    #[error("format {form} is not available for credentials of type {kind}")]
     NotForType {
         /// The form.
         form: Form,
@@ -78,7 +78,7 @@ pub enum FormError {
         kind: CredentialType,
     },
     /// The form has no place for what is short-lived.
-    #[error("the form {form} cannot express a short-lived credential of type {kind}: use another form, or vend raw")]
+    #[error("format {form} cannot hold a short-lived credential of type {kind}: use another --format, or --vend raw")]
     NotForShort {
         /// The form.
         form: Form,
@@ -86,7 +86,7 @@ pub enum FormError {
         kind: CredentialType,
     },
     /// The form needs something that the credential does not say.
-    #[error("the form {form} needs {field}, which is not saved with the credential")]
+    #[error("format {form} needs {field}, which the credential does not have")]
     Missing {
         /// The form.
         form: Form,
@@ -94,7 +94,7 @@ pub enum FormError {
         field: &'static str,
     },
     /// The form cannot express a value.
-    #[error("the form {form} cannot express {field}: {reason}; use another form")]
+    #[error("format {form} cannot hold this {field}: {reason}; use another --format")]
     Unrepresentable {
         /// The form.
         form: Form,
@@ -107,7 +107,7 @@ pub enum FormError {
 
 /// The text cannot name a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a name has 1 to 64 letters A-Z a-z, digits, - and _, and starts with a letter")]
+#[error("a name must start with a letter and have 1 to 64 letters A-Z a-z, digits, - and _")]
 pub struct InvalidFormName;
 
 /// What a section is called: 1 to 64 of `A-Z a-z 0-9 - _`, the first a letter.

@@ -123,31 +123,33 @@ fn check(text: &str) -> Result<(), Flaw> {
     let mut located = false;
     for (key, value) in segments(text) {
         let Some(key) = key.filter(|key| is_token(key, 64, b"")) else {
-            return malformed("must consist of key=value segments between semicolons");
+            return malformed("must consist of key=value pairs separated by semicolons");
         };
         if !seen.insert(key.to_ascii_lowercase()) {
-            return malformed("must give each key only once");
+            return malformed("must not repeat a key");
         }
         if key.eq_ignore_ascii_case(ACCOUNT_KEY) {
-            hygiene::check(value, FieldClass::Secret).map_err(|flaw| flaw.of("AccountKey in it"))?;
+            hygiene::check(value, FieldClass::Secret).map_err(|flaw| flaw.of("its AccountKey"))?;
             if BASE64.decode(value).map(Zeroizing::new).is_err() {
-                return malformed("must hold an AccountKey that is base64");
+                return malformed("has an AccountKey that is not base64");
             }
         } else if key.eq_ignore_ascii_case(SIGNATURE) {
-            hygiene::check(value, FieldClass::Secret).map_err(|flaw| flaw.of("SharedAccessSignature in it"))?;
+            hygiene::check(value, FieldClass::Secret).map_err(|flaw| flaw.of("its SharedAccessSignature"))?;
         } else {
-            hygiene::check(value, FieldClass::Place).map_err(|flaw| flaw.of("a segment of it"))?;
+            hygiene::check(value, FieldClass::Place).map_err(|flaw| flaw.of("one of its values"))?;
         }
         if is_endpoint(key) {
             if web_address(value).is_none() {
-                return malformed("must hold endpoints that begin with https:// or http://");
+                return malformed("has an endpoint that does not begin with https:// or http://");
             }
             located = true;
         }
         located |= key.eq_ignore_ascii_case(ACCOUNT_NAME);
     }
     if !located {
-        return malformed("must hold AccountName or an endpoint; the local emulator is no place for an organization");
+        return malformed(
+            "must contain AccountName or an endpoint; the local emulator (UseDevelopmentStorage) is not supported",
+        );
     }
     Ok(())
 }

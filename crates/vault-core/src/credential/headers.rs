@@ -81,15 +81,15 @@ fn check_name(name: &str, seen: &mut HashSet<String>) -> Result<(), Flaw> {
     if !(1..=128).contains(&name.len()) || !name.bytes().all(is_token_byte) {
         return Err(Flaw::new(
             FieldCode::Malformed,
-            "must have header names of at most 128 characters as RFC 9110 allows",
+            "must have header names of 1 to 128 characters, of those that RFC 9110 allows",
         ));
     }
     let name = name.to_ascii_lowercase();
     if RESERVED.contains(&name.as_str()) {
-        return Err(Flaw::new(FieldCode::NotAllowed, "is a header that the connection decides"));
+        return Err(Flaw::new(FieldCode::NotAllowed, "is a header that the HTTP client sets itself: leave it out"));
     }
     if !seen.insert(name) {
-        return Err(Flaw::new(FieldCode::Malformed, "must stand only once, upper and lower case being the same"));
+        return Err(Flaw::new(FieldCode::Malformed, "must not be repeated; upper and lower case are the same"));
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ fn check_value(value: &str) -> Result<(), Flaw> {
     hygiene::surrounding_space(value)?;
     hygiene::quotes(value)?;
     if value.chars().any(|c| c.is_control() && c != '\t') {
-        return Err(Flaw::new(FieldCode::ControlCharacter, "must not hold control characters"));
+        return Err(Flaw::new(FieldCode::ControlCharacter, "must not contain control characters"));
     }
     if !value.is_ascii() {
         return Err(Flaw::new(FieldCode::Malformed, "must be ASCII"));

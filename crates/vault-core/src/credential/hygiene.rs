@@ -15,7 +15,7 @@ pub(super) fn check(text: &str, class: FieldClass) -> Result<(), Flaw> {
     surrounding_space(text)?;
     quotes(text)?;
     if text.chars().any(|c| c.is_control() || is_invisible(c)) {
-        return Err(Flaw::new(FieldCode::ControlCharacter, "must not hold control or invisible characters"));
+        return Err(Flaw::new(FieldCode::ControlCharacter, "must not contain control or invisible characters"));
     }
     unfilled(text, class)
 }
@@ -31,10 +31,10 @@ pub(super) fn check_content(text: &str, class: FieldClass) -> Result<(), Flaw> {
 /// Neither a mask nor a placeholder.
 pub(super) fn unfilled(text: &str, class: FieldClass) -> Result<(), Flaw> {
     if mask::is_mask(text, class) {
-        return Err(Flaw::new(FieldCode::Masked, "is a mask: give the value itself, from where it was issued"));
+        return Err(Flaw::new(FieldCode::Masked, "is a mask such as ****: enter the value itself"));
     }
     if placeholder::is_placeholder(text, class) {
-        return Err(Flaw::new(FieldCode::Placeholder, "is a placeholder: fill in the value before saving"));
+        return Err(Flaw::new(FieldCode::Placeholder, "is a placeholder: enter the value itself"));
     }
     Ok(())
 }
@@ -48,7 +48,7 @@ pub(super) fn length(text: &str) -> Result<(), Flaw> {
 
 pub(super) fn blank(text: &str) -> Result<(), Flaw> {
     if text.chars().all(is_space) {
-        return Err(Flaw::new(FieldCode::Blank, "must not be empty or blank; an optional field is left out instead"));
+        return Err(Flaw::new(FieldCode::Blank, "must not be empty or blank; leave out an optional field instead"));
     }
     Ok(())
 }
@@ -73,7 +73,7 @@ pub(super) fn quotes(text: &str) -> Result<(), Flaw> {
         ("\\\"", "\\\""),
     ];
     if PAIRS.iter().any(|(open, close)| text.strip_prefix(open).is_some_and(|rest| rest.ends_with(close))) {
-        return Err(Flaw::new(FieldCode::Surrounded, "must not stand between quotation marks"));
+        return Err(Flaw::new(FieldCode::Surrounded, "must not be enclosed in quotation marks"));
     }
     Ok(())
 }

@@ -62,12 +62,12 @@ impl KeyFile {
         }
         if self.0.iter().any(|member| has_fraction(&member.value)) {
             // Such a number has no one spelling, so equal key files could have two fingerprints.
-            flaws.push(malformed("must not hold numbers other than 64-bit integers"));
+            flaws.push(malformed("must not contain numbers other than 64-bit integers"));
         }
         let mut check = |name: &'static str, class: FieldClass, shape: fn(&str) -> bool, detail: &'static str| {
             // Looked at by the rule, which answers with fixed text only.
             let flaw = match self.member(name).map(SecretText::expose) {
-                None => Some(malformed("must be a string and must be there")),
+                None => Some(malformed("must be present and a string")),
                 Some(text) => {
                     let content = hygiene::check_content(text, class).err();
                     content.or_else(|| (!shape(text)).then(|| malformed(detail)))
@@ -76,10 +76,10 @@ impl KeyFile {
             flaws.extend(flaw.map(|flaw| flaw.of(&format!("{name} in the key file"))));
         };
         check("type", FieldClass::Place, |text| text == "service_account", "must be service_account");
-        check("project_id", FieldClass::Place, is_project, "must be a project's id");
-        check("private_key_id", FieldClass::Id, is_key_id, "must be the key's id");
-        check("client_email", FieldClass::Place, is_email, "must be the service account's address");
-        let pem = "must be a key in PEM form with its BEGIN and END lines, its line ends as JSON writes them (\\n)";
+        check("project_id", FieldClass::Place, is_project, "must be a project id");
+        check("private_key_id", FieldClass::Id, is_key_id, "must be a key id");
+        check("client_email", FieldClass::Place, is_email, "must be the e-mail address of the service account");
+        let pem = "must be a private key in PEM with its BEGIN and END lines; line ends are written as \\n in JSON";
         check("private_key", FieldClass::Secret, is_pem, pem);
         flaws
     }
@@ -132,12 +132,10 @@ fn unpack(text: &SecretText, checks: Checks) -> Result<Vec<Member>, Flaw> {
     };
     match json::parse(text.as_bytes(), limits) {
         Ok(Document { root: Node::Object(members), duplicates }) if duplicates.is_empty() => Ok(members),
-        Ok(Document { root: Node::Object(_), .. }) => {
-            Err(Flaw::new(FieldCode::Malformed, "must not hold a member twice"))
-        }
+        Ok(Document { root: Node::Object(_), .. }) => Err(Flaw::new(FieldCode::Malformed, "must not repeat a member")),
         _ => {
             hygiene::check_content(text, FieldClass::Secret)?;
-            let detail = "must be the whole key file: a JSON object, or the same as a JSON string";
+            let detail = "must be the whole key file, as a JSON object or as text in a JSON string";
             Err(Flaw::new(FieldCode::Malformed, detail))
         }
     }
@@ -148,7 +146,7 @@ impl FieldValue for KeyFile {
         let file = match node {
             Node::Object(members) => Self(members),
             Node::String(text) => Self(unpack(&text, field.checks).map_err(|flaw| field.refuse(flaw))?),
-            _ => return Err(field.wrong_type("must be the key file's object, or the same as a JSON string")),
+            _ => return Err(field.wrong_type("must be the key file, as a JSON object or as text in a JSON string")),
         };
         let flaws = match field.checks {
             Checks::Stored => Vec::new(),

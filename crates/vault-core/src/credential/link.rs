@@ -82,11 +82,14 @@ fn with_address<T>(text: &str, read: impl FnOnce(&'static str, &Url) -> T) -> Op
 fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
     let checked = with_address(text, |scheme, url| {
         if scheme == "http" && !policy.allow_http_links {
-            return Err(Flaw::new(FieldCode::NotAllowed, "must begin with https://: http is not allowed here"));
+            return Err(Flaw::new(
+                FieldCode::NotAllowed,
+                "must begin with https://; this server does not allow http links (--allow-http-links)",
+            ));
         }
         if url.fragment().is_some() {
             // It is never sent, so a link that needs one is read by a browser and is not direct.
-            return Err(Flaw::new(FieldCode::Malformed, "must not hold a fragment (#)"));
+            return Err(Flaw::new(FieldCode::Malformed, "must not contain a fragment (#)"));
         }
         for (name, value) in url.query_pairs().filter(|(_, value)| value.len() >= 3) {
             let name = name.to_ascii_lowercase();
@@ -96,7 +99,7 @@ fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
         }
         Ok(())
     });
-    checked.unwrap_or_else(|| Err(Flaw::new(FieldCode::Malformed, "must be an address that begins with https://")))
+    checked.unwrap_or_else(|| Err(Flaw::new(FieldCode::Malformed, "must be a URL that begins with https://")))
 }
 
 impl FieldValue for Link {

@@ -49,7 +49,7 @@ impl FieldReader {
                 }
             });
             if exposes {
-                let detail = "must not hold a secret of this credential, since it can be seen in lists";
+                let detail = "must not contain a secret of this credential: this field is shown in lists";
                 let pointer = child(self.object.pointer(), entry.spec.name);
                 self.object.report(FieldError::new(pointer, FieldCode::NotAllowed, detail));
             }

@@ -15,7 +15,10 @@ impl FieldSpec {
     pub(super) fn check(&self, text: &str) -> Result<(), Flaw> {
         hygiene::check(text, self.class)?;
         if self.class == FieldClass::Place && names_user(text) {
-            return Err(Flaw::new(FieldCode::NotAllowed, "must not name a user or password: it can be seen in lists"));
+            return Err(Flaw::new(
+                FieldCode::NotAllowed,
+                "must not contain a user name or password: this field is shown in lists",
+            ));
         }
         match self.kind {
             ValueKind::Secret | ValueKind::Flag => Ok(()),
@@ -49,7 +52,7 @@ fn bucket(text: &str) -> Result<(), Flaw> {
     if is_token(text, 255, b"._:-") && text.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
         return Ok(());
     }
-    malformed("must be a bare name of 1 to 255 letters, digits, '.', '_', ':' and '-'; put paths into key_prefix")
+    malformed("must be a name of 1 to 255 letters, digits, '.', '_', ':' and '-'; a path belongs in key_prefix")
 }
 
 fn region(text: &str) -> Result<(), Flaw> {
@@ -64,10 +67,10 @@ fn endpoint(text: &str) -> Result<(), Flaw> {
         return Err(Flaw::new(FieldCode::TooLong, "must be at most 2,048 bytes"));
     }
     let Some(("http" | "https", url)) = web_address(text) else {
-        return malformed("must be an address that begins with https:// or http://");
+        return malformed("must be a URL that begins with https:// or http://");
     };
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
-        return Err(Flaw::new(FieldCode::NotAllowed, "must hold neither user, password, query nor fragment"));
+        return Err(Flaw::new(FieldCode::NotAllowed, "must not contain a user, password, query or fragment"));
     }
     Ok(())
 }
@@ -84,7 +87,7 @@ fn role_arn(text: &str) -> Result<(), Flaw> {
     if text.starts_with("arn:") && parts >= 5 && is_token(text, 2_048, b":/_+=,.@-") {
         return Ok(());
     }
-    malformed("must be an Amazon resource name: arn:<partition>:iam:<region>:<account>:role/<name>")
+    malformed("must be the ARN of a role: arn:<partition>:iam:<region>:<account>:role/<name>")
 }
 
 fn tenant(text: &str) -> Result<(), Flaw> {
@@ -98,7 +101,7 @@ fn client_id(text: &str) -> Result<(), Flaw> {
     if is_token(text, 255, b"._-") {
         return Ok(());
     }
-    malformed("must be the application's id, as a rule a GUID")
+    malformed("must be an application (client) id, usually a GUID")
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ pub enum IntegrationRefusal {
     #[error("the organization was deleted or disabled")]
     OrganizationClosed,
     /// The row has changed since the token was verified: verify it again.
-    #[error("the integration was changed meanwhile")]
+    #[error("the integration was changed during the request")]
     Changed,
 }
 

@@ -29,7 +29,7 @@ impl IntegrationName {
             return flaw(FieldCode::Surrounded, "must not begin or end with white space");
         }
         if !text.chars().all(is_printable) {
-            return flaw(FieldCode::ControlCharacter, "must not hold control or invisible characters");
+            return flaw(FieldCode::ControlCharacter, "must not contain control or invisible characters");
         }
         Ok(Self(text.to_owned()))
     }

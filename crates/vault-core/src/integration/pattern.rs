@@ -25,7 +25,7 @@ impl NamespacePattern {
         let pattern = match text.strip_suffix(Self::BELOW) {
             Some(prefix) => Namespace::parse(prefix, pointer).map(Self::Below)?,
             None if text.contains('*') => {
-                let detail = "may hold * only at its end, behind a / that follows a namespace";
+                let detail = "may contain * only at the end, after a slash: imports/*";
                 return Err(FieldError::new(pointer, FieldCode::Malformed, detail));
             }
             None => Namespace::parse(text, pointer).map(Self::Exact)?,
@@ -68,10 +68,10 @@ impl NamespacePatterns {
     /// All flaws at once, each at its place in the list.
     pub fn parse<T: AsRef<str>>(texts: &[T], pointer: &str) -> Result<Self, Vec<FieldError>> {
         if texts.is_empty() {
-            return Err(vec![FieldError::new(pointer, FieldCode::Blank, "must hold at least one namespace")]);
+            return Err(vec![FieldError::new(pointer, FieldCode::Blank, "must contain at least one namespace")]);
         }
         if texts.len() > Self::MAX {
-            return Err(vec![FieldError::new(pointer, FieldCode::TooLong, "must hold at most 64 namespaces")]);
+            return Err(vec![FieldError::new(pointer, FieldCode::TooLong, "must contain at most 64 namespaces")]);
         }
         let mut patterns = Vec::with_capacity(texts.len());
         let mut errors = Vec::new();

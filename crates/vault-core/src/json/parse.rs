@@ -230,7 +230,7 @@ fn keep_first_of_each(members: &mut Vec<Member>, path: &Path<'_>, duplicates: &m
         let (pointer, complete) = path.pointer();
         let name = &members[same[0]].name;
         let pointer = if complete && is_plain_name(name) { child(&pointer, name) } else { pointer };
-        let error = FieldError::new(pointer, FieldCode::Duplicate, "must stand only once");
+        let error = FieldError::new(pointer, FieldCode::Duplicate, "must not be repeated");
         // Names that may not be repeated share the object's pointer; saying so once is enough.
         if duplicates.last() != Some(&error) {
             duplicates.push(error);

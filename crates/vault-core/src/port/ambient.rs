@@ -35,7 +35,7 @@ pub trait Entropy: Send + Sync {
 
 /// The operating system gives no randomness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no randomness")]
+#[error("the operating system returned no random bytes")]
 pub struct NoEntropy;
 
 /// Something worth counting or logging. Holds nothing secret.

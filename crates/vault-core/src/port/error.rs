@@ -15,7 +15,7 @@ pub enum StoreError {
     Denied(Denial),
     /// The store is away, full, locked or overloaded: later may work. Nothing was acknowledged, but a
     /// decision whose answer was lost may have been made.
-    #[error("the store is unavailable")]
+    #[error("the database is unavailable")]
     Unavailable(#[source] Cause),
     /// A row does not decode or does not fit its code.
     #[error("row {id} of table {table} is damaged: {reason}")]
@@ -28,7 +28,7 @@ pub enum StoreError {
         reason: &'static str,
     },
     /// A fault of the adapter or its set-up.
-    #[error("the store failed")]
+    #[error("the database failed")]
     Fault(#[source] Cause),
 }
 
@@ -64,7 +64,7 @@ pub enum SealError {
 #[non_exhaustive]
 pub enum HashError {
     /// No seat in the queue is left for this requester.
-    #[error("too many logins at once")]
+    #[error("too many logins in progress")]
     Busy,
     /// A fault of the adapter.
     #[error("password hashing failed")]
@@ -85,7 +85,7 @@ pub enum TokenRefusal {
     #[error("not authentic")]
     NotAuthentic,
     /// Authentic, but a claim is missing, malformed, doubled or not for us.
-    #[error("claims not acceptable")]
+    #[error("invalid claims")]
     Claims,
     /// Expired.
     #[error("expired")]

@@ -47,7 +47,7 @@ impl Opener for CredentialOpener {
             .open(&data_context, &sealed.data)
             .map_err(|error| does_not_open(&data_context, error))?;
         let data =
-            placed::split(&data, namespace).ok_or_else(|| damaged(&data_context, "sealed in another namespace"))?;
+            placed::split(&data, namespace).ok_or_else(|| damaged(&data_context, "sealed for another namespace"))?;
         CredentialData::from_canonical_json(kind, data)
             .map_err(|_| damaged(&data_context, "not data of the type that its row names"))
     }

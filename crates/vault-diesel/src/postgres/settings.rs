@@ -28,16 +28,16 @@ impl PostgresSettings {
 #[non_exhaustive]
 pub enum ConnectError {
     /// The address is not one.
-    #[error("the database's address is not valid")]
+    #[error("invalid database URL")]
     Address(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The certificates to verify the server by cannot be read.
-    #[error("the certificates to verify the database by cannot be used")]
+    #[error("the CA certificates for the database connection cannot be used")]
     Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server does not let us in.
-    #[error("the database cannot be reached")]
+    #[error("cannot connect to the database")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server is too old.
-    #[error("the database is PostgreSQL version number {found}; 13 or later is needed")]
+    #[error("PostgreSQL 13 or later is required; the server's version number is {found}")]
     TooOld {
         /// Its `server_version_num`.
         found: i32,

@@ -163,11 +163,11 @@ impl PostgresStore {
     async fn take(&self) -> Result<Taken<'_>, StoreError> {
         let permit = tokio::time::timeout(LONGEST_QUEUE, self.permits.acquire())
             .await
-            .map_err(|_| unavailable("every connection is in use"))?
-            .map_err(|_| unavailable("the store is closed"))?;
+            .map_err(|_| unavailable("all database connections are in use"))?
+            .map_err(|_| unavailable("the database pool is closed"))?;
         let mut pooled = self.pool.get().await.map_err(|error| match error {
             bb8::RunError::User(error) => StoreError::Unavailable(Box::new(error)),
-            bb8::RunError::TimedOut => unavailable("no connection could be made in time"),
+            bb8::RunError::TimedOut => unavailable("connecting to the database timed out"),
         })?;
         pooled.lost = true;
         Ok(Taken { pooled, _permit: permit })

@@ -80,7 +80,7 @@ fn build(roots: Option<&Path>) -> Result<MakeRustlsConnect, Box<dyn Error + Send
         }
     }
     if trusted.is_empty() {
-        return Err("there is no certificate to trust".into());
+        return Err("no CA certificate found".into());
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

@@ -23,7 +23,7 @@ pub struct ServerLock {
 #[non_exhaustive]
 pub enum LockError {
     /// Another process holds it.
-    #[error("the database {database} is in use by {holder}; stop that process first")]
+    #[error("database {database} is in use by {holder}. Stop that process first")]
     Held {
         /// The database.
         database: PathBuf,
@@ -31,7 +31,7 @@ pub enum LockError {
         holder: String,
     },
     /// Something that this program did not make has the lock file's name. It was not touched.
-    #[error("the lock file {path} {flaw}; it was not touched. Move it away if nothing else needs it")]
+    #[error("lock file {path} {flaw}. It was not changed. Move it away if nothing else needs it")]
     Foreign {
         /// The lock file.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum LockError {
         flaw: LockFileFlaw,
     },
     /// The lock file cannot be created or written.
-    #[error("the lock file {path} cannot be used")]
+    #[error("cannot use lock file {path}")]
     Io {
         /// The lock file.
         path: PathBuf,
@@ -69,9 +69,9 @@ impl fmt::Display for LockFileFlaw {
         match self {
             Self::Link => f.write_str("is a symbolic link"),
             Self::NotAFile => f.write_str("is not a regular file"),
-            Self::HardLinked => f.write_str("has further hard links"),
+            Self::HardLinked => f.write_str("has more than one hard link"),
             Self::Owner(owner) => write!(f, "belongs to user {owner}, not to user {}", geteuid().as_raw()),
-            Self::Content => f.write_str("holds something else than a lock"),
+            Self::Content => f.write_str("has content that OrgVault did not write"),
         }
     }
 }

@@ -60,14 +60,14 @@ impl SqliteSettings {
 #[non_exhaustive]
 pub enum OpenError {
     /// There is no such file.
-    #[error("there is no database {0}")]
+    #[error("database {0} not found")]
     NotFound(PathBuf),
     /// The path is not absolute text that the database can be given.
-    #[error("{0} cannot be the path of a database")]
+    #[error("invalid database path {0}: expected an absolute path in UTF-8")]
     Path(PathBuf),
     /// The file lies where locks and shared memory do not work.
     #[error(
-        "{path} lies on a network file system ({kind}), where the embedded database is not safe: use a local disk, or PostgreSQL"
+        "{path} is on a network file system ({kind}), where the embedded database can be corrupted. Use a local disk, or PostgreSQL"
     )]
     NetworkFileSystem {
         /// The file.
@@ -76,13 +76,13 @@ pub enum OpenError {
         kind: &'static str,
     },
     /// The key does not open the file, or the file is not a database of this kind.
-    #[error("{0} does not open: the key is another database's, or the file is damaged")]
+    #[error("cannot decrypt {0}: the database key belongs to another database, or the file is damaged")]
     Key(PathBuf),
     /// The library that was linked lacks what this crate relies on.
-    #[error("SQLite {0} is not one that this build can rely on")]
+    #[error("SQLite {0} is not supported; this build needs SQLCipher 4")]
     Library(String),
     /// A setting did not take.
-    #[error("the database setting {name} is {found} and not {wanted}")]
+    #[error("database setting {name} is {found}; expected {wanted}")]
     Setting {
         /// Its name.
         name: &'static str,
@@ -92,9 +92,9 @@ pub enum OpenError {
         wanted: &'static str,
     },
     /// The file cannot be reached.
-    #[error("the database's file cannot be reached")]
+    #[error("cannot access the database file")]
     Io(#[from] std::io::Error),
     /// The database refuses.
-    #[error("the database cannot be opened")]
+    #[error("cannot open the database")]
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

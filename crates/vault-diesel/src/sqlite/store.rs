@@ -103,7 +103,7 @@ impl SqliteStore {
         self.refuse_after_failure()?;
         let (job, answer) = Job::new(command, decide);
         self.queue.try_send(Message::Decide(Box::new(job))).map_err(|error| match error {
-            TrySendError::Full(_) => unavailable("too many decisions wait for the writer"),
+            TrySendError::Full(_) => unavailable("too many writes are queued"),
             TrySendError::Closed(_) => unavailable("the writer has ended"),
         })?;
         self.reports.seen(answer.await.unwrap_or_else(|_| Err(unavailable("the writer has ended"))))
@@ -126,9 +126,9 @@ impl SqliteStore {
     {
         self.refuse_after_failure()?;
         // No more threads than connections: the others would only wait for one.
-        let permit = self.permits.acquire().await.map_err(|_| unavailable("the store is closed"))?;
+        let permit = self.permits.acquire().await.map_err(|_| unavailable("the database is closed"))?;
         let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
-        let readers = readers.ok_or_else(|| unavailable("the store is closed"))?;
+        let readers = readers.ok_or_else(|| unavailable("the database is closed"))?;
         let answer = joined(tokio::task::spawn_blocking(move || read(&readers, &question, look)).await);
         drop(permit);
         self.reports.seen(answer)

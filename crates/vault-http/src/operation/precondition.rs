@@ -9,6 +9,6 @@ pub(super) fn none_but_existence(headers: &HeaderMap) -> Result<(), Fault> {
     if headers.get_all(header::IF_MATCH).all(|value| value.as_bytes().trim_ascii() == b"*") {
         return Ok(());
     }
-    let detail = "There are no entity tags here that `If-Match` could match.";
+    let detail = "This operation has no `ETag`. Send the request without `If-Match`.";
     Err(Fault::new(ProblemCode::PreconditionFailed, detail))
 }

@@ -22,7 +22,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let verify = query::save(call.query(), api.parts.vault.verifies())?;
     content::check(call.headers())?;
     if call.headers().contains_key(header::IF_MATCH) {
-        let detail = "This only creates, so there is nothing that `If-Match` could match.";
+        let detail = "This operation creates a credential. Send the request without `If-Match`.";
         return Err(Fault::new(ProblemCode::PreconditionFailed, detail));
     }
     let idempotency = idempotency_key(call.headers())?;
@@ -53,7 +53,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Fault>
     let key = value.to_str().ok().and_then(|text| IdempotencyKey::parse(text).ok());
     match (key, values.next()) {
         (Some(key), None) => Ok(Some(key)),
-        _ => Err(Fault::malformed("`Idempotency-Key` must stand once and have 1 to 255 visible ASCII characters.")),
+        _ => Err(Fault::malformed("Send `Idempotency-Key` once, with 1 to 255 visible ASCII characters.")),
     }
 }
 

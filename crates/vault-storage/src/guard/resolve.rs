@@ -74,7 +74,7 @@ impl Resolve for SystemResolver {
             };
             let _ = sender.send(answer); // the deadline may have ended the wait
         })?;
-        found.await.unwrap_or_else(|_| Err(io::Error::other("the look-up ended without an answer")))
+        found.await.unwrap_or_else(|_| Err(io::Error::other("the look-up returned no address")))
     }
 }
 

@@ -20,10 +20,10 @@ pub enum TrustError {
         source: std::io::Error,
     },
     /// There is no certificate in the file, or one that is none.
-    #[error("{} does not hold certificates in PEM form", .0.display())]
+    #[error("{} does not contain valid PEM certificates", .0.display())]
     NoCertificates(PathBuf),
     /// The provider does not do what is asked of it.
-    #[error("TLS cannot be set up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
 }
 

@@ -223,7 +223,11 @@ pub(super) fn named(form: Form, prefix: &str, settings: Vec<Setting>) -> Result<
         // Looked at for the one character that no variable can hold.
         let possible = !value.expose().contains('\0');
         let name_of = || Assignment { name: format!("{prefix}{name}"), value };
-        if possible { Ok(name_of()) } else { Err(form.unrepresentable(name, "no variable can hold a NUL")) }
+        if possible {
+            Ok(name_of())
+        } else {
+            Err(form.unrepresentable(name, "an environment variable cannot contain a NUL character"))
+        }
     };
     settings.into_iter().map(assign).collect()
 }

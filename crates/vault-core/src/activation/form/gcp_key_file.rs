@@ -12,7 +12,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
             let key = data.service_account_key.to_json();
             // JSON is UTF-8; the file is for whoever activates.
             let text = std::str::from_utf8(key.expose())
-                .map_err(|_| FORM.unrepresentable("service_account_key", "it is not UTF-8"))?;
+                .map_err(|_| FORM.unrepresentable("service_account_key", "not UTF-8"))?;
             Ok(gather(|sink| {
                 sink(text);
                 sink("\n");

@@ -1,7 +1,8 @@
 //! What the readers of INI files have in common. None of them has a way to quote that all of them know.
 
 /// Why a value that is not [`holds`] cannot be written.
-pub(super) const UNQUOTABLE: &str = "it has a character that the file's readers do not take as it is";
+pub(super) const UNQUOTABLE: &str =
+    "it contains a character that INI files cannot hold (a line break, a comment sign or surrounding space)";
 
 /// Whether every reader takes `value` as it is: one line, no space around it that would be cut off, and nothing that
 /// could be taken for a comment.

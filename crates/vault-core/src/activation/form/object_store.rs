@@ -58,17 +58,17 @@ fn address(scheme: &str, field: &'static str, bucket: &str, key_prefix: Option<&
     // A bucket's name may hold what the host of an address may not.
     let kept = Url::parse(&root).is_ok_and(|url| url.host_str() == Some(bucket) && url.port().is_none());
     if !kept {
-        let reason = "it is written where an address has its host, which cannot hold this name";
+        let reason = "it becomes the host of a URL, and this name is not a valid host";
         return Err(FORM.unrepresentable(field, reason));
     }
     let Some(prefix) = key_prefix else { return Ok(root) };
     let inner = prefix.strip_suffix('/').unwrap_or(prefix);
     if inner.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
-        let reason = "the crate reads no path with an empty segment, `.` or `..`";
+        let reason = "object_store refuses paths with an empty segment, `.` or `..`";
         return Err(FORM.unrepresentable("key_prefix", reason));
     }
     if inner.contains(|c: char| c.is_ascii_control()) {
-        return Err(FORM.unrepresentable("key_prefix", "the crate reads no path with a control character"));
+        return Err(FORM.unrepresentable("key_prefix", "object_store refuses paths with control characters"));
     }
     Ok(format!("{root}/{}", utf8_percent_encode(prefix, PATH)))
 }
@@ -96,7 +96,7 @@ fn s3(view: &S3View<'_>) -> Vec<Setting> {
 
 fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     let connection = &data.connection_string;
-    let account = connection.account_name().ok_or(FORM.missing("an account name"))?;
+    let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
     let stated = connection.stated_blob_endpoint();
     // As for rclone: the key opens the account by itself.
     let key = connection.account_key();

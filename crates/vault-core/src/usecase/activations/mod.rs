@@ -103,5 +103,5 @@ impl Activations {
 
 /// The integration or a credential was changed again and again.
 fn contended() -> Error {
-    StoreError::Unavailable("the integration or a credential was changed again and again".into()).into()
+    StoreError::Unavailable("the integration or a credential kept changing during the request".into()).into()
 }

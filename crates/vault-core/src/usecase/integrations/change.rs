@@ -185,7 +185,7 @@ impl Integrations {
 fn read(edit: IntegrationEdit, now: Timestamp) -> Result<Deed, Error> {
     let IntegrationEdit { state, namespaces, expires_at } = edit;
     if state.is_none() && namespaces.is_none() && expires_at.is_none() {
-        let detail = "needs at least one of state, namespaces and expires_at";
+        let detail = "must contain state, namespaces or expires_at";
         return Err(FieldError::new("", FieldCode::Required, detail).into());
     }
     let patterns = namespaces.map(|texts| NamespacePatterns::parse(&texts, "/namespaces")).transpose();

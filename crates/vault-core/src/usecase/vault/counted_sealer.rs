@@ -100,7 +100,10 @@ impl CountedSealer {
             }
             self.refill(organization).await?;
         }
-        Err(StoreError::Unavailable("other replicas used or replaced the organization's key first".into()).into())
+        Err(StoreError::Unavailable(
+            "other replicas kept using or replacing the organization's key during the request".into(),
+        )
+        .into())
     }
 
     /// Takes the next block of uses, or replaces the key, unless another replica does so first.
@@ -154,7 +157,7 @@ fn active(organization: OrganizationId, keys: &OrganizationKeys) -> Result<&Orga
         _ => Err(StoreError::Integrity {
             table: "organization_keys",
             id: organization.to_string(),
-            reason: "the organization has none or several active keys",
+            reason: "the organization does not have exactly one active key",
         }),
     }
 }

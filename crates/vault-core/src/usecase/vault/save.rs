@@ -140,5 +140,5 @@ impl Vault {
 }
 
 fn key_inactive() -> Error {
-    StoreError::Unavailable("the organization's key was replaced again and again".into()).into()
+    StoreError::Unavailable("the organization's key kept being replaced during the request".into()).into()
 }

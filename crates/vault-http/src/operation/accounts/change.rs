@@ -42,12 +42,12 @@ pub(crate) fn parse(body: &[u8]) -> Result<AccountCommand, Fault> {
     let role = role.and_then(|text| flaws.check("/role", || parse_role(&text)));
     let state = state.and_then(|text| flaws.check("/state", || parse_state(&text)));
     if both {
-        let detail = "must not be given beside `role`: each is a change of its own";
+        let detail = "must not be combined with `role`: send one change per request";
         flaws.report(FieldError::new("/state", FieldCode::NotAllowed, detail));
     }
     let command = role.map(AccountCommand::SetRole).or(state);
     if command.is_none() && flaws.is_empty() {
-        flaws.report(FieldError::new("", FieldCode::Required, "`role` or `state` must be given"));
+        flaws.report(FieldError::new("", FieldCode::Required, "must contain `role` or `state`"));
     }
     flaws.finish(command)
 }

@@ -46,17 +46,22 @@ fn notice(notice: &Notice) -> AccountNotice {
 const fn detail(code: NoticeCode) -> &'static str {
     match code {
         NoticeCode::AttemptsClosed => {
-            "100 logins in a row failed, so no more are taken from where they came. If it was not you, somebody guesses."
+            "100 consecutive logins failed, so logins from their network are locked out. If they were not yours, somebody is \
+             guessing your password."
         }
         NoticeCode::PasscodeDisabled => {
-            "20 passcodes were wrong, so time-based ones are no longer taken. Whoever sent them may have the password: \
-             ask an operator for a new passcode, and change the password."
+            "20 passcodes were wrong, so time-based passcodes are disabled; recovery codes still work. If they were not \
+             yours, somebody knows your password: change it, and ask an operator to reset the passcode."
         }
-        NoticeCode::PasswordChangedByOperator => "An operator set a new password. If you did not ask for it, ask why.",
+        NoticeCode::PasswordChangedByOperator => {
+            "An operator set a new password. If you did not request this, ask your operator."
+        }
         NoticeCode::PasscodeResetByOperator => {
-            "An operator replaced the passcode secret and the recovery codes. If you did not ask for it, ask why."
+            "An operator replaced the passcode secret and the recovery codes. If you did not request this, ask your operator."
         }
-        NoticeCode::RecoveryCodeUsed => "A recovery code was used. If it was not you, change everything at once.",
-        NoticeCode::RecoveryCodesLow => "Three recovery codes or fewer are left. Make new ones.",
+        NoticeCode::RecoveryCodeUsed => {
+            "A recovery code was used. If it was not you, change password, passcode and recovery codes now."
+        }
+        NoticeCode::RecoveryCodesLow => "Three or fewer recovery codes are left. Create new ones.",
     }
 }
