@@ -75,7 +75,7 @@ fn a_socket_that_is_served_or_is_none_is_left_alone() {
     let path = socket(&vault);
     vault.serve_with(&[&listen(&path)]);
     let refused = Server::fail(vault.serve_command()).refused();
-    assert!(refused.stderr.contains("another process serves it"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("another process listens on it"), "{}", refused.stderr);
     let address = format!("unix:{}", path.display());
     assert_eq!(job(&integration, &address, &[]).done().stdout, FOUND, "the first one goes on");
 

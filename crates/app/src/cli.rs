@@ -102,9 +102,10 @@ pub(crate) fn parse() -> Result<(Cli, ArgMatches), Failure> {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Create a vault with an organization and an admin account, print how to log in, and serve it; serve an existing vault
+    /// Create a vault with an organization and an admin account, print how to log in, and serve it. Later runs serve that
+    /// vault
     Quickstart(QuickstartArgs),
-    /// Create the data directory, root key and database schema, and nothing else; refuses if a vault exists
+    /// Create a vault without organizations: data directory, root key and database schema. Refuses if a vault exists
     Init,
     /// Serve the HTTP interface and, with --activation-listen, activations
     Serve(ServeArgs),
@@ -116,10 +117,10 @@ pub(crate) enum Command {
     /// Manage accounts: people who log in to an organization with a role
     #[command(subcommand)]
     Account(AccountCommand),
-    /// Manage integrations: programs that activate namespaces with a token
+    /// Manage integrations: programs that get the credentials of their namespaces with a token
     #[command(subcommand)]
     Integration(IntegrationCommand),
-    /// Freeze and thaw namespaces, to stop and allow their activation
+    /// Freeze a namespace, so that no credentials of it are issued, or thaw it
     #[command(subcommand)]
     Namespace(NamespaceCommand),
     /// Manage the embedded database file
@@ -127,9 +128,9 @@ pub(crate) enum Command {
     Database(DatabaseCommand),
     /// Print a namespace's credentials in a tool's format, as an integration
     ///
-    /// Needs no vault on this machine: it asks the activation listener, with an integration token. Every activation is
-    /// audited. With --check nothing is activated: the credentials are checked at their storage providers, and the exit
-    /// status is 1 if one of them cannot be used.
+    /// Connects to the activation listener with an integration token; no vault is needed on this machine. Every activation
+    /// is recorded in the audit log. With --check nothing is activated: the credentials are checked at their storage
+    /// providers, and the exit status is 1 if one of them cannot be used.
     Activate(ActivateArgs),
     /// Run a command with a namespace's credentials in its environment, as an integration
     ///
@@ -179,7 +180,7 @@ pub(crate) struct QuickstartArgs {
 
 #[derive(Args)]
 pub(crate) struct ServeArgs {
-    /// Apply pending migrations first
+    /// Apply pending database migrations before serving
     #[arg(long)]
     pub(crate) migrate: bool,
 }
@@ -294,7 +295,7 @@ pub(crate) enum AccountCommand {
     SetRole {
         #[command(flatten)]
         account: ByEmail,
-        /// What the account may do from now on
+        /// The new role
         #[arg(long)]
         role: RoleArg,
     },
@@ -384,7 +385,7 @@ pub(crate) struct NamedNamespace {
 
 #[derive(Subcommand)]
 pub(crate) enum NamespaceCommand {
-    /// Refuse every activation of a namespace from now on, even if it holds no credentials yet
+    /// Refuse all activations of a namespace until it is thawed, even if it has no credentials yet
     Freeze(NamedNamespace),
     /// Allow activations of a frozen namespace again
     Thaw(NamedNamespace),

@@ -50,6 +50,34 @@ impl fmt::Display for Failure {
     }
 }
 
+/// What an operation refused, in the words of the command line: what commands can do about it, and no JSON pointers.
+/// `object` is what `not found` says, with the command that lists them.
+pub(crate) fn refused(error: vault_core::Error, object: &str) -> Failure {
+    use vault_core::{Error, Refusal};
+    match error {
+        Error::Invalid(errors) => {
+            let details: Vec<&str> = errors.iter().map(|error| error.detail.as_ref()).collect();
+            Failure::new(details.join("; "))
+        }
+        Error::Refused(Refusal::NotFound) => Failure::new(object),
+        Error::Refused(Refusal::NoOrganization) => Failure::new(NO_ORGANIZATION),
+        Error::Refused(refusal @ Refusal::OnlyInvited) => Failure::new(format!(
+            "{refusal}. Change its role, or withdraw the invitation with `orgvault account delete`"
+        )),
+        Error::Refused(Refusal::SeveralInvitations(count)) => Failure::new(format!(
+            "{count} organizations have invited this address. Their admins can change or withdraw each invitation over HTTP"
+        )),
+        error => error.into(),
+    }
+}
+
+/// No organization has the name that was given.
+pub(crate) const NO_ORGANIZATION: &str = "no organization has this name; `orgvault org list` shows all";
+/// No account has the address that was given.
+pub(crate) const NO_ACCOUNT: &str = "no account has this address; `orgvault account list` shows all";
+/// No integration has the name that was given.
+pub(crate) const NO_INTEGRATION: &str = "no integration has this name; `orgvault integration list` shows all";
+
 /// Says what was being done when something failed.
 pub(crate) trait Doing<T> {
     /// The same result; a failure begins with `cannot` and `what`, such as `create account ada@example.com`.

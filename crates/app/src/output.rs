@@ -55,7 +55,7 @@ impl Output {
 
 /// Writes a warning to standard error.
 pub(crate) fn warn(text: &str) {
-    let _ = writeln!(io::stderr(), "orgvault: {text}"); // it may be gone; there is nobody left to tell then
+    let _ = writeln!(io::stderr(), "orgvault: warning: {text}"); // standard error may be closed
 }
 
 /// Rows as aligned columns under a heading.

@@ -59,7 +59,7 @@ fn what_is_not_clear_or_has_no_such_form_is_refused_and_ended() {
     let said = refused(&["--format", "env"], 1);
     assert!(said.contains(S3_ID) && said.contains(GCS_ID) && said.contains("--type"), "{said}");
     let said = refused(&["--format", "aws-ini", "--type", "gcs"], 1);
-    assert!(said.contains(&format!("credential {GCS_ID}: the form aws-ini is not available for")), "{said}");
+    assert!(said.contains(&format!("credential {GCS_ID}: format aws-ini is not available for")), "{said}");
     refused(&["--format", "env", "--type", "direct-link"], 1);
     refused(&["--format", "object-store", "--name", "a=s3", "--name", "b=gcs"], 2);
     let asked = door.asked();

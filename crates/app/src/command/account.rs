@@ -3,7 +3,7 @@
 use super::invitation;
 use super::organization::Organizations;
 use crate::cli::{AccountCommand as Asked, PasswordFile, RoleArg};
-use crate::failure::{Doing, Failure};
+use crate::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use crate::output::{Output, table};
 use crate::run_as::NamedFiles;
 use crate::secret_file;
@@ -180,7 +180,7 @@ pub(crate) async fn create(
     let what = format!("create account {email} in {organization}");
     let organization = Organizations::of(vault).await?.id_of(&organization).doing(|| what.clone())?;
     let request = CreateAccountRequest { organization, email, role, password };
-    vault.accounts().create(request).await.doing(|| what)
+    vault.accounts().create(request).await.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| what)
 }
 
 /// The login details of a new account, for people.
@@ -218,7 +218,7 @@ async fn changed(
 ) -> Result<(ShownAccount, String), Failure> {
     let accounts = vault.accounts();
     let changed = accounts.change(&Principal::Operator, AccountRef::email(email), command).await;
-    let changed = changed.doing(|| format!("{doing} {email}"))?;
+    let changed = changed.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| format!("{doing} {email}"))?;
     let grant = &changed.account.grant;
     let mut shown = shown(grant, organization_name(vault, grant).await?);
     let mut text = done(grant) + "\n";
@@ -338,7 +338,8 @@ struct ShownPasscode<'a> {
 async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
     let accounts = vault.accounts();
     loop {
-        match accounts.read_passcode(email).await.doing(|| format!("show the passcode of {email}"))? {
+        let read = accounts.read_passcode(email).await.map_err(|error| refused(error, NO_ACCOUNT));
+        match read.doing(|| format!("show the passcode of {email}"))? {
             CurrentPasscode::Ready(code, until) => {
                 let code = code.expose_secret(); // printed because it was asked for
                 return output.print(&ShownPasscode { passcode: code, expires_at: rfc3339(until) }, code);

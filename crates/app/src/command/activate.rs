@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) 
     let pieces = chosen.map_err(Failure::from).and_then(|chosen| render(form, &opened, &chosen));
     let pieces = pieces.inspect_err(|_| end(&listener, &opened.activation))?;
     if to_terminal {
-        warn("warning: these secrets stay in the terminal's scrollback. Clear it afterwards");
+        warn("these secrets stay in the terminal's scrollback. Clear it afterwards");
     }
     print(form, &opened, &pieces)?;
     Ok(ExitCode::SUCCESS)
@@ -93,7 +93,7 @@ fn print(form: Form, opened: &Opened, pieces: &[SecretText]) -> Result<(), Failu
 /// Ends an activation. If that fails, it ends by itself when its time is over.
 pub(super) fn end(listener: &Listener, activation: &str) {
     if let Err(failure) = listener.end(activation) {
-        warn(&format!("{failure}\n  It ends by itself when its lifetime is over"));
+        warn(&format!("{failure}\n  It expires by itself"));
     }
 }
 

@@ -70,7 +70,7 @@ async fn activate_and_run(args: &ExecArgs, listener: Arc<Listener>) -> Result<u8
     tokio::select! {
         biased;
         result = spawn_blocking(move || end(&ending, &ended)) => result?,
-        _ = signals.stop() => warn(&format!("stopped before activation {activation} was ended: it ends by itself")),
+        _ = signals.stop() => warn(&format!("stopped before activation {activation} was ended; it expires by itself")),
     }
     status
 }

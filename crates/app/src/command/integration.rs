@@ -2,7 +2,7 @@
 
 use super::organization::Organizations;
 use crate::cli::{IntegrationCommand as Asked, NamedIntegration};
-use crate::failure::{Doing, Failure};
+use crate::failure::{Doing, Failure, NO_INTEGRATION, refused};
 use crate::output::{Output, table};
 use crate::settings::Settings;
 use crate::text::{program, quoted, rfc3339};
@@ -63,7 +63,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let organization = Organizations::of(vault).await?.id_of(&org)?;
             let created = vault.integrations().create(&Principal::Operator, organization, request).await;
             let created = created.map_err(|error| match error {
-                Error::Invalid(errors) => refused(&errors, &namespace),
+                Error::Invalid(errors) => wrong_flags(&errors, &namespace),
                 error => error.into(),
             });
             let created = created.doing(|| what)?;
@@ -102,7 +102,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
 }
 
 /// What is wrong with each flag, all at once.
-fn refused(errors: &[FieldError], namespaces: &[String]) -> Failure {
+fn wrong_flags(errors: &[FieldError], namespaces: &[String]) -> Failure {
     let flag = |pointer: &str| match pointer.trim_start_matches('/').split_once('/') {
         Some(("namespaces", index)) => {
             let pattern = index.parse().ok().and_then(|index: usize| namespaces.get(index));
@@ -140,6 +140,7 @@ async fn change(
         }
         Deed::Delete => integrations.delete(&operator, organization, &meant).await,
     };
+    let changed = changed.map_err(|error| refused(error, NO_INTEGRATION));
     changed.doing(|| format!("{doing} integration {} of {}", integration.name, integration.org))
 }
 

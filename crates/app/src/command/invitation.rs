@@ -1,7 +1,7 @@
 //! `orgvault account invite`
 
 use super::organization::Organizations;
-use crate::failure::{Doing, Failure};
+use crate::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use crate::output::{Output, warn};
 use crate::settings::Settings;
 use crate::text::rfc3339;
@@ -35,7 +35,8 @@ pub(super) async fn run(
     let what = format!("invite {email} to {organization}");
     let organization = Organizations::of(vault).await?.id_of(&organization).doing(|| what.clone())?;
     let accounts = vault.accounts();
-    let invited = accounts.invite(&Principal::Operator, organization, email, role).await.doing(|| what)?;
+    let invited = accounts.invite(&Principal::Operator, organization, email, role).await;
+    let invited = invited.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| what)?;
     let organization = vault.ports().store.organizations.organization(invited.grant.organization).await?;
     let organization = organization.map_or_else(String::new, |organization| organization.name.to_string());
     let shown = ShownInvitation {

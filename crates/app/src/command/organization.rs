@@ -1,7 +1,7 @@
 //! `orgvault org …`
 
 use crate::cli::OrgCommand;
-use crate::failure::{Doing, Failure};
+use crate::failure::{Doing, Failure, NO_ORGANIZATION, refused};
 use crate::output::{Output, table};
 use crate::text::rfc3339;
 use serde::Serialize;
@@ -34,6 +34,7 @@ pub(crate) async fn run(vault: &OpenVault, command: OrgCommand, output: Output) 
     let (name, change, doing, done) = match command {
         OrgCommand::Create(org) => {
             let organization = vault.operator().create_organization(&org.name).await;
+            let organization = organization.map_err(|error| refused(error, NO_ORGANIZATION));
             let organization = organization.doing(|| format!("create organization {}", org.name))?;
             let text = format!("Created organization {}.", organization.name);
             return output.print(&Shown::from(&organization), &text);
@@ -60,6 +61,7 @@ pub(crate) async fn run(vault: &OpenVault, command: OrgCommand, output: Output) 
     };
     let (present, past) = doing;
     let organization = vault.operator().change_organization(&name, change).await;
+    let organization = organization.map_err(|error| refused(error, NO_ORGANIZATION));
     let organization = organization.doing(|| format!("{present} organization {name}"))?;
     output.print(&Shown::from(&organization), &format!("{past} organization {}. {done}", organization.name))
 }

@@ -120,7 +120,7 @@ async fn existing_text(
         .map(|(flag, _)| *flag)
         .collect();
     if !ignored.is_empty() {
-        warn(&format!("ignored {}: the vault already has accounts", ignored.join(" and ")));
+        warn(&format!("ignored {}: the vault has accounts already", ignored.join(" and ")));
     }
     let page = vault.accounts().list(&Principal::Operator, Scope::All, PageRequest::default()).await?;
     let mut admins = page

@@ -131,7 +131,7 @@ pub(crate) struct ServerSettings {
     #[arg(id = "served_role", long = "role", value_name = "ROLE", default_value = "all")]
     pub(crate) role: Role,
 
-    /// Where integrations activate namespaces; a non-loopback address needs TLS [default: off]
+    /// Address at which integrations get credentials; a non-loopback address needs TLS [default: off]
     #[arg(long, value_name = "unix:/PATH|HOST:PORT", default_value = "", hide_default_value = true)]
     pub(super) activation_listen: ActivationPlace,
 

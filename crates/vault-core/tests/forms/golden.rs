@@ -198,10 +198,10 @@ fn each_form_carries_what_it_can() {
     let error = render(Form::GcpKeyFile, &short_gcs()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the form gcp-key-file cannot express a short-lived credential of type gcs: use another form, or vend raw"
+        "format gcp-key-file cannot hold a short-lived credential of type gcs: use another --format, or --vend raw"
     );
     let error = render(Form::Rclone, &link("https://h/", "x")).unwrap_err();
-    assert_eq!(error.to_string(), "the form rclone is not available for credentials of type direct-link");
+    assert_eq!(error.to_string(), "format rclone is not available for credentials of type direct-link");
 }
 
 /// A command gets the variables, rclone's too, and files where only files will do.

@@ -31,9 +31,10 @@ async fn a_wrong_root_is_named_by_its_id() {
     let wrong = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
     let error = open(&wrong, &made).await.unwrap_err();
     let expected = format!(
-        "this deployment's keys are wrapped under root key {}, but the root key given is {}",
+        "wrong root key: this vault needs root key {}, but the file has root key {}. Use the file of root key {}",
         root.id(),
-        wrong.id()
+        wrong.id(),
+        root.id()
     );
     assert_eq!(error.to_string(), expected);
 }

@@ -116,7 +116,7 @@ fn what_a_crash_left_is_replaced_and_what_is_served_is_not() {
     let refused = world.socket_door(&path, 0o666).err().expect("a refusal");
     assert_eq!(refused.kind(), ErrorKind::AddrInUse);
     let told = refused.to_string();
-    assert!(told.contains("another process serves it") && told.contains(path.to_str().unwrap()), "{told}");
+    assert!(told.contains("another process listens on it") && told.contains(path.to_str().unwrap()), "{told}");
     assert_eq!(mode(&path), 0o600, "the one that is served is left alone");
     assert_eq!(wire(&path).exchange(request("GET /livez", &[], "")).status, 200);
 
