@@ -78,7 +78,10 @@ pub(crate) fn transport(address: &str, error: ureq::Error) -> ClientError {
 }
 
 fn describe(problem: &Problem) -> String {
-    let mut text = format!("{}: {}", problem.title, problem.detail);
+    let mut text = match problem.detail.starts_with(&*problem.title) {
+        true => problem.detail.to_string(),
+        false => format!("{}: {}", problem.title, problem.detail),
+    };
     for error in &problem.errors {
         let _ = write!(text, "\n  {}: {}", error.pointer, error.detail); // a String takes everything
     }
