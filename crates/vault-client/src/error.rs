@@ -88,3 +88,15 @@ fn describe(problem: &Problem) -> String {
     let _ = write!(text, "\n  request {}", problem.request_id);
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_that_the_detail_repeats_is_left_out() {
+        let said = |detail: &'static str| describe(&Problem::new(ProblemCode::Frozen, detail, "r"));
+        assert_eq!(said("The namespace is frozen. Ask."), "The namespace is frozen. Ask.\n  request r");
+        assert_eq!(said("Ask."), "The namespace is frozen: Ask.\n  request r");
+    }
+}
