@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct ActivateRequest {
     /// The namespace, given again.
     pub namespace: String,
-    /// What it is for; stands in the audit.
+    /// The reason, recorded in the audit log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The wished lifetime, in seconds.
+    /// The requested lifetime in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<i64>,
-    /// The wished form: `raw`, `short` or `prefer-short`.
+    /// The requested form: `raw`, `short` or `prefer-short`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vend: Option<String>,
 }

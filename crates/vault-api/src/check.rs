@@ -1,4 +1,4 @@
-//! What a dry run found, wherever it is told.
+//! The results of a check.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -1,9 +1,9 @@
-//! `…/integrations`: the programs that may activate namespaces, as an organization's admins administer them.
+//! `…/integrations`: integrations, managed by an organization's admins.
 
 use crate::WireSecret;
 use serde::{Deserialize, Serialize};
 
-/// An integration to make.
+/// A new integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateIntegrationRequest {
@@ -11,31 +11,31 @@ pub struct CreateIntegrationRequest {
     pub name: String,
     /// What it may activate: names of namespaces, or a prefix and `/*` for all below it.
     pub namespaces: Vec<String>,
-    /// When it is to expire, RFC 3339, if it is to.
+    /// When it expires, RFC 3339; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
-/// A change of an integration: what is absent stays.
+/// A change of an integration; absent members stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeIntegrationRequest {
     /// `active` or `disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// What it may activate from now on.
+    /// The new patterns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
-    /// When it is to expire, RFC 3339. The server also takes `null`: never.
+    /// When it expires, RFC 3339. The server also accepts `null`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
-/// A rotation of an integration's token. The whole body may be left out.
+/// A rotation of an integration's token. The body is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RotateIntegrationRequest {
-    /// For how many seconds the current token works on.
+    /// How long the current token stays valid, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<i64>,
 }
@@ -49,7 +49,7 @@ pub struct IssuedIntegration {
     pub name: String,
     /// What it may activate.
     pub namespaces: Vec<String>,
-    /// Its token. Shown this once.
+    /// Its token, shown once.
     pub token: WireSecret,
     /// When it expires, RFC 3339 in UTC, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,15 +67,15 @@ pub struct IntegrationItem {
     pub namespaces: Vec<String>,
     /// Its state: `active` or `disabled`.
     pub state: String,
-    /// When it was made, RFC 3339 in UTC.
+    /// When it was created, RFC 3339 in UTC.
     pub created_at: String,
     /// When it expires, RFC 3339 in UTC, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// When the current token was last used, RFC 3339 in UTC, to the minute; absent if it was not.
+    /// When the current token was last used, RFC 3339 in UTC, to the minute; absent if unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<String>,
-    /// Until when the previous token works, RFC 3339 in UTC, if it does.
+    /// When the previous token expires, RFC 3339 in UTC, while it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_token_until: Option<String>,
 }
@@ -99,7 +99,7 @@ pub struct NamespaceRequest {
     pub namespace: String,
 }
 
-/// What freezing a namespace concerns.
+/// The credentials and integrations that freezing a namespace affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrozenNamespace {
     /// How many credentials the namespace has; counted to 1,000.

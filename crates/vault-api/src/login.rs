@@ -16,7 +16,7 @@ pub struct LoginRequest {
     pub password: WireSecret,
     /// The six digits of a time-based code, or a recovery code.
     pub passcode: WireSecret,
-    /// The wished lifetime of the token, in seconds.
+    /// The requested lifetime of the token in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<i64>,
 }

@@ -69,7 +69,7 @@ pub struct ProofRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangePasswordRequest {
-    /// The password so far.
+    /// The current password.
     pub password: WireSecret,
     /// The six digits of a time-based code, or a recovery code.
     pub passcode: WireSecret,

@@ -52,7 +52,7 @@ problem_codes! {
     InsufficientRole = 403 "insufficient-role" "The role does not permit this";
     /// The integration has no access to this namespace, whether it exists or not.
     NamespaceNotAllowed = 403 "namespace-not-allowed" "No access to this namespace";
-    /// The namespace is frozen, until an operator thaws it.
+    /// The namespace is frozen until an admin or operator thaws it.
     Frozen = 403 "frozen" "The namespace is frozen";
     /// No such path, or no such credential, account or session visible to this account.
     NotFound = 404 "not-found" "Not found";
@@ -115,7 +115,7 @@ pub struct Problem {
     pub title: Cow<'static, str>,
     /// The HTTP status.
     pub status: u16,
-    /// What happened and how to mend it.
+    /// What happened and how to fix it.
     pub detail: Cow<'static, str>,
     /// See [`ProblemCode`].
     pub code: Cow<'static, str>,
@@ -157,7 +157,7 @@ pub struct FieldProblem {
     pub pointer: String,
     /// What is wrong, for scripts.
     pub code: Cow<'static, str>,
-    /// What is wrong and how to mend it, for people.
+    /// What is wrong and how to fix it, for people.
     pub detail: Cow<'static, str>,
 }
 

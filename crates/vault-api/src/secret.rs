@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for WireSecret {
     }
 }
 
-/// JSON text that holds secrets, sent as it stands. No `Display` or `Clone`; `Debug` shows nothing of it.
+/// JSON text with secrets, sent unchanged. No `Display` or `Clone`; `Debug` shows nothing of it.
 pub struct WireJson(SecretString);
 
 impl WireJson {

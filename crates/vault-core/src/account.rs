@@ -39,7 +39,7 @@ impl AccountState {
     }
 }
 
-/// What an account grants: whoever proves to own the address acts in the organization with the role.
+/// The rights of an account: its owner acts in the organization with the role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountGrant {
     /// The account.
@@ -61,7 +61,7 @@ impl AccountGrant {
     }
 }
 
-/// What the code of an account's row covers: what the row grants, to whom, and which password and seed prove it.
+/// Everything that the digest of an account's row covers: rights, owner, and versions of password and seed.
 ///
 /// The row carries a keyed digest over these facts. Where it does not fit, the row grants nothing, so writing SQL is
 /// not enough to be let in. A whole row that is put back as it once was still fits.
@@ -78,7 +78,7 @@ pub struct SignedAccount {
 }
 
 impl SignedAccount {
-    /// The version of an account, and of its password, when it is made.
+    /// The first version of an account and of its password.
     pub const FIRST_VERSION: i64 = 1;
 
     /// A new account.

@@ -65,7 +65,7 @@ pub struct ActivatedCredential {
     pub kind: CredentialType,
     /// Its version.
     pub version: i64,
-    /// What is handed out.
+    /// The issued credential.
     pub vended: Vended,
 }
 

@@ -112,7 +112,7 @@ pub enum AuditAction {
     EnrolmentRefused,
     /// An invited person chose a password and was given a passcode seed; not confirmed yet.
     EnrolmentDrafted,
-    /// An invited person confirmed: the account is there.
+    /// An invited person confirmed: the account was created.
     AccountEnrolled,
     /// An invitation got another role.
     InvitationChanged,
@@ -186,7 +186,7 @@ pub enum AuditAction {
     NamespaceThawed,
     /// An activation began: a namespace's credentials were read, to be opened for an integration.
     ActivationBegun,
-    /// A namespace's credentials were handed out to an integration.
+    /// A namespace's credentials were issued to an integration.
     NamespaceActivated,
     /// A namespace's credentials were checked for an integration.
     NamespaceChecked,
@@ -362,7 +362,7 @@ pub struct AuditRecord {
     pub action: AuditAction,
     /// To what.
     pub subject: Subject,
-    /// How often, within the minute that the entry stands for; 1 for a single act.
+    /// How often within the minute of the entry; 1 for single acts.
     pub count: i64,
     /// Which namespace it is about, where it is about one.
     pub note: Option<AuditNote>,

@@ -1,4 +1,4 @@
-//! The dry run: whether a credential will do what a job needs, until it is done, and what to mend where not.
+//! The dry run: whether a credential can do what a job needs until it is done, and otherwise how to fix it.
 
 mod local;
 mod reason;

@@ -6,7 +6,7 @@ use crate::time::Timestamp;
 
 /// A change, with what every change needs: who asks, when, and the audit record.
 ///
-/// A store judges [`Command::principal`] before `act` and appends [`Command::audit`] after it, in one transaction. A
+/// A store checks [`Command::principal`] before `act` and appends [`Command::audit`] after it, in one transaction. A
 /// principal that may not act is refused with [`StoreError::Denied`](crate::port::StoreError::Denied); nothing is
 /// written then, and nothing is recorded where `act` changes nothing.
 #[derive(Clone, Debug)]

@@ -25,7 +25,7 @@ pub enum DigestPurpose {
     IntegrationGrant,
     /// An integration token.
     IntegrationToken,
-    /// The body kept beside an idempotency key.
+    /// The request body of an idempotency key.
     IdempotentBody,
     /// A list cursor.
     Cursor,

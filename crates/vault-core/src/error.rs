@@ -67,7 +67,7 @@ pub enum Refusal {
     /// The organization has an open invitation for the e-mail address.
     #[error("the organization has an open invitation for this address")]
     AlreadyInvited,
-    /// So many invitations of the organization met an address in use that none is made for this many seconds.
+    /// Too many invitations of the organization were for addresses in use; no further ones for this many seconds.
     #[error("too many invitations to addresses in use; retry in {0} s")]
     TooManyConflicts(u32),
     /// Several organizations have invited the e-mail address.
@@ -88,12 +88,12 @@ pub enum Refusal {
     /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     IdempotencyMismatch,
-    /// The organization has as many of these as it may.
+    /// A limit of the organization is reached.
     #[error("the limit of {limit} {what} is reached")]
     LimitReached {
-        /// Of what.
+        /// The limited objects, in the plural.
         what: &'static str,
-        /// How many it may have.
+        /// The limit.
         limit: i64,
     },
     /// No part of this process may connect to storage.
@@ -125,10 +125,10 @@ pub enum Refusal {
         /// Why.
         reason: CheckReason,
     },
-    /// The row changed again and again while it was being changed.
+    /// Concurrent requests kept changing the row.
     #[error("the row was changed at the same time by another request; retry")]
     Contended,
-    /// A row does not fit its code, so it is not signed anew.
+    /// A row fails its integrity check, so it is not changed.
     #[error("row {id} of table {table} fails its integrity check: it was changed outside OrgVault")]
     Damaged {
         /// The table.

@@ -1,4 +1,4 @@
-//! Flaws of single fields, as every parser of this crate reports them.
+//! Errors of single fields, as every parser of this crate reports them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ pub enum FieldCode {
     Required,
     /// A member that the shape does not have.
     Unknown,
-    /// A member that stands twice in one object.
+    /// A member that is repeated in one object.
     Duplicate,
     /// A member of the wrong JSON type.
     WrongType,
@@ -21,21 +21,21 @@ pub enum FieldCode {
     TooLong,
     /// Outside its range of values.
     OutOfRange,
-    /// Not of the form that the field has.
+    /// Not in the format of the field.
     Malformed,
     /// Begins or ends with white space or quotation marks.
     Surrounded,
     /// Holds a control character.
     ControlCharacter,
-    /// A mask pasted back in place of the value.
+    /// A mask instead of the value.
     Masked,
-    /// A placeholder that nobody expanded.
+    /// A placeholder instead of the value.
     Placeholder,
     /// Well-formed, but not allowed by the configuration or by policy.
     NotAllowed,
 }
 
-/// Whether a flaw lies in the form of a request or in one of its values.
+/// Whether an error concerns the form of a request or one of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlawKind {
     /// Well-formed, but the value is refused.
@@ -73,19 +73,19 @@ impl FieldCode {
     }
 }
 
-/// One flaw of one field: where it is, what it is and how to mend it. Never the value.
+/// One error of one field: its place, its kind and how to fix it. Never contains the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// JSON pointer (RFC 6901) to the field, from the root of the document.
     pub pointer: String,
     /// What is wrong.
     pub code: FieldCode,
-    /// What is wrong and how to mend it, for people. Built from fixed text and limits only.
+    /// What is wrong and how to fix it, for people. Consists of fixed text and limits only.
     pub detail: Cow<'static, str>,
 }
 
 impl FieldError {
-    /// A flaw at `pointer`.
+    /// An error at `pointer`.
     pub fn new(pointer: impl Into<String>, code: FieldCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { pointer: pointer.into(), code, detail: detail.into() }
     }

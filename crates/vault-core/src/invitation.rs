@@ -62,7 +62,7 @@ pub struct StoredInvitation {
 }
 
 impl StoredInvitation {
-    /// The version of an invitation when it is made.
+    /// The first version of an invitation.
     pub const FIRST_VERSION: i64 = 1;
 
     /// The invitation as it is stored at `version`.

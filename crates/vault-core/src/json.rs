@@ -32,7 +32,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// The integer that this is. One beyond 64 bits is read as the nearest that is not, so that the range of the field
+    /// The integer. One outside 64 bits is read as the nearest 64-bit integer, so that the range of the field
     /// decides. `None` for a fraction, also `1.0`, and for everything that is no number.
     pub fn as_integer(&self) -> Option<i64> {
         /// 2^63: floats at least this large are whole, and digits beyond 64 bits arrive as floats.

@@ -2,7 +2,7 @@
 //!
 //! This crate knows nothing of HTTP, SQL, ciphers, files or clocks. It says what it needs as traits in
 //! [`port`]; adapters supply them. One file in [`usecase`] is one operation and reads top-down like its
-//! sentence in the documentation. Rules are pure functions beside the type they govern.
+//! sentence in the documentation. Rules are pure functions in the module of the type they govern.
 
 pub mod account;
 pub mod activation;

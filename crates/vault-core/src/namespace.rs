@@ -12,7 +12,7 @@ impl Namespace {
     /// The longest namespace, in characters.
     pub const MAX_LENGTH: usize = 128;
 
-    /// The namespace spelt `text`; `pointer` is where it stands in the request.
+    /// Parses `text`; `pointer` is its place in the request, for the error.
     ///
     /// # Errors
     /// Says which rule the text breaks.

@@ -27,7 +27,7 @@ impl Network {
         }
     }
 
-    /// The network's bytes; the length tells the family.
+    /// The network's bytes; the length shows the address family.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::V4(bytes) => bytes,

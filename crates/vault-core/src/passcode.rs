@@ -11,7 +11,7 @@ impl TimeStep {
     /// The length of a step, in seconds.
     pub const SECONDS: i64 = 30;
 
-    /// The step that `time` lies in.
+    /// The step of `time`.
     pub const fn at(time: Timestamp) -> Self {
         Self(time.as_seconds().div_euclid(Self::SECONDS))
     }
@@ -113,6 +113,6 @@ pub fn may_be_confirmed(expires_at: Timestamp, tried: u32, now: Timestamp) -> bo
 pub enum PasscodeProof {
     /// The code of this time step; the step must be later than any used before.
     Step(TimeStep),
-    /// The recovery code of this digest; it must still be there and is deleted.
+    /// The recovery code of this digest; it must exist and is deleted.
     RecoveryCode(crate::digest::Digest),
 }

@@ -4,7 +4,7 @@ use crate::id::{AccountId, OrganizationId, SessionId};
 use crate::integration::IntegrationRefusal;
 use crate::role::{Action, Role};
 
-/// Whoever an operation acts for. The store judges it again, in the transaction that carries the operation out.
+/// The caller of an operation. The store checks it again, in the transaction of the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
     /// Somebody with access to the machine. Administers every organization, has no vault of its own, and may remove
@@ -55,7 +55,7 @@ pub enum Denial {
     /// The organization was deleted or disabled.
     #[error("the organization was deleted or disabled")]
     OrganizationClosed,
-    /// The integration may not act. Its holder is never told why.
+    /// The integration may not act. The response never contains the reason.
     #[error("the integration token is invalid")]
     Integration(IntegrationRefusal),
 }

@@ -6,14 +6,14 @@ use crate::lockout::WrongPasscodes;
 use crate::passcode::{PasscodeProof, TimeStep};
 use crate::port::{Brought, LoginRefusal};
 
-/// What was brought, as far as it can be told without the store.
+/// The outcome of checking password and passcode without the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The password is wrong.
     WrongPassword,
     /// The password is right; the passcode is of none of the account's codes.
     WrongPasscode,
-    /// The password is right; the passcode is a code of the account, if it can still be spent.
+    /// The password is right, and the passcode is a code of the account; the store decides whether it is unused.
     Passcode(PasscodeProof),
 }
 
@@ -45,9 +45,9 @@ impl Brought {
 pub struct ProofFacts {
     /// The account; absent if it is gone or its organization is not active.
     pub account: Option<SignedAccount>,
-    /// The latest step that was spent.
+    /// The latest used step.
     pub last_step: TimeStep,
-    /// Wrong passcodes so far.
+    /// Wrong passcodes since the latest reset.
     pub wrong_passcodes: WrongPasscodes,
     /// Whether the recovery code of the claim is stored.
     pub recovery_code_stored: bool,

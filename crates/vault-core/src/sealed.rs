@@ -28,7 +28,7 @@ impl Blob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedPassword(pub Blob);
 
-/// A passcode seed, sealed, with the id that tells it from its successors.
+/// A sealed passcode seed with its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedSeed {
     /// The seed's id.
@@ -142,7 +142,7 @@ pub struct OrganizationKeyRecord {
     pub state: KeyState,
     /// The key, wrapped by the instance key.
     pub wrapped: Blob,
-    /// Uses handed out so far; taken in blocks ahead of use.
+    /// Uses reserved; taken in blocks in advance.
     pub uses: i64,
     /// When it was made.
     pub created_at: Timestamp,

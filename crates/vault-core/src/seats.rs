@@ -17,7 +17,7 @@ pub enum Requester {
         network: Digest,
         /// Whether anybody logged in from that network within
         /// [`NETWORK_KNOWN_SECONDS`](crate::lockout::NETWORK_KNOWN_SECONDS). Asked of the network alone, never of the
-        /// address that wants to log in: else a refusal would tell whether the address exists.
+        /// address that wants to log in: otherwise a refusal would reveal whether the address exists.
         known: bool,
     },
 }

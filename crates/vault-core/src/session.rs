@@ -30,7 +30,7 @@ pub struct AccessToken(pub SecretString);
 /// The longest name of a client that a session keeps, in characters.
 pub const CLIENT_LENGTH: usize = 100;
 
-/// A session when it is made.
+/// A new session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
     /// Its id.

@@ -35,7 +35,7 @@ impl Timestamp {
         time.format(&Rfc3339).ok()
     }
 
-    /// The point that `text` names in RFC 3339, rounded down to a millisecond. `None` if it is not of that form, or lies before
+    /// The point that `text` names in RFC 3339, rounded down to a millisecond. `None` if it is not of that form, or is before
     /// 1970 or after 9999.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
@@ -58,13 +58,13 @@ impl Timestamp {
         Self(self.0.saturating_add(seconds.saturating_mul(1000)))
     }
 
-    /// Milliseconds from `earlier` to this point; negative if it lies ahead.
+    /// Milliseconds from `earlier` to this point; negative if `earlier` is later.
     pub const fn millis_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// The wished lifetime of an access token, in whole seconds, within bounds.
+/// The lifetime of an access token in whole seconds, within the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ttl(u32);
 
@@ -73,10 +73,10 @@ impl Ttl {
     pub const MIN: u32 = 60;
     /// The longest lifetime any configuration allows, in seconds: one day.
     pub const MAX: u32 = 86_400;
-    /// The lifetime where none is wished, in seconds.
+    /// The default lifetime in seconds.
     pub const DEFAULT: u32 = 3_600;
 
-    /// The wished lifetime, or the default where none is wished (at most `ceiling`).
+    /// The requested lifetime, or the default (at most `ceiling`).
     ///
     /// # Errors
     /// [`FieldCode::OutOfRange`] outside [`Ttl::MIN`] to `ceiling`: a lifetime is never silently changed.

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! - The root key is proven before anything is written.
-//! - A root key is made only where nothing of a vault is found: never where there is a database or a database key file.
+//! - A root key is created only if no part of a vault is found: no database and no database key file.
 //! - A root key, or a database key file, that is found without its database is refused, unless it was left by an
 //!   interrupted first run of this crate. A lost database is thereby never taken for a new vault.
 //!

@@ -25,7 +25,7 @@ use vault_diesel::{
 /// Raised by a restore, so that older tokens no longer work; no restore exists yet.
 const RESTORE_EPOCH: u64 = 0;
 
-/// Is told of each migration before it runs, with its number from 0 and how many there are.
+/// Called before each migration, with its number from 0 and the number of migrations.
 type Progress = Box<dyn FnMut(&Migration, usize, usize) + Send>;
 
 /// Opens the vault at `database`, which must exist.
@@ -86,7 +86,7 @@ impl Opening {
     }
 
     /// Applies the migrations that an existing vault lacks, once its root key is proven; without this they are an
-    /// error. `progress` is told of each before it runs, with its number from 0 and how many there are.
+    /// error. `progress` is called before each, with its number from 0 and the number of migrations.
     pub fn migrate(self, progress: impl FnMut(&Migration, usize, usize) + Send + 'static) -> Self {
         Self { progress: Some(Box::new(progress)), ..self }
     }

@@ -41,7 +41,7 @@ impl RootKey {
         Self(Source::Wrapper(wrapper))
     }
 
-    /// The file that a new key is made in, unless the key exists.
+    /// The file for a new key, unless the key exists.
     pub(crate) fn missing_file(&self) -> Result<Option<&Path>, OpeningError> {
         match &self.0 {
             Source::File { path, .. } if !exists(path)? => Ok(Some(path)),

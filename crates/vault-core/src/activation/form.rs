@@ -47,16 +47,16 @@ pub struct FormSubject<'a> {
     pub id: CredentialId,
     /// Its version.
     pub version: i64,
-    /// What was handed out.
+    /// The issued credential.
     pub vended: &'a Vended,
-    /// When the activation is over.
+    /// When the activation expires.
     pub expires_at: Timestamp,
-    /// What a section is called, or what variables begin with, where several credentials are told apart.
+    /// Name of the section, or prefix of the variables, if there are several credentials.
     pub name: Option<&'a FormName>,
 }
 
 impl FormSubject<'_> {
-    /// When tools should ask again.
+    /// When tools should request the credential again.
     fn ends_at(&self) -> Timestamp {
         self.vended.expires_at().map_or(self.expires_at, |end| end.min(self.expires_at))
     }
@@ -66,7 +66,7 @@ impl FormSubject<'_> {
     }
 }
 
-/// Why a credential has no such form. Never a value.
+/// Why a credential cannot be written in a format. Never contains a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
     /// The form is for another type.
@@ -217,7 +217,7 @@ fn gather(write: impl Fn(&mut dyn FnMut(&str))) -> SecretText {
 /// A named value of a configuration, in the order in which tools document them.
 type Setting = (&'static str, SecretText);
 
-/// The settings that are there.
+/// The settings with a value.
 fn settings(all: impl IntoIterator<Item = (&'static str, Option<SecretText>)>) -> Vec<Setting> {
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

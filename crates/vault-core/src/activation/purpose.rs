@@ -11,7 +11,7 @@ impl Purpose {
     /// The longest purpose, in characters.
     pub const MAX_LENGTH: usize = 200;
 
-    /// The purpose `text`; `pointer` is where it stands in the request.
+    /// Parses `text`; `pointer` is its place in the request, for the error.
     ///
     /// # Errors
     /// Says which rule the text breaks.

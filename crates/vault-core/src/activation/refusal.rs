@@ -1,4 +1,4 @@
-//! The order in which an activation is refused: first when it begins, then when it hands out.
+//! The order of the checks that refuse an activation, at its begin and before it issues credentials.
 
 use super::VendedForm;
 use crate::id::CredentialId;
@@ -14,7 +14,7 @@ pub enum ActivationRefusal {
     Empty,
     /// It has more credentials than may be taken at once.
     TooLarge,
-    /// The integration has as many live activations as it may.
+    /// The integration has reached its limit of live activations.
     TooManyLive,
 }
 

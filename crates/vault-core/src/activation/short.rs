@@ -1,4 +1,4 @@
-//! What is handed out in the place of what was saved: it ends by itself, and the long-lived secret is not in it.
+//! Short-lived credentials, issued instead of the saved ones. They do not contain the saved secret.
 
 use crate::credential::{CredentialType, SecretText};
 use crate::field::FieldError;
@@ -32,7 +32,7 @@ pub struct S3Short {
     pub endpoint: Option<String>,
     /// The beginning of the names of all objects concerned.
     pub key_prefix: Option<String>,
-    /// Whether the bucket stands in the path of an address instead of its host.
+    /// Whether the bucket is part of the path instead of the host.
     pub path_style_access: Option<bool>,
 }
 
@@ -63,7 +63,7 @@ pub struct GcsShort {
 }
 
 impl ShortData {
-    /// The type of the credential that it stands for.
+    /// The type of the saved credential.
     pub const fn kind(&self) -> CredentialType {
         match self {
             Self::S3(_) => CredentialType::S3,

@@ -2,7 +2,7 @@
 
 use crate::field::{FieldCode, FieldError};
 
-/// The wished lifetime of an activation, in whole seconds, within bounds.
+/// The lifetime of an activation in whole seconds, within the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ActivationTtl(u32);
 
@@ -11,10 +11,10 @@ impl ActivationTtl {
     pub const MIN: u32 = 60;
     /// The longest lifetime, in seconds: 12 h.
     pub const MAX: u32 = 43_200;
-    /// The lifetime where none is wished, in seconds.
+    /// The default lifetime in seconds.
     pub const DEFAULT: u32 = 3_600;
 
-    /// The wished lifetime, or the default where none is wished.
+    /// The requested lifetime, or the default.
     ///
     /// # Errors
     /// [`FieldCode::OutOfRange`] outside [`ActivationTtl::MIN`] to [`ActivationTtl::MAX`].

@@ -1,4 +1,4 @@
-//! In which form credentials are handed out.
+//! The form in which credentials are issued.
 
 use crate::check::CheckReason;
 use crate::credential::CredentialData;
@@ -11,7 +11,7 @@ pub enum VendMode {
     Raw,
     /// Something short-lived in its place, or nothing.
     Short,
-    /// Something short-lived where that is to be had, else what was saved.
+    /// A short-lived credential where possible, else the saved one.
     PreferShort,
 }
 

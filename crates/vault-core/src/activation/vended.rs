@@ -5,7 +5,7 @@ use crate::credential::{CredentialData, CredentialType, SecretBytes};
 use crate::json::{self, Limits};
 use crate::time::Timestamp;
 
-/// A credential in the form in which it is handed out. No `Debug` content but the form.
+/// A credential in the form in which it is issued. `Debug` shows the form only.
 #[derive(Debug)]
 pub enum Vended {
     /// What was saved.
@@ -19,7 +19,7 @@ pub enum Vended {
     },
 }
 
-/// What was handed out cannot be read. Says nothing of it.
+/// The data of an issued credential cannot be parsed. Contains nothing of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the answer's data is not of the shape of its type and form")]
 pub struct InvalidVended;
@@ -64,7 +64,7 @@ impl Vended {
         }
     }
 
-    /// What [`Vended::to_json`] wrote, for the integration's side. `expires_at` stands beside it in the answer.
+    /// What [`Vended::to_json`] wrote, for the integration's side. `expires_at` is a separate member of the response.
     ///
     /// # Errors
     /// The bytes are not data of this type and form.

@@ -14,7 +14,7 @@ pub enum StorageReach {
     Spare,
 }
 
-/// What can be told of `data` at `now` without its store. `until` is when the job will be done.
+/// Checks of `data` at `now` that need no connection. `until` is when the job will be done.
 pub fn judge_locally(data: &CredentialData, until: Option<Timestamp>, now: Timestamp) -> CheckReport {
     let settings = match data {
         CredentialData::S3(data) => Some(settings_of(data)),

@@ -7,13 +7,13 @@ use super::{CheckReason, StorageOperation};
 pub enum CheckKind {
     /// Whether the credential is complete enough for the tools that will use it.
     Settings,
-    /// Whether the store is there and knows the credential.
+    /// Whether the storage provider can be reached and accepts the credential.
     Authenticate,
     /// An operation.
     Operation(StorageOperation),
     /// Whether it will work until the time asked for.
     Lifetime,
-    /// Whether it may do no more than was asked for.
+    /// Whether it has no more rights than requested.
     LeastPrivilege,
 }
 

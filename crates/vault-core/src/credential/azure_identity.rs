@@ -23,7 +23,7 @@ credential_table! {
 }
 
 impl AzureIdentity {
-    /// `account_name`, where the connection string tells, and `has_account_key`.
+    /// `account_name`, if the connection string contains it, and `has_account_key`.
     pub(super) fn facts(&self) -> Vec<Fact> {
         let account = self.connection_string.account_name().map(|name| Fact::text("account_name", name));
         let has_key = FactValue::Flag(self.connection_string.has_account_key());

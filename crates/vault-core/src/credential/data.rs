@@ -33,7 +33,7 @@ pub enum StoredDataError {
 }
 
 impl CredentialData {
-    /// The data in `node`, which stands at `pointer`.
+    /// The data in `node`, whose place in the request is `pointer`.
     ///
     /// # Errors
     /// All flaws at once, those of form and those of value.

@@ -3,7 +3,7 @@
 use crate::field::FieldCode;
 use std::borrow::Cow;
 
-/// What is wrong with a value, before it is known where it stands.
+/// An error of a value, without its place.
 #[derive(Debug)]
 pub(super) struct Flaw {
     pub(super) code: FieldCode,

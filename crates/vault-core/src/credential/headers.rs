@@ -74,7 +74,7 @@ impl FieldValue for Headers {
 }
 
 fn check_name(name: &str, seen: &mut HashSet<String>) -> Result<(), Flaw> {
-    /// Set by whoever sends the request, from the address and the connection.
+    /// Set by the HTTP client from URL and connection.
     const RESERVED: [&str; 8] =
         ["connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
     let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

@@ -66,7 +66,7 @@ impl PartialEq for Information {
 
 impl Eq for Information {}
 
-/// Something that information may say beside the fields themselves, because the fields' shapes keep it safe.
+/// A non-secret fact derived from secret fields, shown in lists.
 pub(super) struct Fact {
     pub(super) name: &'static str,
     pub(super) value: FactValue,

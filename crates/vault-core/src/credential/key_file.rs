@@ -100,7 +100,7 @@ fn is_key_id(text: &str) -> bool {
     is_token(text, 128, b"_-")
 }
 
-/// A key between its marks. Whether it is a good one only the store can tell.
+/// A private key between its BEGIN and END lines. Only the provider can tell whether it is valid.
 fn is_pem(text: &str) -> bool {
     let body = ["PRIVATE KEY", "RSA PRIVATE KEY"].iter().find_map(|label| {
         let rest = text.trim().strip_prefix(&*format!("-----BEGIN {label}-----"))?;

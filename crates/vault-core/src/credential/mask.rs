@@ -2,7 +2,7 @@
 
 use super::spec::FieldClass;
 
-/// Whether `text` stands for a value instead of being one.
+/// Whether `text` is a mask instead of a value.
 pub(super) fn is_mask(text: &str, class: FieldClass) -> bool {
     is_drawn(text) || is_worded(text, class)
 }
@@ -25,7 +25,7 @@ fn is_solid(c: char) -> bool {
 }
 
 fn is_drawn(text: &str) -> bool {
-    /// How many characters beside the mask a tool leaves readable: `AKIA`, stars and the last few.
+    /// How many characters a tool leaves readable outside the mask: `AKIA`, asterisks and the last few.
     const READABLE: usize = 12;
     let length = text.chars().count();
     let beside = |drawn: fn(char) -> bool| length - text.chars().filter(|c| drawn(*c)).count();

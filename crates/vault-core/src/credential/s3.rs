@@ -19,9 +19,9 @@ credential_table! {
         endpoint: optional Place Endpoint -> String,
         /// The beginning of the names of all objects concerned.
         key_prefix: optional Place KeyPrefix -> String,
-        /// Whether the bucket stands in the path of an address instead of its host.
+        /// Whether the bucket is part of the path instead of the host.
         path_style_access: optional Place Flag -> bool,
-        /// The role to take on.
+        /// ARN of the role to assume.
         role_arn: optional Place RoleArn -> String,
         /// The session token that belongs to temporary keys.
         session_token: optional Secret Secret -> SecretText,

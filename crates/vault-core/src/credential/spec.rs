@@ -1,6 +1,6 @@
 //! What a type's table says of a field.
 
-/// What an operator may allow beyond the defaults.
+/// Checks that an operator can relax.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataPolicy {
     /// Whether a direct link may be `http`.
@@ -61,7 +61,7 @@ pub struct FieldSpec {
     pub name: &'static str,
     /// What of it may be seen.
     pub class: FieldClass,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub required: bool,
     /// What its value is.
     pub kind: ValueKind,

@@ -1,4 +1,4 @@
-//! Values of fields: how one is read, judged and written.
+//! Values of fields: how they are parsed, checked and written.
 
 use super::SecretText;
 use super::flaw::Flaw;
@@ -15,7 +15,7 @@ pub(super) enum Checks {
     New(DataPolicy),
 }
 
-/// A field being read: its row, and the pointer of the object in which it stands.
+/// A field being parsed: its row in the table, and the pointer of its object.
 #[derive(Clone, Copy)]
 pub(super) struct FieldAt<'a> {
     pub(super) spec: &'static FieldSpec,

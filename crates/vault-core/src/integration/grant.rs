@@ -104,7 +104,7 @@ pub enum TokenSlot {
     Previous,
 }
 
-/// Why an integration may not act. Its holder is never told; metrics and log are.
+/// Why an integration may not act. For metrics and log; the response never contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum IntegrationRefusal {
     /// No integration has this token, or its row does not fit its code.
@@ -217,7 +217,8 @@ impl Integration {
         })
     }
 
-    /// The integration with another token. The token that it has works for `overlap`; the one before no longer.
+    /// The integration with a new token. The current token becomes the previous one and is valid for `overlap`; an older
+    /// one is revoked.
     #[must_use]
     pub fn rotated(self, token: Digest, overlap: Overlap, now: Timestamp) -> Self {
         // Without an overlap it is revoked by the clock of every server, of one that is behind too.

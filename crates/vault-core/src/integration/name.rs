@@ -13,7 +13,7 @@ impl IntegrationName {
     /// The longest name, in characters.
     pub const MAX_LENGTH: usize = 64;
 
-    /// The name `text`; `pointer` is where it stands in the request.
+    /// Parses `text`; `pointer` is its place in the request, for the error.
     ///
     /// # Errors
     /// Says which rule the text breaks.

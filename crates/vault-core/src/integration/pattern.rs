@@ -17,7 +17,7 @@ pub enum NamespacePattern {
 impl NamespacePattern {
     const BELOW: &str = "/*";
 
-    /// The pattern spelt `text`; `pointer` is where it stands in the request.
+    /// Parses `text`; `pointer` is its place in the request, for the error.
     ///
     /// # Errors
     /// Says which rule the text breaks.
@@ -62,7 +62,7 @@ impl NamespacePatterns {
     /// How many there may be.
     pub const MAX: usize = 64;
 
-    /// The patterns spelt `texts`; `pointer` is where the list stands in the request.
+    /// Parses `texts`; `pointer` is the list's place in the request, for the errors.
     ///
     /// # Errors
     /// All flaws at once, each at its place in the list.

@@ -1,4 +1,4 @@
-//! For whom an activation acts.
+//! The caller of an activation.
 
 use super::{IntegrationRefusal, NamespacePatterns, TokenSlot};
 use crate::digest::Digest;

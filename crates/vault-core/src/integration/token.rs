@@ -1,4 +1,4 @@
-//! Integration tokens: `ovi_`, 256 random bits, and a checksum by which scanners tell one from other text.
+//! Integration tokens: `ovi_`, 256 random bits, and a checksum, so that secret scanners recognise them.
 
 use crate::digest::{Digest, DigestPurpose};
 use crate::port::{Entropy, KeyedDigester, NoEntropy};
@@ -41,7 +41,7 @@ impl IntegrationToken {
         Self::is_one(text.expose_secret()).then(|| Self(text.clone())) // only to tell the form by
     }
 
-    /// Whether `text` has the form of a token: what stands where a token must not.
+    /// Whether `text` has the form of a token, to refuse it in other fields.
     pub(crate) fn is_one(text: &str) -> bool {
         let digits = text.strip_prefix(PREFIX).and_then(|digits| digits.as_bytes().split_at_checked(DIGITS));
         digits.is_some_and(|(random, check)| {

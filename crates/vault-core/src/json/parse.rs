@@ -6,7 +6,7 @@ use crate::field::{FieldCode, FieldError, child};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// How large a document may be. Its length in bytes is bounded by whoever received it.
+/// Limits of a document. The caller limits its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many arrays and objects may lie in one another.
@@ -51,7 +51,7 @@ pub enum SyntaxError {
 pub struct Document {
     /// The document's value.
     pub root: Node,
-    /// One [`FieldCode::Duplicate`] for each name that stands more than once in one object.
+    /// One [`FieldCode::Duplicate`] for each repeated name of an object.
     pub duplicates: Vec<FieldError>,
 }
 
@@ -114,7 +114,7 @@ impl State {
     }
 }
 
-/// Where the reader stands. Lives on the stack; becomes a pointer only when a flaw is found.
+/// The position in the document. Kept on the stack; converted to a JSON pointer only for errors.
 enum Path<'a> {
     Root,
     Member(&'a Path<'a>, &'a str),

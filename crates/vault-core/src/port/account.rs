@@ -30,7 +30,7 @@ pub enum AccountKey {
 pub struct FindAccount {
     /// Who asks.
     pub principal: Principal,
-    /// Where to look. What lies elsewhere does not exist.
+    /// Where to look. Objects outside do not exist for the caller.
     pub scope: Scope,
     /// By what.
     pub key: AccountKey,
@@ -98,7 +98,7 @@ pub enum CreateAccountOutcome {
     /// The address belongs to an account of any organization, or to an open invitation of this one. An invitation of
     /// this one that is over is replaced in the same decision.
     AddressTaken,
-    /// The organization has as many accounts and invitations as it may.
+    /// The organization has reached its limit of accounts and invitations.
     LimitReached,
     /// No such organization.
     NoOrganization,
@@ -126,7 +126,7 @@ pub enum AccountChange {
 }
 
 impl AccountChange {
-    /// What the account's owner is told of it.
+    /// The notices for the account's owner.
     pub const fn notice(&self) -> Option<NoticeCode> {
         match self {
             Self::Password(_) => Some(NoticeCode::PasswordChangedByOperator),
@@ -193,7 +193,7 @@ pub struct ReadPasscode {
 pub struct StoredPasscode {
     /// The seed.
     pub seed: SealedSeed,
-    /// The latest used step; codes up to it are spent.
+    /// The latest used step; codes up to it are invalid.
     pub last_step: TimeStep,
 }
 

@@ -108,7 +108,7 @@ pub struct EndActivation {
     pub activation: ActivationId,
 }
 
-/// Takes back an activation of which nothing was handed out.
+/// Removes an activation that issued nothing.
 #[derive(Clone, Debug)]
 pub struct AbortActivation {
     /// The organization.
@@ -133,7 +133,7 @@ pub struct FoundIntegration {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ActivationRepository: Send + Sync {
-    /// The integration whose current or previous token has this digest. The caller judges whether the token works.
+    /// The integration whose current or previous token has this digest. The caller checks whether the token is valid.
     async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError>;
 
     /// Takes the credentials of a namespace and, where asked to, begins an activation. Safe beside others that do

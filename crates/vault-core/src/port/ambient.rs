@@ -78,11 +78,11 @@ pub enum Event {
         /// The row's id.
         id: String,
     },
-    /// A namespace's credentials were handed out.
+    /// A namespace's credentials were issued.
     NamespaceActivated,
     /// Who showed an integration token may not act.
     IntegrationRefused(IntegrationRefusal),
-    /// Something short-lived was wanted and not to be had; what was saved was handed out in its place.
+    /// A short-lived credential was preferred, but not available; the saved one was issued.
     ShortFormMissed(CheckReason),
     /// An organization key reached its use limit and was replaced.
     OrganizationKeyReplaced(KeyId),
@@ -90,7 +90,7 @@ pub enum Event {
     OrganizationKeyNotReplaced(KeyId),
 }
 
-/// Why a login was refused, for metrics and the log; its caller is never told.
+/// Why a login was refused, for metrics and log; the response never contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoginRefusal {
     /// A value that no account can have.
@@ -103,7 +103,7 @@ pub enum LoginRefusal {
     WrongPassword,
     /// The right password, and a passcode that is wrong or a recovery code that is not stored.
     WrongPasscode,
-    /// The right password, and a time-based code that was right but is spent. Does not count as a wrong passcode.
+    /// The right password and a time-based code that was used before. Does not count as a wrong passcode.
     SpentPasscode,
     /// The right password and a time-based code, but such codes are disabled until a reset.
     PasscodeDisabled,

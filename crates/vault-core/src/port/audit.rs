@@ -11,7 +11,7 @@ pub trait AuditSealer: Send + Sync {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord;
 }
 
-/// Entries that stand by themselves, not beside a change.
+/// Entries without a change of their own.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AuditLog: Send + Sync {

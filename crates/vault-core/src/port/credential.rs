@@ -12,7 +12,7 @@ use crate::sealed::{Blob, SealedCredential};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// An idempotency key and what it stands for, per account.
+/// An idempotency key and its request, per account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
     /// The account that used the key.
@@ -51,11 +51,11 @@ pub enum SaveOutcome {
     Saved,
     /// The same request was carried out before, and made this credential.
     Replayed(CredentialId),
-    /// The idempotency key stands for another request.
+    /// The idempotency key was used for another request.
     IdempotencyMismatch,
     /// The organization key is no longer active: seal again.
     KeyInactive,
-    /// The organization has as many credentials as it may.
+    /// The organization has reached its limit of credentials.
     LimitReached,
 }
 
@@ -68,7 +68,7 @@ pub struct FindSave {
     pub organization: OrganizationId,
     /// Now.
     pub now: Timestamp,
-    /// The idempotency key; without one, the principal alone is judged.
+    /// The idempotency key; without one, only the principal is checked.
     pub idempotency: Option<Idempotency>,
 }
 

@@ -13,7 +13,7 @@ pub enum StoreError {
     /// The principal may not act. Nothing was changed.
     #[error(transparent)]
     Denied(Denial),
-    /// The store is away, full, locked or overloaded: later may work. Nothing was acknowledged, but a
+    /// The database is unreachable, full, locked or overloaded; a retry may succeed. Nothing was acknowledged, but a
     /// decision whose answer was lost may have been made.
     #[error("the database is unavailable")]
     Unavailable(#[source] Cause),
@@ -71,7 +71,7 @@ pub enum HashError {
     Fault(#[source] Cause),
 }
 
-/// Why a token is refused. All are the same to its holder; the log tells them apart.
+/// Why a token is refused, for the log; the response is always the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenRefusal {

@@ -73,7 +73,7 @@ pub enum CreateIntegrationOutcome {
     Created,
     /// Another one of the organization has the name.
     NameTaken,
-    /// The organization has as many as it may.
+    /// The organization has reached its limit of integrations.
     LimitReached,
     /// The principal reaches no such organization.
     NoOrganization,

@@ -36,7 +36,7 @@ pub enum CreateInvitationOutcome {
     Invited,
     /// The organization's admins met so many addresses in use that nothing is tried for this many seconds.
     TooManyConflicts(u32),
-    /// The organization has as many accounts and invitations as it may.
+    /// The organization has reached its limit of accounts and invitations.
     LimitReached,
     /// No such organization that the principal may see.
     NoOrganization,
@@ -83,9 +83,9 @@ pub struct ConfirmEnrolment {
     pub code: Digest,
     /// The invitation's version as read; must be unchanged.
     pub version: i64,
-    /// The step whose code confirmed it; is spent, so that this code does not log in.
+    /// The step whose code confirmed it; marked used, so that this code cannot log in.
     pub step: TimeStep,
-    /// Now: the account is made and its passcode enrolled now.
+    /// The time of the account's creation and of its passcode's enrolment.
     pub now: Timestamp,
     /// The record of it.
     pub audit: SealedAuditRecord,
@@ -101,7 +101,7 @@ impl ConfirmEnrolment {
 /// What confirming came to. Only [`ConfirmEnrolmentOutcome::Enrolled`] changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfirmEnrolmentOutcome {
-    /// The account is made; invitation and code are gone. Of several at once, one is told so.
+    /// The account was created; invitation and code are deleted. Of several calls at once, one gets this.
     Enrolled,
     /// The invitation is not as read, over, gone, or its organization not active.
     Changed,

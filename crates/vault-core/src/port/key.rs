@@ -24,7 +24,7 @@ pub struct TakeKeyUses {
     pub organization: OrganizationId,
     /// The key.
     pub key: KeyId,
-    /// Uses handed out so far, as read; the block begins here.
+    /// Uses reserved before this block; the block begins here.
     pub from: i64,
     /// How many to take.
     pub block: i64,
@@ -54,7 +54,7 @@ pub trait KeyRepository: Send + Sync {
     /// The instance-wide keys, oldest first.
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;
 
-    /// An organization's keys, if the organization is there.
+    /// An organization's keys, if the organization exists.
     async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError>;
 
     /// Takes a block of uses. `false`: somebody else took one since, or the key is no longer active; read again.

@@ -92,7 +92,7 @@ pub struct ConcludeProof {
     pub now: Timestamp,
 }
 
-/// What was brought, as far as it can be told without the store.
+/// The outcome of checking password and passcode without the store.
 #[derive(Clone, Debug)]
 pub enum Brought {
     /// A wrong password. The recovery code that came along, if one did, is looked up all the same: it takes the same
@@ -103,14 +103,14 @@ pub enum Brought {
     },
     /// The right password, and a passcode that is no code of the account.
     WrongPasscode,
-    /// The right password, and a passcode that may be spent.
+    /// The right password, and a passcode that may be unused.
     Proof(Box<BroughtProof>),
 }
 
 /// A proof, and what it is for.
 #[derive(Clone, Debug)]
 pub struct BroughtProof {
-    /// What proved the second factor; is spent. A recovery code leaves the notice `recovery-code-used`.
+    /// The second factor; is marked used. A recovery code leaves the notice `recovery-code-used`.
     pub passcode: PasscodeProof,
     /// The verifier to store instead, where parameters have risen. Absent where the password is replaced.
     pub rehashed: Option<SealedPassword>,
@@ -174,7 +174,7 @@ pub enum OwnChange {
 /// What concluding came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
-    /// Carried out: the passcode is spent, the network known, its class reset, and a closed shared class with it.
+    /// Done: the passcode is marked used, the network is known, its class and a closed shared class are reset.
     Completed,
     /// Refused for this reason; recorded.
     Refused(super::LoginRefusal),

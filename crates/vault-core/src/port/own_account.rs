@@ -57,7 +57,7 @@ pub struct ConfirmPasscode {
     pub after: SignedAccount,
     /// The code over it.
     pub digest: Digest,
-    /// The step whose code confirmed it; is spent.
+    /// The step whose code confirmed it; is marked used.
     pub step: TimeStep,
 }
 

@@ -20,7 +20,7 @@ pub struct ProbeRequest {
     pub now: Timestamp,
 }
 
-/// Checks a credential against its storage, in the form in which it would be handed out. Connects to storages; bounds time, size and addresses of that itself, follows no
+/// Checks a credential with its storage provider, in the form in which it would be issued. Connects to storages; bounds time, size and addresses of that itself, follows no
 /// redirects, and leaves nothing behind that it wrote.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]

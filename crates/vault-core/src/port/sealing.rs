@@ -68,7 +68,7 @@ pub trait Sealer: Send + Sync {
 pub struct SealedInformation<'a> {
     /// What it is bound to.
     pub context: CredentialContext,
-    /// The organization key whose information key it lies under.
+    /// The organization key whose information key sealed it.
     pub key: KeyId,
     /// The sealed information.
     pub blob: &'a Blob,
@@ -93,7 +93,7 @@ pub trait InformationOpener: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Opener: Send + Sync {
-    /// Opens the data of a credential that lies in `namespace`.
+    /// Decrypts the data of a credential of `namespace`.
     async fn open(
         &self,
         context: CredentialContext,

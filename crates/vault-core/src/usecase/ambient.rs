@@ -90,7 +90,7 @@ impl Ambient {
     }
 }
 
-/// A failure that may tell of a damaged row.
+/// A failure that may be an integrity failure.
 pub trait Damage {
     /// Table and id of the row that is damaged, if one is.
     fn damaged_row(&self) -> Option<(&'static str, String)>;

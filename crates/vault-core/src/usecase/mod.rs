@@ -1,4 +1,4 @@
-//! The operations, one per file. Each is made of the ports it needs and reads top-down.
+//! The operations, as methods of the contexts that hold their ports.
 
 pub mod accounts;
 pub mod activations;

@@ -332,7 +332,7 @@ fn header_lines(data: &DirectLink) -> Option<SecretText> {
     }))
 }
 
-/// Files that tools read where no variable will do.
+/// Files for settings that tools read from files only.
 fn files(vended: &Vended) -> Vec<(&'static str, &'static str, SecretBytes)> {
     match vended {
         Vended::Raw(CredentialData::Gcs(data)) => {

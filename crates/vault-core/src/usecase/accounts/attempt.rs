@@ -42,7 +42,7 @@ struct Attempt {
     decoy: u16,
 }
 
-/// A right password with a passcode that may be spent. Nothing is proven until it is concluded.
+/// A right password with a passcode that may be unused. Proves nothing until the attempt is concluded.
 pub(super) struct Proven {
     pub(super) reserved: ReservedAccount,
     attempt: Attempt,
@@ -138,7 +138,7 @@ impl Accounts {
         Ok(self.store.own_account(principal.clone(), self.ambient.now()).await?)
     }
 
-    /// Which code of the account the passcode is, whether it is spent or not.
+    /// Which code of the account the passcode is, used or not.
     fn look_at(&self, reserved: &ReservedAccount, passcode: &Passcode) -> Result<Option<PasscodeProof>, SealError> {
         let account = reserved.signed.grant.account;
         Ok(match passcode {
@@ -158,7 +158,7 @@ impl Accounts {
         Some(self.digester.digest(DigestPurpose::RecoveryCode, &parts))
     }
 
-    /// Concludes an attempt whose password was verified against a decoy. The error that tells of it.
+    /// Concludes an attempt whose password was verified against a decoy, and returns its error.
     async fn conclude_uncounted(
         &self,
         reservation: Reservation,
@@ -193,7 +193,7 @@ impl Accounts {
         self.tally.count(self.ambient.now(), organization, actor, AuditAction::LoginTurnedAway, subject);
     }
 
-    /// Concludes an attempt that proves nothing. The error that tells of it.
+    /// Concludes a failed attempt, and returns its error.
     async fn conclude(&self, reserved: &ReservedAccount, attempt: Attempt, brought: Brought) -> Error {
         match self.try_conclude(reserved, attempt, brought).await {
             Ok(conclusion) => self.conclusion(conclusion, reserved, attempt),
@@ -229,7 +229,7 @@ impl Accounts {
         }
     }
 
-    /// The error that tells of a conclusion.
+    /// The error of a conclusion.
     fn conclusion(&self, conclusion: Conclusion, reserved: &ReservedAccount, attempt: Attempt) -> Error {
         let account = reserved.signed.grant.account;
         if reserved.attempts == CLOSING_ATTEMPTS {
@@ -246,7 +246,7 @@ impl Accounts {
         }
     }
 
-    /// Counts a refusal. The error that tells of it.
+    /// Counts a refusal, and returns its error.
     pub(super) fn refused(&self, refusal: LoginRefusal, account: Option<AccountId>, network: Network) -> Error {
         self.ambient.emit(Event::LoginRefused { refusal, account, network });
         Refusal::InvalidLogin.into()

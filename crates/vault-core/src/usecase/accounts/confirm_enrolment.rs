@@ -12,7 +12,7 @@ use secrecy::SecretString;
 const ATTEMPTS: usize = 5;
 
 impl Accounts {
-    /// Makes the account of the newest draft. The passcode is spent: it does not log in.
+    /// Creates the account of the latest draft. The passcode is used up and cannot log in.
     ///
     /// # Errors
     /// [`Refusal::InvalidEnrolment`]: no invitation can be taken up by this code, nothing has been drafted yet, or the

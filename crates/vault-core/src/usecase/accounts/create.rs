@@ -23,7 +23,7 @@ pub struct CreateAccountRequest {
     pub email: String,
     /// Its role.
     pub role: Role,
-    /// Its password; without one, a strong one is made.
+    /// Its password; a strong one is generated if absent.
     pub password: Option<SecretString>,
 }
 

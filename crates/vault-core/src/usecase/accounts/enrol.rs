@@ -24,7 +24,7 @@ pub struct DraftedEnrolment {
 }
 
 impl Accounts {
-    /// Drafts an enrolment. May be repeated until one is confirmed; what was given before is dead then.
+    /// Drafts an enrolment. May be repeated until it is confirmed; each repeat invalidates the earlier secret and codes.
     ///
     /// # Errors
     /// [`Refusal::InvalidEnrolment`]: no invitation can be taken up by this code, which is unknown, over, spent or

@@ -1,4 +1,4 @@
-//! Log in: e-mail, password, passcode and a wished lifetime for a session and its token.
+//! Log in: e-mail, password, passcode and a lifetime for a session and its token.
 
 use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction, Subject};
@@ -19,7 +19,7 @@ pub struct LogInRequest {
     pub password: SecretString,
     /// The passcode, exactly as received.
     pub passcode: SecretString,
-    /// The wished lifetime in seconds.
+    /// The requested lifetime in seconds.
     pub ttl: Option<i64>,
     /// Where it came from.
     pub network: Network,

@@ -29,7 +29,7 @@ impl Accounts {
         Ok(seed.secret)
     }
 
-    /// Puts the waiting seed in force. Every other session of the account ends; the code is spent.
+    /// Activates the pending seed. Revokes every other session of the account; the code is used up.
     ///
     /// # Errors
     /// [`Refusal::NothingPending`]: none was asked for, it waited too long, or too many codes were wrong.

@@ -32,7 +32,7 @@ pub struct ActivationRequest {
 
 /// How one attempt to activate went.
 enum Attempt {
-    /// It was handed out.
+    /// Credentials were issued.
     Done(Activated),
     /// Nothing was, and nothing will be.
     Failed(Error),
@@ -59,16 +59,17 @@ impl Until {
 pub(super) enum Issued {
     /// A short-lived credential.
     Short(ShortLived),
-    /// Nothing: the saved data itself is handed out, although something short-lived was preferred if a reason is given.
+    /// The saved data. With a reason: a short-lived credential was preferred, but not available.
     Nothing(Option<CheckReason>),
 }
 
 impl Activations {
-    /// Activates a namespace. All of its credentials are handed out or none. No activation outlives its integration.
+    /// Activates a namespace: issues all of its credentials or none. The activation ends with its integration at the
+    /// latest.
     ///
-    /// The first decision of the store records what was begun; another one, after all waiting, judges everything again
-    /// and records what was handed out. So nothing is handed out after a revocation returned: of the token, the
-    /// integration, the organization, the namespace or a credential. Begun again at most three times if a credential or
+    /// The first transaction records the begin. A second one, after all waiting, checks everything again and records what
+    /// is issued. So nothing is issued after a revocation has returned: of the token, the integration, the organization,
+    /// the namespace or a credential. Begun again at most three times if a credential or
     /// the integration changed meanwhile.
     ///
     /// # Errors
@@ -172,7 +173,7 @@ impl Activations {
         })
     }
 
-    /// What is to be handed out, in the order of `opened`; and the first credential that has no such form. After that
+    /// The credentials to issue, in the order of `opened`, and the first one that has no such form. After that
     /// one no further storage is asked.
     async fn vend_all(
         &self,
@@ -218,7 +219,7 @@ impl Activations {
         Ok(ActivatedCredential { id, kind, version, vended })
     }
 
-    /// What is to be handed out in the place of `data`, or why `mode` forbids to hand anything out.
+    /// The credential to issue for `data`, or why `mode` forbids it.
     pub(super) async fn issue(
         &self,
         data: &CredentialData,

@@ -123,7 +123,7 @@ impl Asked {
     }
 }
 
-/// Whether `data` authenticates at its storage as it is, as far as that can be told here and there.
+/// Whether the storage provider accepts `data`, as far as that can be determined.
 pub(in crate::usecase) async fn authenticates(
     probe: &dyn StorageProbe,
     data: &CredentialData,

@@ -1,4 +1,4 @@
-//! An organization's integrations, and which namespaces may be activated. Nothing here can open what was saved.
+//! An organization's integrations and frozen namespaces. Cannot decrypt credentials.
 //!
 //! Every method may be cancelled: a change that was decided stands, and its caller does not hear of it. Cancel
 //! [`Integrations::create`] or [`Integrations::rotate`] and the token that was issued is lost: rotate once more.

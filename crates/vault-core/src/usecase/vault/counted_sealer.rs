@@ -22,7 +22,7 @@ const SAMPLE: usize = 16;
 /// Organizations that take their next block at the same time.
 const TURNS: usize = 64;
 
-/// A [`Sealer`] whose key uses are counted: each seal takes one use that was taken from the key's row before.
+/// A [`Sealer`] with counted key uses: each seal consumes one use, reserved in the key's row in advance.
 ///
 /// One process has one of it; a second one takes blocks of its own.
 pub struct CountedSealer {
@@ -31,7 +31,7 @@ pub struct CountedSealer {
     keys: Arc<dyn KeyRepository>,
     limits: KeyUseLimits,
     allowances: Mutex<Allowances>,
-    /// Held while a block is taken, so that concurrent callers of one organization take one block together.
+    /// Held while a block is reserved, so that concurrent callers of one organization share one block.
     turns: [futures_util::lock::Mutex<()>; TURNS],
 }
 

@@ -1,4 +1,4 @@
-//! The vault of an organization: its credentials, saved, listed, shown and deleted. Nothing here can open what was saved.
+//! The vault of an organization: save, list, show and delete credentials. Cannot decrypt their data.
 
 mod counted_sealer;
 mod delete;
