@@ -318,8 +318,8 @@ pub struct AuditNote {
     pub purpose: Option<Purpose>,
     /// The network that the integration's request came from.
     pub network: Option<Network>,
-    /// What was handed out or, if nothing was, the short-lived credentials that were issued for it and that nobody can
-    /// revoke at their storage.
+    /// The issued credentials. If the activation failed: the short-lived credentials already requested for it, which
+    /// cannot be revoked.
     pub credentials: Vec<HandedOut>,
 }
 

@@ -39,8 +39,8 @@ impl StorageOperation {
         Self::ALL.into_iter().find(|operation| operation.as_str() == text)
     }
 
-    /// The operations named by `texts`, each once and in the order of [`StorageOperation::ALL`]; `pointer` is where
-    /// the list stands in the request. None at all: only whether the credential is known to its store is tried.
+    /// The operations named by `texts`, each once and in the order of [`StorageOperation::ALL`]; `pointer` is
+    /// the place of the list in the request. An empty list checks only whether the provider accepts the credential.
     ///
     /// # Errors
     /// All names that are none, each at its place in the list.

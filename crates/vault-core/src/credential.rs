@@ -1,8 +1,7 @@
 //! Credentials: their types, what each type's data may hold, and what may be shown of it.
 //!
-//! The table of a type's fields stands in the file of the type. From it follow parsing, the canonical form
-//! that is sealed and fingerprinted, and the information that a list shows; [`FieldClass`] alone decides what
-//! of a field may be seen.
+//! The module of each type has a table of its fields. It determines parsing, the canonical form that is sealed and
+//! fingerprinted, and the information shown in lists. [`FieldClass`] decides what of a field is shown.
 
 mod azure_identity;
 mod connection_string;

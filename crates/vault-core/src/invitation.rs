@@ -98,8 +98,8 @@ pub const CONFLICTS: u32 = 20;
 /// How long the conflicts of an organization are counted, in seconds, from the first of them: 1 h.
 pub const CONFLICT_SECONDS: i64 = 3600;
 
-/// How often an organization's admins invited an address that has an account. It tells them that the address has one,
-/// perhaps elsewhere, so it is limited.
+/// How often an organization's admins invited an address that has an account. Limited, because the response reveals that
+/// the address has an account, perhaps in another organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressConflicts {
     /// How many were counted.

@@ -1,8 +1,7 @@
 //! The domain of OrgVault: what a credential is, who may do what with it, and how each operation proceeds.
 //!
-//! This crate knows nothing of HTTP, SQL, ciphers, files or clocks. It says what it needs as traits in
-//! [`port`]; adapters supply them. One file in [`usecase`] is one operation and reads top-down like its
-//! sentence in the documentation. Rules are pure functions in the module of the type they govern.
+//! This crate contains no HTTP, SQL, ciphers, files or clocks. It declares what it needs as traits in [`port`]; adapters
+//! implement them. The operations are methods of the contexts in [`usecase`]. Rules are pure functions in the module of the type they govern.
 
 pub mod account;
 pub mod activation;

@@ -4,8 +4,8 @@
 //! class; all other networks together are one. So an attacker elsewhere cannot lock the owner out.
 //! Attempts are counted before the password is hashed: a crash, a parallel request or another replica cannot win an
 //! extra guess. An attempt that the class does not allow is evaluated all the same, against a decoy: it writes a decoy
-//! row in place of the class and changes nothing else. So neither time nor load tells a known address from an unknown
-//! one.
+//! row in place of the class and changes nothing else. So neither time nor load reveals whether an
+//! address exists.
 
 use crate::digest::Digest;
 use crate::time::Timestamp;

@@ -1,4 +1,4 @@
-//! Opens a vault: root key, database key, schema, keyring and instance, in the one safe order, with the system's clock
+//! Opens a vault: root key, database key, schema, keyring and instance, in the only safe order, with the system's clock
 //! and ids. For the program `orgvault` and for services that embed the vault.
 //!
 //! ```no_run
@@ -13,13 +13,13 @@
 //! # }
 //! ```
 //!
-//! - The root key is proven before anything is written.
+//! - The root key is verified before anything is written.
 //! - A root key is created only if no part of a vault is found: no database and no database key file.
-//! - A root key, or a database key file, that is found without its database is refused, unless it was left by an
-//!   interrupted first run of this crate. A lost database is thereby never taken for a new vault.
+//! - A root key or database key file without its database is refused, unless an interrupted first run of this crate left
+//!   it. So a lost database is never taken for a new vault.
 //!
-//! Every operation is made of the vault's ports in one module, `wiring`. What opens the data of credentials comes from
-//! [`Opening::with_opener`] alone, apart from the vault:
+//! The module `wiring` makes the contexts. Only [`Opening::with_opener`] returns the opener, which decrypts the data of
+//! credentials, and returns it separately:
 //!
 //! ```no_run
 //! # use vault_embed::{OpenVault, Opening};
@@ -30,8 +30,8 @@
 //! # }
 //! ```
 //!
-//! An [`OpenVault`] has none to give, so a listener that is made of one cannot open a credential. Neither the vault nor its
-//! ports have one,
+//! An [`OpenVault`] has no opener, so a listener built from it cannot decrypt a credential. Neither the vault nor its ports
+//! have one,
 //!
 //! ```compile_fail,E0599
 //! # fn with(opened: &vault_embed::OpenVault) {
@@ -45,7 +45,7 @@
 //! # }
 //! ```
 //!
-//! nothing that opens is made without one,
+//! [`OpenVault::activations`] requires one,
 //!
 //! ```compile_fail,E0061
 //! # use vault_core::usecase::Activations;
@@ -54,7 +54,7 @@
 //! # }
 //! ```
 //!
-//! and what seals, or opens what a list shows, is not one:
+//! and the other sealing ports are not openers:
 //!
 //! ```compile_fail,E0308
 //! # use vault_core::usecase::Activations;

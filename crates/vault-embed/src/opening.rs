@@ -39,13 +39,13 @@ pub fn create(root_key: RootKey, database: Database) -> Opening {
     Opening::new(root_key, database, Mode::Create)
 }
 
-/// Opens the vault at `database`, or makes it as [`create`] does.
+/// Opens the vault at `database`, or creates it like [`create`].
 pub fn open_or_create(root_key: RootKey, database: Database) -> Opening {
     Opening::new(root_key, database, Mode::OpenOrCreate)
 }
 
-/// How a vault is to be opened. Awaited on a multi-threaded Tokio runtime it becomes an [`OpenVault`], or an
-/// [`OpeningError`]. It must not be dropped half-way while a vault is made: the next run then takes up what it left.
+/// How to open a vault. Await it on a multi-threaded Tokio runtime to get an [`OpenVault`]. Do not drop it while a vault is
+/// being created; if that happens, the next run continues.
 #[must_use = "nothing is opened until it is awaited"]
 pub struct Opening {
     root_key: RootKey,
@@ -57,7 +57,7 @@ pub struct Opening {
     upkeep: bool,
 }
 
-/// As [`Opening`]. Awaited it becomes the vault and, apart from it, what opens the data of its credentials.
+/// As [`Opening`]; returns the vault and, separately, the opener that decrypts the data of its credentials.
 #[must_use = "nothing is opened until it is awaited"]
 pub struct OpeningWithOpener(Opening);
 
@@ -79,19 +79,18 @@ impl Opening {
         Self { events: Arc::new(sink), ..self }
     }
 
-    /// As the one server of an embedded database: until the vault is closed and dropped no other process may be. Others
-    /// are told that `command` is. On PostgreSQL any number of servers may run.
+    /// Takes the server lock of an embedded database until the vault is closed and dropped. Errors of other processes name
+    /// `command` as its holder. On PostgreSQL any number of servers may run.
     pub fn server(self, command: &str) -> Self {
         Self { server: Some(command.to_owned()), ..self }
     }
 
-    /// Applies the migrations that an existing vault lacks, once its root key is proven; without this they are an
-    /// error. `progress` is called before each, with its number from 0 and the number of migrations.
+    /// Applies pending migrations of an existing vault, after its root key was verified; without this they are an error. `progress` is called before each, with its number from 0 and the number of migrations.
     pub fn migrate(self, progress: impl FnMut(&Migration, usize, usize) + Send + 'static) -> Self {
         Self { progress: Some(Box::new(progress)), ..self }
     }
 
-    /// Without the background upkeep, for a process that does one thing and ends.
+    /// Without the background upkeep, for short-lived processes.
     pub fn without_upkeep(self) -> Self {
         Self { upkeep: false, ..self }
     }

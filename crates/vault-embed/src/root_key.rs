@@ -18,25 +18,24 @@ enum Source {
 }
 
 impl RootKey {
-    /// The key in the file at `path`, which is made together with the vault. If the key exists and the vault does not, a
-    /// new vault is refused: the vault's database was lost, or is elsewhere.
+    /// The key in the file at `path`, created together with the vault. If the key exists without a vault, creating one is
+    /// refused, because the database was lost or is elsewhere.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self(Source::File { path: path.into(), provisioned: false })
     }
 
-    /// The key in the file at `path`, which may have been put there before the vault is made. It is made together with the
-    /// vault if it does not exist.
+    /// The key in the file at `path`, which may exist before the vault; created together with the vault otherwise.
     pub fn provisioned_file(path: impl Into<PathBuf>) -> Self {
         Self(Source::File { path: path.into(), provisioned: true })
     }
 
-    /// The key in a file that was opened before, as by a process that has given up the right to open it since. A new
-    /// vault may be made under it.
+    /// The key in a file that is already open, for processes that have given up the right to open it. A new vault can be
+    /// created with it.
     pub fn opened(file: SecretFile) -> Self {
         Self(Source::Opened(file))
     }
 
-    /// A key service. A new vault may be made under its key.
+    /// A key management service. A new vault can be created with its key.
     pub fn service(wrapper: Arc<dyn KeyWrapper>) -> Self {
         Self(Source::Wrapper(wrapper))
     }

@@ -81,8 +81,8 @@ impl OpenVault {
         &self.applied
     }
 
-    /// Waits until this process can use the database no more, because the disk failed a write; for ever, if that never
-    /// happens. The process should then end with a failure. May be cancelled.
+    /// Completes when the database has become unusable for this process, because the disk failed a write. The process should
+    /// then exit with an error. May be cancelled.
     pub async fn failed(&self) {
         self.adapter.failed().await;
     }

@@ -11,8 +11,8 @@ use crate::time::Timestamp;
 use url::Url;
 use zeroize::Zeroizing;
 
-/// A link, kept exactly as given, since a signature covers its spelling. It may name a user and password, as
-/// some stores hand out: the whole address is secret anyway.
+/// A link, kept exactly as given, because a signature covers its spelling. It may contain a user and password: the whole
+/// URL is secret.
 #[derive(Debug)]
 pub struct Link(SecretText);
 

@@ -86,8 +86,8 @@ pub struct Integration {
     pub state: IntegrationState,
     /// The digest of its token.
     pub token: Digest,
-    /// The token that the latest rotation replaced, also after the end of its overlap: who still shows it is told
-    /// apart from a guesser.
+    /// The token that the latest rotation replaced, kept after its overlap, so that its use is not mistaken for
+    /// guessing.
     pub previous: Option<PreviousToken>,
     /// [`Integration::FIRST_VERSION`] when created, one more after each change.
     pub version: i64,
@@ -145,7 +145,7 @@ impl Integration {
     /// The version of an integration that has just been created.
     pub const FIRST_VERSION: i64 = 1;
 
-    /// The digest that the row must carry. It covers everything that the row grants, to whom, and the row's version.
+    /// The digest of the row. It covers everything that the row grants, its holder and its version.
     pub fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
         let millis = |at: Timestamp| at.as_millis().to_be_bytes();
         let expires_at = self.expires_at.map(millis);

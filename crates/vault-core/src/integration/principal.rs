@@ -6,11 +6,10 @@ use crate::id::{IntegrationId, OrganizationId};
 use crate::network::Network;
 use crate::time::Timestamp;
 
-/// The holder of an integration token, as its row said when its code was verified.
+/// The holder of an integration token, with the contents of its verified row.
 ///
-/// A store holds the principal to that very row: it compares [`IntegrationPrincipal::seen`] with the row's digest,
-/// which covers state, tokens, patterns, expiry and version. So none of them is judged twice, and nothing that was
-/// changed meanwhile, by this service or outside it, is believed.
+/// A store compares [`IntegrationPrincipal::seen`] with the row's digest, which covers state, tokens, patterns, expiry
+/// and version. If the row was changed in the meantime, by this service or outside it, the principal is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegrationPrincipal {
     /// The organization.

@@ -13,7 +13,7 @@ use crate::sealed::SealedCredential;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// An integration's command. The store judges its principal by
+/// An integration's command. The store checks its principal with
 /// [`judge_integration`](crate::integration::judge_integration).
 pub type ForIntegration<A> = Command<A, IntegrationPrincipal>;
 
@@ -136,21 +136,21 @@ pub trait ActivationRepository: Send + Sync {
     /// The integration whose current or previous token has this digest. The caller checks whether the token is valid.
     async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError>;
 
-    /// Takes the credentials of a namespace and, where asked to, begins an activation. Safe beside others that do
-    /// the same, change the integration or freeze the namespace: the limit is exact, and what is decided after such a
-    /// change is decided on it. Notes that the integration's current token was used, at most once a minute.
+    /// Reads the credentials of a namespace and, if requested, begins an activation. Serialised with other activations
+    /// (the limit is exact), changes of the integration and freezes of the namespace. Records the last use of the
+    /// integration's current token, at most once a minute.
     async fn take_credentials(&self, command: ForIntegration<TakeCredentials>) -> Result<TakeOutcome, StoreError>;
 
-    /// Decides whether what was made ready may leave, as safely as the first decision; and a credential that it
-    /// allows is deleted or replaced after it. A principal that may not act is
-    /// [`HandOutRefusal::Denied`], not an error.
+    /// Decides whether the prepared credentials may be issued, serialised like the first transaction, and also with
+    /// deletion and replacement of the credentials. A principal that may not act is [`HandOutRefusal::Denied`], not an
+    /// error.
     async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<HandOutOutcome, StoreError>;
 
     /// Reads a page of the integration's live activations, newest first (by id, descending).
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError>;
 
-    /// Ends one of the integration's own: its row goes. `false`: no live one has this id. Of several at once, one is
-    /// told `true`.
+    /// Ends an activation of the integration and deletes its row. `false`: it has no live one with this id. Of several
+    /// calls at once, one returns `true`.
     async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError>;
 
     /// Removes one, if it still exists, and records that.

@@ -150,7 +150,8 @@ pub trait CredentialRepository: Send + Sync {
     /// Reads one of the principal's organization.
     async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError>;
 
-    /// Deletes one of the principal's organization. `false`: not there. Of several at once, one is told `true`.
+    /// Deletes a credential of the principal's organization. `false`: it does not exist. Of several calls at once, one
+    /// returns `true`.
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
 }
 

@@ -89,7 +89,7 @@ pub trait PasscodeVerifier: Send + Sync {
     /// No entropy.
     fn new_recovery_codes(&self, account: AccountId) -> Result<NewRecoveryCodes, SealError>;
 
-    /// The step, current at `now` or the one before, whose code `digits` is. Takes the same time whichever
+    /// The step whose code is `digits`: the current step at `now` or the previous one. Takes the same time whichever
     /// matches.
     ///
     /// # Errors

@@ -9,8 +9,7 @@ use async_trait::async_trait;
 /// What to check.
 #[derive(Debug)]
 pub struct ProbeRequest {
-    /// The short-lived credential that was made from the data, where that is what would be handed out. Then it is
-    /// checked, and the saved secret is not used.
+    /// The short-lived credential made from the data, if that would be issued. It is checked instead of the saved data.
     pub short: Option<ShortData>,
     /// The operations, each once. None at all: authenticate only.
     pub operations: Vec<StorageOperation>,
@@ -20,8 +19,8 @@ pub struct ProbeRequest {
     pub now: Timestamp,
 }
 
-/// Checks a credential with its storage provider, in the form in which it would be issued. Connects to storages; bounds time, size and addresses of that itself, follows no
-/// redirects, and leaves nothing behind that it wrote.
+/// Checks a credential with its storage provider, in the form in which it would be issued. Implementations limit time, size
+/// and addresses of connections, follow no redirects, and remove what they wrote.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait StorageProbe: Send + Sync {

@@ -40,8 +40,8 @@ pub struct SessionUse {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SessionRepository: Send + Sync {
-    /// Ends a session. `false`: the account has no live session of this id. Of several that end their own at
-    /// once, one is told that it did, the others that it had ended ([`StoreError::Denied`]).
+    /// Ends a session. `false`: the account has no live session with this id. Of several calls that end their own session
+    /// at once, one succeeds; the others get [`StoreError::Denied`].
     async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError>;
 
     /// The account's sessions that have not expired, newest first (of one moment, by id).

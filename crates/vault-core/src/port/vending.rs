@@ -16,12 +16,12 @@ pub struct VendOrder {
     pub credential: CredentialId,
     /// Now.
     pub now: Timestamp,
-    /// When it is to end. A store that cannot end it then ends it later or refuses, by its own rules; what it does
-    /// is told.
+    /// The requested expiry. If the provider does not support it, the credential expires later or is refused; the result
+    /// contains the actual expiry.
     pub expires_at: Timestamp,
 }
 
-/// Something short-lived.
+/// A short-lived credential.
 #[derive(Debug)]
 pub struct ShortLived {
     /// The data, of the type of the credential it was made from.

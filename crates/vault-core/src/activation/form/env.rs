@@ -1,5 +1,5 @@
-//! Environment variables, under the names that each store's tools read. Where and under which prefix, for which no
-//! tool has a variable, stands in variables of our own.
+//! Environment variables with the names that each provider's tools read. Bucket and key prefix, for which no tool has a
+//! variable, have variables of OrgVault.
 
 use super::{Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell};
 use crate::activation::{AzureShort, GcsShort, ShortData, Vended};

@@ -51,8 +51,7 @@ pub(super) struct Proven {
 }
 
 impl Accounts {
-    /// Judges a proof for the account with the address `email`, as far as it can be told without the store; `actor` is
-    /// who brings it.
+    /// Checks the proof of `actor` for the account with the address `email`. The store confirms it in the conclusion.
     pub(super) async fn judge(&self, email: &EmailAddress, actor: Actor, brought: OwnerProof) -> Result<Proven, Error> {
         let OwnerProof { password, passcode, network } = brought;
         if password.expose_secret().len() > password::MAX_BYTES {

@@ -10,10 +10,10 @@ use crate::seats::Requester;
 use secrecy::SecretString;
 
 impl Accounts {
-    /// Gives the principal's account the password `new`. Every other session of the account ends.
+    /// Changes the password of the principal's account to `new`, and revokes every other session of the account.
     ///
     /// # Errors
-    /// A flaw of the new password, at `/new_password`, before the proof is judged; then
+    /// An error of the new password, at `/new_password`, before the proof is checked; then
     /// [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin).
     pub async fn change_password(
         &self,

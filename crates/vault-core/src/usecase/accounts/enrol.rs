@@ -27,8 +27,7 @@ impl Accounts {
     /// Drafts an enrolment. May be repeated until it is confirmed; each repeat invalidates the earlier secret and codes.
     ///
     /// # Errors
-    /// [`Refusal::InvalidEnrolment`]: no invitation can be taken up by this code, which is unknown, over, spent or
-    /// damaged; or its organization is not active. A flaw of the password, at `/password`.
+    /// [`Refusal::InvalidEnrolment`]: the code is unknown, expired, used or damaged, or its organization is not active. A flaw of the password, at `/password`.
     pub async fn enrol(&self, code: &SecretString, password: SecretString) -> Result<DraftedEnrolment, Error> {
         // Before any hash, so that nobody without a code makes us work.
         let OpenInvitation { stored, organization, .. } = self.open_invitation(code).await?;

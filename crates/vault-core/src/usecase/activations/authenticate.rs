@@ -11,13 +11,12 @@ use crate::principal::Denial;
 use secrecy::SecretString;
 
 impl Activations {
-    /// The principal whose token is spelt `text`, which came over `network`. What is no token, by its form or its
-    /// checksum, is refused before any look-up. What the principal then requests is decided on the very row that was
-    /// verified here, or the token is verified again.
+    /// The principal of the token `text`, sent from `network`. A token with a wrong form or checksum is refused before
+    /// any look-up. Later operations of the principal require the row verified here, or the token is verified again.
     ///
     /// # Errors
-    /// [`Denial::Integration`]: the token does not work now. All reasons are the same to its holder; the metrics tell
-    /// them apart, and the audit says that somebody holds a token that worked once.
+    /// [`Denial::Integration`]: the token is invalid. The metrics have the reason; the response never does. Uses of tokens
+    /// that were valid once are audited.
     pub async fn authenticate(
         &self,
         text: &SecretString,
@@ -86,8 +85,8 @@ impl Activations {
         }
     }
 
-    /// Counts that a token came that once was this integration's. Its holder may come as often as it likes, so these
-    /// are recorded together, once a minute.
+    /// Counts the use of a token that was valid once. Recorded once a minute, with the count, because such requests are
+    /// not limited.
     fn count(&self, integration: &Integration) {
         let (organization, actor) = (Some(integration.organization), Actor::Integration(integration.id));
         let subject = Subject::Integration(integration.id);

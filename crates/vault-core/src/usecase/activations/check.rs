@@ -1,5 +1,5 @@
-//! Check a namespace: try its credentials on their storages, in the form that an activation would hand out, without
-//! handing anything out.
+//! Check a namespace: check its credentials with their storage providers, in the form that an activation would issue,
+//! without issuing them.
 
 use super::activate::{Issued, Until};
 use super::open::{Opened, Opening};

@@ -67,8 +67,8 @@ impl Activations {
         Ok(Ok(opened))
     }
 
-    /// Takes back what was begun, since the credential `failed` stops it and nothing will be handed out. It is recorded
-    /// with `left`, which a storage issued and nobody can revoke.
+    /// Removes an activation in which the credential `failed`, and records it with `left`: the short-lived credentials
+    /// that were requested already and cannot be revoked.
     pub(super) async fn abort(
         &self,
         principal: &IntegrationPrincipal,

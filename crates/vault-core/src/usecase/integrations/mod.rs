@@ -1,7 +1,7 @@
 //! An organization's integrations and frozen namespaces. Cannot decrypt credentials.
 //!
-//! Every method may be cancelled: a change that was decided stands, and its caller does not hear of it. Cancel
-//! [`Integrations::create`] or [`Integrations::rotate`] and the token that was issued is lost: rotate once more.
+//! Every method may be cancelled; a change may be committed all the same. If [`Integrations::create`] or
+//! [`Integrations::rotate`] is cancelled, the new token is lost: rotate again.
 
 mod change;
 mod create;
