@@ -250,7 +250,7 @@ impl Fault {
     pub(crate) fn into_response(self, request_id: &str) -> HttpResponse {
         let parts = *self.0;
         if let Some(cause) = &parts.cause {
-            tracing::error!(request_id, code = parts.code.as_str(), cause = ?cause, "request failed");
+            tracing::error!(code = parts.code.as_str(), cause = ?cause, "request failed");
         }
         let mut problem = Problem::new(parts.code, parts.detail, request_id);
         problem.checks = parts.checks;
