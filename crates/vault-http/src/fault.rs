@@ -219,6 +219,12 @@ impl Fault {
         )
     }
 
+    /// With this detail.
+    pub(crate) fn saying(mut self, detail: String) -> Self {
+        self.0.detail = detail.into();
+        self
+    }
+
     /// With what the log is to say about it. Never part of the answer.
     pub(crate) fn caused_by(mut self, cause: impl fmt::Display) -> Self {
         self.0.cause = Some(cause.to_string());

@@ -100,21 +100,26 @@ fn readiness(vault: &OpenVault) -> Readiness {
         let operator = operator.clone();
         async move {
             match operator.check_store().await {
-                Ok(skew) if skew.is_none_or(|skew| skew.abs() <= MAX_SKEW) => true,
+                Ok(skew) if skew.is_none_or(|skew| skew.abs() <= MAX_SKEW) => Ok(()),
                 Ok(skew) => {
-                    tracing::warn!(
-                        skew_ms = skew,
-                        "not ready: this server's clock and the database's differ by more than 2 s"
-                    );
-                    false
+                    let reason = "this server's clock and the database's differ by more than 2 s";
+                    tracing::warn!(skew_ms = skew, "not ready: {reason}");
+                    Err(reason.to_owned())
                 }
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "not ready: the database does not answer");
-                    false
+                    let reason = causes(&error);
+                    tracing::warn!("not ready: {reason}");
+                    Err(reason)
                 }
             }
         }
     })
+}
+
+/// An error and all of its causes.
+fn causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn rendered(metrics: &PrometheusHandle) -> MetricsText {
