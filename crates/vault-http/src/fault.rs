@@ -112,6 +112,21 @@ impl Fault {
         Self::unauthorized(ProblemCode::InvalidLogin, Challenge::Plain, detail)
     }
 
+    /// The fault of an operation that asks somebody who is logged in for password and passcode.
+    pub(crate) fn of_own_proof(self) -> Self {
+        self.told_as_login("Wrong password or passcode, or logins to your account are locked.")
+    }
+
+    /// The fault of an operation that asks somebody who is logged in for a passcode of the new secret.
+    pub(crate) fn of_new_passcode(self) -> Self {
+        self.told_as_login("Wrong passcode. Use the passcode that the authenticator shows for the new secret.")
+    }
+
+    /// With this detail, if it is that of a refused login.
+    fn told_as_login(self, detail: &'static str) -> Self {
+        if self.0.code == ProblemCode::InvalidLogin { self.saying(detail) } else { self }
+    }
+
     /// 401 for an enrolment.
     pub(crate) fn invalid_enrolment() -> Self {
         let detail = "Invalid, used or expired enrolment code, or wrong passcode. If you asked for a secret twice, use the \
@@ -220,7 +235,7 @@ impl Fault {
     }
 
     /// With this detail.
-    pub(crate) fn saying(mut self, detail: String) -> Self {
+    pub(crate) fn saying(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.0.detail = detail.into();
         self
     }

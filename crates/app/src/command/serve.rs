@@ -13,7 +13,9 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use vault_core::cursor::PageRequest;
 use vault_core::port::Opener;
+use vault_core::principal::{Principal, Scope};
 use vault_embed::OpenVault;
 use vault_http::{MetricsText, Readiness};
 
@@ -72,6 +74,7 @@ async fn serve(
     }
     listeners.announce(&settings);
     announce(&settings, vault);
+    warn_without_accounts(vault).await;
 
     let upkeep = tokio::spawn(run_upkeep(metrics, events.clone()));
     let watched = vault.clone();
@@ -144,6 +147,18 @@ async fn wait_for_signal() -> Result<(), Failure> {
         _ = interrupt.recv() => {}
     }
     Ok(())
+}
+
+/// Warns if nobody can log in. What keeps the accounts from being read shows with the first request.
+async fn warn_without_accounts(vault: &OpenVault) {
+    let page = PageRequest { limit: 1, ..PageRequest::default() };
+    let accounts = vault.accounts().list(&Principal::Operator, Scope::All, page).await;
+    if accounts.is_ok_and(|page| page.accounts.is_empty()) {
+        tracing::warn!(
+            "the vault has no account, so nobody can log in. Run `orgvault org create NAME`, then `orgvault account create \
+             --org NAME --email ADDRESS --role admin`"
+        );
+    }
 }
 
 /// Logs which vault is open, and what is insecure about the set-up.
