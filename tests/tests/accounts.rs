@@ -214,14 +214,15 @@ fn a45_new_secrets_end_the_other_sessions(database: Database) {
     assert_eq!(session.own_account()["recovery_codes_left"], 9);
 
     // A proof that does not hold changes nothing, and is a wrong login.
-    let expected = client.log_in(&json!({"email": "a@b.c", "password": "", "passcode": ""})).indistinct();
+    let mut answers = Vec::new();
     for path in ["password", "passcode", "recovery-codes"] {
         let mut body = json!({"password": "wrong", "passcode": "000000"});
         if path == "password" {
             body["new_password"] = json!("a horse of another colour");
         }
-        assert_eq!(session.post_account(path, &body).indistinct(), expected, "{path}");
+        answers.push(session.post_account(path, &body).problem("invalid-login").indistinct());
     }
+    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
     assert!(session.is_live() && bystander.is_live());
 }
 

@@ -132,6 +132,17 @@ fn a_listener_beyond_loopback_names_what_it_needs() {
 }
 
 #[test]
+fn a_vault_without_an_account_is_told_of() {
+    let mut vault = Vault::start(Database::Sqlite);
+    assert!(vault.log().contains("no account, so nobody can log in"), "{}", vault.log());
+    vault.stop();
+    vault.admin();
+    let before = vault.log().len();
+    vault.serve();
+    assert!(!vault.log()[before..].contains("no account"), "{}", vault.log());
+}
+
+#[test]
 fn an_open_data_directory_is_told_of() {
     let mut vault = Vault::start(Database::Sqlite);
     assert!(!vault.log().contains("data directory"));

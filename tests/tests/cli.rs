@@ -96,7 +96,7 @@ fn every_command_prints_one_json_document(database: Database) {
         (&["set-role", "--role", "admin"][..], changed),
         (&["disable"], changed),
         (&["enable"], changed),
-        (&["unlock"], changed),
+        (&["unlock"], "account_id email found organization role state"),
         (&["set-password"], "account_id email organization password role state"),
         (&["reset-passcode"], "account_id email organization recovery_codes role state totp"),
         (&["passcode"], "expires_at passcode"),
@@ -111,7 +111,8 @@ fn every_command_prints_one_json_document(database: Database) {
     }
     let accounts = vault.json(&["account", "list"]);
     assert_eq!(accounts.as_array().unwrap().len(), 1);
-    let listed = "account_id attempts created_at email locked organization role state wrong_passcodes";
+    let listed =
+        "account_id attempts closed created_at email locked organization passcode_disabled role state wrong_passcodes";
     assert_eq!(members(&accounts[0]), listed);
     assert_eq!(vault.json(&["account", "list", "--org", "acme"]), accounts, "names differ by more than case");
     match database {

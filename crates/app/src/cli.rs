@@ -270,6 +270,8 @@ pub(crate) enum AccountCommand {
         #[arg(long, value_name = "NAME")]
         org: Option<String>,
     },
+    /// Show an account or invitation: state, lockout, failed logins, last login
+    Show(ByEmail),
     /// Disable an account: end its sessions and refuse its logins
     Disable(ByEmail),
     /// Enable a disabled account

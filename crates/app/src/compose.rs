@@ -1,6 +1,6 @@
 //! The vault that the settings name: opened as any embedding service would, with messages that name flags and commands.
 
-use crate::events::Metrics;
+use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::run_as::{name_of, sudo};
 use crate::settings::Settings;
@@ -13,23 +13,25 @@ use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
 /// Opens the vault that must exist, for a command that opens no credential and ends.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
     let database = settings.database.clone();
-    let opening = vault_embed::open(root_key(settings)?, database).events(Metrics).without_upkeep();
+    let opening = vault_embed::open(root_key(settings)?, database).without_upkeep();
     opening.await.map_err(|error| failure(settings, error))
 }
 
 /// How the vault is made that must not exist.
 pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
-    Ok(vault_embed::create(root_key(settings)?, settings.database.clone()).events(Metrics).without_upkeep())
+    Ok(vault_embed::create(root_key(settings)?, settings.database.clone()).without_upkeep())
 }
 
 /// How a server opens the vault that must exist.
-pub(crate) fn serve(settings: &Settings, command: &str) -> Result<Opening, Failure> {
-    Ok(vault_embed::open(root_key(settings)?, settings.database.clone()).events(Metrics).server(command))
+pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
+    let opening = vault_embed::open(root_key(settings)?, settings.database.clone());
+    Ok(opening.events(events.clone()).server(command))
 }
 
 /// How a server opens the vault, or makes it.
-pub(crate) fn serve_or_create(settings: &Settings, command: &str) -> Result<Opening, Failure> {
-    Ok(vault_embed::open_or_create(root_key(settings)?, settings.database.clone()).events(Metrics).server(command))
+pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
+    let opening = vault_embed::open_or_create(root_key(settings)?, settings.database.clone());
+    Ok(opening.events(events.clone()).server(command))
 }
 
 fn root_key(settings: &Settings) -> Result<RootKey, Failure> {

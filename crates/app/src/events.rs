@@ -1,14 +1,24 @@
 //! Events: counted for `/metrics`, and logged where an operator must see them.
 
+use crate::event_log::EventLog;
+use std::sync::Arc;
+use vault_core::audit::AuditAction;
 use vault_core::port::{Event, EventSink};
-use vault_embed::LoggedEvents;
 
-/// Counts events for `/metrics` and logs those that [`LoggedEvents`] logs.
-pub(crate) struct Metrics;
+/// The events of a server: counted for `/metrics`, and logged. A command that ends says itself what it did.
+#[derive(Clone, Default)]
+pub(crate) struct ServerEvents(Arc<EventLog>);
 
-impl EventSink for Metrics {
+impl ServerEvents {
+    /// The log.
+    pub(crate) fn log(&self) -> &EventLog {
+        &self.0
+    }
+}
+
+impl EventSink for ServerEvents {
     fn emit(&self, event: Event) {
-        LoggedEvents.emit(event.clone());
+        self.0.write(&event);
         match event {
             Event::PasswordEvaluated => metrics::counter!("orgvault_password_evaluations_total").increment(1),
             Event::LoginSucceeded { .. } => {
@@ -17,11 +27,14 @@ impl EventSink for Metrics {
             Event::LoginRefused { refusal, .. } => {
                 metrics::counter!("orgvault_logins_total", "outcome" => refusal.as_str()).increment(1);
             }
-            Event::CredentialSaved => metrics::counter!("orgvault_credentials_saved_total").increment(1),
-            Event::CredentialDeleted => metrics::counter!("orgvault_credentials_deleted_total").increment(1),
             Event::IntegrityFailure { .. } => metrics::counter!("orgvault_integrity_failures_total").increment(1),
-            Event::NamespaceActivated => metrics::counter!("orgvault_activations_total").increment(1),
-            Event::IntegrationRefused(refusal) => {
+            Event::Recorded(record) => match record.action {
+                AuditAction::CredentialSaved => metrics::counter!("orgvault_credentials_saved_total").increment(1),
+                AuditAction::CredentialDeleted => metrics::counter!("orgvault_credentials_deleted_total").increment(1),
+                AuditAction::NamespaceActivated => metrics::counter!("orgvault_activations_total").increment(1),
+                _ => {}
+            },
+            Event::IntegrationRefused { refusal, .. } => {
                 metrics::counter!("orgvault_integrations_refused_total", "reason" => refusal.as_str()).increment(1);
             }
             Event::ShortFormMissed(reason) => {

@@ -19,12 +19,12 @@ pub(crate) fn start(format: Option<LogFormat>, level: LogLevel) {
         LogLevel::Debug => LevelFilter::DEBUG,
     };
     // What the libraries say of their own workings is of no use to an operator unless it is a warning.
-    let ours = ["orgvault", "vault_core", "vault_crypto", "vault_diesel", "vault_http"];
+    let ours = ["orgvault", "vault_core", "vault_crypto", "vault_diesel", "vault_embed", "vault_http", "vault_storage"];
     let filter = Targets::new().with_default(level.min(LevelFilter::WARN)).with_targets(ours.map(|name| (name, level)));
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
         LogFormat::Text => lines.with_ansi(terminal).with_target(false).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }

@@ -7,6 +7,7 @@ mod activation;
 mod cli;
 mod command;
 mod compose;
+mod event_log;
 mod events;
 mod failure;
 mod hardening;

@@ -1,6 +1,7 @@
 //! How a decision fails, and what its caller is told of it.
 
 use diesel::result::Error as SqlError;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use vault_core::port::{Event, EventSink, StoreError};
 use vault_core::principal::Denial;
@@ -25,6 +26,8 @@ pub(crate) enum Severity {
     Again,
     /// Later may work.
     Later,
+    /// The disk has no space left: later may work.
+    Full,
     /// Later may work, on another connection.
     LaterElsewhere,
     /// Will not work by waiting; the connection is of no more use.
@@ -78,6 +81,7 @@ impl Failure {
                 reason: "a column does not hold its type",
             },
             Self::Sql(error) => match judge(&error) {
+                Severity::Full => no_space(),
                 Severity::Again | Severity::Later | Severity::LaterElsewhere => {
                     StoreError::Unavailable(Box::new(error))
                 }
@@ -87,21 +91,42 @@ impl Failure {
     }
 }
 
-/// Where damaged rows are counted and logged, once it is known.
+/// What the outcomes of decisions tell of the store: damaged rows are counted and logged, once it is known where, and a
+/// full disk is remembered.
 #[derive(Default)]
-pub(crate) struct Reports(OnceLock<Arc<dyn EventSink>>);
+pub(crate) struct Reports {
+    events: OnceLock<Arc<dyn EventSink>>,
+    full: AtomicBool,
+}
 
 impl Reports {
     pub(crate) fn to(&self, events: Arc<dyn EventSink>) {
-        let _ = self.0.set(events); // the first one stays
+        let _ = self.events.set(events); // the first one stays
     }
 
     /// The outcome of a decision, reported if it tells of a damaged row.
     pub(crate) fn seen<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
-        if let (Err(StoreError::Integrity { table, id, .. }), Some(events)) = (&outcome, self.0.get()) {
-            events.emit(Event::IntegrityFailure { table, id: id.clone() });
+        match &outcome {
+            Err(StoreError::Integrity { table, id, .. }) => {
+                if let Some(events) = self.events.get() {
+                    events.emit(Event::IntegrityFailure { table, id: id.clone() });
+                }
+            }
+            Err(StoreError::Unavailable(cause)) if cause.is::<NoSpace>() => self.full.store(true, Ordering::Relaxed),
+            _ => {}
         }
         outcome
+    }
+
+    /// Whether a decision failed for want of space since [`Reports::has_space`]. Others that succeeded meanwhile prove
+    /// nothing: some write nothing, or little.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    /// Space was found to be left.
+    pub(crate) fn has_space(&self) {
+        self.full.store(false, Ordering::Relaxed);
     }
 }
 
@@ -109,6 +134,16 @@ impl Reports {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Reason(pub(crate) &'static str);
+
+/// The disk of the database has no space left.
+#[derive(Debug, thiserror::Error)]
+#[error("no space left on device: free space on the disk of the database, then writes resume by themselves")]
+pub(crate) struct NoSpace;
+
+/// The disk of the database has no space left.
+pub(crate) fn no_space() -> StoreError {
+    StoreError::Unavailable(Box::new(NoSpace))
+}
 
 /// The store cannot be reached for now.
 pub(crate) fn unavailable(reason: &'static str) -> StoreError {

@@ -265,7 +265,7 @@ async fn the_opener_comes_apart_and_events_go_to_the_embedder() {
     let opening = open_or_create(place.root_key(), place.database()).events(Counting(Arc::clone(&count)));
     let (vault, opener) = opening.without_upkeep().with_opener().await.unwrap();
     drop(opener);
-    vault.ports().ambient.emit(Event::CredentialSaved);
+    vault.ports().ambient.emit(Event::PasswordEvaluated);
     assert_eq!(count.load(Ordering::Relaxed), 1);
     close(vault).await;
 }

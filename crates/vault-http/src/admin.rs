@@ -53,7 +53,7 @@ impl Api for AdminParts {
         body.ignore().await?;
         match call.operation {
             Operation::Live => probe::live(),
-            Operation::Ready => probe::ready(&self.runtime, &self.readiness).await,
+            Operation::Ready => probe::ready_or_why(&self.runtime, &self.readiness).await,
             Operation::Metrics => Ok(text((self.metrics)())),
             _ => Err(Fault::not_found()),
         }

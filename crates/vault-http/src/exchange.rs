@@ -16,6 +16,7 @@ use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use uuid::Uuid;
 use vault_core::port::IdGenerator;
 
@@ -58,14 +59,18 @@ impl<A: Api> Exchange<A> {
         Self { api, ids, over_tls, telemetry: Telemetry::new() }
     }
 
-    /// The answer to `request`, whatever happens.
+    /// The answer to `request`, whatever happens. Whatever is logged for it is within a span of its id.
     pub(crate) async fn answer(&self, request: HttpRequest, payload: Payload) -> HttpResponse {
+        let mut id = Uuid::encode_buffer();
+        let id: &str = self.ids.random().hyphenated().encode_lower(&mut id);
+        let span = tracing::error_span!("request", request_id = id);
+        self.answer_as(id, request, payload).instrument(span).await
+    }
+
+    async fn answer_as(&self, id: &str, request: HttpRequest, payload: Payload) -> HttpResponse {
         let began = Instant::now();
         let phase = request.conn_data::<Rc<Phase>>().cloned();
         let _answering = phase.clone().map(Phase::begin);
-        let mut id = Uuid::encode_buffer();
-        let id: &str = self.ids.random().hyphenated().encode_lower(&mut id);
-
         let place = self.api.find(request.path());
         let operation = place.and_then(|place| place.operation(request.method()));
         let mut body = Incoming::new(&request, payload);
@@ -106,7 +111,6 @@ impl<A: Api> Exchange<A> {
             place,
             status: response.status(),
             duration: began.elapsed(),
-            id,
         });
         response
     }

@@ -112,6 +112,21 @@ impl Fault {
         Self::unauthorized(ProblemCode::InvalidLogin, Challenge::Plain, detail)
     }
 
+    /// The fault of an operation that asks somebody who is logged in for password and passcode.
+    pub(crate) fn of_own_proof(self) -> Self {
+        self.told_as_login("Wrong password or passcode, or logins to your account are locked.")
+    }
+
+    /// The fault of an operation that asks somebody who is logged in for a passcode of the new secret.
+    pub(crate) fn of_new_passcode(self) -> Self {
+        self.told_as_login("Wrong passcode. Use the passcode that the authenticator shows for the new secret.")
+    }
+
+    /// With this detail, if it is that of a refused login.
+    fn told_as_login(self, detail: &'static str) -> Self {
+        if self.0.code == ProblemCode::InvalidLogin { self.saying(detail) } else { self }
+    }
+
     /// 401 for an enrolment.
     pub(crate) fn invalid_enrolment() -> Self {
         let detail = "Invalid, used or expired enrolment code, or wrong passcode. If you asked for a secret twice, use the \
@@ -219,6 +234,12 @@ impl Fault {
         )
     }
 
+    /// With this detail.
+    pub(crate) fn saying(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
+        self.0.detail = detail.into();
+        self
+    }
+
     /// With what the log is to say about it. Never part of the answer.
     pub(crate) fn caused_by(mut self, cause: impl fmt::Display) -> Self {
         self.0.cause = Some(cause.to_string());
@@ -250,7 +271,7 @@ impl Fault {
     pub(crate) fn into_response(self, request_id: &str) -> HttpResponse {
         let parts = *self.0;
         if let Some(cause) = &parts.cause {
-            tracing::error!(request_id, code = parts.code.as_str(), cause = ?cause, "request failed");
+            tracing::error!(code = parts.code.as_str(), cause = ?cause, "request failed");
         }
         let mut problem = Problem::new(parts.code, parts.detail, request_id);
         problem.checks = parts.checks;

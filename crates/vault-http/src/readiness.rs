@@ -18,33 +18,38 @@ const DEADLINE: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub struct Readiness(Arc<Shared>);
 
+/// Ready, or why not.
+type Found = Result<(), String>;
+
 struct Shared {
-    check: Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>,
-    last: Mutex<Option<(Instant, bool)>>,
+    check: Box<dyn Fn() -> BoxFuture<'static, Found> + Send + Sync>,
+    last: Mutex<Option<(Instant, Found)>>,
 }
 
 impl Readiness {
-    /// What `check` finds; not ready when it takes more than 3 s. It is called when somebody asks and the last result is
+    /// What `check` finds: ready, or a reason, which operators are told on their listener. Not ready when it takes more
+    /// than 3 s. It is called when somebody asks and the last result is
     /// older than 1 s, and never twice at once.
     pub fn new<F>(check: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = bool> + Send + 'static,
+        F: Future<Output = Result<(), String>> + Send + 'static,
     {
-        let check = move || -> BoxFuture<'static, bool> { Box::pin(check()) };
+        let check = move || -> BoxFuture<'static, Found> { Box::pin(check()) };
         Self(Arc::new(Shared { check: Box::new(check), last: Mutex::default() }))
     }
 
-    /// Whether requests can be served. If the caller stops waiting, what its check found is lost: run it where it is not
+    /// Whether requests can be served, or why not. If the caller stops waiting, what its check found is lost: run it where it is not
     /// cancelled.
-    pub(crate) async fn find_out(self) -> bool {
+    pub(crate) async fn find_out(self) -> Result<(), String> {
         let mut last = self.0.last.lock().await;
-        if let Some((found_at, ready)) = *last
+        if let Some((found_at, ready)) = &*last
             && found_at.elapsed() < FRESH
         {
-            return ready;
+            return ready.clone();
         }
-        let ready = timeout(DEADLINE, (self.0.check)()).await.unwrap_or(false);
-        *last = Some((Instant::now(), ready));
+        let late = || Err(format!("the check did not end within {} s", DEADLINE.as_secs()));
+        let ready = timeout(DEADLINE, (self.0.check)()).await.unwrap_or_else(|_| late());
+        *last = Some((Instant::now(), ready.clone()));
         ready
     }
 }
@@ -63,7 +68,7 @@ mod tests {
             let number = counted.fetch_add(1, Ordering::Relaxed);
             async move {
                 tokio::time::sleep(takes).await;
-                number.is_multiple_of(2)
+                if number.is_multiple_of(2) { Ok(()) } else { Err("odd".to_owned()) }
             }
         });
         (readiness, checks)
@@ -72,9 +77,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn any_number_of_callers_cost_one_check_a_second() {
         let (readiness, checks) = counted(Duration::from_millis(200));
-        for (second, ready) in [(1, true), (2, false), (3, true)] {
+        let odd = Err("odd".to_owned());
+        for (second, ready) in [(1, Ok(())), (2, odd), (3, Ok(()))] {
             let answers = join_all((0..100).map(|_| readiness.clone().find_out())).await;
-            assert_eq!(answers, [ready; 100], "all have the result of one check");
+            assert!(answers.iter().all(|answer| *answer == ready), "all have the result of one check");
             tokio::time::advance(FRESH - Duration::from_millis(1)).await;
             assert_eq!(readiness.clone().find_out().await, ready, "it holds for a second");
             tokio::time::advance(Duration::from_millis(1)).await;
@@ -87,7 +93,11 @@ mod tests {
         let (readiness, checks) = counted(Duration::from_secs(60));
         let began = Instant::now();
         let answers = join_all((0..3).map(|_| readiness.clone().find_out())).await;
-        assert_eq!((answers, began.elapsed().as_secs()), (vec![false; 3], DEADLINE.as_secs()));
+        assert_eq!(began.elapsed(), DEADLINE);
+        assert!(
+            answers.iter().all(|answer| answer.as_ref().is_err_and(|reason| reason.contains("3 s"))),
+            "{answers:?}"
+        );
         assert_eq!(checks.load(Ordering::Relaxed), 1);
     }
 }

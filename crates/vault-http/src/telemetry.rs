@@ -66,7 +66,6 @@ impl Telemetry {
             route = request.place.map_or("", Place::template),
             status,
             ms = request.duration.as_secs_f64() * 1_000.0,
-            request_id = request.id,
             "request"
         );
     }
@@ -79,7 +78,6 @@ pub(crate) struct Answered<'a> {
     pub(crate) place: Option<Place<'a>>,
     pub(crate) status: StatusCode,
     pub(crate) duration: Duration,
-    pub(crate) id: &'a str,
 }
 
 /// The method's name, if it is a common one: any other is whatever the client liked to write.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
+use vault_core::audit::AuditAction;
 use vault_core::port::{Clock, Entropy, Event, EventSink, IdGenerator, NoEntropy};
 use vault_core::time::Timestamp;
 
@@ -142,6 +143,12 @@ impl RecordingEvents {
     /// The events so far, forgotten from here on.
     pub fn take(&self) -> Vec<Event> {
         std::mem::take(&mut lock(&self.0))
+    }
+
+    /// How often it was told that this act was carried out.
+    pub fn recorded(&self, action: AuditAction) -> usize {
+        let of = |event: &&Event| matches!(event, Event::Recorded(record) if record.action == action);
+        lock(&self.0).iter().filter(of).count()
     }
 
     /// How often exactly this event was emitted.

@@ -13,8 +13,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use std::io::Read;
 use std::time::Duration;
-use vault_core::account::{AccountGrant, AccountState, ListedAccount};
+use vault_core::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
 use vault_core::cursor::PageRequest;
+use vault_core::email::EmailAddress;
+use vault_core::lockout::WRONG_PASSCODES;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::password::{MAX_BYTES, generate_password};
 use vault_core::principal::{Principal, Scope};
@@ -90,18 +92,13 @@ struct ShownAccount {
     created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_login_at: Option<String>,
-    /// Whether correct logins may be refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    locked: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_refused_at: Option<String>,
-    /// The most failed logins in a row from one class of networks.
+    #[serde(flatten)]
+    lock: Option<ShownLock>,
+    /// Of `unlock`: the lockout that it found.
     #[serde(skip_serializing_if = "Option::is_none")]
-    attempts: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waits_until: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wrong_passcodes: Option<u32>,
+    found: Option<ShownLock>,
     #[serde(skip_serializing_if = "Option::is_none")]
     invitation_expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,6 +107,49 @@ struct ShownAccount {
     totp: Option<ShownTotp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recovery_codes: Option<Vec<String>>,
+}
+
+/// How far logins are locked, as scripts read it.
+#[derive(Clone, Serialize)]
+struct ShownLock {
+    /// Whether correct logins may be refused.
+    locked: bool,
+    /// The most failed logins in a row from one class of networks.
+    attempts: u32,
+    /// When logins are evaluated again, where that is a matter of time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locked_until: Option<String>,
+    /// Whether logins are refused until `account unlock`.
+    closed: bool,
+    wrong_passcodes: u32,
+    /// Whether time-based passcodes are refused until `account reset-passcode`.
+    passcode_disabled: bool,
+}
+
+impl From<&AccountLogins> for ShownLock {
+    fn from(logins: &AccountLogins) -> Self {
+        Self {
+            locked: logins.is_locked(),
+            attempts: logins.attempts.attempts,
+            locked_until: logins.attempts.waits_until.map(rfc3339),
+            closed: logins.attempts.closed,
+            wrong_passcodes: logins.wrong_passcodes,
+            passcode_disabled: logins.passcode_disabled(),
+        }
+    }
+}
+
+impl ShownLock {
+    /// The lockouts after failed logins, which `unlock` clears.
+    fn lockouts(&self) -> Vec<String> {
+        let until = self.locked_until.as_ref().map(|until| format!("locked until {until}"));
+        until.into_iter().chain(self.closed.then(|| "login closed".to_owned())).collect()
+    }
+
+    /// All that may refuse a correct login.
+    fn all(&self) -> Vec<String> {
+        self.lockouts().into_iter().chain(self.passcode_disabled.then(|| "passcode disabled".to_owned())).collect()
+    }
 }
 
 /// Carries the command out.
@@ -124,6 +164,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             output.print(&ShownCreated::from(&created), &created_text(&created)?)
         }
         Asked::List { org } => list(vault, org, output).await,
+        Asked::Show(account) => show(vault, &account.email, output).await,
         Asked::Disable(account) => {
             let done = |grant: &AccountGrant| format!("Disabled {} and ended its sessions.", grant.email);
             change(vault, &account.email, AccountCommand::Disable, "disable", done, output).await
@@ -161,10 +202,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let command = AccountCommand::SetRole(role.into());
             change(vault, &account.email, command, "change the role of", done, output).await
         }
-        Asked::Unlock(account) => {
-            let done = |grant: &AccountGrant| format!("Unlocked {}.", grant.email);
-            change(vault, &account.email, AccountCommand::Unlock, "unlock", done, output).await
-        }
+        Asked::Unlock(account) => unlock(vault, &account.email, output).await,
         Asked::Passcode(account) => passcode(vault, &account.email, output).await,
     }
 }
@@ -253,6 +291,83 @@ async fn set_password(
     output.print(&shown, &text)
 }
 
+/// Says what it found, so that nobody takes the unlocking of an account that was not locked for the cure.
+async fn unlock(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
+    let changed = vault.accounts().change(&Principal::Operator, AccountRef::email(email), AccountCommand::Unlock).await;
+    let account = changed.doing(|| format!("unlock {email}"))?.account;
+    let found = ShownLock::from(&account.logins);
+    let email = &account.grant.email;
+    let mut text = match (found.lockouts(), found.attempts) {
+        (lockouts, 0) if lockouts.is_empty() => format!("{email} was not locked.\n"),
+        (lockouts, attempts) if lockouts.is_empty() => {
+            format!("{email} was not locked. Cleared: {attempts} failed logins in a row.\n")
+        }
+        (lockouts, attempts) => {
+            format!("Unlocked {email}. Cleared: {} ({attempts} failed logins in a row).\n", lockouts.join(", "))
+        }
+    };
+    if found.passcode_disabled {
+        text += &passcode_disabled(&found, email);
+    }
+    let shown = shown(&account.grant, organization_name(vault, &account.grant).await?);
+    output.print(&ShownAccount { found: Some(found), ..shown }, &text)
+}
+
+fn passcode_disabled(lock: &ShownLock, email: &EmailAddress) -> String {
+    format!(
+        "Time-based passcodes are disabled after {} wrong ones. Recovery codes work; else run `orgvault account \
+         reset-passcode --email {email}`.\n",
+        lock.wrong_passcodes
+    )
+}
+
+async fn show(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
+    let account = vault.accounts().account(&Principal::Operator, AccountRef::email(email)).await;
+    let account = account.doing(|| format!("show {email}"))?;
+    let organization = organization_name(vault, &account.grant).await?;
+    let row = listed(&account, organization);
+    let lock = ShownLock::from(&account.logins);
+    let never = || "never".to_owned();
+    let mut lines = vec![
+        ("e-mail", row.email.clone()),
+        ("account id", row.account_id.clone()),
+        ("organization", row.organization.clone()),
+        ("role", row.role.to_owned()),
+        ("state", row.state.to_owned()),
+        ("created", row.created_at.clone().unwrap_or_default()),
+    ];
+    match &row.invitation_expires_at {
+        Some(expires) => lines.push(("invitation until", expires.clone())),
+        None => lines.extend([
+            ("last login", row.last_login_at.clone().unwrap_or_else(never)),
+            ("last refusal", row.last_refused_at.clone().unwrap_or_else(never)),
+            ("locked", if lock.locked { lock.all().join(", ") } else { "no".to_owned() }),
+            ("failed logins", format!("{} in a row", lock.attempts)),
+            ("wrong passcodes", format!("{} of {WRONG_PASSCODES}", lock.wrong_passcodes)),
+        ]),
+    }
+    let mut text: String = lines.iter().map(|(name, value)| format!("{name:<16}  {value}\n")).collect();
+    if !lock.lockouts().is_empty() {
+        text += &format!("\nTo clear the lockout, run `orgvault account unlock --email {}`.\n", account.grant.email);
+    }
+    if lock.passcode_disabled {
+        text += &format!("\n{}", passcode_disabled(&lock, &account.grant.email));
+    }
+    output.print(&row, &text)
+}
+
+/// What lists show of an account.
+fn listed(account: &ListedAccount, organization: String) -> ShownAccount {
+    ShownAccount {
+        created_at: Some(rfc3339(account.created_at)),
+        last_login_at: account.logins.last_login_at.map(rfc3339),
+        last_refused_at: account.logins.last_refused_at.map(rfc3339),
+        lock: Some(ShownLock::from(&account.logins)),
+        invitation_expires_at: account.invitation_expires_at.map(rfc3339),
+        ..shown(&account.grant, organization)
+    }
+}
+
 async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<(), Failure> {
     let organizations = Organizations::of(vault).await?;
     let scope = match &org {
@@ -260,33 +375,28 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
         Some(name) => Scope::One(organizations.id_of(name)?),
     };
     let accounts = all(vault, scope).await?;
-    let shown: Vec<ShownAccount> = accounts
-        .iter()
-        .map(|account| ShownAccount {
-            created_at: Some(rfc3339(account.created_at)),
-            last_login_at: account.logins.last_login_at.map(rfc3339),
-            locked: Some(account.logins.is_locked()),
-            last_refused_at: account.logins.last_refused_at.map(rfc3339),
-            attempts: Some(account.logins.attempts.attempts),
-            waits_until: account.logins.attempts.waits_until.map(rfc3339),
-            wrong_passcodes: Some(account.logins.wrong_passcodes),
-            invitation_expires_at: account.invitation_expires_at.map(rfc3339),
-            ..shown(&account.grant, organizations.name_of(account.grant.organization))
-        })
-        .collect();
+    let shown: Vec<ShownAccount> =
+        accounts.iter().map(|account| listed(account, organizations.name_of(account.grant.organization))).collect();
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|row| {
             let last = row.last_login_at.clone().unwrap_or_else(|| "never".to_owned());
             let state = match &row.invitation_expires_at {
                 Some(expires) => format!("{} until {expires}", row.state),
-                None if row.locked == Some(true) => format!("{}, locked", row.state),
                 None => row.state.to_owned(),
             };
-            vec![row.email.clone(), row.organization.clone(), row.role.to_owned(), state, last]
+            let (locked, attempts) = row
+                .lock
+                .as_ref()
+                .map_or_else(Default::default, |lock| (lock.all().join(", "), lock.attempts.to_string()));
+            let locked = if locked.is_empty() { "no".to_owned() } else { locked };
+            vec![row.email.clone(), row.organization.clone(), row.role.to_owned(), state, locked, attempts, last]
         })
         .collect();
-    output.print(&shown, &table(&["E-MAIL", "ORGANIZATION", "ROLE", "STATE", "LAST LOGIN"], &rows))
+    output.print(
+        &shown,
+        &table(&["E-MAIL", "ORGANIZATION", "ROLE", "STATE", "LOCKED", "FAILED LOGINS", "LAST LOGIN"], &rows),
+    )
 }
 
 /// Every account of a scope, by organization and address.
@@ -312,11 +422,9 @@ fn shown(grant: &AccountGrant, organization: String) -> ShownAccount {
         state: grant.state.as_str(),
         created_at: None,
         last_login_at: None,
-        locked: None,
         last_refused_at: None,
-        attempts: None,
-        waits_until: None,
-        wrong_passcodes: None,
+        lock: None,
+        found: None,
         invitation_expires_at: None,
         password: None,
         totp: None,

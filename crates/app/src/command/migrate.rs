@@ -1,6 +1,7 @@
 //! `orgvault migrate`: brings the schema up to date, with progress.
 
 use crate::compose;
+use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
@@ -15,7 +16,7 @@ struct Migrated {
 
 /// Carries the command out.
 pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
-    let opening = with_bar(compose::serve(settings, "migrate")?.without_upkeep())?;
+    let opening = with_bar(compose::serve(settings, "migrate", &ServerEvents::default())?.without_upkeep())?;
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
     let applied: Vec<String> =
         vault.applied_migrations().iter().map(|migration| migration.version.to_owned()).collect();

@@ -5,6 +5,7 @@ use crate::command::account::{self, ShownCreated, created_text};
 use crate::command::init::root_key_warning;
 use crate::command::serve;
 use crate::compose;
+use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::listeners::cannot_listen;
 use crate::output::{Output, warn};
@@ -44,7 +45,8 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
         files.load(&settings.files)?;
     }
     compose::make_data_dir(&settings)?;
-    let opening = compose::serve_or_create(&settings, "quickstart")?.with_opener();
+    let events = ServerEvents::default();
+    let opening = compose::serve_or_create(&settings, "quickstart", &events)?.with_opener();
     let (vault, opener) = opening.await.map_err(|error| compose::failure(&settings, error))?;
     let account = first_account(&vault, &args).await?;
     let base_url = settings.server.base_url(settings.server.listen);
@@ -65,7 +67,7 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     };
     output.print(&document, &text)?;
     drop((document, text, account)); // what was shown once need not stay in memory
-    serve::run(settings, vault, opener).await
+    serve::run(settings, vault, opener, &events).await
 }
 
 /// Checks the arguments before anything is written.

@@ -3,7 +3,7 @@
 use crate::cli::ServeArgs;
 use crate::command::migrate;
 use crate::compose;
-use crate::events::describe_metrics;
+use crate::events::{ServerEvents, describe_metrics};
 use crate::failure::Failure;
 use crate::hardening;
 use crate::listeners::{ListenerParts, Listeners};
@@ -13,12 +13,14 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use vault_core::cursor::PageRequest;
 use vault_core::port::Opener;
+use vault_core::principal::{Principal, Scope};
 use vault_embed::OpenVault;
 use vault_http::{MetricsText, Readiness};
 
-/// How often the recorder of metrics frees what it no longer needs.
-const METRICS_UPKEEP_EVERY: Duration = Duration::from_secs(5);
+/// How often the recorder of metrics frees what it no longer needs, and the log says what it left out.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// Upper bounds of the latency histograms, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 /// The most that the clocks of this server and of the database may differ while ready, in milliseconds.
@@ -26,25 +28,37 @@ const MAX_SKEW: i64 = 2_000;
 
 /// Opens the vault as its one server and serves it.
 pub(crate) async fn open_and_run(settings: Settings, args: ServeArgs) -> Result<(), Failure> {
-    let mut opening = compose::serve(&settings, "serve")?;
+    let events = ServerEvents::default();
+    let mut opening = compose::serve(&settings, "serve", &events)?;
     if args.migrate {
         opening = migrate::with_bar(opening)?;
     }
     let (vault, opener) = opening.with_opener().await.map_err(|error| compose::failure(&settings, error))?;
-    run(settings, vault, opener).await
+    run(settings, vault, opener, &events).await
 }
 
 /// Serves until told to stop, and closes the vault.
-pub(crate) async fn run(settings: Settings, vault: OpenVault, opener: Arc<dyn Opener>) -> Result<(), Failure> {
-    let served = serve(settings, &vault, opener).await;
+pub(crate) async fn run(
+    settings: Settings,
+    vault: OpenVault,
+    opener: Arc<dyn Opener>,
+    events: &ServerEvents,
+) -> Result<(), Failure> {
+    let served = serve(settings, &vault, opener, events).await;
     let closed = vault.close().await;
+    events.log().write_counts(true);
     served?;
     closed?;
     tracing::info!("stopped");
     Ok(())
 }
 
-async fn serve(settings: Settings, vault: &OpenVault, opener: Arc<dyn Opener>) -> Result<(), Failure> {
+async fn serve(
+    settings: Settings,
+    vault: &OpenVault,
+    opener: Arc<dyn Opener>,
+    events: &ServerEvents,
+) -> Result<(), Failure> {
     hardening::raise_file_limit()?;
     let memory_locked = hardening::lock_memory();
     let metrics = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?.install_recorder()?;
@@ -60,8 +74,9 @@ async fn serve(settings: Settings, vault: &OpenVault, opener: Arc<dyn Opener>) -
     }
     listeners.announce(&settings);
     announce(&settings, vault);
+    warn_without_accounts(vault).await;
 
-    let metrics_upkeep = tokio::spawn(run_upkeep(metrics));
+    let upkeep = tokio::spawn(run_upkeep(metrics, events.clone()));
     let watched = vault.clone();
     let failed = listeners
         .serve_until(async move {
@@ -77,7 +92,7 @@ async fn serve(settings: Settings, vault: &OpenVault, opener: Arc<dyn Opener>) -
              then start again",
         ));
     }
-    metrics_upkeep.abort();
+    upkeep.abort();
     Ok(())
 }
 
@@ -88,21 +103,26 @@ fn readiness(vault: &OpenVault) -> Readiness {
         let operator = operator.clone();
         async move {
             match operator.check_store().await {
-                Ok(skew) if skew.is_none_or(|skew| skew.abs() <= MAX_SKEW) => true,
+                Ok(skew) if skew.is_none_or(|skew| skew.abs() <= MAX_SKEW) => Ok(()),
                 Ok(skew) => {
-                    tracing::warn!(
-                        skew_ms = skew,
-                        "not ready: this server's clock and the database's differ by more than 2 s"
-                    );
-                    false
+                    let reason = "this server's clock and the database's differ by more than 2 s";
+                    tracing::warn!(skew_ms = skew, "not ready: {reason}");
+                    Err(reason.to_owned())
                 }
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "not ready: the database does not answer");
-                    false
+                    let reason = causes(&error);
+                    tracing::warn!("not ready: {reason}");
+                    Err(reason)
                 }
             }
         }
     })
+}
+
+/// An error and all of its causes.
+fn causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn rendered(metrics: &PrometheusHandle) -> MetricsText {
@@ -110,11 +130,12 @@ fn rendered(metrics: &PrometheusHandle) -> MetricsText {
     Arc::new(move || metrics.render())
 }
 
-async fn run_upkeep(metrics: PrometheusHandle) {
-    let mut turn = tokio::time::interval(METRICS_UPKEEP_EVERY);
+async fn run_upkeep(metrics: PrometheusHandle, events: ServerEvents) {
+    let mut turn = tokio::time::interval(UPKEEP_EVERY);
     loop {
         turn.tick().await;
         metrics.run_upkeep();
+        events.log().write_counts(false);
     }
 }
 
@@ -126,6 +147,18 @@ async fn wait_for_signal() -> Result<(), Failure> {
         _ = interrupt.recv() => {}
     }
     Ok(())
+}
+
+/// Warns if nobody can log in. What keeps the accounts from being read shows with the first request.
+async fn warn_without_accounts(vault: &OpenVault) {
+    let page = PageRequest { limit: 1, ..PageRequest::default() };
+    let accounts = vault.accounts().list(&Principal::Operator, Scope::All, page).await;
+    if accounts.is_ok_and(|page| page.accounts.is_empty()) {
+        tracing::warn!(
+            "the vault has no account, so nobody can log in. Run `orgvault org create NAME`, then `orgvault account create \
+             --org NAME --email ADDRESS --role admin`"
+        );
+    }
 }
 
 /// Logs which vault is open, and what is insecure about the set-up.

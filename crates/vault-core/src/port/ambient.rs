@@ -1,7 +1,8 @@
 //! Time, ids, chance and events.
 
+use crate::audit::{AuditRecord, SealedAuditRecord};
 use crate::check::CheckReason;
-use crate::id::{AccountId, KeyId};
+use crate::id::{AccountId, IntegrationId, KeyId, SessionId};
 use crate::integration::IntegrationRefusal;
 use crate::network::Network;
 use crate::time::Timestamp;
@@ -48,6 +49,8 @@ pub enum Event {
     LoginSucceeded {
         /// The account.
         account: AccountId,
+        /// The new session; `None` where the owner proved to be present.
+        session: Option<SessionId>,
         /// Where it came from.
         network: Network,
     },
@@ -60,6 +63,17 @@ pub enum Event {
         /// Where it came from.
         network: Network,
     },
+    /// A refused login began a wait, or made it longer.
+    LoginLocked {
+        /// The account.
+        account: AccountId,
+        /// Where the login came from; the wait holds for all networks that are counted with it.
+        network: Network,
+        /// Failed logins in a row.
+        attempts: u32,
+        /// The end of the wait.
+        until: Timestamp,
+    },
     /// A refused login closed the class that counted it.
     LoginClassClosed {
         /// The account.
@@ -67,10 +81,22 @@ pub enum Event {
         /// Where the login came from.
         network: Network,
     },
-    /// A credential was saved.
-    CredentialSaved,
-    /// A credential was deleted.
-    CredentialDeleted,
+    /// A wrong passcode was one too many: time-based passcodes of the account are disabled.
+    LoginPasscodeDisabled {
+        /// The account.
+        account: AccountId,
+        /// Where the login came from.
+        network: Network,
+    },
+    /// A login from a network that had to wait before succeeded: the failures are forgotten.
+    LoginUnlocked {
+        /// The account.
+        account: AccountId,
+        /// Where the login came from.
+        network: Network,
+    },
+    /// An act that the audit records was carried out or refused; logins have events of their own.
+    Recorded(Box<AuditRecord>),
     /// A row that grants does not fit its code, or a stored secret does not open.
     IntegrityFailure {
         /// The table.
@@ -78,16 +104,28 @@ pub enum Event {
         /// The row's id.
         id: String,
     },
-    /// A namespace's credentials were issued.
-    NamespaceActivated,
     /// Who showed an integration token may not act.
-    IntegrationRefused(IntegrationRefusal),
+    IntegrationRefused {
+        /// Why.
+        refusal: IntegrationRefusal,
+        /// The integration, where the token is or was one's.
+        integration: Option<IntegrationId>,
+        /// Where it came from, if it came over a network.
+        network: Option<Network>,
+    },
     /// A short-lived credential was preferred, but not available; the saved one was issued.
     ShortFormMissed(CheckReason),
     /// An organization key reached its use limit and was replaced.
     OrganizationKeyReplaced(KeyId),
     /// An organization key reached its use limit and could not be replaced. It seals on until its last use.
     OrganizationKeyNotReplaced(KeyId),
+}
+
+impl Event {
+    /// That the act of this record was carried out.
+    pub fn recorded(audit: &SealedAuditRecord) -> Self {
+        Self::Recorded(Box::new(audit.record.clone()))
+    }
 }
 
 /// Why a login was refused, for metrics and log; the response never contains it.
@@ -119,18 +157,18 @@ impl LoginRefusal {
         matches!(self, Self::WrongPasscode | Self::SpentPasscode | Self::PasscodeDisabled)
     }
 
-    /// The reason's name in metrics.
+    /// The reason's name in metrics and the log.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Impossible => "impossible",
+            Self::Impossible => "malformed",
             Self::UnknownAddress => "unknown-address",
-            Self::TurnedAway => "turned-away",
+            Self::TurnedAway => "locked",
             Self::WrongPassword => "wrong-password",
             Self::WrongPasscode => "wrong-passcode",
             Self::SpentPasscode => "spent-passcode",
             Self::PasscodeDisabled => "passcode-disabled",
-            Self::Closed => "closed",
-            Self::Overtaken => "overtaken",
+            Self::Closed => "disabled",
+            Self::Overtaken => "changed",
         }
     }
 }

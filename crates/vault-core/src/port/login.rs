@@ -178,6 +178,8 @@ pub enum Conclusion {
     Completed,
     /// Refused for this reason; recorded.
     Refused(super::LoginRefusal),
+    /// Refused for a wrong passcode, which disabled the account's time-based passcodes; recorded.
+    PasscodeDisabled,
     /// The principal of [`ProofEffect::Own`] may no longer act, or is of another account
     /// ([`Denial::AccountChanged`]). The refusal is recorded.
     Denied(Denial),

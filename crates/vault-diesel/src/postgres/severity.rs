@@ -5,14 +5,9 @@ use crate::failure::Severity;
 use diesel::result::{DatabaseErrorKind, Error as SqlError};
 
 const AGAIN: [&str; 2] = ["deadlock detected", "could not serialize access"];
-const LATER: [&str; 6] = [
-    "canceling statement",
-    "out of memory",
-    "out of shared memory",
-    "No space left on device",
-    "could not extend file",
-    "could not write",
-];
+const FULL: [&str; 1] = ["No space left on device"];
+const LATER: [&str; 5] =
+    ["canceling statement", "out of memory", "out of shared memory", "could not extend file", "could not write"];
 const LATER_ELSEWHERE: [&str; 7] = [
     "terminating connection",
     "the database system is",
@@ -44,6 +39,8 @@ fn judge_text(message: &str) -> Severity {
     let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
     if says(&AGAIN) {
         Severity::Again
+    } else if says(&FULL) {
+        Severity::Full
     } else if says(&LATER) {
         Severity::Later
     } else if says(&LATER_ELSEWHERE) {

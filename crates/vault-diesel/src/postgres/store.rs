@@ -91,6 +91,11 @@ impl PostgresStore {
         self.reports.to(events);
     }
 
+    /// What decisions told of the store.
+    pub(super) fn reports(&self) -> &Reports {
+        &self.reports
+    }
+
     /// Makes a decision.
     pub(super) async fn write<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
     where

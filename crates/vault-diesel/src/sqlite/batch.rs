@@ -4,6 +4,7 @@ use super::backend::RunQuery as _;
 use super::severity::{is_disk_failure, judge};
 use super::statement::{Commit, Mark, ReleaseMark, Rollback, UndoToMark};
 use super::task::{Ran, Task};
+use crate::failure::Severity;
 use diesel::SqliteConnection;
 use diesel::result::Error as SqlError;
 
@@ -16,6 +17,11 @@ pub(super) enum Outcome {
     Declined,
     /// The disk failed the commit: what it holds of the batch, and whether it will, nobody knows.
     Unsure(SqlError),
+    /// Nothing of it stands: the disk has no space left.
+    Full {
+        /// Whether the connection is of no more use.
+        lost: bool,
+    },
     /// Nothing of it stands.
     Failed {
         /// Why, unless it is the failure of a task.
@@ -31,6 +37,7 @@ pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Box<d
     for task in tasks {
         match task.run(connection) {
             Ran::Kept => {}
+            Ran::Failed(Severity::Full) => return Outcome::Full { lost: !roll_back(connection) },
             Ran::Failed(severity) if severity.loses_connection() => return LOST_BY_TASK,
             Ran::Undone | Ran::Failed(_) => {
                 return match roll_back(connection) {
@@ -52,10 +59,11 @@ pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Box<dyn 
         }
         let kept = match task.run(connection) {
             Ran::Kept => true,
+            Ran::Failed(Severity::Full) => return Outcome::Full { lost: !roll_back(connection) },
             Ran::Failed(severity) if severity.loses_connection() => return LOST_BY_TASK,
             Ran::Undone | Ran::Failed(_) => false,
         };
-        // On some failures (a full disk) SQLite ends the whole transaction; then there is no mark any more.
+        // On some failures SQLite ends the whole transaction; then there is no mark any more.
         let undone = kept || UndoToMark.execute(connection).into_inner().is_ok();
         if !undone || ReleaseMark.execute(connection).into_inner().is_err() {
             return LOST_BY_TASK;
@@ -70,6 +78,7 @@ fn commit(connection: &mut SqliteConnection) -> Outcome {
     match Commit.execute(connection).into_inner() {
         Ok(_) => Outcome::Committed,
         Err(error) if is_disk_failure(&error) => Outcome::Unsure(error),
+        Err(error) if judge(&error) == Severity::Full => Outcome::Full { lost: !roll_back(connection) },
         Err(error) => {
             let lost = !roll_back(connection) || judge(&error).loses_connection();
             Outcome::Failed { error: Some(error), lost }

@@ -4,11 +4,11 @@
 use crate::failure::Severity;
 use diesel::result::Error as SqlError;
 
-const LATER: [&str; 8] = [
+const FULL: [&str; 2] = ["database or disk is full", "No space left on device"];
+const LATER: [&str; 7] = [
     "database is locked",
     "database table is locked",
     "database schema is locked",
-    "database or disk is full",
     "attempt to write a readonly database",
     "unable to open database file",
     "locking protocol",
@@ -24,6 +24,8 @@ pub(super) fn judge(error: &SqlError) -> Severity {
     let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
     if says(&BROKEN_ELSEWHERE) {
         Severity::BrokenElsewhere
+    } else if says(&FULL) {
+        Severity::Full
     } else if says(&LATER_ELSEWHERE) {
         Severity::LaterElsewhere
     } else if says(&LATER) {
@@ -41,4 +43,9 @@ pub(super) fn is_locked(error: &SqlError) -> bool {
 /// Whether the disk failed. A full disk is another error.
 pub(super) fn is_disk_failure(error: &SqlError) -> bool {
     matches!(error, SqlError::DatabaseError(_, information) if information.message().contains(DISK_FAILURE))
+}
+
+/// Whether the disk has no space left.
+pub(super) fn is_full(error: &SqlError) -> bool {
+    judge(error) == Severity::Full
 }

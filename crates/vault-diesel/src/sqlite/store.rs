@@ -90,6 +90,11 @@ impl SqliteStore {
         self.reports.to(events);
     }
 
+    /// What decisions told of the store.
+    pub(super) fn reports(&self) -> &Reports {
+        &self.reports
+    }
+
     fn refuse_after_failure(&self) -> Result<(), StoreError> {
         if *self.failure.borrow() { Err(unavailable(DISK_FAILED)) } else { Ok(()) }
     }

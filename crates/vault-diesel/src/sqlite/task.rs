@@ -2,7 +2,7 @@
 
 use super::decision::{Decided, Verdict};
 use super::severity::judge;
-use crate::failure::{Failure, Severity, fault, unavailable};
+use crate::failure::{Failure, Severity, fault};
 use diesel::SqliteConnection;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -31,8 +31,8 @@ pub(super) trait Task: Send {
     fn run(&mut self, connection: &mut SqliteConnection) -> Ran;
     /// Tells the caller what the decision came to, now that it stands.
     fn answer(self: Box<Self>);
-    /// Tells the caller that nothing was decided: for its own failure, or else for this reason.
-    fn give_up(self: Box<Self>, reason: &'static str);
+    /// Tells the caller that nothing was decided: for its own failure, or else for this one.
+    fn give_up(self: Box<Self>, failure: StoreError);
     /// When the caller began to wait.
     fn queued_at(&self) -> Instant;
 }
@@ -79,8 +79,8 @@ impl<C: Send, T: Send> Task for Job<C, T> {
         let _ = self.reply.send(result);
     }
 
-    fn give_up(self: Box<Self>, reason: &'static str) {
-        let failure = self.result.and_then(Result::err).unwrap_or_else(|| unavailable(reason));
+    fn give_up(self: Box<Self>, failure: StoreError) {
+        let failure = self.result.and_then(Result::err).unwrap_or(failure);
         let _ = self.reply.send(Err(failure));
     }
 

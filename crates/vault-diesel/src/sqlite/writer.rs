@@ -4,15 +4,18 @@
 use super::backend::RunQuery as _;
 use super::batch::{Outcome, run_apart, run_together};
 use super::connection::{Purpose, Source, open};
-use super::severity::is_locked;
+use super::settings::OpenError;
+use super::severity::{is_full, is_locked};
 use super::statement::BeginWriting;
 use super::task::Task;
+use crate::failure::{NoSpace, no_space, unavailable};
 use diesel::SqliteConnection;
 use diesel::connection::SimpleConnection as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
+use vault_core::port::StoreError;
 
 /// The most decisions in one transaction.
 const LARGEST_BATCH: usize = 1_024;
@@ -120,7 +123,14 @@ impl Writer {
             Outcome::Unsure(error) => {
                 tracing::error!(error = &error as &(dyn std::error::Error + 'static), "the disk failed a commit");
                 self.failure.send_replace(true);
-                tasks.into_iter().for_each(|task| task.give_up(DISK_FAILED));
+                tasks.into_iter().for_each(|task| task.give_up(unavailable(DISK_FAILED)));
+            }
+            Outcome::Full { lost } => {
+                if lost {
+                    self.connection = None;
+                }
+                self.complain(&NoSpace, "the database cannot be written");
+                tasks.into_iter().for_each(|task| task.give_up(no_space()));
             }
             Outcome::Failed { error, lost } => {
                 if lost {
@@ -129,7 +139,7 @@ impl Writer {
                 if let Some(error) = error {
                     self.complain(&error, "a batch could not be committed");
                 }
-                tasks.into_iter().for_each(|task| task.give_up("the transaction could not be committed"));
+                tasks.into_iter().for_each(|task| task.give_up(unavailable("the transaction could not be committed")));
             }
         }
     }
@@ -147,8 +157,9 @@ impl Writer {
         loop {
             match self.try_begin() {
                 Ok(()) => return self.connection.as_mut(),
-                Err(Refusal::Locked) => give_up(tasks, |task| task.queued_at().elapsed() >= LONGEST_WAIT),
-                Err(Refusal::Unavailable) => give_up(tasks, |_| true),
+                Err(Refusal::Locked) => give_up(tasks, |task| task.queued_at().elapsed() >= LONGEST_WAIT, locked),
+                Err(Refusal::Full) => give_up(tasks, |_| true, no_space),
+                Err(Refusal::Unavailable) => give_up(tasks, |_| true, locked),
             }
             if tasks.is_empty() {
                 return None;
@@ -162,6 +173,10 @@ impl Writer {
             Some(connection) => connection,
             None => match open(&self.source, Purpose::Writing) {
                 Ok(connection) => self.connection.insert(connection),
+                Err(OpenError::Database(error)) if error.downcast_ref().is_some_and(is_full) => {
+                    self.complain(&NoSpace, "the writer cannot open the database");
+                    return Err(Refusal::Full);
+                }
                 Err(error) => {
                     self.complain(&error, "the writer cannot open the database");
                     return Err(Refusal::Unavailable);
@@ -171,6 +186,11 @@ impl Writer {
         match BeginWriting.execute(connection).into_inner() {
             Ok(_) => Ok(()),
             Err(error) if is_locked(&error) => Err(Refusal::Locked),
+            Err(error) if is_full(&error) => {
+                self.connection = None;
+                self.complain(&NoSpace, "the writer cannot begin");
+                Err(Refusal::Full)
+            }
             Err(error) => {
                 self.connection = None;
                 self.complain(&error, "the writer cannot begin");
@@ -206,15 +226,21 @@ impl Writer {
 enum Refusal {
     /// Another process writes.
     Locked,
+    /// The disk has no space left.
+    Full,
     /// Not now.
     Unavailable,
 }
 
 /// Answers those callers whose decision will not be made.
-fn give_up(tasks: &mut Vec<Box<dyn Task>>, whose: impl Fn(&dyn Task) -> bool) {
+fn give_up(tasks: &mut Vec<Box<dyn Task>>, whose: impl Fn(&dyn Task) -> bool, failure: fn() -> StoreError) {
     let (out, rest): (Vec<_>, Vec<_>) = tasks.drain(..).partition(|task| whose(task.as_ref()));
-    out.into_iter().for_each(|task| task.give_up("the database is locked or cannot be written"));
+    out.into_iter().for_each(|task| task.give_up(failure()));
     *tasks = rest;
+}
+
+fn locked() -> StoreError {
+    unavailable("the database is locked or cannot be written")
 }
 
 /// Answers those callers who wait, and takes no more.
@@ -222,7 +248,7 @@ fn refuse_all(mut queue: mpsc::Receiver<Message>) {
     queue.close();
     while let Some(message) = queue.blocking_recv() {
         match message {
-            Message::Decide(task) => task.give_up(DISK_FAILED),
+            Message::Decide(task) => task.give_up(unavailable(DISK_FAILED)),
             Message::Stop => {}
         }
     }

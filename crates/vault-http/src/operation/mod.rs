@@ -46,6 +46,7 @@ use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use tracing::Instrument as _;
 use vault_core::credential::DataPolicy;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::network::Network;
@@ -194,7 +195,7 @@ async fn complete<T: Send + 'static>(
     runtime: &Handle,
     task: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Fault> {
-    runtime.spawn(task).await.map_err(|error| {
+    runtime.spawn(task.in_current_span()).await.map_err(|error| {
         if error.is_panic() {
             // What it panicked with could hold anything; the panic hook is the one to show it.
             Fault::internal().caused_by("a use case panicked")

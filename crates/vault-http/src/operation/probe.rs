@@ -1,4 +1,4 @@
-//! `GET /livez` and `GET /readyz`: no versions, names or numbers.
+//! `GET /livez` and `GET /readyz`: no versions, names or numbers but for operators.
 
 use super::complete;
 use crate::answer;
@@ -9,6 +9,9 @@ use actix_web::http::StatusCode;
 use tokio::runtime::Handle;
 use vault_api::ProbeStatus;
 
+/// Seconds after which it may be worth to ask again.
+const NOT_READY_RETRY: u32 = 5;
+
 /// The process answers.
 pub(crate) fn live() -> Result<HttpResponse, Fault> {
     ok()
@@ -16,7 +19,18 @@ pub(crate) fn live() -> Result<HttpResponse, Fault> {
 
 /// Everything that requests need is available.
 pub(crate) async fn ready(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, Fault> {
-    if complete(runtime, readiness.clone().find_out()).await? { ok() } else { Err(Fault::unavailable(5)) }
+    match complete(runtime, readiness.clone().find_out()).await? {
+        Ok(()) => ok(),
+        Err(_) => Err(Fault::unavailable(NOT_READY_RETRY)),
+    }
+}
+
+/// The same for operators, who are told why not.
+pub(crate) async fn ready_or_why(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, Fault> {
+    match complete(runtime, readiness.clone().find_out()).await? {
+        Ok(()) => ok(),
+        Err(reason) => Err(Fault::unavailable(NOT_READY_RETRY).saying(format!("Not ready: {reason}."))),
+    }
 }
 
 fn ok() -> Result<HttpResponse, Fault> {

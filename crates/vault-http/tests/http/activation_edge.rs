@@ -180,7 +180,7 @@ fn methods_heads_and_addresses_are_as_everywhere() {
     }
     let door = world.door_with(|settings, parts| {
         settings.base_path = "/batch/v9".parse().expect("a base path");
-        parts.readiness = Readiness::new(|| std::future::ready(false));
+        parts.readiness = Readiness::new(|| std::future::ready(Err("no space left on device".to_owned())));
     });
     assert_eq!(door.send("GET /batch/v9/activations", &[&token], "").status, 200);
     assert_problem(&door.send("GET /v1/activations", &[&token], ""), 404, "not-found", "below another");

@@ -15,7 +15,7 @@ fn it_has_metrics_and_probes_and_nothing_else() {
     let parts = AdminParts {
         runtime: runtime.handle().clone(),
         metrics: Arc::new(|| "up 1\n".to_owned()),
-        readiness: Readiness::new(|| std::future::ready(false)),
+        readiness: Readiness::new(|| std::future::ready(Err("no space left on device".to_owned()))),
         ids: Arc::new(SequentialIds::default()),
     };
     let bound = runtime.block_on(async { admin_server(&settings, parts) }).unwrap();
@@ -27,7 +27,9 @@ fn it_has_metrics_and_probes_and_nothing_else() {
     assert_eq!((response.status, response.text()), (200, "up 1\n".to_owned()));
     assert_eq!(response.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     assert_eq!(wire.exchange(request("GET /livez", &[], "")).status, 200);
-    assert_problem(&wire.exchange(request("GET /readyz", &[], "")), 503, "unavailable", "not ready");
+    let response = wire.exchange(request("GET /readyz", &[], ""));
+    assert_problem(&response, 503, "unavailable", "not ready");
+    assert!(response.text().contains("Not ready: no space left on device."), "{}", response.text());
     for line in ["GET /v1/organization-vault", "POST /v1/login", "GET /"] {
         assert_problem(&wire.exchange(request(line, &[], "")), 404, "not-found", line);
     }

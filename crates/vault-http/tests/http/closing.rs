@@ -127,7 +127,7 @@ fn requests_sent_together_do_not_change_one_another() {
         let answering = Arc::clone(&asked);
         let readiness = Readiness::new(move || {
             let answering = Arc::clone(&answering);
-            async move { spawn_blocking(move || answering.wait()).await.is_ok() }
+            async move { spawn_blocking(move || answering.wait()).await.map(drop).map_err(|error| error.to_string()) }
         });
         let world = WorldBuilder::default().parts(|parts| parts.readiness = readiness).start();
         let mut wire = world.wire();

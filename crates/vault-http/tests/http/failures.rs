@@ -95,8 +95,10 @@ fn what_is_not_ready_says_so_and_lives() {
     let world = World::start();
     let response = world.send("GET /readyz", &[], "");
     assert_eq!((response.status, response.text()), (200, "{\"status\":\"ok\"}".to_owned()));
-    let not_ready = Readiness::new(|| std::future::ready(false));
+    let not_ready = Readiness::new(|| std::future::ready(Err("no space left on device".to_owned())));
     let world = WorldBuilder::default().parts(|parts| parts.readiness = not_ready).start();
-    assert_problem(&world.send("GET /readyz", &[], ""), 503, "unavailable", "not ready");
+    let response = world.send("GET /readyz", &[], "");
+    assert_problem(&response, 503, "unavailable", "not ready");
+    assert!(!response.text().contains("space"), "operators alone are told why: {}", response.text());
     assert_eq!(world.send("GET /livez", &[], "").status, 200);
 }

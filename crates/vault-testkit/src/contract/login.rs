@@ -175,7 +175,7 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
         refuse(&world, &holder, false).await;
     }
     completes(&world, by_step(&holder)).await;
-    refuse(&world, &holder, true).await;
+    assert_eq!(world.conclude(world.refuse(&holder, true)).await, Conclusion::PasscodeDisabled);
     let disabled = Conclusion::Refused(LoginRefusal::PasscodeDisabled);
     refused(&world, by_step(&holder), disabled).await;
     let logins = world.read(&holder).await.logins;

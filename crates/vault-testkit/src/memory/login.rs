@@ -82,8 +82,8 @@ fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {
         }
         (judgement, _) => {
             let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);
-            refuse(state, command, &facts, refusal);
-            Conclusion::Refused(refusal)
+            let disables = refuse(state, command, &facts, refusal);
+            if disables { Conclusion::PasscodeDisabled } else { Conclusion::Refused(refusal) }
         }
     }
 }
@@ -117,13 +117,13 @@ fn is_current(proof: &BroughtProof, facts: &ProofFacts) -> bool {
     }
 }
 
-/// Recorded also if the account is gone by now: the refusal happened.
-fn refuse(state: &mut State, command: ConcludeProof, facts: &ProofFacts, refusal: LoginRefusal) {
+/// Recorded also if the account is gone by now: the refusal happened. Whether it disables time-based passcodes.
+fn refuse(state: &mut State, command: ConcludeProof, facts: &ProofFacts, refusal: LoginRefusal) -> bool {
     let ConcludeProof { reserved, refusal: records, now, .. } = command;
     let follows = refusal.follows_right_password();
     state.audit.push(if follows { records.passcode_refused } else { records.refused });
     state.audit.extend(records.class_closed);
-    let Some(row) = state.accounts.get_mut(&reserved.grant.account) else { return };
+    let Some(row) = state.accounts.get_mut(&reserved.grant.account) else { return false };
     row.last_refused_at = Some(now);
     if refusal == LoginRefusal::WrongPasscode && facts.account.is_some() {
         let before = row.wrong_passcodes;
@@ -131,8 +131,10 @@ fn refuse(state: &mut State, command: ConcludeProof, facts: &ProofFacts, refusal
         if row.wrong_passcodes.disables() && !before.disables() {
             row.notify(NoticeCode::PasscodeDisabled, now);
             state.audit.push(records.passcode_disabled);
+            return true;
         }
     }
+    false
 }
 
 fn carry_out(state: &mut State, command: &ConcludeProof, proof: BroughtProof) {

@@ -44,7 +44,7 @@ async fn an_integration_gets_what_its_namespace_holds() {
     assert_eq!((begun.subject, begun.note.as_ref().unwrap().credentials.len()), (record.subject, 0));
     assert_eq!(note.namespace.as_str(), "imports/nightly");
     assert_eq!(note.purpose.as_ref().unwrap().as_str(), "nightly import");
-    assert_eq!(setting.events.count(&Event::NamespaceActivated), 1);
+    assert_eq!(setting.events.recorded(AuditAction::NamespaceActivated), 1);
     let printed = format!("{activated:?}");
     assert!(!printed.contains("plain secret") && !printed.contains("AKIA"), "{printed}");
 
@@ -218,7 +218,7 @@ async fn a_credential_that_does_not_open_fails_the_whole_activation() {
     assert_eq!(record.subject, Subject::Credential(damaged));
     assert_eq!(setting.audited(AuditAction::ActivationBegun).len(), 1, "both are recorded");
     assert_eq!(setting.audited(AuditAction::NamespaceActivated).len(), 0);
-    assert_eq!(setting.events.count(&Event::NamespaceActivated), 0);
+    assert_eq!(setting.events.recorded(AuditAction::NamespaceActivated), 0);
 }
 
 #[tokio::test]

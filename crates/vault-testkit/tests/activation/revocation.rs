@@ -11,7 +11,7 @@ use vault_core::check::CheckReason;
 use vault_core::credential::CredentialData;
 use vault_core::id::CredentialId;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, IntegrationState};
-use vault_core::port::{CredentialVendor, Event, ShortLived, StoreError, VendOrder};
+use vault_core::port::{CredentialVendor, ShortLived, StoreError, VendOrder};
 use vault_core::usecase::OrganizationCommand;
 use vault_core::usecase::integrations::IntegrationEdit;
 use vault_core::{Error, Refusal};
@@ -148,7 +148,7 @@ async fn nothing_is_handed_out_after_a_revocation_returned() {
             let refused = scene.activate(vend, answer, vec![deed]).await;
             assert!(revocation.explains(refused), "{revocation:?} {vend:?}");
             assert_eq!(scene.setting.audited(AuditAction::NamespaceActivated), [], "{revocation:?} {vend:?}");
-            assert_eq!(scene.setting.events.count(&Event::NamespaceActivated), 0);
+            assert_eq!(scene.setting.events.recorded(AuditAction::NamespaceActivated), 0);
 
             // Recorded, with what nobody can revoke.
             let (begun, failed) = (scene.setting.audited(AuditAction::ActivationBegun), scene.failed());

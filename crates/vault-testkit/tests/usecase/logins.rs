@@ -2,7 +2,7 @@
 
 use super::service::{Person, Service, network};
 use vault_core::audit::AuditAction;
-use vault_core::lockout::FREE_ATTEMPTS;
+use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS, WRONG_PASSCODES};
 use vault_core::network::Network;
 use vault_core::port::{Event, LoginRefusal};
 use vault_core::role::Role;
@@ -159,4 +159,53 @@ async fn a_row_put_together_from_others_lets_nobody_in() {
     assert!(service.saw_damage("accounts"));
     assert_eq!(service.hasher.verified().split_off(hashes), [None; 4]);
     assert_eq!(service.evaluations(), 0);
+}
+
+/// What the log tells of an account whose logins fail: each refusal with account and network, each wait with its end, the
+/// class that closes, passcodes that are disabled, and the login that ends it.
+#[tokio::test]
+async fn lockouts_are_told_when_they_begin_and_when_a_login_ends_them() {
+    let service = Service::new().await;
+    let jane = service.person("Acme", "jane", Role::Viewer).await;
+    let (account, network) = (jane.account, network());
+    let lockouts = |service: &Service| {
+        let told = |event: &Event| !matches!(event, Event::LoginRefused { .. } | Event::PasswordEvaluated);
+        service.events.take().into_iter().filter(told).collect::<Vec<_>>()
+    };
+    service.events.take();
+    for _ in 1..FREE_ATTEMPTS {
+        refused(&service, "jane@example.com", wrong()).await;
+    }
+    assert_eq!(lockouts(&service), []);
+    for (attempts, seconds) in [(FREE_ATTEMPTS, 30), (FREE_ATTEMPTS + 1, 60)] {
+        let until = service.now().plus_seconds(seconds);
+        refused(&service, "jane@example.com", wrong()).await;
+        let events = service.events.take();
+        let refusal = LoginRefusal::WrongPassword;
+        assert!(events.contains(&Event::LoginRefused { refusal, account: Some(account), network }));
+        assert_eq!(events.last(), Some(&Event::LoginLocked { account, network, attempts, until }));
+        refused(&service, "jane@example.com", wrong()).await;
+        assert_eq!(lockouts(&service), [], "what comes during the wait does not make it longer");
+        service.clock.advance_seconds(seconds);
+    }
+    service.log_in(&jane).await;
+    let events = lockouts(&service);
+    assert_eq!(events[0], Event::LoginUnlocked { account, network });
+    assert!(matches!(events[1..], [Event::LoginSucceeded { session: Some(_), .. }]), "{events:?}");
+
+    for _ in 0..CLOSING_ATTEMPTS {
+        service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
+        refused(&service, "jane@example.com", wrong()).await;
+    }
+    assert_eq!(lockouts(&service).last(), Some(&Event::LoginClassClosed { account, network }));
+    service.as_operator("jane@example.com", AccountCommand::Unlock).await.unwrap();
+    assert_eq!(service.events.recorded(AuditAction::AccountUnlocked), 1);
+
+    for wrong_passcodes in 1..=WRONG_PASSCODES {
+        service.events.take();
+        service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
+        refused(&service, "jane@example.com", OwnerProof { passcode: "000000".into(), ..service.proof(&jane) }).await;
+        let disabled = service.events.count(&Event::LoginPasscodeDisabled { account, network });
+        assert_eq!(disabled, usize::from(wrong_passcodes == WRONG_PASSCODES));
+    }
 }

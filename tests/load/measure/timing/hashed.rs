@@ -17,7 +17,7 @@ const KINDS: [(&str, &str, bool); ACCOUNTS + 1] = [
     ("unknown address", "unknown-address", false),
     ("wrong password", "wrong-password", true),
     ("right password, wrong code", "wrong-passcode", true),
-    ("disabled account, all right", "closed", false),
+    ("disabled account, all right", "disabled", false),
     ("wrong password, 20 digits", "wrong-password", true),
     ("right password, 20 digits", "wrong-passcode", true),
 ];

@@ -30,7 +30,7 @@ pub(super) fn compare(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         Taken::take(ground, &attempts, wrong.collect())?;
         let turns = (wanted - times[0].len()).min(PER_WAIT);
         let taken = Taken::take(ground, &attempts, order(&mut shuffler, turns))?;
-        let turned_away = taken.logins("turned-away");
+        let turned_away = taken.logins("locked");
         if turned_away != 2 * turns as u64 || taken.evaluations() != 0 {
             return Err(format!("of {} logins in a wait {turned_away} were turned away", 2 * turns).into());
         }

@@ -10,7 +10,7 @@ use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
-use crate::lockout::{CLOSING_ATTEMPTS, DECOYS};
+use crate::lockout::{AttemptClass, CLOSING_ATTEMPTS, DECOYS, FREE_ATTEMPTS};
 use crate::network::Network;
 use crate::passcode::{Passcode, PasscodeProof};
 use crate::password;
@@ -21,6 +21,7 @@ use crate::port::{
 use crate::principal::SessionPrincipal;
 use crate::sealed::SealedPassword;
 use crate::seats::Requester;
+use crate::time::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
 /// What the owner brings to prove it.
@@ -40,6 +41,7 @@ struct Attempt {
     network: Network,
     network_digest: Digest,
     decoy: u16,
+    reserved_at: Timestamp,
 }
 
 /// A right password with a passcode that may be unused. Proves nothing until the attempt is concluded.
@@ -59,7 +61,7 @@ impl Accounts {
         }
         let now = self.ambient.now();
         let network_digest = self.digester.digest(DigestPurpose::Network, &[network.as_bytes()]);
-        let attempt = Attempt { actor, network, network_digest, decoy: self.decoy(email) };
+        let attempt = Attempt { actor, network, network_digest, decoy: self.decoy(email), reserved_at: now };
         // A seat is taken before the account is looked up, and by the network alone, so that an overload looks the same
         // for every address.
         let known = self.store.network_is_known(network_digest, now).await?;
@@ -108,11 +110,19 @@ impl Accounts {
     ) -> Result<(), Error> {
         let Proven { reserved, attempt, passcode, rehashed } = proven;
         let replaced = matches!(effect, ProofEffect::Own { change: OwnChange::Password { .. }, .. });
+        let (session, recorded) = match &effect {
+            ProofEffect::Session(session) => (Some(session.id), None),
+            ProofEffect::Own { .. } => (None, Some(Event::recorded(&audit))),
+        };
         let proof = BroughtProof { passcode, rehashed: rehashed.filter(|_| !replaced), effect, audit };
         match self.try_conclude(&reserved, attempt, Brought::Proof(Box::new(proof))).await? {
             Conclusion::Completed => {
-                let account = reserved.signed.grant.account;
-                self.ambient.emit(Event::LoginSucceeded { account, network: attempt.network });
+                let (account, network) = (reserved.signed.grant.account, attempt.network);
+                if reserved.attempts > FREE_ATTEMPTS {
+                    self.ambient.emit(Event::LoginUnlocked { account, network });
+                }
+                self.ambient.emit(Event::LoginSucceeded { account, session, network });
+                recorded.into_iter().for_each(|recorded| self.ambient.emit(recorded));
                 Ok(())
             }
             refused => Err(self.conclusion(refused, &reserved, attempt)),
@@ -230,19 +240,29 @@ impl Accounts {
 
     /// The error of a conclusion.
     fn conclusion(&self, conclusion: Conclusion, reserved: &ReservedAccount, attempt: Attempt) -> Error {
-        let account = reserved.signed.grant.account;
-        if reserved.attempts == CLOSING_ATTEMPTS {
-            self.ambient.emit(Event::LoginClassClosed { account, network: attempt.network });
-        }
-        match conclusion {
+        let (account, network) = (reserved.signed.grant.account, attempt.network);
+        let refused = |refusal| self.refused(refusal, Some(account), network);
+        let error = match conclusion {
             // Nothing was brought that could be carried out.
-            Conclusion::Completed => self.refused(LoginRefusal::Overtaken, Some(account), attempt.network),
-            Conclusion::Refused(refusal) => self.refused(refusal, Some(account), attempt.network),
+            Conclusion::Completed => refused(LoginRefusal::Overtaken),
+            Conclusion::Refused(refusal) => refused(refusal),
+            Conclusion::PasscodeDisabled => {
+                let error = refused(LoginRefusal::WrongPasscode);
+                self.ambient.emit(Event::LoginPasscodeDisabled { account, network });
+                error
+            }
             Conclusion::Denied(denial) => {
-                let _ = self.refused(LoginRefusal::Overtaken, Some(account), attempt.network);
+                let _ = refused(LoginRefusal::Overtaken);
                 denial.into()
             }
+        };
+        let class = AttemptClass { attempts: reserved.attempts, latest: Some(attempt.reserved_at) };
+        if class.attempts == CLOSING_ATTEMPTS {
+            self.ambient.emit(Event::LoginClassClosed { account, network });
+        } else if let Some(until) = class.waits_until(attempt.reserved_at) {
+            self.ambient.emit(Event::LoginLocked { account, network, attempts: class.attempts, until });
         }
+        error
     }
 
     /// Counts a refusal, and returns its error.

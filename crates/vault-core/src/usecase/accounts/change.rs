@@ -6,7 +6,7 @@ use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
-use crate::port::{AccountChange, ChangeAccount, ChangeAccountOutcome, FoundAccount};
+use crate::port::{AccountChange, ChangeAccount, ChangeAccountOutcome, Event, FoundAccount};
 use crate::principal::{Denial, Principal};
 use crate::role::{Action, Role};
 use crate::seats::Requester;
@@ -111,7 +111,11 @@ impl Accounts {
             ChangeAccount { version: current.signed.version, digest: after.digest(&*self.digester), after, change };
         let subject = Subject::Account(account);
         let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let recorded = Event::recorded(&command.audit);
         let outcome = self.store.change_account(command).await?;
+        if outcome == ChangeAccountOutcome::Changed {
+            self.ambient.emit(recorded);
+        }
         Ok((outcome, ChangedAccount { account: listed, passcode }))
     }
 

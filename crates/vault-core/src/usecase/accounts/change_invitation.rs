@@ -4,7 +4,7 @@ use super::{AccountCommand, Accounts, ChangedAccount};
 use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::invitation::StoredInvitation;
-use crate::port::{ChangeAccountOutcome, ChangeInvitation, InvitationChange};
+use crate::port::{ChangeAccountOutcome, ChangeInvitation, Event, InvitationChange};
 use crate::principal::Principal;
 
 impl Accounts {
@@ -32,7 +32,11 @@ impl Accounts {
         let act = ChangeInvitation { organization, account, version: current.version, change };
         let subject = Subject::Account(account);
         let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let recorded = Event::recorded(&command.audit);
         let outcome = self.store.change_invitation(command).await?;
+        if outcome == ChangeAccountOutcome::Changed {
+            self.ambient.emit(recorded);
+        }
         Ok((outcome, ChangedAccount { account: changed, passcode: None }))
     }
 }

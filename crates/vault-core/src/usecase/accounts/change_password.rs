@@ -3,11 +3,12 @@
 use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction};
 use crate::error::Error;
+use crate::field::{FieldCode, FieldError};
 use crate::password::check_new_password;
 use crate::port::OwnChange;
 use crate::principal::SessionPrincipal;
 use crate::seats::Requester;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 impl Accounts {
     /// Changes the password of the principal's account to `new`, and revokes every other session of the account.
@@ -23,6 +24,11 @@ impl Accounts {
     ) -> Result<(), Error> {
         let account = self.own_account(principal).await?;
         let email = &account.signed.grant.email;
+        // Both are the caller's own words: this tells nothing of the stored one.
+        if new.expose_secret() == brought.password.expose_secret() {
+            let detail = "must differ from the current password";
+            return Err(FieldError::new("/new_password", FieldCode::NotAllowed, detail).into());
+        }
         check_new_password(&new, email, account.organization.as_str()).map_err(|flaw| flaw.at("/new_password"))?;
         let proven = self.judge(email, Actor::from(principal), brought).await?;
         let permit = self.hasher.permit(Requester::Trusted)?;

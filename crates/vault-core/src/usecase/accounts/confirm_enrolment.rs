@@ -5,7 +5,7 @@ use crate::account::SignedAccount;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::passcode::Passcode;
-use crate::port::{ConfirmEnrolment, ConfirmEnrolmentOutcome, OpenInvitation};
+use crate::port::{ConfirmEnrolment, ConfirmEnrolmentOutcome, Event, OpenInvitation};
 use secrecy::SecretString;
 
 /// How often a confirmation is decided anew because the invitation changed under it.
@@ -33,10 +33,14 @@ impl Accounts {
                 Passcode::Recovery(_) | Passcode::Impossible => None,
             };
             let Some(step) = step else {
-                self.store.append(vec![record(AuditAction::EnrolmentRefused)]).await?;
+                let audit = record(AuditAction::EnrolmentRefused);
+                let refused = Event::recorded(&audit);
+                self.store.append(vec![audit]).await?;
+                self.ambient.emit(refused);
                 return Err(Refusal::InvalidEnrolment.into());
             };
             let audit = record(AuditAction::AccountEnrolled);
+            let enrolled = Event::recorded(&audit);
             let signed = SignedAccount::new(grant, seed.id);
             let command = ConfirmEnrolment {
                 digest: signed.digest(&*self.digester),
@@ -48,7 +52,10 @@ impl Accounts {
                 audit,
             };
             match self.store.confirm_enrolment(command).await? {
-                ConfirmEnrolmentOutcome::Enrolled => return Ok(()),
+                ConfirmEnrolmentOutcome::Enrolled => {
+                    self.ambient.emit(enrolled);
+                    return Ok(());
+                }
                 ConfirmEnrolmentOutcome::AddressInUse => return Err(Refusal::AddressInUse.into()),
                 ConfirmEnrolmentOutcome::Changed => {}
             }

@@ -9,7 +9,7 @@ use crate::id::{AccountId, OrganizationId};
 use crate::organization::Organization;
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::{check_new_password, generate_password};
-use crate::port::{CreateAccount, CreateAccountOutcome, FoundAccount};
+use crate::port::{CreateAccount, CreateAccountOutcome, Event, FoundAccount};
 use crate::principal::Principal;
 use crate::role::Role;
 use crate::seats::Requester;
@@ -85,14 +85,18 @@ impl Accounts {
         };
         let (action, subject) = (AuditAction::AccountCreated, Subject::Account(account));
         let command = self.ambient.command(&Principal::Operator, Some(organization.id), action, subject, act);
+        let created = Event::recorded(&command.audit);
         match self.store.create_account(command).await? {
-            CreateAccountOutcome::Created => Ok(CreatedAccount {
-                grant,
-                organization,
-                generated_password,
-                passcode: seed.secret,
-                recovery_codes: recovery.codes,
-            }),
+            CreateAccountOutcome::Created => {
+                self.ambient.emit(created);
+                Ok(CreatedAccount {
+                    grant,
+                    organization,
+                    generated_password,
+                    passcode: seed.secret,
+                    recovery_codes: recovery.codes,
+                })
+            }
             CreateAccountOutcome::AddressTaken => Err(Refusal::AddressTaken.into()),
             CreateAccountOutcome::LimitReached => {
                 Err(Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS }.into())

@@ -9,7 +9,7 @@ use crate::error::{Error, Refusal};
 use crate::invitation::EnrolmentDraft;
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
-use crate::port::{OpenInvitation, WriteDraft};
+use crate::port::{Event, OpenInvitation, WriteDraft};
 use crate::seats::Requester;
 use secrecy::SecretString;
 
@@ -49,9 +49,11 @@ impl Accounts {
             now,
             audit: self.ambient.record(now, Some(grant.organization), Actor::Unknown, action, subject),
         };
+        let drafted = Event::recorded(&command.audit);
         if !self.store.write_draft(command).await? {
             return Err(Refusal::InvalidEnrolment.into());
         }
+        self.ambient.emit(drafted);
         Ok(DraftedEnrolment { email: grant.email, passcode: seed.secret, recovery_codes: recovery.codes })
     }
 

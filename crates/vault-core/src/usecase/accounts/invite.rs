@@ -8,7 +8,7 @@ use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
-use crate::port::{CreateInvitation, CreateInvitationOutcome};
+use crate::port::{CreateInvitation, CreateInvitationOutcome, Event};
 use crate::principal::Principal;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
@@ -54,9 +54,16 @@ impl Accounts {
             address_in_use: self.ambient.record(now, organization, Actor::from(principal), refused, subject),
         };
         let command = self.ambient.command(principal, organization, AuditAction::AccountInvited, subject, act);
+        let (invited, in_use) = (Event::recorded(&command.audit), Event::recorded(&command.act.address_in_use));
         match self.store.create_invitation(command).await? {
-            CreateInvitationOutcome::Created => Ok(Invited { grant, code, expires_at }),
-            CreateInvitationOutcome::AddressInUse => Err(Refusal::AddressInUse.into()),
+            CreateInvitationOutcome::Created => {
+                self.ambient.emit(invited);
+                Ok(Invited { grant, code, expires_at })
+            }
+            CreateInvitationOutcome::AddressInUse => {
+                self.ambient.emit(in_use);
+                Err(Refusal::AddressInUse.into())
+            }
             CreateInvitationOutcome::Invited => Err(Refusal::AlreadyInvited.into()),
             CreateInvitationOutcome::TooManyConflicts(seconds) => Err(Refusal::TooManyConflicts(seconds).into()),
             CreateInvitationOutcome::LimitReached => {

@@ -4,7 +4,7 @@ use super::{AccountRef, Accounts};
 use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::passcode::TimeStep;
-use crate::port::{FoundAccount, ReadPasscode};
+use crate::port::{Event, FoundAccount, ReadPasscode};
 use crate::principal::Principal;
 use crate::time::Timestamp;
 use secrecy::SecretString;
@@ -31,7 +31,9 @@ impl Accounts {
         let (action, subject) = (AuditAction::AccountPasscodeRead, Subject::Account(account));
         let command = self.ambient.command(&Principal::Operator, Some(organization), action, subject, act);
         let now = command.now;
+        let read = Event::recorded(&command.audit);
         let stored = self.store.read_passcode(command).await?.ok_or(Refusal::NotFound)?;
+        self.ambient.emit(read);
         let step = TimeStep::at(now);
         if stored.last_step >= step {
             return Ok(CurrentPasscode::SpentUntil(stored.last_step.next().begins_at()));

@@ -4,7 +4,7 @@ use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::passcode::{PENDING_SECONDS, Passcode, PasscodeSecret};
-use crate::port::{ConfirmPasscode, OwnChange, ReserveConfirmation};
+use crate::port::{ConfirmPasscode, Event, OwnChange, ReserveConfirmation};
 use crate::principal::{Principal, SessionPrincipal};
 use secrecy::SecretString;
 
@@ -54,7 +54,9 @@ impl Accounts {
         let Some(step) = step else {
             let action = AuditAction::AccountPasscodeUnconfirmed;
             let record = self.ambient.record(now, organization, Actor::from(principal), action, subject);
+            let unconfirmed = Event::recorded(&record);
             self.store.append(vec![record]).await?;
+            self.ambient.emit(unconfirmed);
             return Err(Refusal::InvalidLogin.into());
         };
         let after = waiting.signed.with_seed(waiting.seed.id);
@@ -62,6 +64,11 @@ impl Accounts {
             ConfirmPasscode { version: waiting.signed.version, digest: after.digest(&*self.digester), after, step };
         let action = AuditAction::AccountPasscodeChanged;
         let command = self.ambient.command(&Principal::from(principal.clone()), organization, action, subject, act);
-        if self.store.confirm_passcode(command).await? { Ok(()) } else { Err(Refusal::NothingPending.into()) }
+        let changed = Event::recorded(&command.audit);
+        if !self.store.confirm_passcode(command).await? {
+            return Err(Refusal::NothingPending.into());
+        }
+        self.ambient.emit(changed);
+        Ok(())
     }
 }

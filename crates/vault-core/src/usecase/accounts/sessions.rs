@@ -4,7 +4,7 @@ use super::Accounts;
 use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::{OrganizationId, SessionId};
-use crate::port::{EndSession, ListSessions, SessionUse};
+use crate::port::{EndSession, Event, ListSessions, SessionUse};
 use crate::principal::{Principal, SessionPrincipal};
 use crate::session::StoredSession;
 use crate::time::Timestamp;
@@ -51,7 +51,12 @@ impl Accounts {
         let (organization, subject) = (Some(principal.organization), Subject::Session(session));
         let principal = Principal::from(principal.clone());
         let command = self.ambient.command(&principal, organization, action, subject, EndSession { session });
-        Ok(self.store.end_session(command).await?)
+        let recorded = Event::recorded(&command.audit);
+        let ended = self.store.end_session(command).await?;
+        if ended {
+            self.ambient.emit(recorded);
+        }
+        Ok(ended)
     }
 
     /// Writes when sessions were last used, to the minute: at most once a minute and session. Called every few seconds,

@@ -88,10 +88,7 @@ impl Activations {
                 Err(error) => Attempt::Again(self.after(&principal, error).await?),
             };
             match attempt {
-                Attempt::Done(activated) => {
-                    self.ambient.emit(Event::NamespaceActivated);
-                    return Ok(activated);
-                }
+                Attempt::Done(activated) => return Ok(activated),
                 Attempt::Failed(error) => return Err(error),
                 Attempt::Again(renewed) => principal = renewed,
             }
@@ -149,7 +146,11 @@ impl Activations {
             refused: self.record(principal, AuditAction::ActivationFailed, subject, failed),
         };
         let note = opening.note(principal, handed_out);
-        self.store.hand_out(self.command(principal, AuditAction::NamespaceActivated, subject, note, act)).await
+        let command = self.command(principal, AuditAction::NamespaceActivated, subject, note, act);
+        let (activated, failed) = (Event::recorded(&command.audit), Event::recorded(&command.act.refused));
+        let outcome = self.store.hand_out(command).await?;
+        self.ambient.emit(if outcome == HandOutOutcome::HandedOut { activated } else { failed });
+        Ok(outcome)
     }
 
     /// What follows from a refusal of the last decision, which has recorded it.

@@ -4,6 +4,7 @@ use super::Activations;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::Digest;
 use crate::error::Error;
+use crate::id::IntegrationId;
 use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationToken};
 use crate::network::Network;
 use crate::port::{Event, FoundIntegration, StoreError};
@@ -24,7 +25,7 @@ impl Activations {
     ) -> Result<IntegrationPrincipal, Error> {
         match IntegrationToken::read(text) {
             Some(token) => self.find(token.digest(&*self.digester), network).await,
-            None => Err(self.refuse(IntegrationRefusal::Unknown)),
+            None => Err(self.refuse(IntegrationRefusal::Unknown, None, network)),
         }
     }
 
@@ -33,9 +34,14 @@ impl Activations {
         self.find(principal.token, principal.network).await
     }
 
-    /// Counts that an integration was refused.
-    pub(super) fn refuse(&self, refusal: IntegrationRefusal) -> Error {
-        self.ambient.emit(Event::IntegrationRefused(refusal));
+    /// Counts and logs that an integration was refused.
+    fn refuse(
+        &self,
+        refusal: IntegrationRefusal,
+        integration: Option<IntegrationId>,
+        network: Option<Network>,
+    ) -> Error {
+        self.ambient.emit(Event::IntegrationRefused { refusal, integration, network });
         Denial::Integration(refusal).into()
     }
 
@@ -60,27 +66,28 @@ impl Activations {
     ) -> Result<IntegrationPrincipal, Error> {
         match refusal {
             IntegrationRefusal::Changed => self.again(principal).await,
-            refusal => Err(self.refuse(refusal)),
+            refusal => Err(self.refuse(refusal, Some(principal.integration), principal.network)),
         }
     }
 
     async fn find(&self, token: Digest, network: Option<Network>) -> Result<IntegrationPrincipal, Error> {
         let found = self.store.find_integration_by_token(token).await?;
-        let found = found.ok_or_else(|| self.refuse(IntegrationRefusal::Unknown))?;
+        let found = found.ok_or_else(|| self.refuse(IntegrationRefusal::Unknown, None, network))?;
         let FoundIntegration { stored, organization_active } = found;
+        let integration = Some(stored.integration.id);
         if !stored.is_sound(&*self.digester) {
             let id = stored.integration.id.to_string();
             self.ambient.emit(Event::IntegrityFailure { table: "integrations", id });
-            return Err(self.refuse(IntegrationRefusal::Unknown));
+            return Err(self.refuse(IntegrationRefusal::Unknown, integration, network));
         }
         if !organization_active {
-            return Err(self.refuse(IntegrationRefusal::OrganizationClosed));
+            return Err(self.refuse(IntegrationRefusal::OrganizationClosed, integration, network));
         }
         match stored.integration.principal(token, stored.digest, self.ambient.now()) {
             Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),
             Err(refusal) => {
                 self.count(&stored.integration);
-                Err(self.refuse(refusal))
+                Err(self.refuse(refusal, integration, network))
             }
         }
     }

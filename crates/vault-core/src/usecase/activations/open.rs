@@ -9,7 +9,7 @@ use crate::id::CredentialId;
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::port::{
-    AbortActivation, CredentialContext, NewActivation, StoreError, TakeCredentials, TakeOutcome, TakenCredential,
+    AbortActivation, CredentialContext, Event, NewActivation, StoreError, TakeCredentials, TakeOutcome, TakenCredential,
 };
 
 /// What is to be opened, and why.
@@ -78,13 +78,16 @@ impl Activations {
     ) -> Result<(), StoreError> {
         let note = opening.note(principal, left);
         let audit = self.record(principal, AuditAction::ActivationFailed, Subject::Credential(failed), note);
+        let recorded = Event::recorded(&audit);
         match &opening.activation {
             Some(activation) => {
                 let (organization, activation) = (principal.organization, activation.id);
-                self.store.abort_activation(AbortActivation { organization, activation, audit }).await
+                self.store.abort_activation(AbortActivation { organization, activation, audit }).await?;
             }
-            None => self.store.append(vec![audit]).await,
+            None => self.store.append(vec![audit]).await?,
         }
+        self.ambient.emit(recorded);
+        Ok(())
     }
 
     async fn take(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<TakeOutcome, StoreError> {
@@ -95,7 +98,14 @@ impl Activations {
         let (namespace, activation) = (opening.namespace.clone(), opening.activation.clone());
         let act = TakeCredentials { namespace, activation, most: MAX_CREDENTIALS };
         let note = opening.note(principal, Vec::new());
-        self.store.take_credentials(self.command(principal, action, subject, note, act)).await
+        let command = self.command(principal, action, subject, note, act);
+        let checked = opening.activation.is_none().then(|| Event::recorded(&command.audit));
+        let outcome = self.store.take_credentials(command).await?;
+        // An activation is told of when it has ended, well or not.
+        if let (TakeOutcome::Taken(_), Some(checked)) = (&outcome, checked) {
+            self.ambient.emit(checked);
+        }
+        Ok(outcome)
     }
 
     /// Records that an integration was refused.
@@ -106,7 +116,11 @@ impl Activations {
         action: AuditAction,
     ) -> Result<(), StoreError> {
         let subject = Subject::Integration(principal.integration);
-        self.store.append(vec![self.record(principal, action, subject, opening.note(principal, Vec::new()))]).await
+        let audit = self.record(principal, action, subject, opening.note(principal, Vec::new()));
+        let refused = Event::recorded(&audit);
+        self.store.append(vec![audit]).await?;
+        self.ambient.emit(refused);
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::cursor::{self, ListName, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::ActivationId;
 use crate::integration::IntegrationPrincipal;
-use crate::port::{EndActivation, ListActivations};
+use crate::port::{EndActivation, Event, ListActivations};
 use crate::principal::Scope;
 
 /// A page of an integration's live activations.
@@ -72,8 +72,12 @@ impl Activations {
             let subject = Subject::Activation(activation);
             let audit = self.ambient.record(now, organization, actor, AuditAction::ActivationEnded, subject);
             let command = Command { principal: principal.clone(), now, audit, act: EndActivation { activation } };
+            let ended = Event::recorded(&command.audit);
             match self.store.end_activation(command).await {
-                Ok(true) => return Ok(()),
+                Ok(true) => {
+                    self.ambient.emit(ended);
+                    return Ok(());
+                }
                 Ok(false) => return Err(Refusal::NotFound.into()),
                 Err(error) => principal = self.after(&principal, error).await?,
             }

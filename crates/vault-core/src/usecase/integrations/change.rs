@@ -123,8 +123,12 @@ impl Integrations {
             let act = ChangeIntegration { organization, integration: id, version: seen, change };
             let subject = Subject::Integration(id);
             let command = self.ambient.command(&principal, Some(organization), action, subject, act);
+            let recorded = Event::recorded(&command.audit);
             match self.store.change_integration(command).await? {
-                ChangeIntegrationOutcome::Changed => return Ok(changed),
+                ChangeIntegrationOutcome::Changed => {
+                    self.ambient.emit(recorded);
+                    return Ok(changed);
+                }
                 ChangeIntegrationOutcome::NotFound => return Err(Refusal::NotFound.into()),
                 ChangeIntegrationOutcome::Stale => {}
             }

@@ -6,7 +6,7 @@ use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns};
-use crate::port::{CreateIntegration, CreateIntegrationOutcome};
+use crate::port::{CreateIntegration, CreateIntegrationOutcome, Event};
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
@@ -62,8 +62,12 @@ impl Integrations {
         let act = CreateIntegration { integration: integration.clone(), digest, limit: self.limit };
         let action = AuditAction::IntegrationCreated;
         let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let created = Event::recorded(&command.audit);
         match self.store.create_integration(command).await? {
-            CreateIntegrationOutcome::Created => Ok(CreatedIntegration { integration, token }),
+            CreateIntegrationOutcome::Created => {
+                self.ambient.emit(created);
+                Ok(CreatedIntegration { integration, token })
+            }
             CreateIntegrationOutcome::NameTaken => Err(Refusal::NameTaken.into()),
             CreateIntegrationOutcome::LimitReached => {
                 Err(Refusal::LimitReached { what: "integrations", limit: self.limit }.into())

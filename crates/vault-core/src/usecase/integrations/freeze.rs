@@ -6,7 +6,7 @@ use crate::command::Command;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::namespace::Namespace;
-use crate::port::{FreezeNamespace, Freezing};
+use crate::port::{Event, FreezeNamespace, Freezing};
 use crate::principal::Principal;
 
 impl Integrations {
@@ -50,6 +50,9 @@ impl Integrations {
         let audit = self.ambient.record_on(now, organization, Actor::from(principal), action, Subject::Vault, note);
         let act = FreezeNamespace { organization, namespace, frozen };
         let command = Command { principal: principal.clone(), now, audit, act };
-        Ok(self.store.freeze_namespace(command).await?.ok_or(Refusal::NoOrganization)?)
+        let recorded = Event::recorded(&command.audit);
+        let freezing = self.store.freeze_namespace(command).await?.ok_or(Refusal::NoOrganization)?;
+        self.ambient.emit(recorded);
+        Ok(freezing)
     }
 }

@@ -4,7 +4,7 @@ use super::Operator;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::organization::{Organization, OrganizationName, OrganizationState};
-use crate::port::{DeleteOrganization, SetOrganizationState};
+use crate::port::{DeleteOrganization, Event, SetOrganizationState};
 
 /// What to do with an organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,7 @@ impl Operator {
         let id = organization.id;
         let subject = Subject::Organization(id);
         let audit = self.ambient.record(self.ambient.now(), Some(id), Actor::Operator, action, subject);
+        let recorded = Event::recorded(&audit);
         let changed = match state {
             Some(state) => {
                 organization.state = state;
@@ -39,7 +40,11 @@ impl Operator {
             }
             None => self.store.delete_organization(DeleteOrganization { organization: id, audit }).await?,
         };
-        if changed { Ok(organization) } else { Err(Refusal::NoOrganization.into()) }
+        if !changed {
+            return Err(Refusal::NoOrganization.into());
+        }
+        self.ambient.emit(recorded);
+        Ok(organization)
     }
 
     /// The organization called `name`, without regard to ASCII case.

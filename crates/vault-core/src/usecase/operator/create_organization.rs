@@ -6,7 +6,7 @@ use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
-use crate::port::CreateOrganization;
+use crate::port::{CreateOrganization, Event};
 
 impl Operator {
     /// Creates an organization called `name`.
@@ -25,7 +25,11 @@ impl Operator {
             keys: self.sealer.new_organization_keys(id, now)?,
             audit: self.ambient.record(now, Some(id), Actor::Operator, AuditAction::OrganizationCreated, subject),
         };
-        let created = self.store.create_organization(command).await?;
-        if created { Ok(organization) } else { Err(Refusal::NameTaken.into()) }
+        let created = Event::recorded(&command.audit);
+        if !self.store.create_organization(command).await? {
+            return Err(Refusal::NameTaken.into());
+        }
+        self.ambient.emit(created);
+        Ok(organization)
     }
 }

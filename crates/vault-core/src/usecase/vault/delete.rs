@@ -18,10 +18,11 @@ impl Vault {
         let act = DeleteCredential { organization, id };
         let (action, subject) = (AuditAction::CredentialDeleted, Subject::Credential(id));
         let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let deleted = Event::recorded(&command.audit);
         if !self.store.delete_credential(command).await? {
             return Err(Refusal::NotFound.into());
         }
-        self.ambient.emit(Event::CredentialDeleted);
+        self.ambient.emit(deleted);
         Ok(())
     }
 }

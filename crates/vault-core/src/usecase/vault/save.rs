@@ -93,7 +93,12 @@ impl Vault {
             };
             let (action, subject) = (AuditAction::CredentialSaved, Subject::Credential(id));
             let command = self.ambient.command(principal, Some(organization), action, subject, act);
+            let saved = Event::recorded(&command.audit);
             match self.store.save_credential(command).await? {
+                SaveOutcome::Saved => {
+                    self.ambient.emit(saved);
+                    return Ok(id);
+                }
                 // The key was replaced between sealing and saving.
                 SaveOutcome::KeyInactive => self.sealer.forget(organization, key),
                 outcome => return self.saved(id, outcome),
@@ -105,10 +110,7 @@ impl Vault {
     /// The answer to a save of `id` that came to `outcome`.
     fn saved(&self, id: CredentialId, outcome: SaveOutcome) -> Result<CredentialId, Error> {
         match outcome {
-            SaveOutcome::Saved => {
-                self.ambient.emit(Event::CredentialSaved);
-                Ok(id)
-            }
+            SaveOutcome::Saved => Ok(id),
             SaveOutcome::Replayed(earlier) => Ok(earlier),
             SaveOutcome::IdempotencyMismatch => Err(Refusal::IdempotencyMismatch.into()),
             SaveOutcome::LimitReached => Err(Refusal::LimitReached { what: "credentials", limit: self.limit }.into()),

@@ -76,8 +76,9 @@ pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProo
         }
         (judgement, None, _) => {
             let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);
-            refuse(connection, command, &facts, refusal).await?;
-            Ok(Verdict::RefusedOnRecord(Conclusion::Refused(refusal)))
+            let disables = refuse(connection, command, &facts, refusal).await?;
+            let conclusion = if disables { Conclusion::PasscodeDisabled } else { Conclusion::Refused(refusal) };
+            Ok(Verdict::RefusedOnRecord(conclusion))
         }
     }
 }
@@ -149,13 +150,13 @@ async fn take_recovery_code(
     Ok(there.is_some())
 }
 
-/// Records a refusal, also if the account is gone by now: the refusal happened.
+/// Records a refusal, also if the account is gone by now: the refusal happened. Whether it disables time-based passcodes.
 async fn refuse(
     connection: &mut Connection,
     command: &ConcludeProof,
     facts: &ProofFacts,
     refusal: LoginRefusal,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let ConcludeProof { reserved: SignedAccount { grant, .. }, refusal: records, now, .. } = command;
     let counts = refusal == LoginRefusal::WrongPasscode && facts.account.is_some();
     let before = facts.wrong_passcodes;
@@ -173,11 +174,12 @@ async fn refuse(
     if let Some(entry) = &records.class_closed {
         audit::record(connection, entry).await?;
     }
-    if after.disables() && !before.disables() {
+    let disables = after.disables() && !before.disables();
+    if disables {
         notices::leave(connection, grant.organization, grant.account, NoticeCode::PasscodeDisabled, *now).await?;
         audit::record(connection, &records.passcode_disabled).await?;
     }
-    Ok(())
+    Ok(disables)
 }
 
 async fn carry_out(connection: &mut Connection, command: &ConcludeProof, proof: &BroughtProof) -> Result<(), Failure> {

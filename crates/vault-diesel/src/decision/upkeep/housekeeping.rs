@@ -89,8 +89,24 @@ impl Housekeeping for Store {
     }
 
     async fn check(&self, now: Timestamp) -> Result<Option<i64>, StoreError> {
+        if self.reports().is_full() {
+            self.write((), |connection, ()| Box::pin(prove_space(connection))).await?;
+            self.reports().has_space();
+            tracing::info!("the disk of the database has space again; writes work");
+        }
         self.measure(now).await
     }
+}
+
+/// Writes a page, to find out whether there is space, and leaves nothing in it.
+async fn prove_space(connection: &mut Connection) -> Decided<()> {
+    let nobody = [0_u8; 32].as_slice();
+    diesel::insert_into(known_networks::table)
+        .values((known_networks::network.eq(nobody), known_networks::last_login_at.eq(0)))
+        .execute(connection)
+        .await?;
+    diesel::delete(known_networks::table.filter(known_networks::network.eq(nobody))).execute(connection).await?;
+    Ok(Verdict::Recorded(()))
 }
 
 type BySession = BTreeMap<String, Vec<String>>;

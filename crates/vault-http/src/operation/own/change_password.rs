@@ -20,7 +20,9 @@ pub(in crate::operation) async fn run(
     let new = new_password.into_secret();
     let accounts = api.parts.accounts.clone();
 
-    api.complete(async move { accounts.change_password(&principal, proof, new).await }).await?;
+    api.complete(async move { accounts.change_password(&principal, proof, new).await })
+        .await
+        .map_err(Fault::of_own_proof)?;
 
     Ok(answer::no_content())
 }

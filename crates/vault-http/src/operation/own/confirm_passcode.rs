@@ -18,7 +18,9 @@ pub(in crate::operation) async fn run(
     let passcode = request.passcode.into_secret();
     let accounts = api.parts.accounts.clone();
 
-    api.complete(async move { accounts.confirm_passcode(&principal, &passcode).await }).await?;
+    api.complete(async move { accounts.confirm_passcode(&principal, &passcode).await })
+        .await
+        .map_err(Fault::of_new_passcode)?;
 
     Ok(answer::no_content())
 }

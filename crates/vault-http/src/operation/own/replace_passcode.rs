@@ -19,7 +19,10 @@ pub(in crate::operation) async fn run(
     let proof = proof(api, call, document::read(call, body).await?);
     let accounts = api.parts.accounts.clone();
 
-    let new = api.complete(async move { accounts.replace_passcode(&principal, proof).await }).await?;
+    let new = api
+        .complete(async move { accounts.replace_passcode(&principal, proof).await })
+        .await
+        .map_err(Fault::of_own_proof)?;
 
     answer::object(StatusCode::OK, &NewPasscode { totp: shown::totp(new) })
 }

@@ -19,7 +19,10 @@ pub(in crate::operation) async fn run(
     let proof = proof(api, call, document::read(call, body).await?);
     let accounts = api.parts.accounts.clone();
 
-    let codes = api.complete(async move { accounts.replace_recovery_codes(&principal, proof).await }).await?;
+    let codes = api
+        .complete(async move { accounts.replace_recovery_codes(&principal, proof).await })
+        .await
+        .map_err(Fault::of_own_proof)?;
 
     answer::object(StatusCode::OK, &NewRecoveryCodes { recovery_codes: shown::recovery_codes(codes) })
 }

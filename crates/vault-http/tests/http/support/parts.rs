@@ -49,7 +49,7 @@ impl Fakes {
             accounts: self.accounts(),
             integrations: self.integrations(),
             ids: ambient.ids.clone(),
-            readiness: Readiness::new(|| std::future::ready(true)),
+            readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }
     }
 
@@ -66,7 +66,7 @@ impl Fakes {
                 .vendor(Some(self.storage.clone()))
                 .probe(Some(self.storage.clone())),
             ids: self.ambient.ids.clone(),
-            readiness: Readiness::new(|| std::future::ready(true)),
+            readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }
     }
 

@@ -1,0 +1,290 @@
+//! The server's log of what people and integrations do: one line per event, at `info`. In a storm a count takes the place
+//! of lines.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tracing::field::display;
+use tracing::info;
+use vault_core::audit::{Actor, AuditRecord};
+use vault_core::port::{Clock, Event, EventSink as _};
+use vault_core::time::Timestamp;
+use vault_embed::{LoggedEvents, SystemClock};
+
+/// How many lines of one kind are written within [`WINDOW`].
+const LINES: u64 = 20;
+/// Milliseconds.
+const WINDOW: i64 = 1_000;
+
+/// Writes the lines.
+#[derive(Default)]
+pub(crate) struct EventLog {
+    windows: Mutex<Windows>,
+}
+
+/// What is limited together: lines with one message and reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    message: &'static str,
+    reason: Option<&'static str>,
+}
+
+/// The lines of each kind since the beginning of its window.
+#[derive(Default)]
+struct Windows(HashMap<Kind, Window>);
+
+struct Window {
+    began: Timestamp,
+    lines: u64,
+}
+
+impl EventLog {
+    /// Writes the event's line, if it has one and its kind has not had too many.
+    pub(crate) fn write(&self, event: &Event) {
+        self.write_at(event, SystemClock.now());
+    }
+
+    fn write_at(&self, event: &Event, now: Timestamp) {
+        let Some(kind) = Kind::of(event) else { return };
+        let mut windows = self.lock();
+        let (admitted, left_out) = windows.admit(kind, now);
+        drop(windows);
+        write_left_out(kind, left_out);
+        if admitted {
+            write_line(kind.message, event);
+        }
+    }
+
+    /// Writes how many lines were left out in windows that are over; with `everything`, in all.
+    pub(crate) fn write_counts(&self, everything: bool) {
+        let over = self.lock().end(SystemClock.now(), everything);
+        for (kind, left_out) in over {
+            write_left_out(kind, left_out);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Windows> {
+        // A count is whole at every point, so a panic elsewhere leaves nothing half done.
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kind {
+    /// The kind of an event that has a line.
+    fn of(event: &Event) -> Option<Self> {
+        let plain = |message| Some(Self { message, reason: None });
+        let because = |message, reason| Some(Self { message, reason: Some(reason) });
+        match event {
+            Event::LoginSucceeded { session: Some(_), .. } => plain("login.succeeded"),
+            Event::LoginRefused { refusal, .. } => because("login.refused", refusal.as_str()),
+            Event::LoginLocked { .. } => plain("login.locked"),
+            Event::LoginClassClosed { .. } => plain("login.class-closed"),
+            Event::LoginPasscodeDisabled { .. } => plain("login.passcode-disabled"),
+            Event::LoginUnlocked { .. } => plain("login.unlocked"),
+            Event::IntegrationRefused { refusal, .. } => because("integration.refused", refusal.as_str()),
+            Event::Recorded(record) => plain(record.action.as_str()),
+            Event::IntegrityFailure { table, .. } => because("integrity.failure", table),
+            Event::OrganizationKeyReplaced(_) => plain("organization.key-replaced"),
+            Event::OrganizationKeyNotReplaced(_) => plain("organization.key-not-replaced"),
+            _ => None,
+        }
+    }
+}
+
+impl Windows {
+    /// Counts a line. Whether it is to be written, and how many were left out before it.
+    fn admit(&mut self, kind: Kind, now: Timestamp) -> (bool, u64) {
+        let window = self.0.entry(kind).or_insert(Window { began: now, lines: 0 });
+        let mut left_out = 0;
+        if window.is_over(now) {
+            left_out = window.left_out();
+            *window = Window { began: now, lines: 0 };
+        }
+        window.lines += 1;
+        (window.lines <= LINES, left_out)
+    }
+
+    /// Ends the windows that are over, or all. How many lines were left out of each kind.
+    fn end(&mut self, now: Timestamp, everything: bool) -> Vec<(Kind, u64)> {
+        let ended = self.0.extract_if(|_, window| everything || window.is_over(now));
+        ended.map(|(kind, window)| (kind, window.left_out())).collect()
+    }
+}
+
+impl Window {
+    /// Whether it is over; a clock that was set back ends it too.
+    fn is_over(&self, now: Timestamp) -> bool {
+        !(0..WINDOW).contains(&now.millis_since(self.began))
+    }
+
+    const fn left_out(&self) -> u64 {
+        self.lines.saturating_sub(LINES)
+    }
+}
+
+/// Belongs to no request.
+fn write_left_out(kind: Kind, left_out: u64) {
+    if left_out > 0 {
+        let Kind { message, reason } = kind;
+        info!(parent: None, event = message, reason, left_out, "log.left-out");
+    }
+}
+
+fn write_line(message: &'static str, event: &Event) {
+    match event {
+        Event::LoginSucceeded { account, session, network } => {
+            info!(%account, session = session.map(display), %network, "{message}");
+        }
+        Event::LoginRefused { refusal, account, network } => {
+            info!(reason = refusal.as_str(), account = account.map(display), %network, "{message}");
+        }
+        Event::LoginLocked { account, network, attempts, until } => {
+            let until = until.to_rfc3339();
+            info!(%account, %network, attempts, until, "{message}");
+        }
+        Event::LoginClassClosed { account, network }
+        | Event::LoginPasscodeDisabled { account, network }
+        | Event::LoginUnlocked { account, network } => info!(%account, %network, "{message}"),
+        Event::IntegrationRefused { refusal, integration, network } => {
+            let (integration, network) = (integration.map(display), network.map(display));
+            info!(reason = refusal.as_str(), integration, network, "{message}");
+        }
+        Event::Recorded(record) => write_record(message, record),
+        event => LoggedEvents.emit(event.clone()),
+    }
+}
+
+/// What an integration said of its purpose is left to the audit: it is anybody's text.
+fn write_record(message: &'static str, record: &AuditRecord) {
+    let note = record.note.as_ref();
+    info!(
+        actor = actor(record.actor),
+        session = record.actor.session().map(display),
+        organization = record.organization.map(display),
+        subject = record.subject.text(),
+        namespace = note.map(|note| note.namespace.as_str()),
+        network = note.and_then(|note| note.network_text()),
+        credentials = note.and_then(|note| note.credentials_text()).map(|lines| lines.replace('\n', ", ")),
+        "{message}"
+    );
+}
+
+fn actor(actor: Actor) -> String {
+    let kind = actor.kind();
+    match (actor.account(), actor.integration()) {
+        (Some(account), _) => format!("{kind}:{account}"),
+        (_, Some(integration)) => format!("{kind}:{integration}"),
+        _ => kind.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{self, Write};
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::Arc;
+    use vault_core::id::AccountId;
+    use vault_core::network::Network;
+    use vault_core::port::LoginRefusal;
+
+    const BEGAN: Timestamp = Timestamp::from_millis(1_893_456_000_000);
+    const REFUSED: Kind = Kind { message: "login.refused", reason: Some("wrong-password") };
+    const SAVED: Kind = Kind { message: "credential.saved", reason: None };
+
+    const fn after(millis: i64) -> Timestamp {
+        Timestamp::from_millis(BEGAN.as_millis() + millis)
+    }
+
+    #[test]
+    fn each_kind_has_so_many_lines_a_second_and_the_rest_is_counted() {
+        let mut windows = Windows::default();
+        let storm = |windows: &mut Windows, kind, now| (0..100).filter(|_| windows.admit(kind, now).0).count();
+        assert_eq!(storm(&mut windows, REFUSED, BEGAN), 20);
+        assert_eq!(storm(&mut windows, REFUSED, after(999)), 0);
+        assert_eq!(storm(&mut windows, SAVED, after(999)), 20, "another kind has lines of its own");
+        assert_eq!(
+            windows.admit(REFUSED, after(1_000)),
+            (true, 180),
+            "the first line of the next second tells the count"
+        );
+        assert_eq!(windows.admit(REFUSED, after(1_001)), (true, 0), "which is told once");
+    }
+
+    #[test]
+    fn a_count_is_told_when_no_further_line_comes() {
+        let mut windows = Windows::default();
+        for _ in 0..25 {
+            windows.admit(REFUSED, BEGAN);
+        }
+        windows.admit(SAVED, BEGAN);
+        assert_eq!(windows.end(after(999), false), [], "the second is not over");
+        let mut ended = windows.end(after(1_000), false);
+        ended.sort_by_key(|(kind, _)| kind.message);
+        assert_eq!(ended, [(SAVED, 0), (REFUSED, 5)]);
+        assert_eq!(windows.end(after(5_000), true), [], "and once");
+        for _ in 0..21 {
+            windows.admit(SAVED, after(6_000));
+        }
+        assert_eq!(windows.end(after(6_000), true), [(SAVED, 1)], "at the end, all are told");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_keeps_nothing_quiet() {
+        let mut windows = Windows::default();
+        for _ in 0..30 {
+            windows.admit(REFUSED, BEGAN);
+        }
+        assert_eq!(windows.admit(REFUSED, after(-3_600_000)), (true, 10));
+    }
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no writer panics").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_names_account_network_reason_and_request() {
+        let lines = Lines::default();
+        let written = lines.clone();
+        let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_span_list(false);
+        let subscriber = subscriber.with_writer(move || written.clone()).finish();
+        let (account, refusal) = (AccountId::from_bytes([7; 16]), LoginRefusal::SpentPasscode);
+        let network = Network::of(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)));
+        let log = EventLog::default();
+        tracing::subscriber::with_default(subscriber, || {
+            let span = tracing::error_span!("request", request_id = "an id");
+            span.in_scope(|| {
+                log.write_at(&Event::LoginRefused { refusal, account: Some(account), network }, BEGAN);
+                let refusal = LoginRefusal::UnknownAddress;
+                log.write_at(&Event::LoginRefused { refusal, account: None, network }, BEGAN);
+                log.write_at(&Event::PasswordEvaluated, BEGAN);
+                (0..30).for_each(|_| log.write_at(&Event::LoginUnlocked { account, network }, BEGAN));
+            });
+            log.write_counts(true);
+        });
+        let text = String::from_utf8(lines.0.lock().expect("no writer panics").clone()).expect("UTF-8");
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let of = |message: &str| lines.iter().filter(|line| line["message"] == message).collect::<Vec<_>>();
+        let [known, unknown] = of("login.refused")[..] else { panic!("{text}") };
+        assert_eq!((&known["reason"], &known["level"]), (&"spent-passcode".into(), &"INFO".into()));
+        assert_eq!(known["account"], account.to_string());
+        assert_eq!(known["network"], "192.0.2.0/24");
+        assert_eq!(known["span"]["request_id"], "an id");
+        assert_eq!((&unknown["reason"], unknown.get("account")), (&"unknown-address".into(), None));
+        assert_eq!(of("login.unlocked").len(), 20);
+        let [left_out] = of("log.left-out")[..] else { panic!("{text}") };
+        assert_eq!((&left_out["event"], &left_out["left_out"]), (&"login.unlocked".into(), &10.into()));
+        assert_eq!(left_out.get("span"), None, "it belongs to no request");
+        assert_eq!(lines.len(), 23);
+    }
+}

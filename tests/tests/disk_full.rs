@@ -1,0 +1,105 @@
+//! A full disk: writes are refused and the operator is told why, reads go on, and writes resume once there is space.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
+
+use rustix::process::getuid;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use vault_tests::samples::small;
+use vault_tests::{Answer, Database, Vault};
+
+/// Set in the process that has mounts of its own.
+const WITHIN: &str = "ORGVAULT_TEST_WITHIN_MOUNTS";
+const LIMIT: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_full_disk_is_told_and_gets_over_by_itself() {
+    if !getuid().is_root() {
+        eprintln!("skipped: only root can mount a file system to fill");
+        return;
+    }
+    if std::env::var_os(WITHIN).is_none() {
+        // Mounts of a namespace end with its last process.
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
+        command.args(["--exact", "a_full_disk_is_told_and_gets_over_by_itself", "--nocapture"]).env(WITHIN, "1");
+        assert!(command.status().unwrap().success());
+        return;
+    }
+    let mut vault = Vault::absent(Database::Sqlite);
+    fs::create_dir(vault.data_dir()).unwrap();
+    mount(&vault.data_dir());
+    vault.run(&["init"]).done();
+    vault.serve();
+    let admin = vault.admin();
+    let session = admin.log_in(&vault.client());
+    let mut saved = vec![session.save(&small("imports", 0))];
+
+    let filler = vault.data_dir().join("filler");
+    fill(&filler);
+    // Some writes may still find room in the log.
+    let refused = (1..10_000).find_map(|number| {
+        let answer = session.try_save(&small("imports", number));
+        match answer.status {
+            201 => {
+                saved.push(answer.json()["id"].as_str().unwrap().to_owned());
+                None
+            }
+            _ => Some(answer),
+        }
+    });
+    let refused = refused.unwrap().problem("unavailable");
+    assert_eq!(refused.header("retry-after"), Some("5"));
+    assert!(!refused.text().contains("space"), "a client is not told: {}", refused.text());
+    let not_ready = ready(&vault, 503);
+    assert!(not_ready.text().contains("no space left on device: free space"), "{}", not_ready.text());
+    assert!(!vault.client().get("/readyz").send().text().contains("space"), "nor on the public listener");
+    let log = vault.log();
+    assert!(log.lines().any(|line| line.contains("\"ERROR\"") && line.contains("no space left on device")), "{log}");
+    assert_eq!(session.ids().len(), saved.len(), "reads go on, and what was acknowledged is there");
+
+    fs::remove_file(filler).unwrap();
+    ready(&vault, 200);
+    assert!(vault.log().contains("has space again"));
+    saved.push(session.save(&small("imports", 10_000)));
+    admin.log_in(&vault.client());
+    assert_eq!(session.ids().len(), saved.len());
+    vault.stop();
+}
+
+fn mount(directory: &Path) {
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs"]).arg(directory);
+    assert!(command.status().unwrap().success());
+}
+
+/// Takes all the space there is.
+fn fill(path: &Path) {
+    let mut file = File::create(path).unwrap();
+    for piece in [vec![0_u8; 64 * 1024], vec![0; 1]] {
+        loop {
+            match file.write(&piece) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// The answer of the operators' `/readyz`, once it has this status. What it found holds for a second.
+fn ready(vault: &Vault, status: u16) -> Answer {
+    let began = Instant::now();
+    loop {
+        let answer = vault.server().admin_client().get("/readyz").send();
+        if answer.status == status {
+            return answer;
+        }
+        assert!(began.elapsed() < LIMIT, "{answer:?}: {}", vault.log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,163 @@
+//! The log says who did what, who was refused and why, and names the request; the commands say who is locked out.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use vault_tests::samples::small;
+use vault_tests::{Answer, Database, Door, Integration, Vault, on_both_databases};
+
+on_both_databases! {
+    refused_logins_and_lockouts_are_logged_with_their_reason,
+    acts_are_logged_with_who_did_them,
+    commands_say_who_is_locked_out,
+}
+
+/// The lines with this message, in their order.
+fn lines(vault: &Vault, message: &str) -> Vec<Value> {
+    let log = vault.log();
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["message"] == message).collect()
+}
+
+/// The one line with this message that belongs to the request of `answer`.
+#[track_caller]
+fn line_of(vault: &Vault, message: &str, answer: &Answer) -> Value {
+    let request = answer.header("x-request-id").unwrap();
+    let found: Vec<_> =
+        lines(vault, message).into_iter().filter(|line| line["span"]["request_id"] == request).collect();
+    let [line] = &found[..] else { panic!("{message}: {found:?} in {}", vault.log()) };
+    assert_eq!(line["level"], "INFO");
+    line.clone()
+}
+
+fn refused_logins_and_lockouts_are_logged_with_their_reason(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    let (jane, joe) = (vault.admin(), vault.account("Acme", "viewer"));
+    vault.run(&["account", "disable", "--email", &joe.email]).done();
+    let wrong_password = json!({"email": jane.email, "password": "a wrong password", "passcode": "000000"});
+    let nobody = json!({"email": "somebody.unknown@example.net", "password": "a password", "passcode": "000000"});
+    let no_address = json!({"email": "no address", "password": "a password", "passcode": "000000"});
+    let spent = jane.sound_login();
+    client.log_in(&spent).expect(200);
+    for (body, reason, account) in [
+        (&wrong_password, "wrong-password", Some(&jane.id)),
+        (&spent, "wrong-passcode", Some(&jane.id)),
+        (&joe.sound_login(), "disabled", Some(&joe.id)),
+        (&nobody, "unknown-address", None),
+        (&no_address, "malformed", None),
+    ] {
+        let answer = client.log_in(body);
+        let line = line_of(&vault, "login.refused", &answer);
+        assert_eq!((&line["reason"], line["account"].as_str()), (&json!(reason), account.map(String::as_str)));
+        assert_eq!(line["network"], "127.0.0.0/24");
+        answer.problem("invalid-login");
+    }
+    assert_eq!(lines(&vault, "login.locked"), [] as [Value; 0]);
+
+    for _ in 0..2 {
+        client.log_in(&wrong_password).problem("invalid-login");
+    }
+    let fifth = client.log_in(&wrong_password);
+    let line = line_of(&vault, "login.locked", &fifth);
+    assert_eq!((&line["account"], &line["attempts"]), (&json!(jane.id), &json!(5)));
+    assert!(line["until"].as_str().unwrap().ends_with('Z'), "{line}");
+    let answer = client.log_in(&jane.sound_login());
+    assert_eq!(line_of(&vault, "login.refused", &answer)["reason"], "locked");
+
+    vault.run(&["account", "unlock", "--email", &jane.email]).done();
+    let answer = client.log_in(&jane.sound_login()).expect(200);
+    let line = line_of(&vault, "login.succeeded", &answer);
+    assert_eq!((&line["account"], &line["network"]), (&json!(jane.id), &json!("127.0.0.0/24")));
+
+    let log = vault.log();
+    for unsaid in ["somebody.unknown", "example.net", "no address", "a wrong password", &jane.email, &jane.password] {
+        assert!(!log.contains(unsaid), "{unsaid}");
+    }
+}
+
+fn acts_are_logged_with_who_did_them(database: Database) {
+    let (vault, door) = Door::open(database);
+    let admin = vault.admin();
+    let session = admin.log_in(&vault.client());
+    let actor = format!("account:{}", admin.id);
+    let by_admin = |message: &str, answer: &Answer, subject: Option<String>| {
+        let line = line_of(&vault, message, answer);
+        assert_eq!(line["actor"], *actor, "{line}");
+        if let Some(subject) = subject {
+            assert_eq!(line["subject"], *subject, "{line}");
+        }
+        line
+    };
+    let saved = session.try_save(&small("imports/nightly", 1)).expect(201);
+    let id = saved.json()["id"].as_str().unwrap().to_owned();
+    let line = by_admin("credential.saved", &saved, Some(format!("credential:{id}")));
+    assert!(line["session"].is_string() && line["organization"].is_string(), "{line}");
+
+    let invited = session.invite("grace@example.com", "viewer").expect(201);
+    by_admin("account.invited", &invited, Some(format!("account:{}", invited.json()["id"].as_str().unwrap())));
+    let frozen = session.call("POST", "/v1/namespaces/freeze").json(&json!({"namespace": "imports/nightly"})).send();
+    let line = by_admin("namespace.frozen", &frozen.expect(200), None);
+    assert_eq!(line["namespace"], "imports/nightly");
+
+    let integration = Integration::make(&vault, "nightly", &["imports/*"]);
+    let client = door.client();
+    let refused = integration.activate(&client, "imports/nightly");
+    let line = line_of(&vault, "activation.refused-frozen", &refused.problem("frozen"));
+    assert_eq!(line["actor"], format!("integration:{}", integration.id));
+    let thawed = session.call("POST", "/v1/namespaces/thaw").json(&json!({"namespace": "imports/nightly"})).send();
+    by_admin("namespace.thawed", &thawed, None);
+    let purpose = json!({"namespace": "imports/nightly", "purpose": "text of the client"});
+    let activated = integration.activate_with(&client, &purpose).expect(201);
+    let line = line_of(&vault, "namespace.activated", &activated);
+    assert_eq!((&line["namespace"], &line["network"]), (&json!("imports/nightly"), &json!("127.0.0.0/24")));
+    assert_eq!(line["credentials"], format!("{id} 1 raw"));
+    assert_eq!(line["subject"], format!("activation:{}", activated.json()["id"].as_str().unwrap()));
+
+    integration.administer(&vault, "disable", &[]).done();
+    let refused = integration.activate(&client, "imports/nightly").problem("invalid-token");
+    let line = line_of(&vault, "integration.refused", &refused);
+    assert_eq!((&line["reason"], &line["integration"]), (&json!("disabled"), &json!(integration.id)));
+
+    by_admin("credential.deleted", &session.delete(&id).expect(204), Some(format!("credential:{id}")));
+    by_admin("session.logged-out", &session.log_out().expect(204), None);
+    let log = vault.log();
+    assert!(!log.contains("text of the client") && !log.contains(&integration.token), "{log}");
+    assert!(!log.contains("integration.disabled"), "the command itself says what it did");
+}
+
+fn commands_say_who_is_locked_out(database: Database) {
+    let vault = Vault::start(database);
+    let jane = vault.admin();
+    let of_jane = ["--email", &*jane.email];
+    let account = |command: &str| vault.run(&[&["account", command][..], &of_jane].concat()).done().stdout;
+    assert_eq!(account("unlock"), format!("{} was not locked.\n", jane.email));
+    let shown = account("show");
+    assert!(shown.contains("locked            no\n") && shown.contains("last login        never\n"), "{shown}");
+    assert!(!vault.run(&["account", "list"]).done().stdout.contains("locked until"));
+
+    let mut wrong = jane.login("000000");
+    wrong["password"] = json!("a wrong password");
+    for attempts in 1..=5 {
+        vault.client().log_in(&wrong).problem("invalid-login");
+        assert_eq!(vault.json(&["account", "list"])[0]["attempts"], attempts);
+    }
+    let locked = vault.json(&["account", "show", "--email", &jane.email]);
+    assert_eq!((&locked["locked"], &locked["closed"]), (&json!(true), &json!(false)));
+    let until = locked["locked_until"].as_str().unwrap();
+    let listed = vault.run(&["account", "list"]).done().stdout;
+    assert!(listed.contains(&format!("locked until {until}")), "{listed}");
+    let shown = account("show");
+    assert!(shown.contains(until) && shown.contains("5 in a row") && shown.contains("account unlock"), "{shown}");
+
+    let unlocked = account("unlock");
+    assert_eq!(
+        unlocked,
+        format!("Unlocked {}. Cleared: locked until {until} (5 failed logins in a row).\n", jane.email)
+    );
+    let found = vault.json(&["account", "unlock", "--email", &jane.email])["found"].clone();
+    assert_eq!((&found["locked"], &found["attempts"]), (&json!(false), &json!(0)));
+    jane.log_in(&vault.client());
+    assert!(vault.json(&["account", "show", "--email", &jane.email])["last_login_at"].is_string());
+    vault.run(&["account", "show", "--email", "nobody@example.com"]).refused();
+}
