@@ -30,6 +30,6 @@ macro_rules! on_both_databases {
 }
 
 /// The address of a new, empty database on the server that the tests share.
-pub(crate) fn new_postgres() -> String {
+pub fn new_postgres() -> String {
     Cluster::shared().create_database()
 }

@@ -89,6 +89,12 @@ impl Vault {
         self.url.as_deref().expect("this vault is on PostgreSQL")
     }
 
+    /// Goes on with the rows in the PostgreSQL database at `url`.
+    pub fn use_postgres(&mut self, url: String) {
+        self.database = Database::Postgres;
+        self.url = Some(url);
+    }
+
     /// Its data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.home.path().join("data")
