@@ -50,8 +50,8 @@ fn the_service_has_a_right_on_every_table_and_none_that_would_hide_its_traces() 
     let vault = Vault::init(Database::Postgres);
     let sql = Sql::of(&vault);
     let without = format!(
-        "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND NOT \
-         has_table_privilege('{SERVICE}', format('%I', tablename), 'SELECT, INSERT')"
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT \
+         has_table_privilege('{SERVICE}', oid, 'SELECT, INSERT')"
     );
     assert_eq!(sql.run(&without), Vec::<Vec<String>>::new(), "tables that postgresql-grants.sql does not name");
     for (table, right) in [
