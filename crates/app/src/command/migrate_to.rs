@@ -2,6 +2,7 @@
 
 use crate::cli::MigrateToArgs;
 use crate::compose;
+use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
@@ -42,7 +43,7 @@ pub(crate) async fn run(settings: &Settings, args: MigrateToArgs, output: Output
     let vault = match args.dry_run {
         true => compose::open(settings).await?,
         false => {
-            let opening = compose::serve(settings, "migrate-to")?.without_upkeep();
+            let opening = compose::serve(settings, "migrate-to", &ServerEvents::default())?.without_upkeep();
             opening.await.map_err(|error| compose::failure(settings, error))?
         }
     };
