@@ -14,6 +14,11 @@ impl<'a> Sql<'a> {
         Self(vault.url())
     }
 
+    /// The rows of the database at `url`.
+    pub fn at(url: &'a str) -> Self {
+        Self(url)
+    }
+
     /// Runs a statement, and gives the rows it returns.
     #[track_caller]
     pub fn run(&self, statement: &str) -> Vec<Vec<String>> {

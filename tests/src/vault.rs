@@ -3,7 +3,7 @@
 use crate::account::{Account, Session};
 use crate::binary::{self, Run};
 use crate::client::Client;
-use crate::database::{Database, new_postgres};
+use crate::database::{Database, grant, new_postgres};
 use crate::process::Server;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -21,7 +21,10 @@ pub struct Vault {
     server: Option<Server>,
     flags: Vec<String>,
     database: Database,
+    /// As the owner of the tables.
     url: Option<String>,
+    /// As a role with the rights of `docs/postgresql-grants.sql`, once the tables exist.
+    service_url: Option<String>,
     organizations: Mutex<BTreeSet<String>>,
     accounts: AtomicU32,
     home: TempDir,
@@ -42,6 +45,7 @@ impl Vault {
             flags: Vec::new(),
             database: if url.is_some() { Database::Postgres } else { Database::Sqlite },
             url,
+            service_url: None,
             organizations: Mutex::default(),
             accounts: AtomicU32::new(0),
             home: tempfile::tempdir().unwrap(),
@@ -51,8 +55,9 @@ impl Vault {
     /// A vault without a server.
     #[track_caller]
     pub fn init(database: Database) -> Self {
-        let vault = Self::absent(database);
+        let mut vault = Self::absent(database);
         vault.run(&["init"]).done();
+        vault.grant();
         vault
     }
 
@@ -75,8 +80,15 @@ impl Vault {
     pub fn start_on(cluster: &Cluster, flags: &[&str]) -> Self {
         let mut vault = Self::without_rows(Some(cluster.create_database()));
         vault.run(&["init"]).done();
+        vault.grant();
         vault.serve_with(flags);
         vault
+    }
+
+    /// From now on commands and servers have the rights that the documentation gives to the service's role.
+    #[track_caller]
+    fn grant(&mut self) {
+        self.service_url = self.url.as_deref().map(grant);
     }
 
     /// Where it keeps its rows.
@@ -84,9 +96,16 @@ impl Vault {
         self.database
     }
 
-    /// The address of its PostgreSQL database.
+    /// The address of its PostgreSQL database, for the owner of the tables.
     pub fn url(&self) -> &str {
         self.url.as_deref().expect("this vault is on PostgreSQL")
+    }
+
+    /// Goes on with the rows in the PostgreSQL database at `url`.
+    pub fn use_postgres(&mut self, url: String) {
+        self.database = Database::Postgres;
+        self.url = Some(url);
+        self.grant();
     }
 
     /// Its data directory.
@@ -112,7 +131,7 @@ impl Vault {
     /// `command`, which runs the binary, with the flags that name this vault, and these arguments.
     pub fn on_this(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.arg("--data-dir").arg(self.data_dir());
-        if let Some(url) = &self.url {
+        if let Some(url) = self.service_url.as_ref().or(self.url.as_ref()) {
             command.arg("--database-url").arg(url);
         }
         command.args(arguments);

@@ -8,6 +8,7 @@ use crate::usage;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
+use vault_embed::Database;
 
 /// A self-hosted vault for the storage credentials of batch integrations.
 #[derive(Parser)]
@@ -111,6 +112,14 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Apply pending database migrations
     Migrate,
+    /// Move the vault from its embedded database file to an empty PostgreSQL database
+    ///
+    /// Stop the server first: while it copies, nothing can be written to the file, so nothing that was acknowledged is
+    /// lost. It copies every row in one transaction, reads all of them back and compares. Interrupted, it leaves the
+    /// target empty or complete; run it again. Afterwards commands refuse the file, which is not changed, and the next
+    /// steps are printed. With --dry-run the server may run: rows written after the copy has begun are not in it, and
+    /// the target is left empty.
+    MigrateTo(MigrateToArgs),
     /// Manage organizations, the tenants of the vault
     #[command(subcommand)]
     Org(OrgCommand),
@@ -183,6 +192,17 @@ pub(crate) struct ServeArgs {
     /// Apply pending database migrations before serving
     #[arg(long)]
     pub(crate) migrate: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct MigrateToArgs {
+    /// Copy and compare, then undo it: tells beside a running server whether the move will work, and how long it takes
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// URL of the PostgreSQL database, for a role that may create tables. Put a URL with a password into the environment
+    /// variable, because other users can see arguments
+    #[arg(value_name = "URL", env = "ORGVAULT_MIGRATE_TO", hide_env_values = true)]
+    pub(crate) url: Database,
 }
 
 #[derive(Subcommand)]

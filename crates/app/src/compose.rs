@@ -34,7 +34,8 @@ pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &Serve
     Ok(opening.events(events.clone()).server(command))
 }
 
-fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
+/// The root key that the settings name.
+pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
     // Root's key for a vault whose user this process has become.
     if let Some(file) = settings.files.opened_secret(&settings.root_key_file)? {
         return Ok(RootKey::opened(file));
@@ -89,6 +90,12 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             "root key {} exists, but no vault was found at {database}. If the key belongs to a vault, restore its \
              database or pass --database-url. For a new vault, pass another --data-dir",
             root_key.display()
+        ),
+        OpeningError::Moved { database, target, mark } => format!(
+            "the vault at {} was moved to {target}. Set --database-url to that database. To go back to the file and lose \
+             what was changed since, first remove {}",
+            database.display(),
+            mark.display()
         ),
         OpeningError::MigrationsPending { database, count } => {
             format!("the database {database} lacks {count} migrations. Back it up, then run `orgvault migrate`")

@@ -105,6 +105,7 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Init => command::init::run(&settings, output).await,
         Command::Serve(args) => command::serve::open_and_run(settings, args).await,
         Command::Migrate => command::migrate::run(&settings, output).await,
+        Command::MigrateTo(args) => command::migrate_to::run(&settings, args, output).await,
         command => {
             let vault = compose::open(&settings).await?;
             let done = on_vault(&settings, &vault, command, output).await;

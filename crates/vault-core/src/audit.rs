@@ -144,6 +144,8 @@ pub enum AuditAction {
     AccountPasscodeRead,
     /// The embedded database's key was printed.
     DatabaseKeyRead,
+    /// The whole database was copied, or compared with its copy.
+    DatabaseCopied,
     /// A login succeeded.
     LoginSucceeded,
     /// A login was refused after a wrong password or for a closed account.
@@ -236,6 +238,7 @@ impl AuditAction {
             Self::AccountUnlocked => "account.unlocked",
             Self::AccountPasscodeRead => "account.passcode-read",
             Self::DatabaseKeyRead => "database.key-read",
+            Self::DatabaseCopied => "database.copied",
             Self::LoginSucceeded => "login.succeeded",
             Self::LoginRefused => "login.refused",
             Self::LoginPasscodeRefused => "login.passcode-refused",

@@ -85,10 +85,26 @@ impl Failure {
                 Severity::Again | Severity::Later | Severity::LaterElsewhere => {
                     StoreError::Unavailable(Box::new(error))
                 }
+                Severity::Broken | Severity::BrokenElsewhere if lacks_right(&error) => {
+                    StoreError::Fault(Box::new(RightMissing(error)))
+                }
                 Severity::Broken | Severity::BrokenElsewhere => StoreError::Fault(Box::new(error)),
             },
         }
     }
+}
+
+/// The database's role lacks a right. PostgreSQL's message names the table or schema.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{0}. Grant the role its rights with postgresql-grants.sql (OPERATIONS, \"Roles with few rights\"), or run init and \
+         migrate as the owner of the tables"
+)]
+struct RightMissing(SqlError);
+
+fn lacks_right(error: &SqlError) -> bool {
+    let SqlError::DatabaseError(_, information) = error else { return false };
+    ["permission denied for ", "must be owner of "].iter().any(|start| information.message().starts_with(start))
 }
 
 /// What the outcomes of decisions tell of the store: damaged rows are counted and logged, once it is known where, and a

@@ -11,8 +11,10 @@ mod postgres;
 mod schema;
 mod sqlite;
 mod stored;
+mod transfer;
 
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState};
 pub use ports::{Store, StorePorts};
 pub use postgres::{ConnectError, PostgresSettings, PostgresStore};
 pub use sqlite::{LockError, LockFileFlaw, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
+pub use transfer::{CopiedTable, Progress, Step, Transfer, TransferError, Transferred};

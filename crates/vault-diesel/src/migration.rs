@@ -23,6 +23,10 @@ macro_rules! migrations {
 
 migrations!["0001_foundation", "0002_accounts", "0003_activation", "0004_attempts", "0005_upkeep", "0006_handing_out"];
 
+/// Makes the table of what was applied.
+pub(crate) const CREATE_VERSIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_versions \
+    (version TEXT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)";
+
 /// How a database's schema stands to this build's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaState {

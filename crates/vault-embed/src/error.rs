@@ -73,6 +73,19 @@ pub enum OpeningError {
     /// The directory of the embedded database is missing.
     #[error("the directory {} for the database does not exist. Check the path, or create the directory", .0.display())]
     NoDirectory(PathBuf),
+    /// The vault was moved to another database.
+    #[error(
+        "the vault at {} was moved to {target}. Open it there. To go back to the file and lose what was changed since, \
+         first remove {}", .database.display(), .mark.display()
+    )]
+    Moved {
+        /// The database file.
+        database: PathBuf,
+        /// The database that it was moved to.
+        target: String,
+        /// The file that says so.
+        mark: PathBuf,
+    },
     /// The schema is older than this build.
     #[error("the database {database} lacks {count} migrations. Back it up, then apply them")]
     MigrationsPending {

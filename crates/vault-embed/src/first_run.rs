@@ -4,7 +4,7 @@ use crate::database::{Database, exists, with_suffix};
 use crate::error::OpeningError;
 use crate::root_key::RootKey;
 use std::fs::{File, OpenOptions, remove_file};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -26,13 +26,7 @@ impl FirstRun {
 
     /// Leaves the mark, which is on disk when this returns.
     pub(crate) fn begin(&self) -> Result<(), OpeningError> {
-        let Some(mark) = &self.mark else { return Ok(()) };
-        let made = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(mark) {
-            Ok(file) => file.sync_all().and_then(|()| sync_directory(mark)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(error),
-        };
-        made.map_err(|source| OpeningError::Unwritable { path: mark.clone(), source })
+        self.mark.as_deref().map_or(Ok(()), |mark| leave(mark, ""))
     }
 
     /// Removes the mark of a first run whose vault exists. One that cannot be removed does no harm.
@@ -41,6 +35,18 @@ impl FirstRun {
             let _ = remove_file(mark);
         }
     }
+}
+
+/// Makes the file `mark`, unless there is one. It is on disk when this returns.
+pub(crate) fn leave(mark: &Path, content: &str) -> Result<(), OpeningError> {
+    let made = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(mark) {
+        Ok(mut file) => {
+            file.write_all(content.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| sync_directory(mark))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    };
+    made.map_err(|source| OpeningError::Unwritable { path: mark.to_owned(), source })
 }
 
 fn sync_directory(file: &Path) -> io::Result<()> {

@@ -4,6 +4,7 @@ use crate::ambient::{LoggedEvents, SystemClock, SystemIds};
 use crate::database::{Database, FileState, FoundFile, Kind, exists};
 use crate::error::OpeningError;
 use crate::first_run::FirstRun;
+use crate::migration::refuse_moved;
 use crate::root_key::RootKey;
 use crate::upkeep::Upkeep;
 use crate::vault::{OpenVault, Ports};
@@ -153,6 +154,7 @@ impl Opening {
 
         let (opened, root, lock) = match &database.0 {
             Kind::Sqlite(path) => {
+                refuse_moved(path)?;
                 let mut lock = None;
                 if let Some(command) = &server {
                     lock = Some(run.lock(path, command)?);
@@ -195,6 +197,7 @@ impl Opening {
             applied: applied.into(),
             adapter: opened.store,
             upkeep: None,
+            file: database.file().map(Arc::from),
             lock: lock.filter(|_| keep_lock).map(Arc::new),
         };
         if upkeep {

@@ -2,6 +2,7 @@
 
 use crate::upkeep::Upkeep;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
@@ -26,8 +27,9 @@ pub struct OpenVault {
     pub(crate) applied: Arc<[Migration]>,
     pub(crate) adapter: Store,
     pub(crate) upkeep: Option<Arc<Upkeep>>,
+    /// The embedded database file.
+    pub(crate) file: Option<Arc<Path>>,
     // Given back with the last clone.
-    #[expect(dead_code, reason = "held, not used")]
     pub(crate) lock: Option<Arc<ServerLock>>,
 }
 

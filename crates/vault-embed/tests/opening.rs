@@ -13,7 +13,9 @@ use tempfile::TempDir;
 use vault_core::port::{Event, EventSink};
 use vault_crypto::{DatabaseKeyFile, OsEntropy, RootKeyFile, SecretFile};
 use vault_diesel::{LockError, SqliteKey, SqliteSettings, SqliteStore};
-use vault_embed::{Database, OpenVault, Opening, OpeningError, RootKey, create, open, open_or_create};
+use vault_embed::{
+    Database, MoveError, OpenVault, Opening, OpeningError, RootKey, create, migrate_to, open, open_or_create,
+};
 
 struct Place(TempDir);
 
@@ -64,6 +66,44 @@ async fn refused(place: &Place, is_reason: impl Fn(&OpeningError) -> bool) {
         );
         assert_eq!(place.files(), before, "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moved_vault_is_refused_with_the_name_of_its_new_database() {
+    let place = Place::new();
+    close(place.made().await).await;
+    let mark = place.path("vault.db.moved");
+    for (content, named) in [
+        ("postgres://db.example/vault\n", "moved to postgres://db.example/vault."),
+        ("", "moved to another database."),
+        ("postgres://x\x1b[2J/\n", "moved to another database."),
+        ("anything", "moved to another database."),
+    ] {
+        fs::write(&mark, content).unwrap();
+        let is_reason = |error: &OpeningError| {
+            matches!(error, OpeningError::Moved { mark: found, .. } if *found == mark)
+                && error.to_string().contains(named)
+        };
+        for way in place.ways() {
+            let error = way.await.unwrap_err();
+            assert!(is_reason(&error), "{error:?}");
+        }
+    }
+    fs::remove_file(&mark).unwrap();
+    close(open(place.root_key(), place.database()).without_upkeep().await.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_one_server_of_an_embedded_vault_moves_it() {
+    let place = Place::new();
+    close(place.made().await).await;
+    let vault = open(place.root_key(), place.database()).without_upkeep().await.unwrap();
+    let target = "postgres://127.0.0.1:1/vault".parse().unwrap();
+    let error = migrate_to(&vault, place.root_key(), &target, false, &mut |_| {}).await.unwrap_err();
+    assert!(matches!(error, MoveError::NotTheServer), "{error:?}");
+    let error = migrate_to(&vault, place.root_key(), &place.database(), true, &mut |_| {}).await.unwrap_err();
+    assert!(matches!(error, MoveError::NotPostgres), "{error:?}");
+    close(vault).await;
 }
 
 async fn close(vault: OpenVault) {

@@ -9,6 +9,7 @@ pub(crate) mod init;
 pub(crate) mod integration;
 pub(crate) mod invitation;
 pub(crate) mod migrate;
+pub(crate) mod migrate_to;
 pub(crate) mod namespace;
 pub(crate) mod organization;
 pub(crate) mod quickstart;

@@ -3,15 +3,13 @@
 use super::backend::{Connection, RunQuery, Store, has_table, hold_table, run_script, spell};
 use super::{Decided, Verdict};
 use crate::failure::Failure;
-use crate::migration::{self, MigrateError, Migration, SchemaState};
+use crate::migration::{self, CREATE_VERSIONS_TABLE, MigrateError, Migration, SchemaState};
 use crate::schema::schema_versions;
 use diesel::ExpressionMethods as _;
 use vault_core::port::StoreError;
 use vault_core::time::Timestamp;
 
 const VERSIONS_TABLE: &str = "schema_versions";
-const CREATE_VERSIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_versions \
-    (version TEXT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)";
 
 impl Store {
     /// How the database's schema stands to this build's.

@@ -1,12 +1,13 @@
 //! Making a connection: to a server that takes writes, with its waits bounded.
 
-use super::settings::ConnectError;
+use super::settings::{ConnectError, PostgresSettings};
 use super::tls::{connector, is_local, split_address};
 use diesel_async::AsyncPgConnection;
+use secrecy::ExposeSecret as _;
 use std::time::Duration;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Config, NoTls, Socket};
+use tokio_postgres::{Client, Config, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How long making a connection may take, per host.
@@ -65,6 +66,31 @@ impl Connector {
         }
     }
 
+    async fn client(&self) -> Result<Client, ConnectError> {
+        match &self.tls {
+            Some(tls) => self.client_by(tls.clone()).await,
+            None => self.client_by(NoTls).await,
+        }
+    }
+
+    async fn client_by<T>(&self, tls: T) -> Result<Client, ConnectError>
+    where
+        T: MakeTlsConnect<Socket> + Send,
+        T::Stream: Send + 'static,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let unreachable = |error| ConnectError::Unreachable(Box::new(error));
+        let (client, connection) = self.config.connect(tls).await.map_err(unreachable)?;
+        tokio::spawn(connection); // ends with the client; what goes wrong in it, the client's statements tell
+        let found: i32 = client.query_one(SET_UP, &[]).await.and_then(|row| row.try_get(4)).map_err(unreachable)?;
+        if found < OLDEST_SERVER {
+            return Err(ConnectError::TooOld { found });
+        }
+        let _ = client.batch_execute(IN_ENGLISH).await;
+        Ok(client)
+    }
+
     async fn connect_by<T>(&self, tls: T) -> Result<AsyncPgConnection, ConnectError>
     where
         T: MakeTlsConnect<Socket> + Send,
@@ -80,6 +106,11 @@ impl Connector {
         set_up(&mut connection).await?;
         Ok(connection)
     }
+}
+
+/// Makes a connection of the driver's own, for statements that are not those of decisions.
+pub(crate) async fn client(settings: &PostgresSettings) -> Result<Client, ConnectError> {
+    Connector::new(settings.url.expose_secret())?.client().await // into the driver's own settings
 }
 
 async fn set_up(connection: &mut AsyncPgConnection) -> Result<(), ConnectError> {

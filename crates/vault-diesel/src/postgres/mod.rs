@@ -12,5 +12,6 @@ mod tls;
 #[path = "../decision/mod.rs"]
 mod decision;
 
+pub(crate) use connect::client;
 pub use settings::{ConnectError, PostgresSettings};
 pub use store::PostgresStore;

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// The writer's. Waits for the file in the writer's own loop, not in SQLite's.
     Writing,
     /// A reader's.
@@ -22,7 +22,7 @@ pub(super) enum Purpose {
 
 /// Where the database is, and its key.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     pub(super) path: String,
     pub(super) key: SqliteKey,
 }
@@ -57,7 +57,7 @@ const READER_SETTINGS: [Setting; 3] =
     [("busy_timeout", READER_WAIT, READER_WAIT), ("cache_size", "-4096", "-4096"), ("query_only", "ON", "1")];
 
 /// Opens a connection.
-pub(super) fn open(source: &Source, purpose: Purpose) -> Result<SqliteConnection, OpenError> {
+pub(crate) fn open(source: &Source, purpose: Purpose) -> Result<SqliteConnection, OpenError> {
     let mut connection =
         SqliteConnection::establish(&source.path).map_err(|error| OpenError::Database(Box::new(error)))?;
     // Waiting first: connections that open side by side would refuse each other. Then the key, before

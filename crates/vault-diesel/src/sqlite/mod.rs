@@ -17,6 +17,7 @@ mod writer;
 #[path = "../decision/mod.rs"]
 mod decision;
 
+pub(crate) use connection::{Purpose, Source, open};
 pub use lock::{LockError, LockFileFlaw, ServerLock};
 pub use settings::{OpenError, SqliteKey, SqliteSettings};
 pub use store::SqliteStore;

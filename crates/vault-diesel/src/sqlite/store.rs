@@ -85,6 +85,11 @@ impl SqliteStore {
         }
     }
 
+    /// What opens further connections.
+    pub(crate) fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
     /// Has damaged rows counted and logged by `events`.
     pub fn report_to(&self, events: Arc<dyn EventSink>) {
         self.reports.to(events);

@@ -1,0 +1,155 @@
+//! `orgvault migrate-to`: moves the vault from the embedded file to PostgreSQL.
+
+use crate::cli::MigrateToArgs;
+use crate::compose;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::settings::Settings;
+use crate::text::{program, quoted};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use serde::Serialize;
+use std::fmt::Write as _;
+use vault_embed::{CopiedTable, MoveError, OpenVault, Progress, Step, TransferError, migrate_to};
+
+/// What an operator reads about the move.
+const PAGE: &str = "OPERATIONS, \"From the embedded file to PostgreSQL\"";
+
+#[derive(Serialize)]
+struct Moved {
+    database: String,
+    instance: String,
+    dry_run: bool,
+    rows: u64,
+    tables: Vec<MovedTable>,
+}
+
+#[derive(Serialize)]
+struct MovedTable {
+    name: String,
+    rows: u64,
+    /// SHA-256 of its rows in hexadecimal.
+    digest: String,
+}
+
+/// Carries the command out.
+pub(crate) async fn run(settings: &Settings, args: MigrateToArgs, output: Output) -> Result<(), Failure> {
+    if settings.database.file().is_none() {
+        return Err(Failure::new(format!("{}. Nothing was done", MoveError::NotEmbedded)));
+    }
+    if args.url.file().is_some() {
+        return Err(Failure::usage(format!("URL: {}", MoveError::NotPostgres)));
+    }
+    let vault = match args.dry_run {
+        true => compose::open(settings).await?,
+        false => {
+            let opening = compose::serve(settings, "migrate-to")?.without_upkeep();
+            opening.await.map_err(|error| compose::failure(settings, error))?
+        }
+    };
+    let moved = move_vault(settings, &vault, &args).await;
+    let closed = vault.close().await;
+    let tables = moved?;
+    closed?;
+    let moved = Moved {
+        database: args.url.to_string(),
+        instance: vault.instance().to_string(),
+        dry_run: args.dry_run,
+        rows: tables.iter().map(|table| table.rows).sum(),
+        tables: tables.into_iter().map(MovedTable::from).collect(),
+    };
+    output.print(&moved, &moved.text(settings))
+}
+
+async fn move_vault(settings: &Settings, vault: &OpenVault, args: &MigrateToArgs) -> Result<Vec<CopiedTable>, Failure> {
+    let bar = ProgressBar::no_length();
+    bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg} {eta}")?);
+    // Cleared when it is dropped.
+    let bar = bar.with_finish(ProgressFinish::AndClear);
+    let mut told = None;
+    let mut tell = |progress: Progress<'_>| {
+        // Both steps read every row.
+        let (doing, before) = match progress.step {
+            Step::Copying => ("copying", 0),
+            Step::Comparing => ("comparing", progress.total),
+        };
+        let (done, all) = (before + progress.done, progress.total * 2);
+        bar.set_length(all);
+        bar.set_position(done);
+        bar.set_message(format!("{doing} {}", progress.table));
+        // Without a terminal a line for each tenth.
+        let tenth = done * 10 / all.max(1);
+        if bar.is_hidden() && told != Some(tenth) {
+            told = Some(tenth);
+            tracing::info!(table = progress.table, "{doing} rows, {}% done", tenth * 10);
+        }
+    };
+    let root_key = compose::root_key(settings)?;
+    let moved = migrate_to(vault, root_key, &args.url, args.dry_run, &mut tell).await;
+    moved.map_err(|error| failure(error, &args.url.to_string()))
+}
+
+/// Why the vault was not moved, and what to do.
+fn failure(error: MoveError, target: &str) -> Failure {
+    const UNCHANGED: &str = "Nothing was moved";
+    let advice = match &error {
+        MoveError::Transfer(
+            TransferError::NotEmpty(_)
+            | TransferError::OtherVault(_)
+            | TransferError::OlderSchema(_)
+            | TransferError::NewerSchema(_)
+            | TransferError::Tables(_),
+        ) => format!("{UNCHANGED}. Create an empty database for this vault and run the command again with its URL"),
+        MoveError::Transfer(TransferError::Differs { .. }) => format!(
+            "{UNCHANGED}. Either the vault was moved there before and is in use there: set --database-url to it. Or the file \
+             was written to since: create another empty database and run the command again with its URL. See {PAGE}"
+        ),
+        MoveError::Transfer(TransferError::Unconfirmed(_)) => {
+            "Run the command again, which completes the move".to_owned()
+        }
+        MoveError::Incomplete(_) => {
+            "The file is unchanged and still the vault. Remove the cause, then run the command again".to_owned()
+        }
+        MoveError::Transfer(TransferError::Connect(_)) => format!("{UNCHANGED}. Check the URL {target}"),
+        _ => format!("{UNCHANGED}. Remove the cause, then run the command again"),
+    };
+    Failure::new(format!("{}. {advice}", Failure::from(error)))
+}
+
+impl Moved {
+    fn text(&self, settings: &Settings) -> String {
+        let Self { database, rows, tables, .. } = self;
+        let count = tables.len();
+        if self.dry_run {
+            return format!(
+                "Dry run: copied {rows} rows in {count} tables to {database}, compared them, and undid it. Nothing was \
+                 moved. To move the vault, stop the server and run the command without --dry-run."
+            );
+        }
+        let mut text =
+            format!("Moved the vault to {database}: {rows} rows in {count} tables, compared with the file.\n");
+        // Without the old database, which is among the flags if it has a place of its own.
+        let flags = settings.location_flags().into_iter().filter(|flag| !flag.starts_with("--database-url"));
+        let flags: Vec<String> = flags.map(|flag| quoted(&flag)).collect();
+        let file = settings.database.file().map(|file| file.display().to_string()).unwrap_or_default();
+        let _ = write!(
+            text,
+            "\nNext:\n\n\
+             1. Give the service's role its rights, unless it owns the tables: {PAGE}.\n\
+             2. Set ORGVAULT_DATABASE_URL (or database-url in the settings file) to the new database, for the service and \
+             for commands. The root key stays the same.\n\
+             3. Start the service, or with that variable in the environment: {}\n\
+             4. Back up the new database.\n\n\
+             The file {file} was not changed. Commands refuse it because {file}.moved exists. Keep the file and {file}.key \
+             until you have a backup of the new database.",
+            format_args!("{} serve {}", program(), flags.join(" "))
+        );
+        text
+    }
+}
+
+impl From<CopiedTable> for MovedTable {
+    fn from(table: CopiedTable) -> Self {
+        let digest = table.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { name: table.name, rows: table.rows, digest }
+    }
+}

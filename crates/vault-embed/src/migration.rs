@@ -1,0 +1,112 @@
+//! Moving a vault from the embedded database to PostgreSQL.
+
+use crate::database::{Database, Kind, exists, with_suffix};
+use crate::error::OpeningError;
+use crate::first_run::leave;
+use crate::opening::open;
+use crate::root_key::RootKey;
+use crate::vault::OpenVault;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::port::StoreError;
+use vault_diesel::{CopiedTable, PostgresSettings, Progress, Store, Transfer, TransferError};
+
+/// The longest name of a database that is read from a mark, in bytes.
+const LONGEST_NAME: u64 = 1_024;
+
+/// Why a vault was not moved. It is then still where it was, unless the error says otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MoveError {
+    /// The vault is not on an embedded database.
+    #[error("the vault is on PostgreSQL already; only an embedded database can be moved")]
+    NotEmbedded,
+    /// The target is not PostgreSQL.
+    #[error("the target must be a PostgreSQL database: postgres://…")]
+    NotPostgres,
+    /// The vault was not opened as its one server, so another process may serve it meanwhile.
+    #[error("the vault was not opened as its one server")]
+    NotTheServer,
+    /// The rows were not moved.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
+    /// The act was not recorded, so it did not take place.
+    #[error("the act was not recorded in the audit log")]
+    Unrecorded(#[source] StoreError),
+    /// The rows were copied, but the vault does not open in the target, or the file does not say that it was moved. The
+    /// embedded database is unchanged and still the vault.
+    #[error("the rows were copied, but the move is not complete")]
+    Incomplete(#[source] OpeningError),
+}
+
+/// Moves the vault from its embedded database to the empty PostgreSQL database `target`, and returns what both hold.
+///
+/// Copies every row unchanged in one transaction, reads all of them back and compares, proves that `root_key` opens the
+/// vault there, and marks the embedded database as moved: it then opens no more. The file itself is not changed. Meanwhile
+/// nobody can write to it: the vault must have been opened by [`Opening::server`](crate::Opening::server). Interrupted at
+/// any time, it may be run again: a target that holds the same rows already is only compared.
+///
+/// A `rehearsal` does the same up to the last step beside a running server, on the state that it finds, and leaves the
+/// target as it was.
+///
+/// # Errors
+/// See [`MoveError`]; the target is then unchanged, except with [`MoveError::Incomplete`].
+pub async fn migrate_to(
+    vault: &OpenVault,
+    root_key: RootKey,
+    target: &Database,
+    rehearsal: bool,
+    progress: &mut (dyn FnMut(Progress<'_>) + Send),
+) -> Result<Vec<CopiedTable>, MoveError> {
+    let (Store::Sqlite(store), Some(file)) = (&vault.adapter, &vault.file) else { return Err(MoveError::NotEmbedded) };
+    let Kind::Postgres(url) = &target.0 else { return Err(MoveError::NotPostgres) };
+    if !rehearsal && vault.lock.is_none() {
+        return Err(MoveError::NotTheServer);
+    }
+    let transfer = Transfer::prepare(&PostgresSettings::new(url.clone()), &vault.instance.to_string()).await?;
+    // Before the rows are read, so that the entry is among them; a copy that is only compared has it.
+    if !transfer.is_complete() {
+        let ambient = &vault.ports.ambient;
+        let (actor, action) = (Actor::Operator, AuditAction::DatabaseCopied);
+        let record = ambient.record(ambient.now(), None, actor, action, Subject::Instance);
+        vault.ports.store.audit.append(vec![record]).await.map_err(MoveError::Unrecorded)?;
+    }
+    let mut transferred = transfer.run(store, rehearsal, progress).await?;
+    let tables = std::mem::take(&mut transferred.tables);
+    let completed = match rehearsal {
+        true => Ok(()),
+        false => complete(vault, file, root_key, target).await,
+    };
+    transferred.release().await;
+    completed.map(|()| tables).map_err(MoveError::Incomplete)
+}
+
+/// Proves that the vault opens in the target, and marks the file as moved.
+async fn complete(vault: &OpenVault, file: &Path, root_key: RootKey, target: &Database) -> Result<(), OpeningError> {
+    let moved = open(root_key, target.clone()).without_upkeep().await?;
+    let is_same = moved.instance() == vault.instance();
+    moved.close().await?;
+    if !is_same {
+        return Err(OpeningError::NotFound { database: target.to_string() });
+    }
+    leave(&mark(file), &format!("{target}\n"))
+}
+
+fn mark(database: &Path) -> PathBuf {
+    with_suffix(database, ".moved")
+}
+
+/// Refuses an embedded database that was moved.
+pub(crate) fn refuse_moved(database: &Path) -> Result<(), OpeningError> {
+    let mark = mark(database);
+    if !exists(&mark)? {
+        return Ok(());
+    }
+    let mut target = String::new();
+    let read = std::fs::File::open(&mark).and_then(|file| file.take(LONGEST_NAME).read_to_string(&mut target));
+    let target = target.trim();
+    let is_name = read.is_ok() && target.starts_with("postgres://") && !target.contains(char::is_control);
+    let target = if is_name { target } else { "another database" }.to_owned();
+    Err(OpeningError::Moved { database: database.to_owned(), target, mark })
+}

@@ -1,0 +1,23 @@
+-- What the service's role may do, table by table, and nothing else. Run it as the owner of the tables after each `init`,
+-- `migrate` and `migrate-to`:
+--   psql -v ON_ERROR_STOP=1 -v role=orgvault -f postgresql-grants.sql postgres://OWNER@HOST/DATABASE
+-- FOR SHARE and FOR UPDATE, which keep rows from changing until a decision stands, need UPDATE too.
+
+BEGIN;
+REVOKE ALL ON ALL TABLES IN SCHEMA public FROM :"role";
+GRANT USAGE ON SCHEMA public TO :"role";
+
+GRANT SELECT ON instance, instance_keys, schema_versions TO :"role";
+GRANT INSERT ON audit TO :"role";
+GRANT SELECT, UPDATE ON decoys TO :"role";
+
+GRANT SELECT, INSERT, DELETE ON
+    account_notices, credential_secrets, directory, enrolment_codes, enrolment_drafts, erasures, frozen_namespaces,
+    idempotency_keys, integration_tokens, invited_addresses
+    TO :"role";
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    account_logins, accounts, activations, address_conflicts, attempt_classes, credential_counts, credentials,
+    integrations, invitations, known_networks, organization_keys, organizations, pending_seeds, recovery_codes, sessions
+    TO :"role";
+COMMIT;
