@@ -81,7 +81,7 @@ mod vault;
 mod wiring;
 
 pub use ambient::{LoggedEvents, SystemClock, SystemIds};
-pub use database::{Database, InvalidDatabaseUrl};
+pub use database::Database;
 pub use error::OpeningError;
 pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};
 pub use root_key::RootKey;

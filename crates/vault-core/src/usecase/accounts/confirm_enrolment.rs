@@ -5,7 +5,7 @@ use crate::account::SignedAccount;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::passcode::Passcode;
-use crate::port::{ConfirmEnrolment, ConfirmEnrolmentOutcome, OpenInvitation};
+use crate::port::{ConfirmEnrolment, OpenInvitation, StoreError};
 use secrecy::SecretString;
 
 /// How often a confirmation is decided anew because the invitation changed under it.
@@ -47,10 +47,9 @@ impl Accounts {
                 now,
                 audit,
             };
-            match self.store.confirm_enrolment(command).await? {
-                ConfirmEnrolmentOutcome::Enrolled => return Ok(()),
-                ConfirmEnrolmentOutcome::AddressInUse => return Err(Refusal::AddressInUse.into()),
-                ConfirmEnrolmentOutcome::Changed => {}
+            match self.store.confirm_enrolment(command).await {
+                Err(StoreError::Refused(Refusal::Contended)) => {}
+                confirmed => return Ok(confirmed?),
             }
         }
         Err(Refusal::InvalidEnrolment.into())

@@ -2,13 +2,13 @@
 
 use super::Accounts;
 use super::find::parse_email;
-use crate::account::{AccountGrant, AccountState, MAX_ACCOUNTS};
+use crate::account::{AccountGrant, AccountState};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::enrolment::EnrolmentCode;
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
-use crate::port::{CreateInvitation, CreateInvitationOutcome};
+use crate::port::CreateInvitation;
 use crate::principal::Principal;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
@@ -27,8 +27,7 @@ impl Accounts {
     /// Invites the owner of the address `email` to act as `role` in the organization.
     ///
     /// # Errors
-    /// [`Refusal::AddressInUse`], [`Refusal::AlreadyInvited`], [`Refusal::TooManyConflicts`],
-    /// [`Refusal::LimitReached`], [`Refusal::NoOrganization`].
+    /// Those of [`create_invitation`](crate::port::InvitationRepository::create_invitation).
     pub async fn invite(
         &self,
         principal: &Principal,
@@ -54,15 +53,7 @@ impl Accounts {
             address_in_use: self.ambient.record(now, organization, Actor::from(principal), refused, subject),
         };
         let command = self.ambient.command(principal, organization, AuditAction::AccountInvited, subject, act);
-        match self.store.create_invitation(command).await? {
-            CreateInvitationOutcome::Created => Ok(Invited { grant, code, expires_at }),
-            CreateInvitationOutcome::AddressInUse => Err(Refusal::AddressInUse.into()),
-            CreateInvitationOutcome::Invited => Err(Refusal::AlreadyInvited.into()),
-            CreateInvitationOutcome::TooManyConflicts(seconds) => Err(Refusal::TooManyConflicts(seconds).into()),
-            CreateInvitationOutcome::LimitReached => {
-                Err(Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS }.into())
-            }
-            CreateInvitationOutcome::NoOrganization => Err(Refusal::NoOrganization.into()),
-        }
+        self.store.create_invitation(command).await?;
+        Ok(Invited { grant, code, expires_at })
     }
 }
