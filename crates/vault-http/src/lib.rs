@@ -12,9 +12,9 @@ mod admin;
 mod answer;
 mod authorization;
 mod body;
-mod brake;
 mod call;
 mod checks;
+mod concurrency;
 mod connection;
 mod content;
 mod deadline;
@@ -38,9 +38,9 @@ mod route;
 mod server;
 mod settings;
 mod telemetry;
+mod throttle;
 mod tls;
 mod transport;
-mod under_way;
 mod unix;
 mod wire;
 
@@ -51,7 +51,6 @@ pub use readiness::Readiness;
 pub use route::{Route, activation_routes, routes};
 pub use server::{BoundServer, ListeningServer, server};
 pub use settings::{
-    ActivationSettings, AdminSettings, BasePath, Deadlines, InvalidBasePath, ListenerSettings, Rate, ServerSettings,
-    UnixSocket,
+    ActivationSettings, AdminSettings, BasePath, Deadlines, ListenerSettings, Rate, ServerSettings, UnixSocket,
 };
 pub use tls::{Tls, TlsError};

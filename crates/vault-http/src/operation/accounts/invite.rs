@@ -9,15 +9,11 @@ use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::{InviteRequest, InvitedAccount};
-use vault_core::email::{EmailAddress, InvalidEmailAddress};
+use vault_core::email::EmailAddress;
 use vault_core::principal::Principal;
 use vault_core::role::{Action, Role};
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageAccounts)?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -39,7 +35,7 @@ pub(in crate::operation) async fn run(
 
 pub(crate) fn parse(body: &[u8]) -> Result<(EmailAddress, Role), Fault> {
     let (InviteRequest { email, role }, mut flaws) = wire::read(body)?;
-    let email = flaws.check("/email", || EmailAddress::parse(&email).map_err(InvalidEmailAddress::at_email));
+    let email = flaws.check("/email", || EmailAddress::parse(&email).map_err(|error| error.at("/email")));
     let role = flaws.check("/role", || parse_role(&role));
     flaws.finish(email.zip(role))
 }

@@ -7,15 +7,10 @@ use crate::fault::Fault;
 use crate::operation::Inner;
 use crate::{answer, query};
 use actix_web::HttpResponse;
-use vault_api::AccountItem;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Action;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageAccounts)?;
     let request = query::page(call.query())?;
     body.ignore().await?;
@@ -25,6 +20,5 @@ pub(in crate::operation) async fn run(
 
     let page = api.complete(async move { accounts.list(&principal, scope, request).await }).await?;
 
-    let items: Vec<AccountItem> = page.accounts.iter().map(item).collect();
-    answer::page(&api.base.below("/accounts"), &items, limit, page.next.as_deref())
+    answer::page(&api.base.below("/accounts"), &page, limit, item)
 }

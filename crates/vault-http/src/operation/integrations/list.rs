@@ -10,11 +10,7 @@ use actix_web::HttpResponse;
 use vault_core::principal::Scope;
 use vault_core::role::Action;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     let request = query::page(call.query())?;
     body.ignore().await?;
@@ -23,6 +19,5 @@ pub(in crate::operation) async fn run(
     let scope = Scope::One(principal.organization);
     let page = api.complete(async move { integrations.list(&principal.into(), scope, request).await }).await?;
 
-    let items: Vec<_> = page.integrations.iter().map(item).collect();
-    answer::page(&api.base.below("/integrations"), &items, limit, page.next.as_deref())
+    answer::page(&api.base.below("/integrations"), &page, limit, item)
 }
