@@ -2,6 +2,7 @@
 
 use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
+use crate::error::Refusal;
 use crate::id::{AccountId, OrganizationId, SeedId};
 use crate::lockout::{AttemptLock, WRONG_PASSCODES};
 use crate::port::KeyedDigester;
@@ -10,6 +11,9 @@ use crate::time::Timestamp;
 
 /// How many accounts and invitations an organization may have.
 pub const MAX_ACCOUNTS: i64 = 10_000;
+/// The refusal of one account or invitation too many.
+pub const ACCOUNT_LIMIT_REACHED: Refusal =
+    Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS };
 
 /// Whether an account may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

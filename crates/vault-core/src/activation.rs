@@ -8,15 +8,13 @@ mod ttl;
 mod vend;
 mod vended;
 
-pub use form::{Assignment, Environment, Form, FormError, FormName, FormSubject, InvalidFormName, PrivateFile};
+pub use form::{Assignment, Environment, Form, FormError, FormName, FormSubject, PrivateFile};
 pub use purpose::Purpose;
-pub use refusal::{
-    ActivationRefusal, HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, judge_hand_out, judge_taking,
-};
+pub use refusal::{HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, judge_hand_out, judge_taking};
 pub use short::{AzureShort, GcsShort, S3Short, ShortData};
 pub use ttl::ActivationTtl;
 pub use vend::{VendMode, VendedForm, allows_short};
-pub use vended::{InvalidVended, Vended};
+pub use vended::Vended;
 
 use crate::credential::{CredentialType, SecretBytes};
 use crate::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};

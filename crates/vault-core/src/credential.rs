@@ -33,7 +33,7 @@ pub use data::{CredentialData, StoredDataError};
 pub use direct_link::DirectLink;
 pub use gcs::Gcs;
 pub use headers::{Header, Headers};
-pub use information::{Fingerprint, Information, InvalidInformation};
+pub use information::{Fingerprint, Information};
 pub use key_file::KeyFile;
 pub use kind::CredentialType;
 pub use link::Link;

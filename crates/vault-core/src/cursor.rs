@@ -2,6 +2,7 @@
 
 use crate::credential::CredentialType;
 use crate::digest::{Digest, DigestPurpose};
+use crate::error::Refusal;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
@@ -17,11 +18,6 @@ pub struct ListFilter {
     /// Only those of this type.
     pub kind: Option<CredentialType>,
 }
-
-/// The text is not a cursor of this list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid cursor; use the one from the previous page's Link header, with the same filters")]
-pub struct InvalidCursor;
 
 /// The cursor for the page after `last`.
 pub fn encode(
@@ -45,12 +41,12 @@ pub fn decode(
     organization: OrganizationId,
     filter: &ListFilter,
     text: &str,
-) -> Result<CredentialId, InvalidCursor> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
-    let (id, code) = bytes.split_first_chunk::<16>().ok_or(InvalidCursor)?;
+) -> Result<CredentialId, Refusal> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
+    let (id, code) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
     let last = CredentialId::from_bytes(*id);
-    let code = Digest::from_bytes(code.try_into().map_err(|_| InvalidCursor)?);
-    if code == digest(digester, organization, filter, last) { Ok(last) } else { Err(InvalidCursor) }
+    let code = Digest::from_bytes(code.try_into().map_err(|_| Refusal::Cursor)?);
+    if code == digest(digester, organization, filter, last) { Ok(last) } else { Err(Refusal::Cursor) }
 }
 
 fn digest(
@@ -82,9 +78,35 @@ impl Default for PageRequest {
     }
 }
 
+impl PageRequest {
+    /// How many rows to read: one more than the page holds tells whether there is a next page.
+    pub(crate) const fn rows(&self) -> usize {
+        self.limit.saturating_add(1)
+    }
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// In the order of the list.
+    pub items: Vec<T>,
+    /// The cursor of the next page, if there is one.
+    pub next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// The page of `rows`, of which [`PageRequest::rows`] were asked for; `cursor` makes the cursor of what follows a row.
+    pub(crate) fn of(mut rows: Vec<T>, request: &PageRequest, cursor: impl FnOnce(&T) -> String) -> Self {
+        let more = rows.len() > request.limit;
+        rows.truncate(request.limit);
+        let next = rows.last().filter(|_| more).map(cursor);
+        Self { items: rows, next }
+    }
+}
+
 /// A list whose cursor says a position of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListName {
+pub(crate) enum ListName {
     /// Accounts and open invitations, by organization, in it the newest first.
     Accounts,
     /// Integrations, by organization and name.
@@ -107,7 +129,7 @@ impl ListName {
 }
 
 /// The cursor for the page of `list` in `scope` that begins after `position`.
-pub fn encode_position(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> String {
+pub(crate) fn encode_position(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode([position_digest(digester, list, scope, position).as_bytes(), position].concat())
 }
 
@@ -115,16 +137,16 @@ pub fn encode_position(digester: &dyn KeyedDigester, list: ListName, scope: Scop
 ///
 /// # Errors
 /// The text is not a cursor, or one of another list or scope.
-pub fn decode_position(
+pub(crate) fn decode_position(
     digester: &dyn KeyedDigester,
     list: ListName,
     scope: Scope,
     text: &str,
-) -> Result<Vec<u8>, InvalidCursor> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
-    let (code, position) = bytes.split_first_chunk::<32>().ok_or(InvalidCursor)?;
+) -> Result<Vec<u8>, Refusal> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
+    let (code, position) = bytes.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
     let sound = Digest::from_bytes(*code) == position_digest(digester, list, scope, position);
-    if sound { Ok(position.to_vec()) } else { Err(InvalidCursor) }
+    if sound { Ok(position.to_vec()) } else { Err(Refusal::Cursor) }
 }
 
 fn position_digest(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> Digest {

@@ -1,5 +1,6 @@
 //! E-mail addresses in one canonical spelling.
 
+use crate::field::Invalid;
 use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 use std::fmt;
 
@@ -11,10 +12,8 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EmailAddress(String);
 
-/// The text is not an address this service can name an account by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an e-mail address: expected name@domain, at most 254 characters, without quotes, spaces or comments")]
-pub struct InvalidEmailAddress;
+const INVALID: Invalid =
+    Invalid("not an e-mail address: expected name@domain, at most 254 characters, without quotes, spaces or comments");
 
 impl EmailAddress {
     /// The longest address, in bytes (RFC 5321 section 4.5.3.1.3, without the angle brackets).
@@ -25,23 +24,23 @@ impl EmailAddress {
     ///
     /// # Errors
     /// The text has no canonical spelling.
-    pub fn parse(text: &str) -> Result<Self, InvalidEmailAddress> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         // A U-label may be longer than its A-label; four times covers any, and bounds the work.
         if text.len() > 4 * Self::MAX_LENGTH {
-            return Err(InvalidEmailAddress);
+            return Err(INVALID);
         }
-        let (local, domain) = text.rsplit_once('@').ok_or(InvalidEmailAddress)?;
+        let (local, domain) = text.rsplit_once('@').ok_or(INVALID)?;
         if !is_dot_atom(local) || local.len() > Self::MAX_LOCAL {
-            return Err(InvalidEmailAddress);
+            return Err(INVALID);
         }
         let domain = Uts46::new()
             .to_ascii(domain.as_bytes(), AsciiDenyList::STD3, Hyphens::CheckFirstLast, DnsLength::Verify)
-            .map_err(|_| InvalidEmailAddress)?;
+            .map_err(|_| INVALID)?;
         if domain.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-            return Err(InvalidEmailAddress);
+            return Err(INVALID);
         }
         let canonical = format!("{}@{domain}", local.to_ascii_lowercase());
-        if canonical.len() > Self::MAX_LENGTH { Err(InvalidEmailAddress) } else { Ok(Self(canonical)) }
+        if canonical.len() > Self::MAX_LENGTH { Err(INVALID) } else { Ok(Self(canonical)) }
     }
 
     /// The canonical spelling.

@@ -22,7 +22,8 @@ pub enum Error {
     /// A rule of the operation forbids it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The store failed. Never [`StoreError::Denied`]: that is [`Error::Denied`].
+    /// The store failed. Never [`StoreError::Denied`] or [`StoreError::Refused`]: those are [`Error::Denied`] and
+    /// [`Error::Refused`].
     #[error(transparent)]
     Store(StoreError),
     /// Sealing or opening failed.
@@ -37,7 +38,7 @@ pub enum Error {
 }
 
 /// What a rule forbids.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// No such account, credential, integration, session or activation that the principal may see.
@@ -125,7 +126,7 @@ pub enum Refusal {
         /// Why.
         reason: CheckReason,
     },
-    /// Concurrent requests kept changing the row.
+    /// What the change was decided on has changed: for a store, since it was read; for an operation, again and again.
     #[error("the row was changed at the same time by another request; retry")]
     Contended,
     /// A row fails its integrity check, so it is not changed.
@@ -222,6 +223,7 @@ impl StoreError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Denied(denial) => denial.kind(),
+            Self::Refused(refusal) => refusal.kind(),
             Self::Unavailable(_) => ErrorKind::Retry,
             Self::Integrity { .. } => ErrorKind::Damaged,
             Self::Fault(_) => ErrorKind::Fault,
@@ -245,6 +247,7 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Denied(denial) => Self::Denied(denial),
+            StoreError::Refused(refusal) => Self::Refused(refusal),
             error => Self::Store(error),
         }
     }

@@ -99,6 +99,18 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
+/// A text that is not a value of the type that was asked for; says the rule, never the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(pub &'static str);
+
+impl Invalid {
+    /// As the flaw of the field at `pointer`.
+    pub fn at(self, pointer: &str) -> FieldError {
+        FieldError::new(pointer, FieldCode::Malformed, self.0)
+    }
+}
+
 /// `pointer` extended by the member `name`, escaped as RFC 6901 asks.
 pub fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))

@@ -1,19 +1,17 @@
 //! Identifiers: 128-bit UUIDs, each kind a type of its own.
 
+use crate::field::Invalid;
 use std::fmt;
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The text is not an identifier in its one accepted spelling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an id: expected a UUID in lower case, 36 characters")]
-pub struct InvalidId;
+const INVALID: Invalid = Invalid("not an id: expected a UUID in lower case, 36 characters");
 
-fn parse(text: &str) -> Result<Uuid, InvalidId> {
+fn parse(text: &str) -> Result<Uuid, Invalid> {
     // One spelling only: other cases, braces and bare digits would be second names of the same object.
-    let id = Uuid::try_parse(text).map_err(|_| InvalidId)?;
+    let id = Uuid::try_parse(text).map_err(|_| INVALID)?;
     let mut buffer = Uuid::encode_buffer();
-    if id.hyphenated().encode_lower(&mut buffer) == text { Ok(id) } else { Err(InvalidId) }
+    if id.hyphenated().encode_lower(&mut buffer) == text { Ok(id) } else { Err(INVALID) }
 }
 
 macro_rules! ids {
@@ -44,8 +42,8 @@ macro_rules! ids {
         }
 
         impl FromStr for $name {
-            type Err = InvalidId;
-            fn from_str(text: &str) -> Result<Self, InvalidId> { parse(text).map(Self) }
+            type Err = Invalid;
+            fn from_str(text: &str) -> Result<Self, Invalid> { parse(text).map(Self) }
         }
     )*};
 }

@@ -1,5 +1,6 @@
 //! Organizations: the tenants, each with a vault of its own.
 
+use crate::field::Invalid;
 use crate::id::OrganizationId;
 use crate::time::Timestamp;
 use std::fmt;
@@ -10,10 +11,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganizationName(String);
 
-/// The text cannot be an organization's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an organization name must have 1 to 100 characters, no control characters and no leading or trailing space")]
-pub struct InvalidOrganizationName;
+const INVALID: Invalid = Invalid(
+    "an organization name must have 1 to 100 characters, no control characters and no leading or trailing space",
+);
 
 impl OrganizationName {
     /// The longest name, in characters.
@@ -23,12 +23,12 @@ impl OrganizationName {
     ///
     /// # Errors
     /// The text breaks one of the rules above.
-    pub fn parse(text: &str) -> Result<Self, InvalidOrganizationName> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let sound = !text.is_empty()
             && text.chars().count() <= Self::MAX_LENGTH
             && text.trim() == text
             && !text.chars().any(|c| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'));
-        if sound { Ok(Self(text.to_owned())) } else { Err(InvalidOrganizationName) }
+        if sound { Ok(Self(text.to_owned())) } else { Err(INVALID) }
     }
 
     /// The name as it was given.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use uuid::Uuid;
 use vault_core::activation::{
-    ActivationRefusal, HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, VendedForm, judge_hand_out, judge_taking,
+    HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, VendedForm, judge_hand_out, judge_taking,
 };
 use vault_core::id::CredentialId;
 use vault_core::integration::IntegrationRefusal;
@@ -46,16 +46,16 @@ proptest! {
     #[test]
     fn taking_is_refused_for_the_first_reason(facts in taking(), most in 0_usize..4) {
         let reasons = [
-            facts.frozen.then_some(ActivationRefusal::Frozen),
-            (facts.credentials == 0).then_some(ActivationRefusal::Empty),
-            (facts.credentials > most).then_some(ActivationRefusal::TooLarge),
-            facts.live.filter(|(live, limit)| live >= limit).map(|_| ActivationRefusal::TooManyLive),
+            facts.frozen.then_some(Refusal::Frozen),
+            (facts.credentials == 0).then_some(Refusal::NamespaceEmpty),
+            (facts.credentials > most).then_some(Refusal::NamespaceTooLarge),
+            facts.live.filter(|(live, limit)| live >= limit).map(|_| Refusal::TooManyLive),
         ];
         let all: Vec<_> = reasons.into_iter().flatten().collect();
         prop_assert!(all.is_sorted(), "the reasons are in the order of their type");
         prop_assert_eq!(judge_taking(facts, most).err(), all.first().copied());
         let check = TakingFacts { live: None, ..facts };
-        prop_assert_ne!(judge_taking(check, most), Err(ActivationRefusal::TooManyLive), "a check begins nothing");
+        prop_assert_ne!(judge_taking(check, most), Err(Refusal::TooManyLive), "a check begins nothing");
     }
 
     /// What is handed out was allowed by everything; and one more revocation always forbids it.

@@ -7,13 +7,14 @@
 
 use std::error::Error;
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::cursor::PageRequest;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::id::AccountId;
 use vault_core::json::{self, Limits};
 use vault_core::namespace::Namespace;
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
-use vault_core::usecase::{IdempotencyKey, ListRequest, SaveRequest};
+use vault_core::usecase::{IdempotencyKey, SaveRequest};
 use vault_embed::{Database, RootKey};
 
 /// The data in a request's body, held to the same rules as over HTTP.
@@ -54,8 +55,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let saved = vault.save(&principal, request).await?;
     println!("saved {saved}");
 
-    let page = vault.list(&principal, ListRequest { filter: Default::default(), limit: 100, cursor: None }).await?;
-    for credential in &page.credentials {
+    let page = vault.list(&principal, Default::default(), PageRequest { limit: 100, cursor: None }).await?;
+    for credential in &page.items {
         // Nothing where the row is damaged: it costs itself, not the list.
         let information = credential.information.as_ref().map_or("damaged", |information| information.as_json());
         println!("{} {} {information}", credential.id, credential.namespace);

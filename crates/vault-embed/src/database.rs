@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use vault_core::field::Invalid;
 
 /// The database of a vault. Its `Display` form never holds a user name, password or parameter.
 #[derive(Clone, Debug)]
@@ -17,11 +18,6 @@ pub(crate) enum Kind {
     Sqlite(PathBuf),
     Postgres(SecretString),
 }
-
-/// A database URL has neither of the forms `sqlite://PATH` and `postgres://…`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be sqlite://PATH or postgres://…")]
-pub struct InvalidDatabaseUrl;
 
 impl Database {
     /// The embedded database file at `path`, encrypted whole. A relative path is relative to the working directory now.
@@ -45,13 +41,13 @@ impl Database {
 }
 
 impl FromStr for Database {
-    type Err = InvalidDatabaseUrl;
+    type Err = Invalid;
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
         match url.split_once("://") {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::sqlite(path)),
             Some(("postgres" | "postgresql", _)) => Ok(Self::postgres(url)),
-            _ => Err(InvalidDatabaseUrl),
+            _ => Err(Invalid("must be sqlite://PATH or postgres://…")),
         }
     }
 }

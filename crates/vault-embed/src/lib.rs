@@ -82,7 +82,7 @@ mod vault;
 mod wiring;
 
 pub use ambient::{LoggedEvents, SystemClock, SystemIds};
-pub use database::{Database, InvalidDatabaseUrl};
+pub use database::Database;
 pub use error::OpeningError;
 pub use migration::{MoveError, migrate_to};
 pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};

@@ -8,6 +8,7 @@ use actix_web::http::header::{self, HeaderValue};
 use bytes::Bytes;
 use serde::Serialize;
 use std::io;
+use vault_core::cursor::Page;
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
@@ -30,15 +31,17 @@ pub(crate) fn sized(status: StatusCode, object: &impl Serialize, size: usize) ->
     Ok(json(status, body))
 }
 
-/// A page of the list at `path`, as JSON; with a link to the next one, of at most `limit` items, if there is one.
-pub(crate) fn page(
+/// A page of the list at `path`, each row as `item` shows it; with a link to the next page, of at most `limit` rows, if
+/// there is one.
+pub(crate) fn page<T, I: Serialize>(
     path: &str,
-    items: &[impl Serialize],
+    page: &Page<T>,
     limit: usize,
-    next: Option<&str>,
+    item: fn(&T) -> I,
 ) -> Result<HttpResponse, Fault> {
+    let items: Vec<I> = page.items.iter().map(item).collect();
     let mut response = object(StatusCode::OK, &items)?;
-    if let Some(cursor) = next {
+    if let Some(cursor) = &page.next {
         // A cursor holds nothing that a query would have to escape.
         let link = format!("<{path}?limit={limit}&cursor={cursor}>; rel=\"next\"");
         let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;

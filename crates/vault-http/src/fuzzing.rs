@@ -16,6 +16,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use vault_api::{ChangePasswordRequest, EnrolRequest, Problem, ProblemCode};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy, FieldClass, Fingerprint};
+use vault_core::cursor::PageRequest;
 use vault_core::json::{Limits, parse};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
@@ -158,12 +159,11 @@ fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPo
 /// the names of its parameters and without their values.
 pub fn list_query(text: &str) {
     match query::list(Some(text)) {
-        Ok(request) => {
-            let link = next_page("", &request.filter, request.limit, "AA");
+        Ok((filter, page)) => {
+            let link = next_page("", &filter, page.limit, "AA");
             let (_, next) = link.split_once('?').unwrap();
-            let next = query::list(next.split('>').next()).ok().unwrap();
-            assert_eq!((next.filter, next.limit), (request.filter, request.limit));
-            assert_eq!(next.cursor.as_deref(), Some("AA"));
+            let (same, next) = query::list(next.split('>').next()).ok().unwrap();
+            assert_eq!((same, next), (filter, PageRequest { cursor: Some("AA".to_owned()), ..page }));
         }
         Err(fault) => {
             let problem = problem(fault);

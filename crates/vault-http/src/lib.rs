@@ -51,7 +51,6 @@ pub use readiness::Readiness;
 pub use route::{Route, activation_routes, routes};
 pub use server::{BoundServer, ListeningServer, server};
 pub use settings::{
-    ActivationSettings, AdminSettings, BasePath, Deadlines, InvalidBasePath, ListenerSettings, Rate, ServerSettings,
-    UnixSocket,
+    ActivationSettings, AdminSettings, BasePath, Deadlines, ListenerSettings, Rate, ServerSettings, UnixSocket,
 };
 pub use tls::{Tls, TlsError};

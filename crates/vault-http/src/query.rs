@@ -8,7 +8,6 @@ use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::json::pointer_to;
 use vault_core::namespace::Namespace;
-use vault_core::usecase::ListRequest;
 
 /// The largest page, and the page of whoever does not ask for one.
 pub(crate) const MAX_LIMIT: usize = 1_000;
@@ -48,27 +47,23 @@ fn parse_verify(text: &str) -> Result<bool, FieldError> {
 }
 
 /// The page that a list asks for.
-pub(crate) fn list(query: Option<&str>) -> Result<ListRequest, Fault> {
+pub(crate) fn list(query: Option<&str>) -> Result<(ListFilter, PageRequest), Fault> {
     let mut parameters = Parameters::read(query)?;
     let namespace = parameters.take("namespace");
     let namespace = parameters.keep(namespace.map(|text| Namespace::parse(&text, "/namespace")).transpose());
     let kind = parameters.take("type");
     let kind = parameters.keep(kind.map(|text| parse_type(&text)).transpose());
-    let limit = parameters.take("limit");
-    let limit = parameters.keep(limit.map(|text| parse_limit(&text)).transpose());
-    let cursor = parameters.take("cursor").map(Cow::into_owned);
+    let page = parameters.page();
     parameters.finish()?;
-    Ok(ListRequest { filter: ListFilter { namespace, kind }, limit: limit.unwrap_or(MAX_LIMIT), cursor })
+    Ok((ListFilter { namespace, kind }, page))
 }
 
 /// The page of a list without filters that is asked for.
 pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, Fault> {
     let mut parameters = Parameters::read(query)?;
-    let limit = parameters.take("limit");
-    let limit = parameters.keep(limit.map(|text| parse_limit(&text)).transpose());
-    let cursor = parameters.take("cursor").map(Cow::into_owned);
+    let page = parameters.page();
     parameters.finish()?;
-    Ok(PageRequest { limit: limit.unwrap_or(MAX_LIMIT), cursor })
+    Ok(page)
 }
 
 /// The type named `text`.
@@ -95,6 +90,14 @@ struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
+    /// The page that a list is asked for.
+    fn page(&mut self) -> PageRequest {
+        let limit = self.take("limit");
+        let limit = self.keep(limit.map(|text| parse_limit(&text)).transpose());
+        let cursor = self.take("cursor").map(Cow::into_owned);
+        PageRequest { limit: limit.unwrap_or(MAX_LIMIT), cursor }
+    }
+
     fn read(query: Option<&'a str>) -> Result<Self, Fault> {
         let query = query.unwrap_or_default();
         let mut pairs = Vec::new();
@@ -168,13 +171,13 @@ mod tests {
 
     #[test]
     fn a_list_has_four_parameters() {
-        let Ok(all) = list(None) else { panic!("no parameter is needed") };
-        assert_eq!((all.filter, all.limit, all.cursor), (ListFilter::default(), 1000, None));
-        let Ok(page) = list(Some("limit=7&namespace=a%2Fb&cursor=c-_&type=direct-link")) else {
+        let Ok((filter, page)) = list(None) else { panic!("no parameter is needed") };
+        assert_eq!((filter, page), (ListFilter::default(), PageRequest::default()));
+        let Ok((filter, page)) = list(Some("limit=7&namespace=a%2Fb&cursor=c-_&type=direct-link")) else {
             panic!("all are known")
         };
-        assert_eq!(page.filter.namespace.map(|namespace| namespace.to_string()).as_deref(), Some("a/b"));
-        assert_eq!(page.filter.kind, Some(CredentialType::DirectLink));
+        assert_eq!(filter.namespace.map(|namespace| namespace.to_string()).as_deref(), Some("a/b"));
+        assert_eq!(filter.kind, Some(CredentialType::DirectLink));
         assert_eq!((page.limit, page.cursor.as_deref()), (7, Some("c-_")));
         assert!(list(Some("")).is_ok());
         assert!(list(Some("&limit=1&")).is_ok());

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use vault_core::credential::DataPolicy;
+use vault_core::field::Invalid;
 
 /// The connections that one worker takes by default. An idle one costs about 20 KiB.
 const MAX_CONNECTIONS: usize = 8_192;
@@ -151,9 +152,8 @@ impl ListenerSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BasePath(String);
 
-/// The text cannot be a base path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidBasePath;
+const INVALID_BASE_PATH: Invalid =
+    Invalid("a base path has one or more segments of A-Z a-z 0-9 . _ ~ -, each after a slash, such as /v1");
 
 impl BasePath {
     /// The longest base path, in characters.
@@ -177,13 +177,13 @@ impl Default for BasePath {
 }
 
 impl FromStr for BasePath {
-    type Err = InvalidBasePath;
+    type Err = Invalid;
 
     /// One or more segments of `A-Z a-z 0-9 . _ ~ -`, each with a slash before it; neither `.` nor `..`.
-    fn from_str(text: &str) -> Result<Self, InvalidBasePath> {
-        let segments = text.strip_prefix('/').ok_or(InvalidBasePath)?;
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let segments = text.strip_prefix('/').ok_or(INVALID_BASE_PATH)?;
         let sound = text.len() <= Self::MAX_LENGTH && segments.split('/').all(is_segment);
-        if sound { Ok(Self(text.to_owned())) } else { Err(InvalidBasePath) }
+        if sound { Ok(Self(text.to_owned())) } else { Err(INVALID_BASE_PATH) }
     }
 }
 
@@ -198,14 +198,6 @@ impl fmt::Display for BasePath {
     }
 }
 
-impl fmt::Display for InvalidBasePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a base path has one or more segments of A-Z a-z 0-9 . _ ~ -, each after a slash, such as /v1")
-    }
-}
-
-impl std::error::Error for InvalidBasePath {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +211,7 @@ mod tests {
         for flawed in
             ["", "/", "v1", "/v1/", "//", "/a//b", "/.", "/..", "/a/../b", "/a b", "/%31", "/ä", "/a?b", &long]
         {
-            assert_eq!(BasePath::from_str(flawed), Err(InvalidBasePath), "{flawed}");
+            assert_eq!(BasePath::from_str(flawed), Err(INVALID_BASE_PATH), "{flawed}");
         }
     }
 }

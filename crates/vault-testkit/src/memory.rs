@@ -20,7 +20,6 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
 use std::sync::Mutex;
-use vault_core::Command;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord};
@@ -34,6 +33,7 @@ use vault_core::port::{AuditLog, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedCredential};
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
 /// A store that lives as long as the value. Implements every store port of `vault-core`.
 #[derive(Default)]
@@ -85,6 +85,9 @@ enum Decided<T> {
     /// Nothing was changed, or only what the refusal itself writes.
     Refused(T),
 }
+
+/// What a decision that a rule may refuse came to.
+type Answer<T = ()> = Result<T, Refusal>;
 
 /// Whom a command is judged by.
 trait Judged {

@@ -10,7 +10,7 @@ use vault_core::port::{Event, IdGenerator as _};
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
-use vault_core::usecase::{Ambient, AuditTally, ListRequest, Operator, SaveRequest, Vault};
+use vault_core::usecase::{Ambient, AuditTally, Operator, SaveRequest, Vault};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 use vault_testkit::memory::MemoryStore;
@@ -41,9 +41,8 @@ async fn a_damaged_row_costs_itself_and_not_the_page() {
     let (sound, damaged) = (save().await, save().await);
     store.tamper_with_credential(damaged, |sealed| sealed.information = Blob::from_bytes(b"x".to_vec()));
 
-    let request = ListRequest { filter: Default::default(), limit: 10, cursor: None };
-    let page = vault.list(&editor, request).await.unwrap();
-    let shown: Vec<_> = page.credentials.iter().map(|item| (item.id, item.information.is_some())).collect();
+    let page = vault.list(&editor, Default::default(), Default::default()).await.unwrap();
+    let shown: Vec<_> = page.items.iter().map(|item| (item.id, item.information.is_some())).collect();
     assert_eq!(shown, [(damaged, false), (sound, true)]);
     assert!(vault.show(&editor, damaged).await.unwrap().information.is_none());
     let counted = events.events().into_iter().filter(

@@ -405,7 +405,7 @@ async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAccount>, Fail
     let (mut listed, mut request) = (Vec::new(), PageRequest::default());
     loop {
         let page = accounts.list(&Principal::Operator, scope, request).await?;
-        listed.extend(page.accounts);
+        listed.extend(page.items);
         let Some(next) = page.next else { break };
         request = PageRequest { cursor: Some(next), ..PageRequest::default() };
     }

@@ -223,7 +223,7 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
     let (mut listed, mut cursor) = (Vec::new(), None);
     loop {
         let page = integrations.list(&Principal::Operator, scope, PageRequest { limit: PAGE, cursor }).await?;
-        listed.extend(page.integrations);
+        listed.extend(page.items);
         cursor = page.next;
         if cursor.is_none() {
             break;

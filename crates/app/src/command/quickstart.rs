@@ -94,7 +94,7 @@ fn check_addresses(settings: &Settings) -> Result<(), Failure> {
 /// The organization and admin account of a vault that has no account.
 async fn first_account(vault: &OpenVault, args: &QuickstartArgs) -> Result<Option<CreatedAccount>, Failure> {
     let request = PageRequest { limit: 1, cursor: None };
-    if !vault.accounts().list(&Principal::Operator, Scope::All, request).await?.accounts.is_empty() {
+    if !vault.accounts().list(&Principal::Operator, Scope::All, request).await?.items.is_empty() {
         return Ok(None);
     }
     let organization = args.org.clone().unwrap_or_else(|| DEFAULT_ORGANIZATION.to_owned());
@@ -126,7 +126,7 @@ async fn existing_text(
     }
     let page = vault.accounts().list(&Principal::Operator, Scope::All, PageRequest::default()).await?;
     let mut admins = page
-        .accounts
+        .items
         .iter()
         .map(|account| &account.grant)
         .filter(|grant| grant.role == Role::Admin && grant.state == AccountState::Active);

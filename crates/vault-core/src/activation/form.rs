@@ -15,6 +15,7 @@ pub use env::{Assignment, Environment, PrivateFile};
 
 use super::Vended;
 use crate::credential::{CredentialType, SecretText};
+use crate::field::Invalid;
 use crate::id::CredentialId;
 use crate::time::Timestamp;
 use std::fmt;
@@ -105,10 +106,7 @@ pub enum FormError {
     },
 }
 
-/// The text cannot name a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a name must start with a letter and have 1 to 64 letters A-Z a-z, digits, - and _")]
-pub struct InvalidFormName;
+const INVALID: Invalid = Invalid("a name must start with a letter and have 1 to 64 letters A-Z a-z, digits, - and _");
 
 /// What a section is called: 1 to 64 of `A-Z a-z 0-9 - _`, the first a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,11 +117,11 @@ impl FormName {
     ///
     /// # Errors
     /// The text breaks the rule above.
-    pub fn parse(text: &str) -> Result<Self, InvalidFormName> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let sound = (1..=64).contains(&text.len())
             && text.starts_with(|c: char| c.is_ascii_alphabetic())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        if sound { Ok(Self(text.to_owned())) } else { Err(InvalidFormName) }
+        if sound { Ok(Self(text.to_owned())) } else { Err(INVALID) }
     }
 
     /// The name's text.

@@ -1,22 +1,10 @@
 //! The order of the checks that refuse an activation, at its begin and before it issues credentials.
 
 use super::VendedForm;
+use crate::error::Refusal;
 use crate::id::CredentialId;
 use crate::integration::IntegrationRefusal;
 use crate::time::Timestamp;
-
-/// Why a namespace is not activated for an integration that may act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ActivationRefusal {
-    /// The namespace is frozen.
-    Frozen,
-    /// It has no credentials.
-    Empty,
-    /// It has more credentials than may be taken at once.
-    TooLarge,
-    /// The integration has reached its limit of live activations.
-    TooManyLive,
-}
 
 /// What a store found of a namespace and an integration, for [`judge_taking`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +20,14 @@ pub struct TakingFacts {
 /// Decides whether a namespace's credentials, of which there may be `most`, are taken.
 ///
 /// # Errors
-/// The first of the reasons, in the order of [`ActivationRefusal`].
-pub fn judge_taking(facts: TakingFacts, most: usize) -> Result<(), ActivationRefusal> {
+/// The first of these: [`Refusal::Frozen`], [`Refusal::NamespaceEmpty`], [`Refusal::NamespaceTooLarge`],
+/// [`Refusal::TooManyLive`].
+pub fn judge_taking(facts: TakingFacts, most: usize) -> Result<(), Refusal> {
     let reasons = [
-        (facts.frozen, ActivationRefusal::Frozen),
-        (facts.credentials == 0, ActivationRefusal::Empty),
-        (facts.credentials > most, ActivationRefusal::TooLarge),
-        (facts.live.is_some_and(|(live, limit)| live >= limit), ActivationRefusal::TooManyLive),
+        (facts.frozen, Refusal::Frozen),
+        (facts.credentials == 0, Refusal::NamespaceEmpty),
+        (facts.credentials > most, Refusal::NamespaceTooLarge),
+        (facts.live.is_some_and(|(live, limit)| live >= limit), Refusal::TooManyLive),
     ];
     reasons.into_iter().find(|(holds, _)| *holds).map_or(Ok(()), |(_, reason)| Err(reason))
 }

@@ -2,6 +2,7 @@
 
 use super::{ShortData, VendedForm};
 use crate::credential::{CredentialData, CredentialType, SecretBytes};
+use crate::field::Invalid;
 use crate::json::{self, Limits};
 use crate::time::Timestamp;
 
@@ -19,10 +20,7 @@ pub enum Vended {
     },
 }
 
-/// The data of an issued credential cannot be parsed. Contains nothing of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer's data is not of the shape of its type and form")]
-pub struct InvalidVended;
+const INVALID: Invalid = Invalid("the answer's data is not of the shape of its type and form");
 
 impl Vended {
     /// The type of the credential.
@@ -73,18 +71,18 @@ impl Vended {
         form: VendedForm,
         expires_at: Option<Timestamp>,
         bytes: &[u8],
-    ) -> Result<Self, InvalidVended> {
+    ) -> Result<Self, Invalid> {
         match (form, expires_at) {
             (VendedForm::Raw, _) => {
-                CredentialData::from_canonical_json(kind, bytes).map(Self::Raw).map_err(|_| InvalidVended)
+                CredentialData::from_canonical_json(kind, bytes).map(Self::Raw).map_err(|_| INVALID)
             }
             (VendedForm::Short, Some(expires_at)) => {
-                let document = json::parse(bytes, Limits::STORED).map_err(|_| InvalidVended)?;
+                let document = json::parse(bytes, Limits::STORED).map_err(|_| INVALID)?;
                 let sound = document.duplicates.is_empty();
-                let data = ShortData::read(kind, document.root).filter(|_| sound).ok_or(InvalidVended)?;
+                let data = ShortData::read(kind, document.root).filter(|_| sound).ok_or(INVALID)?;
                 Ok(Self::Short { data, expires_at })
             }
-            (VendedForm::Short, None) => Err(InvalidVended),
+            (VendedForm::Short, None) => Err(INVALID),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::SecretText;
 use super::reader::Entry;
 use super::spec::FieldClass;
+use crate::field::Invalid;
 use crate::json::{ObjectWriter, write_text};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -29,22 +30,19 @@ impl fmt::Display for Fingerprint {
 #[derive(Clone, Debug)]
 pub struct Information(Box<RawValue>);
 
-/// The text is not a JSON object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a JSON object")]
-pub struct InvalidInformation;
+const INVALID: Invalid = Invalid("not a JSON object");
 
 impl Information {
     /// The information that was written as `text` before.
     ///
     /// # Errors
     /// The text is not a JSON object, so it must not be spliced into an answer.
-    pub fn from_json(text: String) -> Result<Self, InvalidInformation> {
+    pub fn from_json(text: String) -> Result<Self, Invalid> {
         // Past this byte, valid JSON can only be an object.
         if !text.starts_with('{') {
-            return Err(InvalidInformation);
+            return Err(INVALID);
         }
-        RawValue::from_string(text).map(Self).map_err(|_| InvalidInformation)
+        RawValue::from_string(text).map(Self).map_err(|_| INVALID)
     }
 
     /// The JSON text.
@@ -148,7 +146,7 @@ mod tests {
     fn only_an_object_is_information() {
         assert!(Information::from_json("{}".into()).is_ok());
         for text in ["", "[]", "{", "{} {}", "1", "{\"a\"}"] {
-            assert_eq!(Information::from_json(text.into()), Err(InvalidInformation));
+            assert_eq!(Information::from_json(text.into()), Err(INVALID));
         }
     }
 }

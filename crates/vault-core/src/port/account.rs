@@ -1,8 +1,8 @@
 //! Accounts in the store.
 
 use super::{
-    AuditLog, InvitationRepository, LoginGuard, OrganizationRepository, OwnAccountRepository, SessionRepository,
-    StoreError,
+    AuditLog, Find, InvitationRepository, List, LoginGuard, OrganizationRepository, OwnAccountRepository,
+    SessionRepository, StoreError,
 };
 use crate::account::{Account, AccountGrant, ListedAccount, SignedAccount};
 use crate::command::Command;
@@ -11,9 +11,8 @@ use crate::id::{AccountId, OrganizationId};
 use crate::invitation::StoredInvitation;
 use crate::notice::NoticeCode;
 use crate::passcode::TimeStep;
-use crate::principal::{Principal, Scope};
+use crate::principal::Scope;
 use crate::sealed::{SealedPassword, SealedSeed};
-use crate::time::Timestamp;
 use async_trait::async_trait;
 
 /// By what an account or an invitation is found.
@@ -23,19 +22,6 @@ pub enum AccountKey {
     Address(Digest),
     /// Its id, within an organization.
     Id(OrganizationId, AccountId),
-}
-
-/// Looks for an account or an invitation.
-#[derive(Clone, Debug)]
-pub struct FindAccount {
-    /// Who asks.
-    pub principal: Principal,
-    /// Where to look. Objects outside do not exist for the caller.
-    pub scope: Scope,
-    /// By what.
-    pub key: AccountKey,
-    /// Now.
-    pub now: Timestamp,
 }
 
 /// What was found. An invitation that is over is found too, until it is swept or replaced.
@@ -58,21 +44,6 @@ pub struct AccountPlace {
     pub account: AccountId,
 }
 
-/// Reads a page of accounts and open invitations.
-#[derive(Clone, Debug)]
-pub struct ListAccounts {
-    /// Who asks.
-    pub principal: Principal,
-    /// Whose.
-    pub scope: Scope,
-    /// Begin after this one.
-    pub after: Option<AccountPlace>,
-    /// At most so many.
-    pub limit: usize,
-    /// Now.
-    pub now: Timestamp,
-}
-
 /// Makes an account that can log in at once. Its passcode counts as enrolled at the command's time.
 #[derive(Clone, Debug)]
 pub struct CreateAccount {
@@ -88,20 +59,6 @@ pub struct CreateAccount {
     pub seed: SealedSeed,
     /// Its recovery codes.
     pub recovery_codes: Vec<Digest>,
-}
-
-/// What making an account came to. Only [`CreateAccountOutcome::Created`] changed anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CreateAccountOutcome {
-    /// Made.
-    Created,
-    /// The address belongs to an account of any organization, or to an open invitation of this one. An invitation of
-    /// this one that is over is replaced in the same decision.
-    AddressTaken,
-    /// The organization has reached its limit of accounts and invitations.
-    LimitReached,
-    /// No such organization.
-    NoOrganization,
 }
 
 /// One change of an account. Every one of them but [`AccountChange::Unlock`] ends all of its sessions and drops
@@ -164,21 +121,6 @@ impl ChangeAccount {
     }
 }
 
-/// What changing an account or an invitation came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeAccountOutcome {
-    /// Changed.
-    Changed,
-    /// The row has changed since it was read: read it again.
-    Stale,
-    /// No such account that the principal may see.
-    NotFound,
-    /// Not for an operator: no active admin would be left, by the rule of
-    /// [`takes_last_admin`](crate::account::takes_last_admin). Counted in the decision; two such changes at
-    /// once do not both succeed.
-    LastAdmin,
-}
-
 /// Reads an account's seed, for printing its current code.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadPasscode {
@@ -201,17 +143,27 @@ pub struct StoredPasscode {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AccountRepository: Send + Sync {
-    /// Makes one.
-    async fn create_account(&self, command: Command<CreateAccount>) -> Result<CreateAccountOutcome, StoreError>;
+    /// Makes one. An invitation of the organization for the address that is over is replaced in the same decision.
+    ///
+    /// Refused with [`Refusal::NoOrganization`](crate::Refusal::NoOrganization),
+    /// [`Refusal::AddressTaken`](crate::Refusal::AddressTaken): the address belongs to an account of any organization, or
+    /// to an open invitation of this one; [`ACCOUNT_LIMIT_REACHED`](crate::account::ACCOUNT_LIMIT_REACHED).
+    async fn create_account(&self, command: Command<CreateAccount>) -> Result<(), StoreError>;
 
     /// Finds one, or an invitation.
-    async fn find_account(&self, query: FindAccount) -> Result<Option<FoundAccount>, StoreError>;
+    async fn find_account(&self, query: Find<AccountKey, Scope>) -> Result<Option<FoundAccount>, StoreError>;
 
     /// Reads a page.
-    async fn list_accounts(&self, query: ListAccounts) -> Result<Vec<ListedAccount>, StoreError>;
+    async fn list_accounts(&self, query: List<AccountPlace>) -> Result<Vec<ListedAccount>, StoreError>;
 
     /// Changes one. Where [`AccountChange::notice`] says so, its owner gets a notice in the same decision.
-    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<ChangeAccountOutcome, StoreError>;
+    ///
+    /// Refused with [`Refusal::NotFound`](crate::Refusal::NotFound): no such account that the principal may see;
+    /// [`Refusal::Contended`](crate::Refusal::Contended): the row has another version; and, not for an operator,
+    /// [`Refusal::LastAdmin`](crate::Refusal::LastAdmin): no active admin would be left, by the rule of
+    /// [`takes_last_admin`](crate::account::takes_last_admin). Counted in the decision; two such changes at once do not
+    /// both succeed.
+    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError>;
 
     /// Reads a seed. Nothing is recorded where there is no such account.
     async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError>;

@@ -1,7 +1,7 @@
 //! Activations in the store.
 
 use super::{AuditLog, StoreError};
-use crate::activation::{Activation, ActivationRefusal, HandOutRefusal, HandedOut, VendMode};
+use crate::activation::{Activation, HandOutRefusal, HandedOut, VendMode};
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
 use crate::credential::CredentialType;
@@ -54,15 +54,6 @@ pub struct TakenCredential {
     pub sealed: SealedCredential,
 }
 
-/// What taking came to. Only [`TakeOutcome::Taken`] changed anything.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TakeOutcome {
-    /// All of the namespace's credentials, oldest first (by id). The activation has begun.
-    Taken(Vec<TakenCredential>),
-    /// [`judge_taking`](crate::activation::judge_taking) forbids it.
-    Refused(ActivationRefusal),
-}
-
 /// Decides, after all waiting, whether what was made ready for an activation may leave.
 #[derive(Clone, Debug)]
 pub struct HandOut {
@@ -76,16 +67,6 @@ pub struct HandOut {
     pub credentials: Vec<HandedOut>,
     /// The record of a refusal; takes the place of the command's.
     pub refused: SealedAuditRecord,
-}
-
-/// What the last decision of an activation came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandOutOutcome {
-    /// It leaves, and the command's record says so.
-    HandedOut,
-    /// [`judge_hand_out`](crate::activation::judge_hand_out) forbids it. The activation is gone, and
-    /// [`HandOut::refused`] recorded.
-    Refused(HandOutRefusal),
 }
 
 /// Reads a page of an integration's live activations.
@@ -136,15 +117,21 @@ pub trait ActivationRepository: Send + Sync {
     /// The integration whose current or previous token has this digest. The caller checks whether the token is valid.
     async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError>;
 
-    /// Reads the credentials of a namespace and, if requested, begins an activation. Serialised with other activations
-    /// (the limit is exact), changes of the integration and freezes of the namespace. Records the last use of the
-    /// integration's current token, at most once a minute.
-    async fn take_credentials(&self, command: ForIntegration<TakeCredentials>) -> Result<TakeOutcome, StoreError>;
+    /// Reads the credentials of a namespace, oldest first (by id), and, if requested, begins an activation. Serialised
+    /// with other activations (the limit is exact), changes of the integration and freezes of the namespace. Records the
+    /// last use of the integration's current token, at most once a minute.
+    ///
+    /// Refused by [`judge_taking`](crate::activation::judge_taking).
+    async fn take_credentials(
+        &self,
+        command: ForIntegration<TakeCredentials>,
+    ) -> Result<Vec<TakenCredential>, StoreError>;
 
-    /// Decides whether the prepared credentials may be issued, serialised like the first transaction, and also with
-    /// deletion and replacement of the credentials. A principal that may not act is [`HandOutRefusal::Denied`], not an
-    /// error.
-    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<HandOutOutcome, StoreError>;
+    /// Decides by [`judge_hand_out`](crate::activation::judge_hand_out) whether the prepared credentials may be issued,
+    /// serialised like the first transaction, and also with deletion and replacement of the credentials. `None`: they are
+    /// issued, and the command's record says so. After a refusal the activation is gone and [`HandOut::refused`] recorded.
+    /// A principal that may not act is [`HandOutRefusal::Denied`], not an error.
+    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError>;
 
     /// Reads a page of the integration's live activations, newest first (by id, descending).
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError>;

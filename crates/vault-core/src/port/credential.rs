@@ -1,10 +1,11 @@
 //! Credentials in the store.
 
-use super::{AuditLog, KeyRepository, StoreError};
+use super::{AuditLog, Find, KeyRepository, StoreError};
 use crate::command::Command;
 use crate::credential::CredentialType;
 use crate::cursor::ListFilter;
 use crate::digest::Digest;
+use crate::error::Refusal;
 use crate::id::{AccountId, CredentialId, KeyId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::principal::Principal;
@@ -44,32 +45,11 @@ pub struct SaveCredential {
     pub limit: i64,
 }
 
-/// What saving came to. Only [`SaveOutcome::Saved`] changed anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaveOutcome {
-    /// Saved.
-    Saved,
-    /// The same request was carried out before, and made this credential.
-    Replayed(CredentialId),
-    /// The idempotency key was used for another request.
-    IdempotencyMismatch,
-    /// The organization key is no longer active: seal again.
-    KeyInactive,
-    /// The organization has reached its limit of credentials.
-    LimitReached,
-}
-
-/// Looks up what became of an earlier save under the same idempotency key.
-#[derive(Clone, Debug)]
-pub struct FindSave {
-    /// Who asks.
-    pub principal: Principal,
-    /// The principal's organization.
-    pub organization: OrganizationId,
-    /// Now.
-    pub now: Timestamp,
-    /// The idempotency key; without one, only the principal is checked.
-    pub idempotency: Option<Idempotency>,
+impl SaveCredential {
+    /// The refusal of one credential too many.
+    pub const fn limit_reached(&self) -> Refusal {
+        Refusal::LimitReached { what: "credentials", limit: self.limit }
+    }
 }
 
 /// Reads a page of a list, newest first.
@@ -110,19 +90,6 @@ pub struct StoredCredential {
     pub information: Blob,
 }
 
-/// Reads one credential.
-#[derive(Clone, Debug)]
-pub struct ShowCredential {
-    /// Who asks.
-    pub principal: Principal,
-    /// The principal's organization.
-    pub organization: OrganizationId,
-    /// Now.
-    pub now: Timestamp,
-    /// Which.
-    pub id: CredentialId,
-}
-
 /// Deletes one credential, its wrapped data key included.
 #[derive(Clone, Copy, Debug)]
 pub struct DeleteCredential {
@@ -137,18 +104,23 @@ pub struct DeleteCredential {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait CredentialRepository: Send + Sync {
-    /// Saves one.
-    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError>;
+    /// Saves one and gives its id; or, where the same request was carried out before, only the id that it made.
+    ///
+    /// Refused with [`Refusal::IdempotencyMismatch`]; [`Refusal::Contended`]: the organization key is no longer active,
+    /// seal again; [`SaveCredential::limit_reached`].
+    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError>;
 
-    /// The answer to an earlier save under this idempotency key, [`SaveOutcome::Replayed`] or
-    /// [`SaveOutcome::IdempotencyMismatch`]. `None`: the key is free.
-    async fn find_save(&self, query: FindSave) -> Result<Option<SaveOutcome>, StoreError>;
+    /// What an earlier save under this idempotency key made. `None`: the key is free; without a key, the principal alone
+    /// is judged.
+    ///
+    /// Refused with [`Refusal::IdempotencyMismatch`].
+    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<CredentialId>, StoreError>;
 
     /// Reads a page.
     async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;
 
     /// Reads one of the principal's organization.
-    async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError>;
+    async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError>;
 
     /// Deletes a credential of the principal's organization. `false`: it does not exist. Of several calls at once, one
     /// returns `true`.

@@ -1,5 +1,6 @@
 //! How ports fail, by whose fault it is.
 
+use crate::error::Refusal;
 use crate::principal::Denial;
 use std::error::Error as StdError;
 
@@ -13,6 +14,9 @@ pub enum StoreError {
     /// The principal may not act. Nothing was changed.
     #[error(transparent)]
     Denied(Denial),
+    /// A rule of the decision forbids it. Nothing was changed, except what the method says.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The database is unreachable, full, locked or overloaded; a retry may succeed. Nothing was acknowledged, but a
     /// decision whose answer was lost may have been made.
     #[error("the database is unavailable")]

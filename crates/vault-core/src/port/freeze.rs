@@ -1,10 +1,9 @@
 //! Namespaces in the store: what they hold, and whether they are frozen.
 
-use super::{NamePosition, StoreError};
+use super::{List, NamePosition, StoreError};
 use crate::command::Command;
 use crate::id::OrganizationId;
 use crate::namespace::Namespace;
-use crate::principal::{Principal, Scope};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -55,36 +54,6 @@ pub struct ListedNamespace {
     pub frozen_at: Option<Timestamp>,
 }
 
-/// Reads a page of frozen namespaces.
-#[derive(Clone, Debug)]
-pub struct ListFrozen {
-    /// Who asks.
-    pub principal: Principal,
-    /// Whose.
-    pub scope: Scope,
-    /// Those after this one.
-    pub after: Option<NamePosition>,
-    /// At most so many.
-    pub limit: usize,
-    /// Now.
-    pub now: Timestamp,
-}
-
-/// Reads a page of an organization's namespaces.
-#[derive(Clone, Debug)]
-pub struct ListNamespaces {
-    /// Who asks.
-    pub principal: Principal,
-    /// The organization.
-    pub organization: OrganizationId,
-    /// Those after this one.
-    pub after: Option<Namespace>,
-    /// At most so many.
-    pub limit: usize,
-    /// Now.
-    pub now: Timestamp,
-}
-
 /// Namespaces. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
 /// transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -95,8 +64,9 @@ pub trait FreezeRepository: Send + Sync {
     async fn freeze_namespace(&self, command: Command<FreezeNamespace>) -> Result<Option<Freezing>, StoreError>;
 
     /// Reads a page of the frozen ones, ordered by organization and namespace.
-    async fn list_frozen(&self, query: ListFrozen) -> Result<Vec<FrozenNamespace>, StoreError>;
+    async fn list_frozen(&self, query: List<NamePosition>) -> Result<Vec<FrozenNamespace>, StoreError>;
 
     /// Reads a page of those that have credentials or are frozen, ordered by namespace.
-    async fn list_namespaces(&self, query: ListNamespaces) -> Result<Vec<ListedNamespace>, StoreError>;
+    async fn list_namespaces(&self, query: List<Namespace, OrganizationId>)
+    -> Result<Vec<ListedNamespace>, StoreError>;
 }

@@ -1,6 +1,6 @@
 //! Invitations in the store.
 
-use super::{ChangeAccountOutcome, StoreError};
+use super::StoreError;
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
@@ -22,24 +22,6 @@ pub struct CreateInvitation {
     pub address: Digest,
     /// What to record if the address has an account.
     pub address_in_use: SealedAuditRecord,
-}
-
-/// What inviting came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CreateInvitationOutcome {
-    /// Made. An invitation of the organization for the same address that was over is gone.
-    Created,
-    /// The address has an account, of this organization or another. Recorded and, unless an operator asked, counted by
-    /// the rule of [`AddressConflicts`](crate::invitation::AddressConflicts).
-    AddressInUse,
-    /// The organization has an open invitation for the address.
-    Invited,
-    /// The organization's admins met so many addresses in use that nothing is tried for this many seconds.
-    TooManyConflicts(u32),
-    /// The organization has reached its limit of accounts and invitations.
-    LimitReached,
-    /// No such organization that the principal may see.
-    NoOrganization,
 }
 
 /// An invitation that can be taken up now, as its code finds it.
@@ -98,17 +80,6 @@ impl ConfirmEnrolment {
     }
 }
 
-/// What confirming came to. Only [`ConfirmEnrolmentOutcome::Enrolled`] changed anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConfirmEnrolmentOutcome {
-    /// The account was created; invitation and code are deleted. Of several calls at once, one gets this.
-    Enrolled,
-    /// The invitation is not as read, over, gone, or its organization not active.
-    Changed,
-    /// The address has got an account meanwhile, by an invitation of another organization.
-    AddressInUse,
-}
-
 /// One change of an invitation.
 #[derive(Clone, Debug)]
 pub enum InvitationChange {
@@ -136,11 +107,15 @@ pub struct ChangeInvitation {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait InvitationRepository: Send + Sync {
-    /// Makes one.
-    async fn create_invitation(
-        &self,
-        command: Command<CreateInvitation>,
-    ) -> Result<CreateInvitationOutcome, StoreError>;
+    /// Makes one. An invitation of the organization for the same address that is over goes in the same decision.
+    ///
+    /// Refused with [`Refusal::NoOrganization`](crate::Refusal::NoOrganization),
+    /// [`Refusal::AlreadyInvited`](crate::Refusal::AlreadyInvited),
+    /// [`ACCOUNT_LIMIT_REACHED`](crate::account::ACCOUNT_LIMIT_REACHED);
+    /// [`Refusal::AddressInUse`](crate::Refusal::AddressInUse), recorded and, unless an operator asked, counted by the
+    /// rule of [`AddressConflicts`](crate::invitation::AddressConflicts), which then refuses with
+    /// [`Refusal::TooManyConflicts`](crate::Refusal::TooManyConflicts).
+    async fn create_invitation(&self, command: Command<CreateInvitation>) -> Result<(), StoreError>;
 
     /// The one with this code, if it is open at `now` and its organization active.
     async fn find_invitation(&self, code: Digest, now: Timestamp) -> Result<Option<OpenInvitation>, StoreError>;
@@ -148,9 +123,16 @@ pub trait InvitationRepository: Send + Sync {
     /// Writes a draft. `false`: there is no such open invitation in an active organization; nothing was changed.
     async fn write_draft(&self, command: WriteDraft) -> Result<bool, StoreError>;
 
-    /// Makes the account.
-    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<ConfirmEnrolmentOutcome, StoreError>;
+    /// Makes the account; invitation and code are gone. Of several at once, one is told so.
+    ///
+    /// Refused with [`Refusal::Contended`](crate::Refusal::Contended): the invitation is not as read, over, gone, or its
+    /// organization not active; [`Refusal::AddressInUse`](crate::Refusal::AddressInUse): the address has got an account
+    /// meanwhile, by an invitation of another organization.
+    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<(), StoreError>;
 
-    /// Changes one, open or over. Never comes to [`ChangeAccountOutcome::LastAdmin`].
-    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<ChangeAccountOutcome, StoreError>;
+    /// Changes one, open or over.
+    ///
+    /// Refused with [`Refusal::NotFound`](crate::Refusal::NotFound): no such invitation that the principal may see;
+    /// [`Refusal::Contended`](crate::Refusal::Contended): the row has another version.
+    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<(), StoreError>;
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::id::OrganizationId;
+use crate::id::{CredentialId, OrganizationId};
 use crate::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys};
 use async_trait::async_trait;
 
@@ -13,10 +13,10 @@ mockall::mock! {
 
     #[async_trait]
     impl CredentialRepository for CredentialStore {
-        async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError>;
-        async fn find_save(&self, query: FindSave) -> Result<Option<SaveOutcome>, StoreError>;
+        async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError>;
+        async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<CredentialId>, StoreError>;
         async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;
-        async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError>;
+        async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError>;
         async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
     }
 

@@ -3,7 +3,7 @@
 use crate::audit::{Actor, AuditAction, AuditNote, AuditRecord, SealedAuditRecord, Subject};
 use crate::command::Command;
 use crate::id::{AuditId, OrganizationId};
-use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, SealError, StoreError};
+use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, SealError};
 use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -37,14 +37,6 @@ impl Ambient {
         if let SealError::Integrity { table, object, .. } = error {
             self.emit(Event::IntegrityFailure { table, id: object.clone() });
         }
-    }
-
-    /// Passes a failure on; counts and logs it if a stored row is damaged.
-    pub fn witness<E: Damage>(&self, error: E) -> E {
-        if let Some((table, id)) = error.damaged_row() {
-            self.emit(Event::IntegrityFailure { table, id });
-        }
-        error
     }
 
     /// A sealed record of a single act.
@@ -87,30 +79,5 @@ impl Ambient {
         let id = AuditId::from_uuid(self.ids.ordered(at));
         let organization = Some(organization);
         self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note: Some(note) })
-    }
-}
-
-/// A failure that may be an integrity failure.
-pub trait Damage {
-    /// Table and id of the row that is damaged, if one is.
-    fn damaged_row(&self) -> Option<(&'static str, String)>;
-}
-
-impl Damage for StoreError {
-    fn damaged_row(&self) -> Option<(&'static str, String)> {
-        match self {
-            Self::Integrity { table, id, .. } => Some((table, id.clone())),
-            _ => None,
-        }
-    }
-}
-
-impl Damage for SealError {
-    fn damaged_row(&self) -> Option<(&'static str, String)> {
-        match self {
-            Self::Integrity { table, object, .. } => Some((table, object.clone())),
-            Self::Store(error) => error.damaged_row(),
-            _ => None,
-        }
     }
 }

@@ -9,16 +9,12 @@ pub mod operator;
 pub mod vault;
 
 pub use accounts::{
-    AccountCommand, AccountPage, AccountPorts, AccountRef, Accounts, ChangedAccount, CreateAccountRequest,
-    CreatedAccount, CurrentPasscode, DraftedEnrolment, Invited, ListedSession, LogInRequest, LoggedIn, OwnerProof,
-    ShownOwnAccount,
+    AccountCommand, AccountPorts, AccountRef, Accounts, ChangedAccount, CreateAccountRequest, CreatedAccount,
+    CurrentPasscode, DraftedEnrolment, Invited, ListedSession, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
 };
 pub use activations::Activations;
-pub use ambient::{Ambient, Damage};
+pub use ambient::Ambient;
 pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
 pub use operator::{Operator, OrganizationCommand, Tidied};
-pub use vault::{
-    CountedSealer, CredentialPage, IdempotencyKey, InvalidIdempotencyKey, ListRequest, ListedCredential, SaveRequest,
-    Vault,
-};
+pub use vault::{CountedSealer, IdempotencyKey, ListedCredential, SaveRequest, Vault};

@@ -22,8 +22,8 @@ mod upkeep;
 use self::backend::Connection;
 use super::backend;
 use crate::failure::Failure;
-use vault_core::Command;
 use vault_core::principal::Principal;
+use vault_core::{Command, Refusal};
 
 /// What a decision came to, and whether what it wrote stands.
 #[derive(Debug)]
@@ -52,6 +52,9 @@ impl<T> Verdict<T> {
         }
     }
 }
+
+/// What a decision that a rule may refuse came to.
+pub(crate) type Answer<T = ()> = Result<T, Refusal>;
 
 /// A decision that writes, or why it could not be made.
 pub(crate) type Decided<T> = Result<Verdict<T>, Failure>;

@@ -12,15 +12,15 @@ use vault_core::role::Action;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.principal(call, Action::List)?;
-    let request = query::list(call.query())?;
+    let (filter, request) = query::list(call.query())?;
     body.ignore().await?;
     let vault = api.parts.vault.clone();
-    let (filter, limit) = (request.filter.clone(), request.limit);
+    let (asked, limit) = (filter.clone(), request.limit);
 
-    let page = api.complete(async move { vault.list(&principal, request).await }).await?;
+    let page = api.complete(async move { vault.list(&principal, asked, request).await }).await?;
 
-    let size = page.credentials.iter().map(shown::size).sum();
-    let mut response = answer::sized(StatusCode::OK, &shown::Credentials(&page.credentials), size)?;
+    let size = page.items.iter().map(shown::size).sum();
+    let mut response = answer::sized(StatusCode::OK, &shown::Credentials(&page.items), size)?;
     if let Some(cursor) = page.next {
         let link = links::next_page(api.base.as_str(), &filter, limit, &cursor);
         let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;

@@ -23,8 +23,7 @@ pub(super) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> R
     let list = async move { integrations.list_namespaces(&principal.into(), organization, request).await };
     let page = api.complete(list).await?;
 
-    let items: Vec<_> = page.namespaces.iter().map(item).collect();
-    answer::page(&api.base.below("/namespaces"), &items, limit, page.next.as_deref())
+    answer::page(&api.base.below("/namespaces"), &page, limit, item)
 }
 
 /// `POST {base_url}/namespaces/freeze`

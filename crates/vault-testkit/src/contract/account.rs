@@ -1,15 +1,16 @@
 //! Cases of [`AccountRepository`](vault_core::port::AccountRepository): making, finding, reading.
 
 use super::ContractStore;
-use super::tools::{address, race};
+use super::tools::{Settled as _, address, race};
 use super::world::World;
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
+use vault_core::Refusal;
 use vault_core::account::{Account, AccountLogins, ListedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AccountPlace, CreateAccountOutcome, IdGenerator, ListAccounts, ReadPasscode};
+use vault_core::port::{AccountPlace, IdGenerator, List, ReadPasscode};
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 
@@ -18,8 +19,8 @@ pub async fn an_account_is_found_as_it_was_made(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.new_holder(Role::Viewer);
     assert_eq!(world.account(holder.address).await, None);
-    let outcome = world.store.create_account(world.create_account(&holder)).await.unwrap();
-    assert_eq!(outcome, CreateAccountOutcome::Created);
+    let outcome = world.store.create_account(world.create_account(&holder)).await.decided();
+    assert_eq!(outcome, Ok(()));
 
     let found = world.read(&holder).await;
     let made = Account {
@@ -42,8 +43,8 @@ pub async fn an_address_belongs_to_one_account(suite: &dyn ContractStore) {
         let mut second = elsewhere.new_holder(Role::Admin);
         second.address = holder.address;
         let audited = elsewhere.audited(AuditAction::AccountCreated).await;
-        let outcome = elsewhere.store.create_account(elsewhere.create_account(&second)).await.unwrap();
-        assert_eq!(outcome, CreateAccountOutcome::AddressTaken);
+        let outcome = elsewhere.store.create_account(elsewhere.create_account(&second)).await.decided();
+        assert_eq!(outcome, Err(Refusal::AddressTaken));
         assert_eq!(elsewhere.audited(AuditAction::AccountCreated).await, audited);
     }
     assert_eq!(world.read(&holder).await.signed, holder.signed);
@@ -59,11 +60,11 @@ pub async fn parallel_creations_of_one_address_make_one(suite: &dyn ContractStor
         let mut holder = world.new_holder(Role::Editor);
         holder.address = wanted;
         let (store, command) = (Arc::clone(&world.store), world.create_account(&holder));
-        async move { store.create_account(command).await.unwrap() }
+        async move { store.create_account(command).await.decided() }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CreateAccountOutcome::Created).count(), 1);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == CreateAccountOutcome::AddressTaken).count(), 15);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(())).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err(Refusal::AddressTaken)).count(), 15);
     let mut audited = 0;
     let mut accounts = 0;
     for world in [&world, &other] {
@@ -82,10 +83,10 @@ pub async fn an_account_needs_an_organization(suite: &dyn ContractStore) {
     holder.signed.grant.organization = nowhere;
     let mut command = world.create_account(&holder);
     command.audit = world.audit_in(nowhere, AuditAction::AccountCreated);
-    assert_eq!(world.store.create_account(command).await.unwrap(), CreateAccountOutcome::NoOrganization);
+    assert_eq!(world.store.create_account(command).await.decided(), Err(Refusal::NoOrganization));
     assert_eq!(world.audited_in(nowhere, AuditAction::AccountCreated).await, 0);
-    let outcome = world.store.create_account(world.create_account(&at_home)).await.unwrap();
-    assert_eq!(outcome, CreateAccountOutcome::Created);
+    let outcome = world.store.create_account(world.create_account(&at_home)).await.decided();
+    assert_eq!(outcome, Ok(()));
 }
 
 /// An organization's accounts and invitations, the newest first; of all organizations, those of one are together. Pages
@@ -116,7 +117,7 @@ pub async fn accounts_are_listed_by_organization_newest_first(suite: &dyn Contra
                 account: last.grant.account,
             });
             let limit = if scope == Scope::All { 1_000 } else { 4 };
-            let query = ListAccounts { after, limit, ..world.list_accounts(Principal::Operator, scope) };
+            let query = List { after, limit, ..world.list_accounts(Principal::Operator, scope) };
             let page = world.store.list_accounts(query).await.unwrap();
             let is_last = page.len() < limit;
             paged.extend(page);

@@ -5,14 +5,12 @@ use super::tools::{Settled, is_nobody, race};
 use super::world::{Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
+use vault_core::Refusal;
 use vault_core::account::{AccountGrant, AccountState};
 use vault_core::audit::AuditAction;
 use vault_core::id::AccountId;
 use vault_core::passcode::PasscodeProof;
-use vault_core::port::{
-    AccountChange, ChangeAccountOutcome, Conclusion, CreateAccountOutcome, IdGenerator, LoginRefusal, Reservation,
-    ReservedAccount,
-};
+use vault_core::port::{AccountChange, Conclusion, IdGenerator, LoginRefusal, Reservation, ReservedAccount};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
@@ -90,8 +88,8 @@ pub async fn an_account_is_deleted(suite: &dyn ContractStore) {
     assert_eq!(world.listed(&colleague).await, [credential]);
 
     let successor = Holder { address: holder.address, ..world.new_holder(Role::Viewer) };
-    let outcome = world.store.create_account(world.create_account(&successor)).await.unwrap();
-    assert_eq!(outcome, CreateAccountOutcome::Created);
+    let outcome = world.store.create_account(world.create_account(&successor)).await.decided();
+    assert_eq!(outcome, Ok(()));
     assert_eq!(world.read(&successor).await.signed, successor.signed);
     let stale = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
     assert_eq!(complete(&world, &holder, stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
@@ -156,14 +154,14 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn ContractStore) 
     let mut nobody = world.change_account(&holder, version, demotion.clone());
     nobody.act.after.grant.account = AccountId::from_uuid(world.ids.random());
     let commands = [
-        (world.change_account(&holder, version - 1, demotion.clone()), ChangeAccountOutcome::Stale),
-        (world.change_account(&holder, version + 1, demotion), ChangeAccountOutcome::Stale),
-        (world.change_account(&holder, version - 1, AccountChange::Delete), ChangeAccountOutcome::Stale),
-        (elsewhere, ChangeAccountOutcome::NotFound),
-        (nobody, ChangeAccountOutcome::NotFound),
+        (world.change_account(&holder, version - 1, demotion.clone()), Err(Refusal::Contended)),
+        (world.change_account(&holder, version + 1, demotion), Err(Refusal::Contended)),
+        (world.change_account(&holder, version - 1, AccountChange::Delete), Err(Refusal::Contended)),
+        (elsewhere, Err(Refusal::NotFound)),
+        (nobody, Err(Refusal::NotFound)),
     ];
     for (command, outcome) in commands {
-        assert_eq!(world.store.change_account(command).await.unwrap(), outcome);
+        assert_eq!(world.store.change_account(command).await.decided(), outcome);
     }
     assert_eq!(world.read(&holder).await, before);
     assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().map(drop), Ok(()));
@@ -179,13 +177,12 @@ pub async fn parallel_changes_of_one_version_make_one(suite: &dyn ContractStore)
     let outcomes = race(passwords.iter().map(|password| {
         let command = world.change_account(&holder, version, AccountChange::Password(password.clone()));
         let store = Arc::clone(&world.store);
-        async move { store.change_account(command).await.unwrap() }
+        async move { store.change_account(command).await.decided() }
     }))
     .await;
-    let winners: Vec<_> =
-        passwords.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == ChangeAccountOutcome::Changed).collect();
+    let winners: Vec<_> = passwords.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Ok(())).collect();
     assert_eq!(winners.len(), 1);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == ChangeAccountOutcome::Stale).count(), 15);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err(Refusal::Contended)).count(), 15);
     assert_eq!(reserved(&world, &holder).await.password, *winners[0].0);
     assert_eq!(world.audited(AuditAction::AccountPasswordChanged).await, 1);
 }

@@ -5,7 +5,8 @@ use super::activators::ACTIVATION_SECONDS;
 use super::tools::{Settled as _, namespace, race, with};
 use super::world::World;
 use std::sync::Arc;
-use vault_core::activation::{Activation, ActivationRefusal, HandOutRefusal, VendMode};
+use vault_core::Refusal;
+use vault_core::activation::{Activation, HandOutRefusal, VendMode};
 use vault_core::audit::AuditAction;
 use vault_core::id::ActivationId;
 use vault_core::integration::{
@@ -13,8 +14,7 @@ use vault_core::integration::{
 };
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AbortActivation, ForIntegration, HandOut, HandOutOutcome, IdGenerator, ListActivations, TakeCredentials,
-    TakeOutcome, TakenCredential,
+    AbortActivation, ForIntegration, HandOut, IdGenerator, ListActivations, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::Denial;
 
@@ -69,18 +69,18 @@ pub async fn refusals_come_in_their_order(suite: &dyn ContractStore) {
             act.most = most;
             act.activation.as_mut().unwrap().limit = limit;
         });
-        let check = world.store.take_credentials(dry(command.clone())).await.unwrap();
-        (world.store.take_credentials(command).await.unwrap(), check)
+        let check = world.store.take_credentials(dry(command.clone())).await.decided();
+        (world.store.take_credentials(command).await.decided(), check)
     };
-    let refused = |refusal| (TakeOutcome::Refused(refusal), TakeOutcome::Refused(refusal));
-    assert_eq!(take(0, 0).await, refused(ActivationRefusal::Empty));
+    let refused = |refusal: Refusal| (Err(refusal.clone()), Err(refusal));
+    assert_eq!(take(0, 0).await, refused(Refusal::NamespaceEmpty));
     world.set_frozen("contract", true).await;
-    assert_eq!(take(0, 0).await, refused(ActivationRefusal::Frozen));
+    assert_eq!(take(0, 0).await, refused(Refusal::Frozen));
     world.saved_in("contract").await;
-    assert_eq!(take(0, 0).await, refused(ActivationRefusal::Frozen));
+    assert_eq!(take(0, 0).await, refused(Refusal::Frozen));
     world.set_frozen("contract", false).await;
     world.saved_in("contract").await;
-    assert_eq!(take(1, 0).await, refused(ActivationRefusal::TooLarge));
+    assert_eq!(take(1, 0).await, refused(Refusal::NamespaceTooLarge));
     let entries = world.audit_length().await;
     let limited = |limit| {
         with(world.take(&principal, "contract"), |act| {
@@ -88,8 +88,8 @@ pub async fn refusals_come_in_their_order(suite: &dyn ContractStore) {
             act.activation.as_mut().unwrap().limit = limit;
         })
     };
-    let many = TakeOutcome::Refused(ActivationRefusal::TooManyLive);
-    assert_eq!(world.store.take_credentials(limited(0)).await.unwrap(), many);
+    let many = Err(Refusal::TooManyLive);
+    assert_eq!(world.store.take_credentials(limited(0)).await.decided(), many);
     assert_eq!(world.audit_length().await, entries);
     assert_eq!(world.activations(&principal).await, []);
     assert_eq!(world.taken(limited(1)).await.len(), 2);
@@ -149,13 +149,13 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ContractStore) 
         world.activate(&neighbour, "contract").await;
     }
     let limited = || with(world.take(&principal, "contract"), |act| act.activation.as_mut().unwrap().limit = 5);
-    let many = TakeOutcome::Refused(ActivationRefusal::TooManyLive);
+    let many = Err(Refusal::TooManyLive);
     let outcomes = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), limited());
-        async move { store.take_credentials(command).await.unwrap() }
+        async move { store.take_credentials(command).await.decided() }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| matches!(outcome, TakeOutcome::Taken(_))).count(), 5);
+    assert_eq!(outcomes.iter().filter(|outcome| matches!(outcome, Ok(_))).count(), 5);
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == many).count(), 11);
     assert_eq!(world.activations(&principal).await.len(), 5);
     assert_eq!(world.audited(AuditAction::ActivationBegun).await, 9);
@@ -164,7 +164,7 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ContractStore) 
     let one = world.activations(&principal).await[0].id;
     assert!(world.store.end_activation(world.end_activation(&principal, one)).await.unwrap());
     world.taken(limited()).await;
-    assert_eq!(world.store.take_credentials(limited()).await.unwrap(), many);
+    assert_eq!(world.store.take_credentials(limited()).await.decided(), many);
     world.clock.advance_seconds(ACTIVATION_SECONDS);
     world.taken(limited()).await;
     assert_eq!(world.activations(&principal).await.len(), 1);
@@ -252,7 +252,7 @@ pub async fn what_is_handed_out_is_recorded(suite: &dyn ContractStore) {
     // What was saved meanwhile stops nothing.
     world.saved_in("contract").await;
     let command = world.hand_out(&principal, "contract", id, &taken);
-    assert_eq!(world.store.hand_out(command).await.unwrap(), HandOutOutcome::HandedOut);
+    assert_eq!(world.store.hand_out(command).await.unwrap(), None);
     assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 1);
     assert_eq!(world.audited(AuditAction::ActivationFailed).await, 0);
     assert_eq!(ids(&world, &principal).await, [id]);
@@ -270,7 +270,7 @@ pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn ContractSt
                              act: &dyn Fn(&mut HandOut),
                              expected| {
         let command = with(world.hand_out(principal, "contract", id, &saved), act);
-        assert_eq!(world.store.hand_out(command).await.unwrap(), HandOutOutcome::Refused(expected));
+        assert_eq!(world.store.hand_out(command).await.unwrap(), Some(expected));
         failed += 1;
         assert_eq!(world.audited(AuditAction::ActivationFailed).await, failed);
         let again = world.read_integration(&stored.integration).await.map(|now| world.activator(&now));
@@ -346,14 +346,14 @@ pub async fn a_hand_out_and_a_deletion_are_decided_one_after_the_other(suite: &d
                     store.hand_out(hand_out).await.unwrap()
                 } else {
                     assert!(store.delete_credential(delete).await.unwrap());
-                    HandOutOutcome::HandedOut
+                    None
                 }
             }
         }))
         .await;
-        assert!(matches!(outcomes[0], HandOutOutcome::HandedOut | HandOutOutcome::Refused(HandOutRefusal::Changed)));
+        assert!(matches!(outcomes[0], None | Some(HandOutRefusal::Changed)));
         let after = world.hand_out(&principal, "contract", id, &taken);
-        assert!(matches!(world.store.hand_out(after).await.unwrap(), HandOutOutcome::Refused(_)));
+        assert!(matches!(world.store.hand_out(after).await.unwrap(), Some(_)));
     }
 }
 

@@ -7,15 +7,15 @@ use vault_core::Command;
 use vault_core::activation::{Activation, HandedOut, VendMode, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::id::{ActivationId, CredentialId, IntegrationId};
+use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
 };
+use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ChangeIntegration, ChangeIntegrationOutcome, CreateIntegration, CreateIntegrationOutcome, EndActivation,
-    FindIntegration, ForIntegration, FreezeNamespace, HandOut, IdGenerator, IntegrationChange, IntegrationKey,
-    KeyedDigester, ListActivations, ListIntegrations, ListNamespaces, NewActivation, SaveCredential, SaveOutcome,
-    TakeCredentials, TakeOutcome, TakenCredential,
+    ChangeIntegration, CreateIntegration, EndActivation, Find, ForIntegration, FreezeNamespace, HandOut, IdGenerator,
+    IntegrationChange, IntegrationKey, KeyedDigester, List, ListActivations, NamePosition, NewActivation,
+    SaveCredential, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::{Principal, Scope};
 
@@ -63,7 +63,7 @@ impl World<'_> {
     pub(super) async fn integration(&self) -> StoredIntegration {
         let integration = self.new_integration(&self.ids.random().to_string());
         let outcome = self.store.create_integration(self.create_integration(&Principal::Operator, &integration)).await;
-        assert_eq!(outcome.unwrap(), CreateIntegrationOutcome::Created);
+        outcome.unwrap();
         self.read_integration(&integration).await.expect("the integration is there")
     }
 
@@ -77,7 +77,7 @@ impl World<'_> {
         key: IntegrationKey,
     ) -> Option<StoredIntegration> {
         let (principal, organization) = (principal.clone(), self.organization);
-        self.store.find_integration(FindIntegration { principal, organization, key, now: self.now() }).await.unwrap()
+        self.store.find_integration(Find { principal, of: organization, key, now: self.now() }).await.unwrap()
     }
 
     /// The integration, if it has this token and its organization is active.
@@ -86,8 +86,8 @@ impl World<'_> {
         found.filter(|found| found.organization_active).map(|found| found.stored)
     }
 
-    pub(super) fn list_integrations(&self, principal: &Principal, scope: Scope) -> ListIntegrations {
-        ListIntegrations { principal: principal.clone(), scope, after: None, limit: 1_000, now: self.now() }
+    pub(super) fn list_integrations(&self, principal: &Principal, scope: Scope) -> List<NamePosition> {
+        List { principal: principal.clone(), of: scope, after: None, limit: 1_000, now: self.now() }
     }
 
     pub(super) async fn integrations(&self, principal: &Principal, scope: Scope) -> Vec<StoredIntegration> {
@@ -124,13 +124,13 @@ impl World<'_> {
     ) -> StoredIntegration {
         let integration = Integration { version: stored.integration.next_version(), ..integration };
         let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
-        assert_eq!(self.store.change_integration(command).await.unwrap(), ChangeIntegrationOutcome::Changed);
+        self.store.change_integration(command).await.unwrap();
         self.read_integration(&integration).await.expect("the integration is there")
     }
 
     pub(super) async fn delete_integration(&self, stored: &StoredIntegration) {
         let command = self.change_integration(&Principal::Operator, stored, IntegrationChange::Delete);
-        assert_eq!(self.store.change_integration(command).await.unwrap(), ChangeIntegrationOutcome::Changed);
+        self.store.change_integration(command).await.unwrap();
     }
 
     /// The holder of its current token.
@@ -151,9 +151,9 @@ impl World<'_> {
         assert!(self.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
     }
 
-    pub(super) fn list_namespaces(&self) -> ListNamespaces {
+    pub(super) fn list_namespaces(&self) -> List<Namespace, OrganizationId> {
         let (principal, organization) = (Principal::Operator, self.organization);
-        ListNamespaces { principal, organization, after: None, limit: 1_000, now: self.now() }
+        List { principal, of: organization, after: None, limit: 1_000, now: self.now() }
     }
 
     // Activations
@@ -161,7 +161,7 @@ impl World<'_> {
     /// Saves a credential under a namespace; the command that did.
     pub(super) async fn saved_in(&self, name: &str) -> SaveCredential {
         let command = with(self.save(&self.embedder()), |save| save.namespace = namespace(name));
-        assert_eq!(self.store.save_credential(command.clone()).await.unwrap(), SaveOutcome::Saved);
+        self.store.save_credential(command.clone()).await.unwrap();
         command.act
     }
 
@@ -186,10 +186,7 @@ impl World<'_> {
     }
 
     pub(super) async fn taken(&self, command: ForIntegration<TakeCredentials>) -> Vec<TakenCredential> {
-        match self.store.take_credentials(command).await.unwrap() {
-            TakeOutcome::Taken(taken) => taken,
-            other => panic!("{other:?}"),
-        }
+        self.store.take_credentials(command).await.unwrap()
     }
 
     /// Begins to activate a namespace; the activation and the credentials that it took.

@@ -5,12 +5,12 @@ use super::account_change::regrant;
 use super::tools::{Settled, race};
 use super::world::{Holder, Wanted, World};
 use std::sync::Arc;
-use vault_core::Command;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::port::{AccountChange, AccountKey, ChangeAccount, ChangeAccountOutcome, FoundAccount};
+use vault_core::port::{AccountChange, AccountKey, ChangeAccount, FoundAccount};
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
+use vault_core::{Command, ErrorKind, Refusal};
 
 /// A session finds and lists its own organization's accounts; another's are not there.
 pub async fn a_session_sees_its_own_organization(suite: &dyn ContractStore) {
@@ -81,17 +81,17 @@ pub async fn a_session_changes_its_own_organization(suite: &dyn ContractStore) {
     let change = async |world: &World<'_>, holder: &Holder, change: Wanted| {
         let holder = &Holder { signed: world.read(holder).await.signed, ..holder.clone() };
         let version = holder.signed.version;
-        world.store.change_account(by(&session, world.change_account(holder, version, change))).await.unwrap()
+        world.store.change_account(by(&session, world.change_account(holder, version, change))).await.decided()
     };
     let promotion = regrant(&colleague, Role::Editor, AccountState::Active);
-    assert_eq!(change(&world, &colleague, promotion).await, ChangeAccountOutcome::Changed);
+    assert_eq!(change(&world, &colleague, promotion).await, Ok(()));
     assert_eq!(world.read(&colleague).await.signed.grant.role, Role::Editor);
-    assert_eq!(change(&world, &colleague, AccountChange::Delete.into()).await, ChangeAccountOutcome::Changed);
+    assert_eq!(change(&world, &colleague, AccountChange::Delete.into()).await, Ok(()));
     assert_eq!(world.account(colleague.address).await, None);
 
     let (before, entries) = (other.read(&stranger).await, other.audit_length().await);
     for attempt in [regrant(&stranger, Role::Admin, AccountState::Active), AccountChange::Delete.into()] {
-        assert_eq!(change(&other, &stranger, attempt).await, ChangeAccountOutcome::NotFound);
+        assert_eq!(change(&other, &stranger, attempt).await, Err(Refusal::NotFound));
     }
     assert_eq!((other.read(&stranger).await, other.audit_length().await), (before, entries));
 }
@@ -111,20 +111,20 @@ pub async fn the_last_active_admin_stays(suite: &dyn ContractStore) {
     let entries = world.audit_length().await;
     for taking in takings(&admin) {
         let command = by(&session, world.change_account(&admin, version, taking));
-        assert_eq!(world.store.change_account(command).await.unwrap(), ChangeAccountOutcome::LastAdmin);
+        assert_eq!(world.store.change_account(command).await.decided(), Err(Refusal::LastAdmin));
     }
     assert_eq!((world.read(&admin).await.signed.version, world.audit_length().await), (version, entries));
 
     // A change that leaves the admin one is none of these.
     let same = regrant(&admin, Role::Admin, AccountState::Active);
     let command = by(&session, world.change_account(&admin, version, same));
-    assert_eq!(world.store.change_account(command).await.unwrap(), ChangeAccountOutcome::Changed);
+    world.store.change_account(command).await.unwrap();
     // With a second one, the first may go; an operator lowers even the last.
     let successor = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
     let version = world.read(&admin).await.signed.version;
     let command = by(&session, world.change_account(&admin, version, AccountChange::Delete));
-    assert_eq!(world.store.change_account(command).await.unwrap(), ChangeAccountOutcome::Changed);
+    world.store.change_account(command).await.unwrap();
     world.change(&successor, regrant(&successor, Role::Viewer, AccountState::Active)).await;
     assert_eq!(world.read(&successor).await.signed.grant.role, Role::Viewer);
 }
@@ -144,14 +144,14 @@ pub async fn two_admins_do_not_take_each_other(suite: &dyn ContractStore) {
         }
         let outcomes = race(commands.into_iter().map(|command| {
             let store = Arc::clone(&world.store);
-            async move { store.change_account(command).await.settled() }
+            async move { store.change_account(command).await.map_err(|error| error.kind()) }
         }))
         .await;
-        let changed = outcomes.iter().filter(|outcome| **outcome == Ok(ChangeAccountOutcome::Changed)).count();
+        let changed = outcomes.iter().filter(|outcome| **outcome == Ok(())).count();
         assert_eq!(changed, 1, "{outcomes:?}");
         // Whoever was overtaken lost its session by that.
-        let refused = outcomes.iter().any(Result::is_err);
-        assert!(refused || outcomes.contains(&Ok(ChangeAccountOutcome::LastAdmin)), "{outcomes:?}");
+        let refused = [Err(ErrorKind::Unauthenticated), Err(Refusal::LastAdmin.kind())];
+        assert!(refused.iter().any(|refused| outcomes.contains(refused)), "{outcomes:?}");
         let list = world.accounts(Some(world.organization)).await;
         let left: Vec<_> = list.iter().filter(|account| account.grant.is_active_admin()).collect();
         assert_eq!(left.len(), 1);
@@ -173,11 +173,11 @@ pub async fn admins_do_not_all_resign_at_once(suite: &dyn ContractStore) {
     }
     let outcomes = race(commands.into_iter().map(|command| {
         let store = Arc::clone(&world.store);
-        async move { store.change_account(command).await.settled() }
+        async move { store.change_account(command).await.map_err(|error| error.kind()) }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(ChangeAccountOutcome::Changed)).count(), 5);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(ChangeAccountOutcome::LastAdmin)).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(())).count(), 5);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err(Refusal::LastAdmin.kind())).count(), 1);
     assert_eq!(world.audited(AuditAction::AccountRoleChanged).await, 5);
 }
 

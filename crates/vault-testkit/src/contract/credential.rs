@@ -4,11 +4,12 @@ use super::ContractStore;
 use super::tools::{Settled, namespace, race, with};
 use super::world::World;
 use std::sync::Arc;
+use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::credential::CredentialType;
 use vault_core::cursor::ListFilter;
 use vault_core::id::{CredentialId, KeyId};
-use vault_core::port::{IdGenerator, ListCredentials, SaveOutcome, StoredCredential};
+use vault_core::port::{IdGenerator, ListCredentials, StoredCredential};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
@@ -34,7 +35,7 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn ContractStore) {
             key: world.key,
             information: command.act.sealed.information.clone(),
         };
-        assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+        world.store.save_credential(command).await.unwrap();
         let shown = world.store.show_credential(world.show(&principal, stored.id)).await.unwrap();
         assert_eq!(shown.as_ref(), Some(&stored));
         newest_first.insert(0, stored);
@@ -66,7 +67,7 @@ pub async fn a_list_is_filtered(suite: &dyn ContractStore) {
         for kind in [CredentialType::S3, CredentialType::Gcs] {
             let command = with(world.save(&principal), |save| (save.kind, save.namespace) = (kind, namespace(text)));
             saved.insert(0, (command.act.id, text, kind));
-            assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+            world.store.save_credential(command).await.unwrap();
         }
     }
     let kinds = [None, Some(CredentialType::S3), Some(CredentialType::DirectLink)];
@@ -153,16 +154,16 @@ pub async fn a_limit_is_kept(suite: &dyn ContractStore) {
     let principal = world.embedder();
     let save = async || {
         let command = with(world.save(&principal), |save| save.limit = 2);
-        world.store.save_credential(command).await.unwrap()
+        world.store.save_credential(command).await.decided()
     };
-    assert_eq!(save().await, SaveOutcome::Saved);
-    assert_eq!(save().await, SaveOutcome::Saved);
-    assert_eq!(save().await, SaveOutcome::LimitReached);
+    save().await.unwrap();
+    save().await.unwrap();
+    assert_eq!(save().await, Err(limit_reached(2)));
     let listed = world.listed(&principal).await;
     assert_eq!((listed.len(), world.audited(AuditAction::CredentialSaved).await), (2, 2));
     assert_eq!(world.store.delete_credential(world.delete(&principal, listed[0])).await.settled(), Ok(true));
-    assert_eq!(save().await, SaveOutcome::Saved);
-    assert_eq!(save().await, SaveOutcome::LimitReached);
+    save().await.unwrap();
+    assert_eq!(save().await, Err(limit_reached(2)));
 }
 
 /// Exactly as many, also if many are saved at once.
@@ -173,11 +174,11 @@ pub async fn a_limit_is_exact_in_parallel(suite: &dyn ContractStore) {
     let outcomes = race((0..32).map(|_| {
         let command = with(world.save(&principal), |save| save.limit = 5);
         let store = Arc::clone(&world.store);
-        async move { store.save_credential(command).await.unwrap() }
+        async move { store.save_credential(command).await.decided() }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::Saved).count(), 4);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::LimitReached).count(), 28);
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 4);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err(limit_reached(5))).count(), 28);
     assert_eq!(world.listed(&principal).await.len(), 5);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 5);
 }
@@ -192,14 +193,14 @@ pub async fn an_inactive_key_is_refused(suite: &dyn ContractStore) {
     assert!(world.store.replace_organization_key(replacement).await.unwrap());
     let save_under = async |key| {
         let command = with(world.save(&principal), |save| save.sealed.key = key);
-        world.store.save_credential(command).await.unwrap()
+        world.store.save_credential(command).await.decided()
     };
     for key in [world.key, other.key, KeyId::from_uuid(world.ids.random())] {
-        assert_eq!(save_under(key).await, SaveOutcome::KeyInactive);
+        assert_eq!(save_under(key).await, Err(Refusal::Contended));
     }
     assert_eq!(world.listed(&principal).await, [earlier]);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
-    assert_eq!(save_under(next).await, SaveOutcome::Saved);
+    save_under(next).await.unwrap();
     let listed = world.store.list_credentials(world.list(&principal)).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.key).collect::<Vec<_>>(), [next, world.key]);
 }
@@ -215,4 +216,8 @@ async fn pages(world: &World<'_>, query: ListCredentials, limit: usize) -> Vec<C
         }
         all.extend(page);
     }
+}
+
+const fn limit_reached(limit: i64) -> Refusal {
+    Refusal::LimitReached { what: "credentials", limit }
 }

@@ -4,17 +4,15 @@ use super::ContractStore;
 use super::tools::{Settled as _, namespace, race, with};
 use super::world::World;
 use std::sync::Arc;
-use vault_core::activation::ActivationRefusal;
+use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
-use vault_core::port::{
-    Freezing, FrozenNamespace, IdGenerator, ListFrozen, ListNamespaces, ListedNamespace, TakeOutcome,
-};
+use vault_core::port::{Freezing, FrozenNamespace, IdGenerator, List, ListedNamespace, TakenCredential};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
 const OPERATOR: Principal = Principal::Operator;
-const FROZEN: TakeOutcome = TakeOutcome::Refused(ActivationRefusal::Frozen);
+const FROZEN: Result<Vec<TakenCredential>, Refusal> = Err(Refusal::Frozen);
 
 /// Frozen once, listed, thawed once; each on record once. Others are not touched by it.
 pub async fn a_namespace_is_frozen_until_it_is_thawed(suite: &dyn ContractStore) {
@@ -67,9 +65,9 @@ pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &dyn Cont
     let authority = Principal::Session(session.clone());
     let command = world.freeze(&authority, "contract", true);
     assert!(world.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
-    let query = |world: &World<'_>, scope| ListFrozen {
+    let query = |world: &World<'_>, scope| List {
         principal: authority.clone(),
-        scope,
+        of: scope,
         after: None,
         limit: 10,
         now: world.now(),
@@ -79,7 +77,7 @@ pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &dyn Cont
     for scope in [Scope::One(other.organization), Scope::All] {
         assert_eq!(world.store.list_frozen(query(&world, scope)).await.settled(), Err(Denial::InsufficientRole));
     }
-    let strange = ListNamespaces { principal: authority.clone(), ..other.list_namespaces() };
+    let strange = List { principal: authority.clone(), ..other.list_namespaces() };
     assert_eq!(world.store.list_namespaces(strange).await.settled(), Err(Denial::InsufficientRole));
     let nobody = OrganizationId::from_uuid(world.ids.random());
     let nowhere = with(world.freeze(&OPERATOR, "contract", true), |act| act.organization = nobody);
@@ -91,7 +89,7 @@ pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &dyn Cont
     let command = world.freeze(&authority, "contract", false);
     assert_eq!(world.store.freeze_namespace(command).await.settled(), Err(ended));
     assert_eq!(world.store.list_frozen(query(&world, own)).await.settled(), Err(ended));
-    let namespaces = ListNamespaces { principal: authority.clone(), ..world.list_namespaces() };
+    let namespaces = List { principal: authority.clone(), ..world.list_namespaces() };
     assert_eq!(world.store.list_namespaces(namespaces).await.settled(), Err(ended));
     assert_eq!(world.audited(AuditAction::NamespaceThawed).await, 0);
     assert_eq!(other.audited(AuditAction::NamespaceFrozen).await, 0);
@@ -109,12 +107,12 @@ pub async fn a_freeze_holds_beside_activations(suite: &dyn ContractStore) {
         async move {
             if turn % 2 == 0 {
                 // Activated beside it: before or after, but nothing in between.
-                let outcome = store.take_credentials(before).await.unwrap();
-                assert!(matches!(outcome, TakeOutcome::Taken(_)) || outcome == FROZEN, "{outcome:?}");
+                let outcome = store.take_credentials(before).await.decided();
+                assert!(matches!(outcome, Ok(_)) || outcome == FROZEN, "{outcome:?}");
                 return 0;
             }
             let changed = store.freeze_namespace(freeze).await.unwrap().is_some_and(|freezing| freezing.changed);
-            assert_eq!(store.take_credentials(after).await.unwrap(), FROZEN);
+            assert_eq!(store.take_credentials(after).await.decided(), FROZEN);
             usize::from(changed)
         }
     }))
@@ -140,7 +138,7 @@ pub async fn namespaces_are_listed_with_what_they_have(suite: &dyn ContractStore
         let mut rows: Vec<ListedNamespace> = Vec::new();
         loop {
             let after = rows.last().map(|row| row.namespace.clone());
-            let page = world.store.list_namespaces(ListNamespaces { after, limit, ..world.list_namespaces() }).await;
+            let page = world.store.list_namespaces(List { after, limit, ..world.list_namespaces() }).await;
             let page = page.unwrap();
             if page.is_empty() {
                 break;
@@ -154,5 +152,5 @@ pub async fn namespaces_are_listed_with_what_they_have(suite: &dyn ContractStore
 
 async fn frozen(world: &World<'_>, scope: Scope) -> Vec<FrozenNamespace> {
     let (principal, now) = (OPERATOR, world.now());
-    world.store.list_frozen(ListFrozen { principal, scope, after: None, limit: 1_000, now }).await.unwrap()
+    world.store.list_frozen(List { principal, of: scope, after: None, limit: 1_000, now }).await.unwrap()
 }

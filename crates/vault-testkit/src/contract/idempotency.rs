@@ -1,16 +1,17 @@
 //! Cases of saving under an [`Idempotency`] key.
 
 use super::ContractStore;
-use super::tools::{Settled, race, with};
+use super::tools::{Settled, judged, race, with};
 use super::world::World;
+use std::collections::HashSet;
 use std::sync::Arc;
-use vault_core::Command;
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::CredentialId;
-use vault_core::port::{FindSave, Idempotency, KeyedDigester, SaveCredential, SaveOutcome};
+use vault_core::port::{Find, Idempotency, KeyedDigester, SaveCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
+use vault_core::{Command, Error, Refusal};
 
 /// The same request again has no effect and names what it made the first time; another one is refused.
 pub async fn a_request_has_one_effect(suite: &dyn ContractStore) {
@@ -18,11 +19,11 @@ pub async fn a_request_has_one_effect(suite: &dyn ContractStore) {
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
     let made = first.act.id;
-    assert_eq!(world.store.save_credential(first).await.unwrap(), SaveOutcome::Saved);
+    world.store.save_credential(first).await.unwrap();
     for _ in 0..3 {
         world.clock.advance_seconds(3_600);
-        assert_eq!(save(&world, &principal, "key", "body").await, SaveOutcome::Replayed(made));
-        assert_eq!(save(&world, &principal, "key", "other body").await, SaveOutcome::IdempotencyMismatch);
+        assert_eq!(save(&world, &principal, "key", "body").await, Ok(made));
+        assert_eq!(save(&world, &principal, "key", "other body").await, Err(Refusal::IdempotencyMismatch));
     }
     assert_eq!(world.listed(&principal).await, [made]);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
@@ -35,13 +36,12 @@ pub async fn a_request_has_one_effect_in_parallel(suite: &dyn ContractStore) {
     let principal = Principal::Session(world.log_in(&holder).await);
     let outcomes = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), keyed(&world, &principal, "key", "body"));
-        async move { store.save_credential(command).await.unwrap() }
+        async move { store.save_credential(command).await.decided() }
     }))
     .await;
     let listed = world.listed(&principal).await;
     assert_eq!(listed.len(), 1);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::Saved).count(), 1);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::Replayed(listed[0])).count(), 15);
+    assert!(outcomes.iter().all(|outcome| *outcome == Ok(listed[0])), "{outcomes:?}");
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
 }
 
@@ -51,11 +51,11 @@ pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn Contrac
     let principal = world.embedder();
     let outcomes = race((0..16).map(|body| {
         let (store, command) = (Arc::clone(&world.store), keyed(&world, &principal, "key", &format!("body {body}")));
-        async move { store.save_credential(command).await.unwrap() }
+        async move { store.save_credential(command).await.decided() }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::Saved).count(), 1);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == SaveOutcome::IdempotencyMismatch).count(), 15);
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err(Refusal::IdempotencyMismatch)).count(), 15);
     assert_eq!(world.listed(&principal).await.len(), 1);
 }
 
@@ -69,7 +69,7 @@ pub async fn keys_are_independent_per_account(suite: &dyn ContractStore) {
         principals.push((world, world.embedder()));
     }
     for (index, (world, principal)) in principals.iter().enumerate() {
-        assert_eq!(save(world, principal, "key", &format!("body {index}")).await, SaveOutcome::Saved);
+        save(world, principal, "key", &format!("body {index}")).await.unwrap();
     }
     assert_eq!(world.listed(&principals[0].1).await.len(), 2);
 }
@@ -81,12 +81,12 @@ pub async fn a_key_outlasts_its_session(suite: &dyn ContractStore) {
     let session = world.log_in(&holder).await;
     let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
     let made = command.act.id;
-    assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+    world.store.save_credential(command).await.unwrap();
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     let again = keyed(&world, &Principal::Session(session), "key", "body");
     assert_eq!(world.store.save_credential(again).await.settled(), Err(Denial::SessionEnded));
     let later = Principal::Session(world.log_in(&holder).await);
-    assert_eq!(save(&world, &later, "key", "body").await, SaveOutcome::Replayed(made));
+    assert_eq!(save(&world, &later, "key", "body").await, Ok(made));
 }
 
 /// Keys are compared exactly and may hold any visible ASCII character, up to 255 of them.
@@ -94,8 +94,9 @@ pub async fn keys_are_compared_exactly(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let longest = "k".repeat(255);
+    let mut made = HashSet::new();
     for key in ["Key", "key", "KEY", "%", "_", "'\\\"", &longest, &longest[1..]] {
-        assert_eq!(save(&world, &principal, key, "body").await, SaveOutcome::Saved, "{key}");
+        assert!(made.insert(save(&world, &principal, key, "body").await.unwrap()), "{key}");
     }
 }
 
@@ -106,14 +107,14 @@ pub async fn a_replay_outlasts_what_it_made(suite: &dyn ContractStore) {
     let (kept, deleted) = (keyed(&world, &principal, "kept", "body"), keyed(&world, &principal, "deleted", "body"));
     let (kept_id, deleted_id): (CredentialId, CredentialId) = (kept.act.id, deleted.act.id);
     for command in [kept, deleted] {
-        assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+        world.store.save_credential(command).await.unwrap();
     }
     assert_eq!(world.store.delete_credential(world.delete(&principal, deleted_id)).await.settled(), Ok(true));
     assert!(world.store.replace_organization_key(world.replace_key(world.key)).await.unwrap());
     for (key, id) in [("kept", kept_id), ("deleted", deleted_id)] {
         let again = with(keyed(&world, &principal, key, "body"), |save| save.limit = 0);
-        assert_eq!(world.store.save_credential(again).await.unwrap(), SaveOutcome::Replayed(id));
-        assert_eq!(save(&world, &principal, key, "other body").await, SaveOutcome::IdempotencyMismatch);
+        assert_eq!(world.store.save_credential(again).await.decided(), Ok(id));
+        assert_eq!(save(&world, &principal, key, "other body").await, Err(Refusal::IdempotencyMismatch));
     }
     assert_eq!(world.listed(&principal).await, [kept_id]);
 }
@@ -127,17 +128,17 @@ pub async fn an_earlier_save_is_found(suite: &dyn ContractStore) {
     let find = async |body: &str| {
         let idempotency = keyed(&world, &principal, "key", body).act.idempotency;
         let (organization, now) = (world.organization, world.now());
-        let query = FindSave { principal: principal.clone(), organization, now, idempotency };
-        world.store.find_save(query).await.settled()
+        let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
+        judged(world.store.find_save(query).await)
     };
-    assert_eq!(find("body").await, Ok(None));
+    assert_eq!(find("body").await.unwrap(), None);
     let command = keyed(&world, &principal, "key", "body");
     let made = command.act.id;
-    assert_eq!(world.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
-    assert_eq!(find("body").await, Ok(Some(SaveOutcome::Replayed(made))));
-    assert_eq!(find("other body").await, Ok(Some(SaveOutcome::IdempotencyMismatch)));
+    world.store.save_credential(command).await.unwrap();
+    assert_eq!(find("body").await.unwrap(), Some(made));
+    assert!(matches!(find("other body").await, Err(Error::Refused(Refusal::IdempotencyMismatch))));
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
-    assert_eq!(find("body").await, Err(Denial::SessionEnded));
+    assert!(matches!(find("body").await, Err(Error::Denied(Denial::SessionEnded))));
 }
 
 /// A request that was not carried out leaves its key free.
@@ -145,11 +146,12 @@ pub async fn a_refused_request_leaves_its_key_free(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let full = with(keyed(&world, &principal, "key", "one body"), |save| save.limit = 0);
-    assert_eq!(world.store.save_credential(full).await.unwrap(), SaveOutcome::LimitReached);
+    let limit_reached = full.act.limit_reached();
+    assert_eq!(world.store.save_credential(full).await.decided(), Err(limit_reached));
     let mut under_no_key = keyed(&world, &principal, "key", "another body");
     under_no_key.act.sealed.key = vault_core::id::KeyId::from_bytes([7; 16]);
-    assert_eq!(world.store.save_credential(under_no_key).await.unwrap(), SaveOutcome::KeyInactive);
-    assert_eq!(save(&world, &principal, "key", "body").await, SaveOutcome::Saved);
+    assert_eq!(world.store.save_credential(under_no_key).await.decided(), Err(Refusal::Contended));
+    save(&world, &principal, "key", "body").await.unwrap();
 }
 
 /// A save under an idempotency key.
@@ -159,8 +161,8 @@ pub(super) fn keyed(world: &World<'_>, principal: &Principal, key: &str, body: &
     with(world.save(principal), |save| save.idempotency = Some(idempotency))
 }
 
-async fn save(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> SaveOutcome {
-    world.store.save_credential(keyed(world, principal, key, body)).await.unwrap()
+async fn save(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Result<CredentialId, Refusal> {
+    world.store.save_credential(keyed(world, principal, key, body)).await.decided()
 }
 
 fn digest(body: &str) -> Digest {

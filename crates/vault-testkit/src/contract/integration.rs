@@ -5,16 +5,14 @@ use super::activators::replacement;
 use super::tools::{Settled as _, race, with};
 use super::world::World;
 use std::sync::Arc;
+use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationRefusal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
 };
 use vault_core::organization::OrganizationState;
-use vault_core::port::{
-    ChangeIntegrationOutcome, CreateIntegrationOutcome, DeleteOrganization, FindIntegration, IdGenerator,
-    IntegrationChange, IntegrationKey, ListIntegrations, NamePosition,
-};
+use vault_core::port::{DeleteOrganization, Find, IdGenerator, IntegrationChange, IntegrationKey, List, NamePosition};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
@@ -34,7 +32,7 @@ pub async fn an_integration_is_found_as_it_was_made(suite: &dyn ContractStore) {
         };
         let command = world.create_integration(&OPERATOR, &made);
         let digest = command.act.digest;
-        assert_eq!(world.store.create_integration(command).await.unwrap(), CreateIntegrationOutcome::Created);
+        world.store.create_integration(command).await.unwrap();
 
         let found = world.read_integration(&made).await.unwrap();
         assert_eq!((&found.integration, found.digest), (&made, digest));
@@ -54,13 +52,13 @@ pub async fn an_integration_is_found_as_it_was_made(suite: &dyn ContractStore) {
 pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     for (place, name, outcome) in [
-        (&world, "Größe nightly", CreateIntegrationOutcome::Created),
-        (&world, "Größe NIGHTLY", CreateIntegrationOutcome::NameTaken),
-        (&world, "GrÖße nightly", CreateIntegrationOutcome::Created),
-        (&other, "Größe nightly", CreateIntegrationOutcome::Created),
+        (&world, "Größe nightly", Ok(())),
+        (&world, "Größe NIGHTLY", Err(Refusal::NameTaken)),
+        (&world, "GrÖße nightly", Ok(())),
+        (&other, "Größe nightly", Ok(())),
     ] {
         let command = place.create_integration(&OPERATOR, &place.new_integration(name));
-        assert_eq!(place.store.create_integration(command).await.unwrap(), outcome, "{name}");
+        assert_eq!(place.store.create_integration(command).await.decided(), outcome, "{name}");
     }
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
@@ -71,11 +69,11 @@ pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn ContractStor
     let outcomes = race((0..8).map(|_| {
         let command = world.create_integration(&OPERATOR, &world.new_integration("nightly"));
         let store = Arc::clone(&world.store);
-        async move { store.create_integration(command).await.unwrap() }
+        async move { store.create_integration(command).await.decided() }
     }))
     .await;
-    let made = outcomes.iter().filter(|outcome| **outcome == CreateIntegrationOutcome::Created).count();
-    let taken = outcomes.iter().filter(|outcome| **outcome == CreateIntegrationOutcome::NameTaken).count();
+    let made = outcomes.iter().filter(|outcome| **outcome == Ok(())).count();
+    let taken = outcomes.iter().filter(|outcome| **outcome == Err(Refusal::NameTaken)).count();
     assert_eq!((made, taken), (1, 7));
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 1);
 }
@@ -85,8 +83,8 @@ pub async fn an_integration_needs_an_organization(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let nobody = OrganizationId::from_uuid(world.ids.random());
     let integration = Integration { organization: nobody, ..world.new_integration("nightly") };
-    let outcome = world.store.create_integration(world.create_integration(&OPERATOR, &integration)).await.unwrap();
-    assert_eq!(outcome, CreateIntegrationOutcome::NoOrganization);
+    let outcome = world.store.create_integration(world.create_integration(&OPERATOR, &integration)).await.decided();
+    assert_eq!(outcome, Err(Refusal::NoOrganization));
     assert_eq!(world.audited_in(nobody, AuditAction::IntegrationCreated).await, 0);
     assert_eq!(world.find_by_token(integration.token).await, None);
 }
@@ -97,12 +95,8 @@ pub async fn the_number_of_integrations_is_limited(suite: &dyn ContractStore) {
     other.integration().await;
     let limited =
         |name: &str| with(world.create_integration(&OPERATOR, &world.new_integration(name)), |act| act.limit = 2);
-    for (name, outcome) in [
-        ("a", CreateIntegrationOutcome::Created),
-        ("b", CreateIntegrationOutcome::Created),
-        ("c", CreateIntegrationOutcome::LimitReached),
-    ] {
-        assert_eq!(world.store.create_integration(limited(name)).await.unwrap(), outcome, "{name}");
+    for (name, outcome) in [("a", Ok(())), ("b", Ok(())), ("c", Err(limited("c").act.limit_reached()))] {
+        assert_eq!(world.store.create_integration(limited(name)).await.decided(), outcome, "{name}");
     }
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
@@ -112,7 +106,7 @@ pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn Contra
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     for (place, name) in [(&world, "b"), (&world, "C"), (&other, "a"), (&world, "a")] {
         let command = place.create_integration(&OPERATOR, &place.new_integration(name));
-        assert_eq!(place.store.create_integration(command).await.unwrap(), CreateIntegrationOutcome::Created);
+        place.store.create_integration(command).await.unwrap();
     }
     let listed = world.integrations(&OPERATOR, Scope::One(world.organization)).await;
     assert_eq!(names(&listed), ["a", "b", "C"]);
@@ -124,7 +118,7 @@ pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn Contra
     for (scope, expected) in [(Scope::One(world.organization), 3), (Scope::All, 4)] {
         let (mut rows, mut after): (Vec<StoredIntegration>, _) = (Vec::new(), None);
         loop {
-            let query = ListIntegrations { after, limit: 2, ..world.list_integrations(&OPERATOR, scope) };
+            let query = List { after, limit: 2, ..world.list_integrations(&OPERATOR, scope) };
             let page = world.store.list_integrations(query).await.unwrap();
             let full = page.len() == 2;
             after = page.last().map(position);
@@ -176,17 +170,17 @@ pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &d
     let entries = world.audit_length().await;
     for change in [replacement(&before.integration), IntegrationChange::Delete] {
         let stale = world.change_integration(&OPERATOR, &before, change.clone());
-        assert_eq!(world.store.change_integration(stale).await.unwrap(), ChangeIntegrationOutcome::Stale);
+        assert_eq!(world.store.change_integration(stale).await.decided(), Err(Refusal::Contended));
         let current = world.change_integration(&OPERATOR, &now, change);
         let elsewhere = with(current, |act| act.organization = other.organization);
-        assert_eq!(world.store.change_integration(elsewhere).await.unwrap(), ChangeIntegrationOutcome::NotFound);
+        assert_eq!(world.store.change_integration(elsewhere).await.decided(), Err(Refusal::NotFound));
     }
     assert_eq!(world.read_integration(&before.integration).await, Some(now.clone()));
     assert_eq!(world.audit_length().await, entries);
     world.delete_integration(&now).await;
     assert_eq!(world.read_integration(&before.integration).await, None);
     let again = world.change_integration(&OPERATOR, &now, IntegrationChange::Delete);
-    assert_eq!(world.store.change_integration(again).await.unwrap(), ChangeIntegrationOutcome::NotFound);
+    assert_eq!(world.store.change_integration(again).await.decided(), Err(Refusal::NotFound));
     assert_eq!(world.audited(AuditAction::IntegrationDeleted).await, 1);
 }
 
@@ -198,13 +192,13 @@ pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn ContractStor
     let outcomes = race(rotations.iter().map(|rotated| {
         let command = world.change_integration(&OPERATOR, &stored, replacement(rotated));
         let store = Arc::clone(&world.store);
-        async move { store.change_integration(command).await.unwrap() }
+        async move { store.change_integration(command).await.decided() }
     }))
     .await;
     let winners: Vec<_> = rotations
         .iter()
         .zip(&outcomes)
-        .filter(|(_, outcome)| **outcome == ChangeIntegrationOutcome::Changed)
+        .filter(|(_, outcome)| **outcome == Ok(()))
         .map(|(rotated, _)| rotated)
         .collect();
     assert_eq!(winners.len(), 1, "{outcomes:?}");
@@ -219,24 +213,24 @@ pub async fn an_admins_session_reaches_its_own_integrations(suite: &dyn Contract
     let session = world.log_in(&admin).await;
     let (authority, own) = (Principal::Session(session), Scope::One(world.organization));
     let made = world.new_integration("nightly");
-    let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.unwrap();
-    assert_eq!(outcome, CreateIntegrationOutcome::Created);
+    let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.decided();
+    assert_eq!(outcome, Ok(()));
     let stored = world.find_integration(&authority, IntegrationKey::Id(made.id)).await.unwrap();
     assert_eq!(world.integrations(&authority, own).await, std::slice::from_ref(&stored));
 
     let strange = other.integration().await;
     let outcome = other.store.create_integration(other.create_integration(&authority, &other.new_integration("mine")));
-    assert_eq!(outcome.await.unwrap(), CreateIntegrationOutcome::NoOrganization);
+    assert_eq!(outcome.await.decided(), Err(Refusal::NoOrganization));
     assert_eq!(other.find_integration(&authority, IntegrationKey::Id(strange.integration.id)).await, None);
     for scope in [Scope::One(other.organization), Scope::All] {
         let listed = world.store.list_integrations(world.list_integrations(&authority, scope)).await.settled();
         assert_eq!(listed, Err(Denial::InsufficientRole));
     }
     let attempt = other.change_integration(&authority, &strange, IntegrationChange::Delete);
-    assert_eq!(other.store.change_integration(attempt).await.unwrap(), ChangeIntegrationOutcome::NotFound);
+    assert_eq!(other.store.change_integration(attempt).await.decided(), Err(Refusal::NotFound));
 
     let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
-    assert_eq!(world.store.change_integration(deletion).await.unwrap(), ChangeIntegrationOutcome::Changed);
+    world.store.change_integration(deletion).await.unwrap();
     assert_eq!(world.integrations(&authority, own).await, []);
 }
 
@@ -256,7 +250,7 @@ pub async fn an_ended_session_administers_no_integration(suite: &dyn ContractSto
     assert_eq!(world.store.change_integration(stale).await.settled(), Err(ended));
     let (organization, now) = (world.organization, world.now());
     let key = IntegrationKey::Id(stored.integration.id);
-    let query = FindIntegration { principal: authority.clone(), organization, key, now };
+    let query = Find { principal: authority.clone(), of: organization, key, now };
     assert_eq!(world.store.find_integration(query).await.settled(), Err(ended));
     let query = world.list_integrations(&authority, Scope::One(organization));
     assert_eq!(world.store.list_integrations(query).await.settled(), Err(ended));

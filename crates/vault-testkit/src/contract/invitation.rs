@@ -5,6 +5,7 @@ use super::tools::{Settled, is_nobody, race};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
+use vault_core::Refusal;
 use vault_core::account::{Account, AccountGrant, AccountLogins, AccountState, ListedAccount, SignedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::id::{OrganizationId, SeedId};
@@ -12,8 +13,8 @@ use vault_core::invitation::{CONFLICT_SECONDS, CONFLICTS, INVITATION_SECONDS, In
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, ChangeAccountOutcome, Conclusion, ConfirmEnrolment, ConfirmEnrolmentOutcome, CreateAccountOutcome,
-    CreateInvitationOutcome, FoundAccount, IdGenerator, InvitationChange, LoginRefusal, OpenInvitation, WriteDraft,
+    AccountKey, Conclusion, ConfirmEnrolment, FoundAccount, IdGenerator, InvitationChange, LoginRefusal,
+    OpenInvitation, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -51,23 +52,23 @@ pub async fn an_invited_address_is_taken(suite: &dyn ContractStore) {
     let invites = async |elsewhere: &World<'_>, address| {
         let (second, _) = elsewhere.invitation(Role::Viewer);
         let command = elsewhere.invite(&Principal::Operator, &second, address);
-        let outcome = elsewhere.store.create_invitation(command).await.unwrap();
-        assert_eq!(elsewhere.open(&second).await.is_some(), outcome == CreateInvitationOutcome::Created);
+        let outcome = elsewhere.store.create_invitation(command).await.decided();
+        assert_eq!(elsewhere.open(&second).await.is_some(), outcome == Ok(()));
         outcome
     };
     for elsewhere in [&world, &other] {
         let entries = elsewhere.audit_length().await;
-        assert_eq!(invites(elsewhere, account.address).await, CreateInvitationOutcome::AddressInUse);
+        assert_eq!(invites(elsewhere, account.address).await, Err(Refusal::AddressInUse));
         assert_eq!(elsewhere.audited(AuditAction::InvitationRefused).await, 1);
         assert_eq!(elsewhere.audit_length().await, entries + 1);
     }
     let entries = world.audit_length().await;
-    assert_eq!(invites(&world, invited).await, CreateInvitationOutcome::Invited);
+    assert_eq!(invites(&world, invited).await, Err(Refusal::AlreadyInvited));
     let second = Holder { address: invited, ..world.new_holder(Role::Admin) };
-    let outcome = world.store.create_account(world.create_account(&second)).await.unwrap();
-    assert_eq!(outcome, CreateAccountOutcome::AddressTaken);
+    let outcome = world.store.create_account(world.create_account(&second)).await.decided();
+    assert_eq!(outcome, Err(Refusal::AddressTaken));
     assert_eq!(world.audit_length().await, entries);
-    assert_eq!(invites(&other, invited).await, CreateInvitationOutcome::Created);
+    assert_eq!(invites(&other, invited).await, Ok(()));
     let found = world.find(Principal::Operator, AccountKey::Address(invited)).await;
     assert_eq!(found, Some(FoundAccount::Invitations(2)));
 }
@@ -78,7 +79,7 @@ pub async fn the_first_to_confirm_has_the_address(suite: &dyn ContractStore) {
     let (first, address) = world.invited(Role::Editor).await;
     let (second, _) = other.invitation(Role::Viewer);
     let invite = other.invite(&Principal::Operator, &second, address);
-    assert_eq!(other.store.create_invitation(invite).await.unwrap(), CreateInvitationOutcome::Created);
+    other.store.create_invitation(invite).await.unwrap();
     world.drafted(&first).await;
     other.drafted(&second).await;
     let step = TimeStep::at(world.now());
@@ -88,12 +89,12 @@ pub async fn the_first_to_confirm_has_the_address(suite: &dyn ContractStore) {
     ];
     let outcomes = race(commands.into_iter().map(|command| {
         let store = Arc::clone(&world.store);
-        async move { store.confirm_enrolment(command).await.unwrap() }
+        async move { store.confirm_enrolment(command).await.decided() }
     }))
     .await;
-    let enrolled: Vec<_> = outcomes.iter().map(|outcome| *outcome == ConfirmEnrolmentOutcome::Enrolled).collect();
+    let enrolled: Vec<_> = outcomes.iter().map(|outcome| *outcome == Ok(())).collect();
     assert!(enrolled[0] != enrolled[1], "{outcomes:?}");
-    assert!(outcomes.contains(&ConfirmEnrolmentOutcome::AddressInUse), "{outcomes:?}");
+    assert!(outcomes.contains(&Err(Refusal::AddressInUse)), "{outcomes:?}");
     assert_eq!([world.open(&first).await.is_none(), other.open(&second).await.is_none()], *enrolled);
     let has_it = if enrolled[0] { &first } else { &second };
     assert_eq!(world.account(address).await.unwrap().signed.grant, has_it.enrolled());
@@ -109,28 +110,28 @@ pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn ContractStore)
     let invites = async |principal: &Principal, address: Option<vault_core::digest::Digest>| {
         let (invitation, free) = world.invitation(Role::Viewer);
         let command = world.invite(principal, &invitation, address.unwrap_or(free));
-        world.store.create_invitation(command).await.unwrap()
+        world.store.create_invitation(command).await.decided()
     };
     for _ in 0..CONFLICTS {
-        assert_eq!(invites(&session, None).await, CreateInvitationOutcome::Created);
-        assert_eq!(invites(&session, Some(taken.address)).await, CreateInvitationOutcome::AddressInUse);
+        assert_eq!(invites(&session, None).await, Ok(()));
+        assert_eq!(invites(&session, Some(taken.address)).await, Err(Refusal::AddressInUse));
     }
     let recorded = world.audited(AuditAction::InvitationRefused).await;
     assert_eq!(recorded, usize::try_from(CONFLICTS).unwrap());
     for address in [None, Some(taken.address)] {
         let outcome = invites(&session, address).await;
-        assert!(matches!(outcome, CreateInvitationOutcome::TooManyConflicts(1..=3_601)), "{outcome:?}");
+        assert!(matches!(outcome, Err(Refusal::TooManyConflicts(1..=3_601))), "{outcome:?}");
     }
     assert_eq!(world.audited(AuditAction::InvitationRefused).await, recorded);
-    assert_eq!(invites(&Principal::Operator, None).await, CreateInvitationOutcome::Created);
-    assert_eq!(invites(&Principal::Operator, Some(taken.address)).await, CreateInvitationOutcome::AddressInUse);
+    assert_eq!(invites(&Principal::Operator, None).await, Ok(()));
+    assert_eq!(invites(&Principal::Operator, Some(taken.address)).await, Err(Refusal::AddressInUse));
     other.invited(Role::Viewer).await;
 
     world.clock.advance_millis(CONFLICT_SECONDS * 1000 - 1);
-    assert!(matches!(invites(&session, None).await, CreateInvitationOutcome::TooManyConflicts(1)));
+    assert!(matches!(invites(&session, None).await, Err(Refusal::TooManyConflicts(1))));
     world.clock.advance_millis(1);
-    assert_eq!(invites(&session, None).await, CreateInvitationOutcome::Created);
-    assert_eq!(invites(&session, Some(taken.address)).await, CreateInvitationOutcome::AddressInUse);
+    assert_eq!(invites(&session, None).await, Ok(()));
+    assert_eq!(invites(&session, Some(taken.address)).await, Err(Refusal::AddressInUse));
 }
 
 /// Of several that take an address at once, by invitation or account of one organization, one succeeds.
@@ -144,9 +145,9 @@ pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn ContractSt
         let create = world.create_account(&Holder { address: wanted, ..world.new_holder(Role::Viewer) });
         async move {
             if index % 4 < 2 {
-                store.create_invitation(invite).await.unwrap() == CreateInvitationOutcome::Created
+                store.create_invitation(invite).await.decided() == Ok(())
             } else {
-                store.create_account(create).await.unwrap() == CreateAccountOutcome::Created
+                store.create_account(create).await.decided() == Ok(())
             }
         }
     }))
@@ -175,13 +176,13 @@ pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn ContractStore) {
 
         if by_account {
             let successor = Holder { address, ..world.new_holder(Role::Viewer) };
-            let outcome = world.store.create_account(world.create_account(&successor)).await.unwrap();
-            assert_eq!(outcome, CreateAccountOutcome::Created);
+            let outcome = world.store.create_account(world.create_account(&successor)).await.decided();
+            assert_eq!(outcome, Ok(()));
             assert_eq!(world.read(&successor).await.signed, successor.signed);
         } else {
             let (successor, _) = world.invitation(Role::Viewer);
             let command = world.invite(&Principal::Operator, &successor, address);
-            assert_eq!(world.store.create_invitation(command).await.unwrap(), CreateInvitationOutcome::Created);
+            world.store.create_invitation(command).await.unwrap();
             assert!(world.open(&successor).await.unwrap().seed.is_none());
         }
         assert!(world.open(&invitation).await.is_none());
@@ -198,10 +199,10 @@ pub async fn an_invitation_needs_an_organization(suite: &dyn ContractStore) {
     let mut invitation = at_home.clone();
     invitation.grant.organization = nowhere;
     let outcome = world.store.create_invitation(world.invite(&Principal::Operator, &invitation, address)).await;
-    assert_eq!(outcome.unwrap(), CreateInvitationOutcome::NoOrganization);
+    assert_eq!(outcome.decided(), Err(Refusal::NoOrganization));
     assert_eq!(world.audited_in(nowhere, AuditAction::AccountInvited).await, 0);
     let outcome = world.store.create_invitation(world.invite(&Principal::Operator, &at_home, address)).await;
-    assert_eq!(outcome.unwrap(), CreateInvitationOutcome::Created);
+    outcome.unwrap();
 }
 
 /// The newest draft counts: what was drafted before confirms nothing.
@@ -277,7 +278,7 @@ pub async fn parallel_confirmations_make_one_account(suite: &dyn ContractStore) 
     let step = TimeStep::at(world.now());
     let confirmed = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.confirm_enrolment(&open, step));
-        async move { store.confirm_enrolment(command).await.unwrap() == ConfirmEnrolmentOutcome::Enrolled }
+        async move { store.confirm_enrolment(command).await.decided() == Ok(()) }
     }))
     .await;
     assert_eq!(confirmed.iter().filter(|confirmed| **confirmed).count(), 1);
@@ -349,8 +350,8 @@ pub async fn an_invited_role_is_replaced(suite: &dyn ContractStore) {
     let lowered = lower(&before.stored);
     let change = InvitationChange::Role(lowered.clone());
     let command = world.change_invitation(&Principal::Operator, &before.stored, change);
-    assert_eq!(world.store.change_invitation(command.clone()).await.unwrap(), ChangeAccountOutcome::Changed);
-    assert_eq!(world.store.change_invitation(command).await.unwrap(), ChangeAccountOutcome::Stale);
+    world.store.change_invitation(command.clone()).await.unwrap();
+    assert_eq!(world.store.change_invitation(command).await.decided(), Err(Refusal::Contended));
 
     let after = world.open(&invitation).await.unwrap();
     assert_eq!(after.stored, lowered);
@@ -378,14 +379,14 @@ pub async fn an_invitation_is_withdrawn(suite: &dyn ContractStore) {
         let mut elsewhere = withdraw();
         elsewhere.act.organization = other.organization;
         elsewhere.audit = other.audit(AuditAction::InvitationDeleted);
-        assert_eq!(world.store.change_invitation(elsewhere).await.unwrap(), ChangeAccountOutcome::NotFound);
-        assert_eq!(world.store.change_invitation(withdraw()).await.unwrap(), ChangeAccountOutcome::Changed);
-        assert_eq!(world.store.change_invitation(withdraw()).await.unwrap(), ChangeAccountOutcome::NotFound);
+        assert_eq!(world.store.change_invitation(elsewhere).await.decided(), Err(Refusal::NotFound));
+        world.store.change_invitation(withdraw()).await.unwrap();
+        assert_eq!(world.store.change_invitation(withdraw()).await.decided(), Err(Refusal::NotFound));
         assert!(world.open(&invitation).await.is_none());
         assert_eq!(world.find(Principal::Operator, AccountKey::Address(address)).await, None);
         let successor = Holder { address, ..other.new_holder(Role::Viewer) };
-        let outcome = other.store.create_account(other.create_account(&successor)).await.unwrap();
-        assert_eq!(outcome, CreateAccountOutcome::Created);
+        let outcome = other.store.create_account(other.create_account(&successor)).await.decided();
+        assert_eq!(outcome, Ok(()));
     }
     assert_eq!(world.audited(AuditAction::InvitationDeleted).await, 2);
     assert_eq!(other.audited(AuditAction::InvitationDeleted).await, 0);
@@ -399,15 +400,15 @@ pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn ContractS
     let authority = Principal::Session(session.clone());
 
     let (invitation, address) = world.invitation(Role::Viewer);
-    let outcome = world.store.create_invitation(world.invite(&authority, &invitation, address)).await.unwrap();
-    assert_eq!(outcome, CreateInvitationOutcome::Created);
+    let outcome = world.store.create_invitation(world.invite(&authority, &invitation, address)).await.decided();
+    assert_eq!(outcome, Ok(()));
     let (theirs, their_address) = other.invitation(Role::Viewer);
-    let outcome = other.store.create_invitation(other.invite(&authority, &theirs, their_address)).await.unwrap();
-    assert_eq!(outcome, CreateInvitationOutcome::NoOrganization);
+    let outcome = other.store.create_invitation(other.invite(&authority, &theirs, their_address)).await.decided();
+    assert_eq!(outcome, Err(Refusal::NoOrganization));
     let (theirs, _) = other.invited(Role::Viewer).await;
     let OpenInvitation { stored: their_own, .. } = other.open(&theirs).await.unwrap();
     let withdrawal = other.change_invitation(&authority, &their_own, InvitationChange::Delete);
-    assert_eq!(other.store.change_invitation(withdrawal).await.unwrap(), ChangeAccountOutcome::NotFound);
+    assert_eq!(other.store.change_invitation(withdrawal).await.decided(), Err(Refusal::NotFound));
     assert!(other.open(&theirs).await.is_some());
 
     let OpenInvitation { stored, .. } = world.open(&invitation).await.unwrap();
@@ -440,9 +441,9 @@ pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn Contrac
             let (confirmation, lowering) = (confirmation.clone(), lowering.clone());
             async move {
                 if confirm {
-                    store.confirm_enrolment(confirmation).await.unwrap() == ConfirmEnrolmentOutcome::Enrolled
+                    store.confirm_enrolment(confirmation).await.decided() == Ok(())
                 } else {
-                    store.change_invitation(lowering).await.unwrap() == ChangeAccountOutcome::Changed
+                    store.change_invitation(lowering).await.decided() == Ok(())
                 }
             }
         }))

@@ -1,7 +1,7 @@
 //! A world's invitations, and what the owners of its accounts ask for.
 
 use super::Store;
-use super::tools::{address, principal_of, proof_of};
+use super::tools::{Settled as _, address, principal_of, proof_of};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use vault_core::Command;
@@ -14,10 +14,9 @@ use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, Sto
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment,
-    ConfirmEnrolmentOutcome, CreateInvitation, CreateInvitationOutcome, EndSession, FindAccount, FoundAccount,
-    IdGenerator, InvitationChange, KeyedDigester, ListAccounts, ListSessions, OpenInvitation, OwnAccount, OwnChange,
-    ProofEffect, WriteDraft,
+    AccountKey, AccountPlace, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment,
+    CreateInvitation, EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List, ListSessions,
+    OpenInvitation, OwnAccount, OwnChange, ProofEffect, WriteDraft,
 };
 use vault_core::principal::{Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -27,7 +26,7 @@ use vault_core::time::Timestamp;
 /// The account with this address, as an operator finds it in `store`.
 pub(super) async fn account_in(store: &dyn Store, address: Digest, now: Timestamp) -> Option<Account> {
     let (principal, key) = (Principal::Operator, AccountKey::Address(address));
-    match store.find_account(FindAccount { principal, scope: Scope::All, key, now }).await.unwrap()? {
+    match store.find_account(Find { principal, of: Scope::All, key, now }).await.unwrap()? {
         FoundAccount::Account(account) => Some(*account),
         FoundAccount::Invitation(_) | FoundAccount::Invitations(_) => None,
     }
@@ -36,8 +35,8 @@ pub(super) async fn account_in(store: &dyn Store, address: Digest, now: Timestam
 impl World<'_> {
     // Finding and listing
 
-    pub(super) fn look_for(&self, principal: Principal, key: AccountKey) -> FindAccount {
-        FindAccount { scope: principal.scope(), principal, key, now: self.now() }
+    pub(super) fn look_for(&self, principal: Principal, key: AccountKey) -> Find<AccountKey, Scope> {
+        Find { of: principal.scope(), principal, key, now: self.now() }
     }
 
     pub(super) async fn find(&self, principal: Principal, key: AccountKey) -> Option<FoundAccount> {
@@ -49,8 +48,8 @@ impl World<'_> {
         account_in(&*self.store, address, self.now()).await
     }
 
-    pub(super) fn list_accounts(&self, principal: Principal, scope: Scope) -> ListAccounts {
-        ListAccounts { principal, scope, after: None, limit: 100_000, now: self.now() }
+    pub(super) fn list_accounts(&self, principal: Principal, scope: Scope) -> List<AccountPlace> {
+        List { principal, of: scope, after: None, limit: 100_000, now: self.now() }
     }
 
     /// What an operator's list of an organization holds, or of all.
@@ -94,7 +93,7 @@ impl World<'_> {
     pub(super) async fn invited(&self, role: Role) -> (Invitation, Digest) {
         let (invitation, address) = self.invitation(role);
         let outcome = self.store.create_invitation(self.invite(&Principal::Operator, &invitation, address)).await;
-        assert_eq!(outcome.unwrap(), CreateInvitationOutcome::Created);
+        outcome.unwrap();
         (invitation, address)
     }
 
@@ -143,7 +142,7 @@ impl World<'_> {
 
     /// Confirms an enrolment. Whether the account was made.
     pub(super) async fn confirms(&self, command: ConfirmEnrolment) -> bool {
-        self.store.confirm_enrolment(command).await.unwrap() == ConfirmEnrolmentOutcome::Enrolled
+        self.store.confirm_enrolment(command).await.decided() == Ok(())
     }
 
     pub(super) fn change_invitation(

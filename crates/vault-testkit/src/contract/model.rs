@@ -3,7 +3,7 @@
 use super::account_change::regrant;
 use super::members::account_in;
 use super::model_activators::{Activators, Pair};
-use super::tools::{Settled, address, is_nobody, namespace, principal_of, with};
+use super::tools::{address, is_nobody, judged, namespace, principal_of, with};
 use super::world::{Holder, Wanted, World};
 use super::{ContractStore, Store};
 use crate::clock::ManualClock;
@@ -24,8 +24,8 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, ChangeAccountOutcome, ConcludeAttempt, Conclusion, Idempotency, KeyedDigester, ListCredentials,
-    ReserveAttempt, SaveOutcome, SetOrganizationState, StoreError, TakeKeyUses,
+    AccountChange, ConcludeAttempt, Conclusion, Idempotency, KeyedDigester, ListCredentials, ReserveAttempt,
+    SetOrganizationState, StoreError, TakeKeyUses,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -83,12 +83,12 @@ macro_rules! both {
     }};
 }
 
-/// As `both!`, where the principal may be denied.
+/// As `both!`, where the command may be denied or refused.
 macro_rules! decided {
     ($history:expr, $method:ident($command:expr)) => {{
         let command = $command;
         let actual = $history.world.store.$method(command.clone()).await;
-        same(Ok(actual.settled()), Ok($history.model.$method(command).await.settled()))
+        same(Ok(judged(actual)), Ok(judged($history.model.$method(command).await)))
     }};
 }
 
@@ -220,7 +220,7 @@ impl<'a> History<'a> {
         let holder = self.holders[index].clone();
         let command = self.world.change_account(&holder, holder.signed.version, wanted.clone());
         let after = command.act.after.clone();
-        if both!(self, change_account(command))? != ChangeAccountOutcome::Changed {
+        if decided!(self, change_account(command))?.is_err() {
             return Err("the account is not as it was left".to_owned());
         }
         let holder = &mut self.holders[index];
@@ -264,7 +264,7 @@ impl<'a> History<'a> {
             save.sealed.key = if body == 3 { self.world.key } else { self.active_key };
         });
         let id = command.act.id;
-        if decided!(self, save_credential(command))? == Ok(SaveOutcome::Saved) {
+        if decided!(self, save_credential(command))?.ok() == Some(id) {
             self.credentials.push(id);
         }
         Ok(())

@@ -3,17 +3,14 @@
 use super::Store;
 use super::activators::replacement;
 use super::model::{Difference, numbered, pick, same};
-use super::tools::{Settled as _, with};
+use super::tools::{judged, with};
 use super::world::World;
 use crate::strategy::ActivatorCommand;
 use vault_core::audit::AuditAction;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{Integration, IntegrationPrincipal, IntegrationState, Overlap, StoredIntegration};
 use vault_core::namespace::Namespace;
-use vault_core::port::{
-    AbortActivation, ChangeIntegrationOutcome, CreateIntegrationOutcome, FindIntegration, IntegrationChange,
-    IntegrationKey, ListFrozen, TakeOutcome,
-};
+use vault_core::port::{AbortActivation, Find, IntegrationChange, IntegrationKey, List};
 use vault_core::principal::{Principal, Scope};
 
 /// How many credentials a namespace may have, and how many live activations an integration: few, so that histories
@@ -32,8 +29,8 @@ pub(super) struct Pair<'a> {
 macro_rules! both {
     ($pair:expr, $method:ident($command:expr)) => {{
         let command = $command;
-        let actual = $pair.world.store.$method(command.clone()).await.settled();
-        same(Ok(actual), Ok($pair.model.$method(command).await.settled())).map(Result::ok)
+        let actual = $pair.world.store.$method(command.clone()).await;
+        same(Ok(judged(actual)), Ok(judged($pair.model.$method(command).await))).map(Result::ok)
     }};
 }
 
@@ -111,7 +108,7 @@ impl Activators {
     async fn create(&mut self, pair: Pair<'_>, authority: &Principal, name: usize) -> Result<(), Difference> {
         let command = pair.world.create_integration(authority, &pair.world.new_integration(&format!("i{name}")));
         let (integration, digest) = (command.act.integration.clone(), command.act.digest);
-        if both!(pair, create_integration(command))? == Some(CreateIntegrationOutcome::Created) {
+        if both!(pair, create_integration(command))?.is_some() {
             self.integrations.push(integration.id);
             self.learn(pair, &StoredIntegration { integration, digest, last_used_at: None });
         }
@@ -134,7 +131,7 @@ impl Activators {
         let command = with(pair.world.change_integration(authority, &before, change), |act| {
             act.version -= i64::from(!latest);
         });
-        if both!(pair, change_integration(command))? == Some(ChangeIntegrationOutcome::Changed)
+        if both!(pair, change_integration(command))?.is_some()
             && let Some(after) = self.find(pair, which).await?
         {
             self.learn(pair, &after);
@@ -147,9 +144,9 @@ impl Activators {
         if self.integrations.is_empty() {
             return Ok(None);
         }
-        let query = FindIntegration {
+        let query = Find {
             principal: Principal::Operator,
-            organization: pair.world.organization,
+            of: pair.world.organization,
             key: IntegrationKey::Id(*pick(&self.integrations, which)),
             now: pair.world.now(),
         };
@@ -177,7 +174,7 @@ impl Activators {
                 begun = Some(activation.id);
             }
         });
-        if let Some(TakeOutcome::Taken(taken)) = both!(pair, take_credentials(command))? {
+        if let Some(taken) = both!(pair, take_credentials(command))? {
             let taken = taken.into_iter().map(|row| row.id).collect();
             self.activations.extend(begun.map(|id| Begun { id, namespace: numbered(namespace), taken }));
         }
@@ -198,7 +195,7 @@ impl Activators {
         let (principal, now) = (Principal::Operator, pair.world.now());
         let scope = Scope::One(pair.world.organization);
         both!(pair, list_integrations(pair.world.list_integrations(&principal, scope)))?;
-        both!(pair, list_frozen(ListFrozen { principal, scope, after: None, limit: 1_000, now }))?;
+        both!(pair, list_frozen(List { principal, of: scope, after: None, limit: 1_000, now }))?;
         both!(pair, list_namespaces(pair.world.list_namespaces()))?;
         for principal in &self.principals {
             both!(pair, list_activations(pair.world.list_activations(principal)))?;

@@ -8,8 +8,7 @@ use vault_core::audit::AuditAction;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{
-    AccountKey, CreateAccountOutcome, CreateOrganization, DeleteOrganization, Expired, IdGenerator,
-    SetOrganizationState,
+    AccountKey, CreateOrganization, DeleteOrganization, Expired, IdGenerator, SetOrganizationState,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -170,13 +169,13 @@ pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
     let mut moved = world.new_holder(Role::Viewer);
     moved.signed.grant.organization = id;
     moved.address = holder.address;
-    let outcome = world.store.create_account(world.create_account(&moved)).await.unwrap();
-    assert_eq!(outcome, CreateAccountOutcome::Created);
+    let outcome = world.store.create_account(world.create_account(&moved)).await.decided();
+    assert_eq!(outcome, Ok(()));
     assert_eq!(world.read(&moved).await.signed, moved.signed);
     let mut second = world.new_holder(Role::Viewer);
     (second.signed.grant.organization, second.address) = (id, invited);
-    let outcome = world.store.create_account(world.create_account(&second)).await.unwrap();
-    assert_eq!(outcome, CreateAccountOutcome::Created);
+    let outcome = world.store.create_account(world.create_account(&second)).await.decided();
+    assert_eq!(outcome, Ok(()));
 }
 
 /// Another organization keeps everything.

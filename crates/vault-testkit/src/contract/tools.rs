@@ -9,7 +9,6 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
-use vault_core::Command;
 use vault_core::account::AccountGrant;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::lockout::DECOYS;
@@ -21,6 +20,7 @@ use vault_core::port::{
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::Blob;
+use vault_core::{Command, Error, Refusal};
 
 /// The proof that `command` brings.
 pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut BroughtProof {
@@ -104,6 +104,12 @@ pub(super) trait Settled<T> {
     /// # Panics
     /// The store failed.
     fn settled(self) -> Result<T, Denial>;
+
+    /// What the store decided for a principal that may act.
+    ///
+    /// # Panics
+    /// The store failed, or denied the principal.
+    fn decided(self) -> Result<T, Refusal>;
 }
 
 impl<T> Settled<T> for Result<T, StoreError> {
@@ -114,6 +120,25 @@ impl<T> Settled<T> for Result<T, StoreError> {
             Err(error) => panic!("the store failed: {error:?}"),
         }
     }
+
+    fn decided(self) -> Result<T, Refusal> {
+        match self {
+            Ok(outcome) => Ok(outcome),
+            Err(StoreError::Refused(refusal)) => Err(refusal),
+            Err(error) => panic!("the store failed: {error:?}"),
+        }
+    }
+}
+
+/// What the store decided, a denial or a refusal included.
+///
+/// # Panics
+/// The store failed.
+pub(super) fn judged<T>(answer: Result<T, StoreError>) -> Result<T, Error> {
+    answer.map_err(|error| match error {
+        StoreError::Denied(_) | StoreError::Refused(_) => error.into(),
+        error => panic!("the store failed: {error:?}"),
+    })
 }
 
 /// `command` with its change replaced by `change`.

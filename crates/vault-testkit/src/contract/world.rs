@@ -1,6 +1,6 @@
 //! An organization of a case's own, and the commands that cases give.
 
-use super::tools::{address, blob, chance, conclude, decoy, name, namespace, principal_of};
+use super::tools::{Settled as _, address, blob, chance, conclude, decoy, name, namespace, principal_of};
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, SequentialIds};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
@@ -17,10 +17,10 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Se
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AuditSealer, Brought, BroughtProof, ChangeAccount, ChangeAccountOutcome, Clock, ConcludeProof,
-    Conclusion, CreateAccount, CreateAccountOutcome, CreateOrganization, DeleteCredential, EndSession, IdGenerator,
-    KeyedDigester, ListCredentials, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt,
-    ReservedAccount, SaveCredential, SaveOutcome, SetOrganizationState, ShowCredential,
+    AccountChange, AuditSealer, Brought, BroughtProof, ChangeAccount, Clock, ConcludeProof, Conclusion, CreateAccount,
+    CreateOrganization, DeleteCredential, EndSession, Find, IdGenerator, KeyedDigester, ListCredentials, ProofEffect,
+    RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
+    SetOrganizationState,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -251,8 +251,8 @@ impl<'a> World<'a> {
 
     pub(super) async fn holder(&self, role: Role) -> Holder {
         let holder = self.new_holder(role);
-        let outcome = self.store.create_account(self.create_account(&holder)).await.unwrap();
-        assert_eq!(outcome, CreateAccountOutcome::Created);
+        let outcome = self.store.create_account(self.create_account(&holder)).await.decided();
+        assert_eq!(outcome, Ok(()));
         holder
     }
 
@@ -292,7 +292,7 @@ impl<'a> World<'a> {
         let signed = self.read(holder).await.signed;
         let current = Holder { signed, ..holder.clone() };
         let command = self.change_account(&current, current.signed.version, wanted);
-        assert_eq!(self.store.change_account(command).await.unwrap(), ChangeAccountOutcome::Changed);
+        self.store.change_account(command).await.unwrap();
     }
 
     // Logins
@@ -407,7 +407,7 @@ impl<'a> World<'a> {
     pub(super) async fn saved(&self, principal: &Principal) -> CredentialId {
         let command = self.save(principal);
         let id = command.act.id;
-        assert_eq!(self.store.save_credential(command).await.unwrap(), SaveOutcome::Saved);
+        self.store.save_credential(command).await.unwrap();
         id
     }
 
@@ -427,9 +427,9 @@ impl<'a> World<'a> {
         self.page(self.list(principal)).await
     }
 
-    pub(super) fn show(&self, principal: &Principal, id: CredentialId) -> ShowCredential {
+    pub(super) fn show(&self, principal: &Principal, id: CredentialId) -> Find<CredentialId> {
         let organization = principal.organization().unwrap();
-        ShowCredential { principal: principal.clone(), organization, now: self.now(), id }
+        Find { principal: principal.clone(), of: organization, key: id, now: self.now() }
     }
 
     pub(super) fn delete(&self, principal: &Principal, id: CredentialId) -> Command<DeleteCredential> {

@@ -1,37 +1,37 @@
 //! Accounts.
 
 use super::row::{AccountRow, NewAccount};
-use super::{Decided, MemoryStore, State};
+use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use std::cmp::Reverse;
-use vault_core::Command;
-use vault_core::account::{ListedAccount, takes_last_admin};
+use vault_core::account::{ACCOUNT_LIMIT_REACHED, ListedAccount, takes_last_admin};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountPlace, AccountRepository, ChangeAccount, ChangeAccountOutcome, CreateAccount,
-    CreateAccountOutcome, FindAccount, FoundAccount, ListAccounts, ReadPasscode, StoreError, StoredPasscode,
+    AccountChange, AccountKey, AccountPlace, AccountRepository, ChangeAccount, CreateAccount, Find, FoundAccount, List,
+    ReadPasscode, StoreError, StoredPasscode,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
 #[async_trait]
 impl AccountRepository for MemoryStore {
-    async fn create_account(&self, command: Command<CreateAccount>) -> Result<CreateAccountOutcome, StoreError> {
-        self.carry_out(command, create)
+    async fn create_account(&self, command: Command<CreateAccount>) -> Result<(), StoreError> {
+        Ok(self.carry_out(command, create)??)
     }
 
-    async fn find_account(&self, query: FindAccount) -> Result<Option<FoundAccount>, StoreError> {
+    async fn find_account(&self, query: Find<AccountKey, Scope>) -> Result<Option<FoundAccount>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
-            let only = confine(&query.principal, query.scope)?;
+            let only = confine(&query.principal, query.of)?;
             Ok(find(state, &query, only))
         })?
     }
 
-    async fn list_accounts(&self, query: ListAccounts) -> Result<Vec<ListedAccount>, StoreError> {
+    async fn list_accounts(&self, query: List<AccountPlace>) -> Result<Vec<ListedAccount>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
-            let only = confine(&query.principal, query.scope)?;
+            let only = confine(&query.principal, query.of)?;
             if only.is_some_and(|organization| !query.principal.reaches(organization)) {
                 return Err(StoreError::Denied(Denial::InsufficientRole));
             }
@@ -39,8 +39,8 @@ impl AccountRepository for MemoryStore {
         })?
     }
 
-    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<ChangeAccountOutcome, StoreError> {
-        self.carry_out(command, change)
+    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError> {
+        Ok(self.carry_out(command, change)??)
     }
 
     async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError> {
@@ -63,23 +63,18 @@ fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>
     }
 }
 
-fn create(
-    state: &mut State,
-    principal: &Principal,
-    now: Timestamp,
-    act: CreateAccount,
-) -> Decided<CreateAccountOutcome> {
+fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateAccount) -> Decided<Answer> {
     let organization = act.signed.grant.organization;
     if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
-        return Decided::Refused(CreateAccountOutcome::NoOrganization);
+        return Decided::Refused(Err(Refusal::NoOrganization));
     }
     let invited = state.invitation_by_address(act.address, organization);
     let invited = invited.map(|row| (row.stored.invitation.grant.account, row.stored.invitation.is_open(now)));
     if invited.is_some_and(|(_, open)| open) || state.account_by_address(act.address).is_some() {
-        return Decided::Refused(CreateAccountOutcome::AddressTaken);
+        return Decided::Refused(Err(Refusal::AddressTaken));
     }
     if !state.has_room(organization) {
-        return Decided::Refused(CreateAccountOutcome::LimitReached);
+        return Decided::Refused(Err(ACCOUNT_LIMIT_REACHED));
     }
     if let Some((over, _)) = invited {
         state.invitations.remove(&over);
@@ -94,10 +89,10 @@ fn create(
         created_at: now,
     });
     state.accounts.insert(row.signed.grant.account, row);
-    Decided::Done(CreateAccountOutcome::Created)
+    Decided::Done(Ok(()))
 }
 
-fn find(state: &State, query: &FindAccount, only: Option<OrganizationId>) -> Option<FoundAccount> {
+fn find(state: &State, query: &Find<AccountKey, Scope>, only: Option<OrganizationId>) -> Option<FoundAccount> {
     let sees = |organization: OrganizationId| {
         query.principal.reaches(organization) && only.is_none_or(|only| only == organization)
     };
@@ -130,7 +125,7 @@ fn find(state: &State, query: &FindAccount, only: Option<OrganizationId>) -> Opt
     }
 }
 
-fn list(state: &State, query: &ListAccounts, only: Option<OrganizationId>) -> Vec<ListedAccount> {
+fn list(state: &State, query: &List<AccountPlace>, only: Option<OrganizationId>) -> Vec<ListedAccount> {
     let accounts = state.accounts.values().map(|row| row.account(query.now).listed());
     let open = state.invitations.values().filter(|row| row.stored.invitation.is_open(query.now));
     let order = |organization, account| (organization, Reverse(account));
@@ -145,27 +140,22 @@ fn list(state: &State, query: &ListAccounts, only: Option<OrganizationId>) -> Ve
     listed
 }
 
-fn change(
-    state: &mut State,
-    principal: &Principal,
-    now: Timestamp,
-    act: ChangeAccount,
-) -> Decided<ChangeAccountOutcome> {
+fn change(state: &mut State, principal: &Principal, now: Timestamp, act: ChangeAccount) -> Decided<Answer> {
     let (organization, account) = (act.after.grant.organization, act.after.grant.account);
     let others = state.other_active_admins(organization, account);
     let reached = principal.reaches(organization);
     let Some(row) = state.account_in(organization, account).filter(|_| reached) else {
-        return Decided::Refused(ChangeAccountOutcome::NotFound);
+        return Decided::Refused(Err(Refusal::NotFound));
     };
     if row.signed.version != act.version {
-        return Decided::Refused(ChangeAccountOutcome::Stale);
+        return Decided::Refused(Err(Refusal::Contended));
     }
     let bound = *principal != Principal::Operator;
     if bound && takes_last_admin(&row.signed.grant, act.grant_after(), others) {
-        return Decided::Refused(ChangeAccountOutcome::LastAdmin);
+        return Decided::Refused(Err(Refusal::LastAdmin));
     }
     apply(state, account, act, now);
-    Decided::Done(ChangeAccountOutcome::Changed)
+    Decided::Done(Ok(()))
 }
 
 impl State {

@@ -1,15 +1,15 @@
 //! Activations.
 
-use super::{Decided, MemoryStore, State};
+use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
-use vault_core::activation::{Activation, HandOutFacts, TakingFacts, judge_hand_out, judge_taking};
+use vault_core::activation::{Activation, HandOutFacts, HandOutRefusal, TakingFacts, judge_hand_out, judge_taking};
 use vault_core::digest::Digest;
 use vault_core::integration::{
     Integration, IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, judge_integration,
 };
 use vault_core::port::{
-    AbortActivation, ActivationRepository, EndActivation, ForIntegration, FoundIntegration, HandOut, HandOutOutcome,
-    ListActivations, StoreError, TakeCredentials, TakeOutcome, TakenCredential,
+    AbortActivation, ActivationRepository, EndActivation, ForIntegration, FoundIntegration, HandOut, ListActivations,
+    StoreError, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -27,11 +27,14 @@ impl ActivationRepository for MemoryStore {
         })
     }
 
-    async fn take_credentials(&self, command: ForIntegration<TakeCredentials>) -> Result<TakeOutcome, StoreError> {
-        self.carry_out(command, take)
+    async fn take_credentials(
+        &self,
+        command: ForIntegration<TakeCredentials>,
+    ) -> Result<Vec<TakenCredential>, StoreError> {
+        Ok(self.carry_out(command, take)??)
     }
 
-    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<HandOutOutcome, StoreError> {
+    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError> {
         self.decide(|state| hand_out(state, command))
     }
 
@@ -70,7 +73,7 @@ fn take(
     principal: &IntegrationPrincipal,
     now: Timestamp,
     act: TakeCredentials,
-) -> Decided<TakeOutcome> {
+) -> Decided<Answer<Vec<TakenCredential>>> {
     let TakeCredentials { namespace, activation, most } = act;
     let organization = principal.organization;
     let within = state.credentials_of(organization).filter(|row| row.stored.namespace == namespace);
@@ -89,7 +92,7 @@ fn take(
         live: activation.as_ref().map(|new| (live, new.limit)),
     };
     if let Err(refusal) = judge_taking(facts, most) {
-        return Decided::Refused(TakeOutcome::Refused(refusal));
+        return Decided::Refused(Err(refusal));
     }
     if let Some(new) = activation {
         let row = Activation {
@@ -109,10 +112,10 @@ fn take(
     {
         row.last_used_at = row.last_used_at.max(Some(now.floor_to_minute()));
     }
-    Decided::Done(TakeOutcome::Taken(taken))
+    Decided::Done(Ok(taken))
 }
 
-fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> HandOutOutcome {
+fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandOutRefusal> {
     let ForIntegration { principal, now, audit, act } = command;
     let HandOut { activation, expires_at, namespace, credentials, refused } = act;
     let organization = principal.organization;
@@ -131,12 +134,12 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> HandOutOutco
     match judge_hand_out(&facts, &credentials, now) {
         Ok(()) => {
             state.audit.push(audit);
-            HandOutOutcome::HandedOut
+            None
         }
         Err(refusal) => {
             state.activations.retain(|id, row| *id != activation || row.organization != organization);
             state.audit.push(refused);
-            HandOutOutcome::Refused(refusal)
+            Some(refusal)
         }
     }
 }

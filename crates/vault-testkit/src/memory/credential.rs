@@ -1,27 +1,27 @@
 //! Credentials.
 
 use super::row::{CredentialRow, IdempotencyRow};
-use super::{Decided, MemoryStore, State};
+use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
-use vault_core::Command;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
-    CredentialRepository, DeleteCredential, FindSave, Idempotency, ListCredentials, SaveCredential, SaveOutcome,
-    ShowCredential, StoreError, StoredCredential,
+    CredentialRepository, DeleteCredential, Find, Idempotency, ListCredentials, SaveCredential, StoreError,
+    StoredCredential,
 };
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
 #[async_trait]
 impl CredentialRepository for MemoryStore {
-    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError> {
-        self.carry_out(command, |state, _, now, act| save(state, now, act))
+    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
+        Ok(self.carry_out(command, |state, _, now, act| save(state, now, act))??)
     }
 
-    async fn find_save(&self, query: FindSave) -> Result<Option<SaveOutcome>, StoreError> {
+    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<CredentialId>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
-            Ok(query.idempotency.and_then(|idempotency| state.earlier_save(query.organization, &idempotency)))
+            Ok(query.key.and_then(|idempotency| state.earlier_save(query.of, &idempotency)).transpose()?)
         })?
     }
 
@@ -38,10 +38,10 @@ impl CredentialRepository for MemoryStore {
         })?
     }
 
-    async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError> {
+    async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
-            Ok(state.credentials.get(&(query.organization, query.id)).map(|row| row.stored.clone()))
+            Ok(state.credentials.get(&(query.of, query.key)).map(|row| row.stored.clone()))
         })?
     }
 
@@ -53,18 +53,19 @@ impl CredentialRepository for MemoryStore {
     }
 }
 
-fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<SaveOutcome> {
+fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<Answer<CredentialId>> {
+    let limit_reached = command.limit_reached();
     let SaveCredential { organization, id, version, kind, namespace, sealed, idempotency, limit } = command;
     // First of all: a request that was carried out is answered as it was then, whatever has changed since.
     if let Some(earlier) = idempotency.as_ref().and_then(|key| state.earlier_save(organization, key)) {
         return Decided::Refused(earlier);
     }
     if state.active_key(organization) != Some(sealed.key) {
-        return Decided::Refused(SaveOutcome::KeyInactive);
+        return Decided::Refused(Err(Refusal::Contended));
     }
     let count = i64::try_from(state.credentials_of(organization).count()).unwrap_or(i64::MAX);
     if count >= limit {
-        return Decided::Refused(SaveOutcome::LimitReached);
+        return Decided::Refused(Err(limit_reached));
     }
     if let Some(idempotency) = idempotency {
         let row = IdempotencyRow { body: idempotency.body, credential: id, created_at: now };
@@ -81,7 +82,7 @@ fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<S
         information: sealed.information.clone(),
     };
     state.credentials.insert((organization, id), CredentialRow { stored, sealed });
-    Decided::Done(SaveOutcome::Saved)
+    Decided::Done(Ok(id))
 }
 
 impl State {
@@ -94,11 +95,11 @@ impl State {
         self.credentials.range(first..=last).map(|(_, row)| row)
     }
 
-    fn earlier_save(&self, organization: OrganizationId, idempotency: &Idempotency) -> Option<SaveOutcome> {
+    fn earlier_save(&self, organization: OrganizationId, idempotency: &Idempotency) -> Option<Answer<CredentialId>> {
         let place = (organization, idempotency.account, idempotency.key.clone());
         let earlier = self.idempotency.get(&place)?;
         let same = earlier.body == idempotency.body;
-        Some(if same { SaveOutcome::Replayed(earlier.credential) } else { SaveOutcome::IdempotencyMismatch })
+        Some(if same { Ok(earlier.credential) } else { Err(Refusal::IdempotencyMismatch) })
     }
 
     fn active_key(&self, organization: OrganizationId) -> Option<KeyId> {

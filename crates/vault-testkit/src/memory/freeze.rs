@@ -7,8 +7,8 @@ use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    FreezeNamespace, FreezeRepository, Freezing, FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace,
-    NAMESPACE_COUNT_LIMIT, StoreError,
+    FreezeNamespace, FreezeRepository, Freezing, FrozenNamespace, List, ListedNamespace, NAMESPACE_COUNT_LIMIT,
+    NamePosition, StoreError,
 };
 use vault_core::principal::Scope;
 
@@ -39,9 +39,9 @@ impl FreezeRepository for MemoryStore {
         })
     }
 
-    async fn list_frozen(&self, query: ListFrozen) -> Result<Vec<FrozenNamespace>, StoreError> {
+    async fn list_frozen(&self, query: List<NamePosition>) -> Result<Vec<FrozenNamespace>, StoreError> {
         self.decide(|state| {
-            let ListFrozen { principal, scope, after, limit, now } = query;
+            let List { principal, of: scope, after, limit, now } = query;
             state.judge_scope(&principal, scope, now)?;
             let after = after.map(|after| (after.organization, after.name));
             let frozen = state.frozen.iter().filter(|((organization, namespace), _)| {
@@ -59,9 +59,12 @@ impl FreezeRepository for MemoryStore {
         })?
     }
 
-    async fn list_namespaces(&self, query: ListNamespaces) -> Result<Vec<ListedNamespace>, StoreError> {
+    async fn list_namespaces(
+        &self,
+        query: List<Namespace, OrganizationId>,
+    ) -> Result<Vec<ListedNamespace>, StoreError> {
         self.decide(|state| {
-            let ListNamespaces { principal, organization, after, limit, now } = query;
+            let List { principal, of: organization, after, limit, now } = query;
             state.judge_scope(&principal, Scope::One(organization), now)?;
             let used = state.credentials_of(organization).map(|row| (row.stored.namespace.clone(), None));
             let frozen = state.frozen.iter().filter(|((owner, _), _)| *owner == organization);

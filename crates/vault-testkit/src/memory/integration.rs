@@ -2,46 +2,44 @@
 
 use super::{Decided, MemoryStore, State};
 use async_trait::async_trait;
-use vault_core::Command;
 use vault_core::integration::{Integration, StoredIntegration};
 use vault_core::port::{
-    ChangeIntegration, ChangeIntegrationOutcome, CreateIntegration, CreateIntegrationOutcome, FindIntegration,
-    IntegrationChange, IntegrationKey, IntegrationRepository, ListIntegrations, StoreError,
+    ChangeIntegration, CreateIntegration, Find, IntegrationChange, IntegrationKey, IntegrationRepository, List,
+    NamePosition, StoreError,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
 #[async_trait]
 impl IntegrationRepository for MemoryStore {
-    async fn create_integration(
-        &self,
-        command: Command<CreateIntegration>,
-    ) -> Result<CreateIntegrationOutcome, StoreError> {
-        self.carry_out(command, |state, principal, _, act| {
+    async fn create_integration(&self, command: Command<CreateIntegration>) -> Result<(), StoreError> {
+        Ok(self.carry_out(command, |state, principal, _, act| {
+            let limit_reached = act.limit_reached();
             let CreateIntegration { integration, digest, limit } = act;
             let organization = integration.organization;
             if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
-                return Decided::Refused(CreateIntegrationOutcome::NoOrganization);
+                return Decided::Refused(Err(Refusal::NoOrganization));
             }
             let name = integration.name.uniqueness_key();
             let others = || state.integrations.values().filter(|row| row.integration.organization == organization);
             if i64::try_from(others().count()).unwrap_or(i64::MAX) >= limit {
-                return Decided::Refused(CreateIntegrationOutcome::LimitReached);
+                return Decided::Refused(Err(limit_reached));
             }
             if others().any(|other| other.integration.name.uniqueness_key() == name) {
-                return Decided::Refused(CreateIntegrationOutcome::NameTaken);
+                return Decided::Refused(Err(Refusal::NameTaken));
             }
             let row = StoredIntegration { integration, digest, last_used_at: None };
             state.integrations.insert((organization, row.integration.id), row);
-            Decided::Done(CreateIntegrationOutcome::Created)
-        })
+            Decided::Done(Ok(()))
+        })??)
     }
 
-    async fn find_integration(&self, query: FindIntegration) -> Result<Option<StoredIntegration>, StoreError> {
+    async fn find_integration(&self, query: Find<IntegrationKey>) -> Result<Option<StoredIntegration>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
             let wanted = |integration: &Integration| {
-                integration.organization == query.organization
+                integration.organization == query.of
                     && query.principal.reaches(integration.organization)
                     && match &query.key {
                         IntegrationKey::Id(id) => integration.id == *id,
@@ -52,9 +50,9 @@ impl IntegrationRepository for MemoryStore {
         })?
     }
 
-    async fn list_integrations(&self, query: ListIntegrations) -> Result<Vec<StoredIntegration>, StoreError> {
+    async fn list_integrations(&self, query: List<NamePosition>) -> Result<Vec<StoredIntegration>, StoreError> {
         self.decide(|state| {
-            let ListIntegrations { principal, scope, after, limit, now } = query;
+            let List { principal, of: scope, after, limit, now } = query;
             state.judge_scope(&principal, scope, now)?;
             let after = after.map(|after| (after.organization, after.name));
             let place = |row: &StoredIntegration| (row.integration.organization, row.integration.name.uniqueness_key());
@@ -68,18 +66,15 @@ impl IntegrationRepository for MemoryStore {
         })?
     }
 
-    async fn change_integration(
-        &self,
-        command: Command<ChangeIntegration>,
-    ) -> Result<ChangeIntegrationOutcome, StoreError> {
-        self.carry_out(command, |state, principal, _, act| {
+    async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError> {
+        Ok(self.carry_out(command, |state, principal, _, act| {
             let ChangeIntegration { organization, integration: id, version, change } = act;
             let reached = principal.reaches(organization);
             let Some(row) = state.integrations.get_mut(&(organization, id)).filter(|_| reached) else {
-                return Decided::Refused(ChangeIntegrationOutcome::NotFound);
+                return Decided::Refused(Err(Refusal::NotFound));
             };
             if row.integration.version != version {
-                return Decided::Refused(ChangeIntegrationOutcome::Stale);
+                return Decided::Refused(Err(Refusal::Contended));
             }
             match change {
                 IntegrationChange::Replace { integration, digest } => {
@@ -94,8 +89,8 @@ impl IntegrationRepository for MemoryStore {
                     state.activations.retain(|_, activation| activation.integration != id);
                 }
             }
-            Decided::Done(ChangeIntegrationOutcome::Changed)
-        })
+            Decided::Done(Ok(()))
+        })??)
     }
 }
 

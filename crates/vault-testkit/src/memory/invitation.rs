@@ -1,25 +1,23 @@
 //! Invitations.
 
 use super::row::{AccountRow, InvitationRow, NewAccount};
-use super::{Decided, MemoryStore, State};
+use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
-use vault_core::Command;
+use vault_core::account::ACCOUNT_LIMIT_REACHED;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::{
-    ChangeAccountOutcome, ChangeInvitation, ConfirmEnrolment, ConfirmEnrolmentOutcome, CreateInvitation,
-    CreateInvitationOutcome, InvitationChange, InvitationRepository, OpenInvitation, StoreError, WriteDraft,
+    ChangeInvitation, ConfirmEnrolment, CreateInvitation, InvitationChange, InvitationRepository, OpenInvitation,
+    StoreError, WriteDraft,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
 #[async_trait]
 impl InvitationRepository for MemoryStore {
-    async fn create_invitation(
-        &self,
-        command: Command<CreateInvitation>,
-    ) -> Result<CreateInvitationOutcome, StoreError> {
-        self.carry_out(command, create)
+    async fn create_invitation(&self, command: Command<CreateInvitation>) -> Result<(), StoreError> {
+        Ok(self.carry_out(command, create)??)
     }
 
     async fn find_invitation(&self, code: Digest, now: Timestamp) -> Result<Option<OpenInvitation>, StoreError> {
@@ -51,19 +49,19 @@ impl InvitationRepository for MemoryStore {
         })
     }
 
-    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<ConfirmEnrolmentOutcome, StoreError> {
-        self.decide(|state| confirm(state, command))
+    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<(), StoreError> {
+        Ok(self.decide(|state| confirm(state, command))??)
     }
 
-    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<ChangeAccountOutcome, StoreError> {
-        self.carry_out(command, |state, principal, _, act| {
+    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<(), StoreError> {
+        Ok(self.carry_out(command, |state, principal, _, act| {
             let ChangeInvitation { organization, account, version, change } = act;
             let reached = principal.reaches(organization);
             let Some(row) = invitation_in(state, organization, account).filter(|_| reached) else {
-                return Decided::Refused(ChangeAccountOutcome::NotFound);
+                return Decided::Refused(Err(Refusal::NotFound));
             };
             if row.stored.version != version {
-                return Decided::Refused(ChangeAccountOutcome::Stale);
+                return Decided::Refused(Err(Refusal::Contended));
             }
             match change {
                 InvitationChange::Role(after) => row.stored = after,
@@ -71,50 +69,45 @@ impl InvitationRepository for MemoryStore {
                     state.invitations.remove(&account);
                 }
             }
-            Decided::Done(ChangeAccountOutcome::Changed)
-        })
+            Decided::Done(Ok(()))
+        })??)
     }
 }
 
-fn create(
-    state: &mut State,
-    principal: &Principal,
-    now: Timestamp,
-    act: CreateInvitation,
-) -> Decided<CreateInvitationOutcome> {
+fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateInvitation) -> Decided<Answer> {
     let CreateInvitation { stored, address, address_in_use } = act;
     let (organization, account) = (stored.invitation.grant.organization, stored.invitation.grant.account);
     if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
-        return Decided::Refused(CreateInvitationOutcome::NoOrganization);
+        return Decided::Refused(Err(Refusal::NoOrganization));
     }
     let is_counted = *principal != Principal::Operator;
     let conflicts = state.conflicts.get(&organization).copied().unwrap_or_default();
     if is_counted && let Some(seconds) = conflicts.refused_for(now) {
-        return Decided::Refused(CreateInvitationOutcome::TooManyConflicts(seconds));
+        return Decided::Refused(Err(Refusal::TooManyConflicts(seconds)));
     }
     if state.account_by_address(address).is_some() {
         if is_counted {
             state.conflicts.insert(organization, conflicts.plus_one(now));
         }
         state.audit.push(address_in_use);
-        return Decided::Refused(CreateInvitationOutcome::AddressInUse);
+        return Decided::Refused(Err(Refusal::AddressInUse));
     }
     let invited = state.invitation_by_address(address, organization);
     let invited = invited.map(|row| (row.stored.invitation.grant.account, row.stored.invitation.is_open(now)));
     if invited.is_some_and(|(_, open)| open) {
-        return Decided::Refused(CreateInvitationOutcome::Invited);
+        return Decided::Refused(Err(Refusal::AlreadyInvited));
     }
     if !state.has_room(organization) {
-        return Decided::Refused(CreateInvitationOutcome::LimitReached);
+        return Decided::Refused(Err(ACCOUNT_LIMIT_REACHED));
     }
     if let Some((over, _)) = invited {
         state.invitations.remove(&over);
     }
     state.invitations.insert(account, InvitationRow { stored, address, draft: None });
-    Decided::Done(CreateInvitationOutcome::Created)
+    Decided::Done(Ok(()))
 }
 
-fn confirm(state: &mut State, command: ConfirmEnrolment) -> ConfirmEnrolmentOutcome {
+fn confirm(state: &mut State, command: ConfirmEnrolment) -> Answer {
     let seed = command.seed();
     let ConfirmEnrolment { signed, digest, code, version, step, now, audit } = command;
     let account = signed.grant.account;
@@ -125,14 +118,14 @@ fn confirm(state: &mut State, command: ConfirmEnrolment) -> ConfirmEnrolmentOutc
             && row.draft.as_ref().is_some_and(|draft| draft.seed.id == seed)
     });
     if !as_read {
-        return ConfirmEnrolmentOutcome::Changed;
+        return Err(Refusal::Contended);
     }
     let address = state.invitations.get(&account).map(|row| row.address);
     if address.is_some_and(|address| state.account_by_address(address).is_some()) {
-        return ConfirmEnrolmentOutcome::AddressInUse;
+        return Err(Refusal::AddressInUse);
     }
     let Some(InvitationRow { address, draft: Some(draft), .. }) = state.invitations.remove(&account) else {
-        return ConfirmEnrolmentOutcome::Changed;
+        return Err(Refusal::Contended);
     };
     let mut row = AccountRow::new(NewAccount {
         signed,
@@ -146,7 +139,7 @@ fn confirm(state: &mut State, command: ConfirmEnrolment) -> ConfirmEnrolmentOutc
     row.last_step = step;
     state.accounts.insert(account, row);
     state.audit.push(audit);
-    ConfirmEnrolmentOutcome::Enrolled
+    Ok(())
 }
 
 /// The invitation, if it can be taken up now.

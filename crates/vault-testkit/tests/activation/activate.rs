@@ -265,8 +265,8 @@ async fn live_activations_are_listed_page_by_page() {
     let (mut listed, mut cursor) = (Vec::new(), None);
     for expected in [2, 2, 1] {
         let page = setting.activations().list(&principal, PageRequest { limit: 2, cursor }).await.unwrap();
-        assert_eq!(page.activations.len(), expected);
-        listed.extend(page.activations.into_iter().map(|one| one.id));
+        assert_eq!(page.items.len(), expected);
+        listed.extend(page.items.into_iter().map(|one| one.id));
         cursor = page.next;
         if cursor.is_some() {
             let strange = PageRequest { limit: 2, cursor: cursor.clone() };

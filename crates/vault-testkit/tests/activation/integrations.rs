@@ -230,7 +230,7 @@ async fn lists_come_page_by_page_and_show_the_use_of_tokens() {
     loop {
         let page = PageRequest { limit: 2, cursor };
         let page = integrations.list(&OPERATOR, Scope::One(setting.acme), page).await.unwrap();
-        names.extend(page.integrations.iter().map(|row| row.integration.name.to_string()));
+        names.extend(page.items.iter().map(|row| row.integration.name.to_string()));
         cursor = page.next;
         match &cursor {
             None => break,
@@ -249,7 +249,7 @@ async fn lists_come_page_by_page_and_show_the_use_of_tokens() {
 
     let shown = async || {
         let page = setting.integrations().list(&OPERATOR, Scope::One(setting.acme), ALL).await.unwrap();
-        let row = page.integrations.into_iter().next().unwrap();
+        let row = page.items.into_iter().next().unwrap();
         (row.last_used_at, row.integration.previous.map(|previous| previous.until))
     };
     assert_eq!(shown().await, (None, None));
@@ -311,11 +311,8 @@ async fn freezing_a_namespace_says_what_it_concerns_and_is_recorded() {
     assert_eq!(setting.freeze("imports/nigthly").await, freezing(true, 0, 1), "a typing error shows");
     let integrations = setting.integrations();
     let listed = integrations.list_namespaces(&OPERATOR, setting.acme, ALL).await.unwrap();
-    let shown: Vec<_> = listed
-        .namespaces
-        .iter()
-        .map(|row| (row.namespace.as_str(), row.credentials, row.frozen_at.is_some()))
-        .collect();
+    let shown: Vec<_> =
+        listed.items.iter().map(|row| (row.namespace.as_str(), row.credentials, row.frozen_at.is_some())).collect();
     assert_eq!((shown, listed.next), (vec![("imports", 1, true), ("imports/nigthly", 0, true)], None));
     let thawed = integrations.thaw(&OPERATOR, setting.acme, namespace("imports")).await.unwrap();
     assert_eq!(thawed, freezing(true, 1, 1));

@@ -202,7 +202,7 @@ impl Setting {
     /// The live activations of an integration.
     pub(crate) async fn live(&self, principal: &IntegrationPrincipal) -> Result<Vec<Activation>, Error> {
         let page = PageRequest { limit: 1_000, cursor: None };
-        Ok(self.activations().list(principal, page).await?.activations)
+        Ok(self.activations().list(principal, page).await?.items)
     }
 
     /// The records of this action, oldest first.

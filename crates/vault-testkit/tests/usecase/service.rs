@@ -107,7 +107,7 @@ impl Service {
     /// Whom the session's admin lists.
     pub(crate) async fn listed(&self, session: &SessionPrincipal) -> Result<Vec<ListedAccount>, Error> {
         let (principal, scope) = (Principal::from(session.clone()), Scope::One(session.organization));
-        Ok(self.accounts.list(&principal, scope, PageRequest::default()).await?.accounts)
+        Ok(self.accounts.list(&principal, scope, PageRequest::default()).await?.items)
     }
 
     /// Invites as the session's admin.

@@ -6,7 +6,7 @@ use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
-use crate::port::{AccountChange, ChangeAccount, ChangeAccountOutcome, Event, FoundAccount};
+use crate::port::{AccountChange, ChangeAccount, Event, FoundAccount};
 use crate::principal::{Denial, Principal};
 use crate::role::{Action, Role};
 use crate::seats::Requester;
@@ -78,16 +78,14 @@ impl Accounts {
             return Err(Denial::InsufficientRole.into());
         }
         for _ in 0..ATTEMPTS {
-            let (outcome, changed) = match self.find(principal, account).await? {
-                FoundAccount::Account(account) => self.change_account(principal, *account, &command).await?,
-                FoundAccount::Invitation(stored) => self.change_invitation(principal, *stored, &command).await?,
+            let changed = match self.find(principal, account).await? {
+                FoundAccount::Account(account) => self.change_account(principal, *account, &command).await,
+                FoundAccount::Invitation(stored) => self.change_invitation(principal, *stored, &command).await,
                 FoundAccount::Invitations(number) => return Err(Refusal::SeveralInvitations(number).into()),
             };
-            match outcome {
-                ChangeAccountOutcome::Changed => return Ok(changed),
-                ChangeAccountOutcome::NotFound => return Err(Refusal::NotFound.into()),
-                ChangeAccountOutcome::LastAdmin => return Err(Refusal::LastAdmin.into()),
-                ChangeAccountOutcome::Stale => {}
+            match changed {
+                Err(Error::Refused(Refusal::Contended)) => {}
+                changed => return changed,
             }
         }
         Err(Refusal::Contended.into())
@@ -98,7 +96,7 @@ impl Accounts {
         principal: &Principal,
         current: Account,
         command: &AccountCommand,
-    ) -> Result<(ChangeAccountOutcome, ChangedAccount), Error> {
+    ) -> Result<ChangedAccount, Error> {
         let (organization, account) = (current.signed.grant.organization, current.signed.grant.account);
         // Signing it anew would make a row planted by SQL grant something.
         if !current.is_sound(&*self.digester) {
@@ -112,11 +110,9 @@ impl Accounts {
         let subject = Subject::Account(account);
         let command = self.ambient.command(principal, Some(organization), action, subject, act);
         let recorded = Event::recorded(&command.audit);
-        let outcome = self.store.change_account(command).await?;
-        if outcome == ChangeAccountOutcome::Changed {
-            self.ambient.emit(recorded);
-        }
-        Ok((outcome, ChangedAccount { account: listed, passcode }))
+        self.store.change_account(command).await?;
+        self.ambient.emit(recorded);
+        Ok(ChangedAccount { account: listed, passcode })
     }
 
     async fn decide(&self, current: &SignedAccount, command: &AccountCommand) -> Result<Decided, Error> {

@@ -4,7 +4,7 @@ use super::{AccountCommand, Accounts, ChangedAccount};
 use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::invitation::StoredInvitation;
-use crate::port::{ChangeAccountOutcome, ChangeInvitation, Event, InvitationChange};
+use crate::port::{ChangeInvitation, Event, InvitationChange};
 use crate::principal::Principal;
 
 impl Accounts {
@@ -13,7 +13,7 @@ impl Accounts {
         principal: &Principal,
         current: StoredInvitation,
         command: &AccountCommand,
-    ) -> Result<(ChangeAccountOutcome, ChangedAccount), Error> {
+    ) -> Result<ChangedAccount, Error> {
         let (organization, account) = (current.invitation.grant.organization, current.invitation.grant.account);
         let (change, action, changed) = match command {
             // Withdrawing needs no sound row: it grants nothing.
@@ -33,10 +33,8 @@ impl Accounts {
         let subject = Subject::Account(account);
         let command = self.ambient.command(principal, Some(organization), action, subject, act);
         let recorded = Event::recorded(&command.audit);
-        let outcome = self.store.change_invitation(command).await?;
-        if outcome == ChangeAccountOutcome::Changed {
-            self.ambient.emit(recorded);
-        }
-        Ok((outcome, ChangedAccount { account: changed, passcode: None }))
+        self.store.change_invitation(command).await?;
+        self.ambient.emit(recorded);
+        Ok(ChangedAccount { account: changed, passcode: None })
     }
 }

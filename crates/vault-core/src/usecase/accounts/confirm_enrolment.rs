@@ -5,7 +5,7 @@ use crate::account::SignedAccount;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::passcode::Passcode;
-use crate::port::{ConfirmEnrolment, ConfirmEnrolmentOutcome, Event, OpenInvitation};
+use crate::port::{ConfirmEnrolment, Event, OpenInvitation, StoreError};
 use secrecy::SecretString;
 
 /// How often a confirmation is decided anew because the invitation changed under it.
@@ -51,13 +51,13 @@ impl Accounts {
                 now,
                 audit,
             };
-            match self.store.confirm_enrolment(command).await? {
-                ConfirmEnrolmentOutcome::Enrolled => {
+            match self.store.confirm_enrolment(command).await {
+                Err(StoreError::Refused(Refusal::Contended)) => {}
+                confirmed => {
+                    confirmed?;
                     self.ambient.emit(enrolled);
                     return Ok(());
                 }
-                ConfirmEnrolmentOutcome::AddressInUse => return Err(Refusal::AddressInUse.into()),
-                ConfirmEnrolmentOutcome::Changed => {}
             }
         }
         Err(Refusal::InvalidEnrolment.into())

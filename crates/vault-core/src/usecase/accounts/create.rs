@@ -2,14 +2,14 @@
 
 use super::find::parse_email;
 use super::{AccountRef, Accounts};
-use crate::account::{AccountGrant, AccountState, MAX_ACCOUNTS, SignedAccount};
+use crate::account::{AccountGrant, AccountState, SignedAccount};
 use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
 use crate::organization::Organization;
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::{check_new_password, generate_password};
-use crate::port::{CreateAccount, CreateAccountOutcome, Event, FoundAccount};
+use crate::port::{CreateAccount, Event, FoundAccount};
 use crate::principal::Principal;
 use crate::role::Role;
 use crate::seats::Requester;
@@ -86,23 +86,10 @@ impl Accounts {
         let (action, subject) = (AuditAction::AccountCreated, Subject::Account(account));
         let command = self.ambient.command(&Principal::Operator, Some(organization.id), action, subject, act);
         let created = Event::recorded(&command.audit);
-        match self.store.create_account(command).await? {
-            CreateAccountOutcome::Created => {
-                self.ambient.emit(created);
-                Ok(CreatedAccount {
-                    grant,
-                    organization,
-                    generated_password,
-                    passcode: seed.secret,
-                    recovery_codes: recovery.codes,
-                })
-            }
-            CreateAccountOutcome::AddressTaken => Err(Refusal::AddressTaken.into()),
-            CreateAccountOutcome::LimitReached => {
-                Err(Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS }.into())
-            }
-            CreateAccountOutcome::NoOrganization => Err(Refusal::NoOrganization.into()),
-        }
+        self.store.create_account(command).await?;
+        self.ambient.emit(created);
+        let (passcode, recovery_codes) = (seed.secret, recovery.codes);
+        Ok(CreatedAccount { grant, organization, generated_password, passcode, recovery_codes })
     }
 
     async fn has_account(&self, email: &str) -> Result<bool, Error> {

@@ -2,11 +2,11 @@
 
 use super::Accounts;
 use crate::account::ListedAccount;
-use crate::email::{EmailAddress, InvalidEmailAddress};
+use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
-use crate::field::{FieldCode, FieldError};
+use crate::field::FieldError;
 use crate::id::{AccountId, OrganizationId};
-use crate::port::{AccountKey, FindAccount, FoundAccount};
+use crate::port::{AccountKey, Find, FoundAccount};
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 
@@ -55,7 +55,7 @@ impl Accounts {
             }
             AccountRef::Id(organization, account) => (Scope::One(organization), AccountKey::Id(organization, account)),
         };
-        let query = FindAccount { principal: principal.clone(), scope, key, now: self.ambient.now() };
+        let query = Find { principal: principal.clone(), of: scope, key, now: self.ambient.now() };
         Ok(self.store.find_account(query).await?.ok_or(Refusal::NotFound)?)
     }
 }
@@ -65,12 +65,5 @@ impl Accounts {
 /// # Errors
 /// It has none: refused at `/email`.
 pub(super) fn parse_email(text: &str) -> Result<EmailAddress, FieldError> {
-    EmailAddress::parse(text).map_err(InvalidEmailAddress::at_email)
-}
-
-impl InvalidEmailAddress {
-    /// The refusal of the field `/email`.
-    pub fn at_email(self) -> FieldError {
-        FieldError::new("/email", FieldCode::Malformed, self.to_string())
-    }
+    EmailAddress::parse(text).map_err(|error| error.at("/email"))
 }

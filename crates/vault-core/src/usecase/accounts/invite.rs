@@ -2,13 +2,13 @@
 
 use super::Accounts;
 use super::find::parse_email;
-use crate::account::{AccountGrant, AccountState, MAX_ACCOUNTS};
+use crate::account::{AccountGrant, AccountState};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
-use crate::port::{CreateInvitation, CreateInvitationOutcome, Event};
+use crate::port::{CreateInvitation, Event, StoreError};
 use crate::principal::Principal;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
@@ -27,8 +27,7 @@ impl Accounts {
     /// Invites the owner of the address `email` to act as `role` in the organization.
     ///
     /// # Errors
-    /// [`Refusal::AddressInUse`], [`Refusal::AlreadyInvited`], [`Refusal::TooManyConflicts`],
-    /// [`Refusal::LimitReached`], [`Refusal::NoOrganization`].
+    /// Those of [`create_invitation`](crate::port::InvitationRepository::create_invitation).
     pub async fn invite(
         &self,
         principal: &Principal,
@@ -55,21 +54,12 @@ impl Accounts {
         };
         let command = self.ambient.command(principal, organization, AuditAction::AccountInvited, subject, act);
         let (invited, in_use) = (Event::recorded(&command.audit), Event::recorded(&command.act.address_in_use));
-        match self.store.create_invitation(command).await? {
-            CreateInvitationOutcome::Created => {
-                self.ambient.emit(invited);
-                Ok(Invited { grant, code, expires_at })
-            }
-            CreateInvitationOutcome::AddressInUse => {
-                self.ambient.emit(in_use);
-                Err(Refusal::AddressInUse.into())
-            }
-            CreateInvitationOutcome::Invited => Err(Refusal::AlreadyInvited.into()),
-            CreateInvitationOutcome::TooManyConflicts(seconds) => Err(Refusal::TooManyConflicts(seconds).into()),
-            CreateInvitationOutcome::LimitReached => {
-                Err(Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS }.into())
-            }
-            CreateInvitationOutcome::NoOrganization => Err(Refusal::NoOrganization.into()),
+        let outcome = self.store.create_invitation(command).await;
+        match &outcome {
+            Ok(()) => self.ambient.emit(invited),
+            Err(StoreError::Refused(Refusal::AddressInUse)) => self.ambient.emit(in_use),
+            Err(_) => {}
         }
+        Ok(outcome.map(|()| Invited { grant, code, expires_at })?)
     }
 }

@@ -29,7 +29,6 @@ pub use create::{CreateAccountRequest, CreatedAccount};
 pub use enrol::DraftedEnrolment;
 pub use find::AccountRef;
 pub use invite::Invited;
-pub use list::AccountPage;
 pub use log_in::{LogInRequest, LoggedIn};
 pub use own::ShownOwnAccount;
 pub use read_passcode::CurrentPasscode;

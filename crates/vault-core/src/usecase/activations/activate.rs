@@ -13,7 +13,7 @@ use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::port::{Event, HandOut, HandOutOutcome, NewActivation, ShortLived, StoreError, VendOrder};
+use crate::port::{Event, HandOut, NewActivation, ShortLived, StoreError, VendOrder};
 use crate::time::Timestamp;
 use futures_util::future::join_all;
 
@@ -119,11 +119,11 @@ impl Activations {
             return Ok(Attempt::Failed(Refusal::NotVended { credential, reason }.into()));
         }
         match self.hand_out(principal, &opening, id, &credentials).await? {
-            HandOutOutcome::HandedOut => {
+            None => {
                 let namespace = opening.namespace;
                 Ok(Attempt::Done(Activated { id, namespace, expires_at, credentials }))
             }
-            HandOutOutcome::Refused(refusal) => self.refused(principal, &opening, refusal).await,
+            Some(refusal) => self.refused(principal, &opening, refusal).await,
         }
     }
 
@@ -134,7 +134,7 @@ impl Activations {
         opening: &Opening,
         activation: ActivationId,
         credentials: &[ActivatedCredential],
-    ) -> Result<HandOutOutcome, StoreError> {
+    ) -> Result<Option<HandOutRefusal>, StoreError> {
         let handed_out: Vec<_> = credentials.iter().map(ActivatedCredential::handed_out).collect();
         let subject = Subject::Activation(activation);
         let failed = opening.note(principal, left(credentials));

@@ -13,7 +13,6 @@ mod own;
 
 pub use activate::ActivationRequest;
 pub use check::{CheckNamespaceRequest, CheckedCredential, CheckedNamespace};
-pub use own::ActivationPage;
 
 pub(super) use check::authenticates;
 

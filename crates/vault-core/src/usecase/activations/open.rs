@@ -1,7 +1,7 @@
 //! Open a namespace's credentials for an integration: what activations and checks have in common.
 
 use super::Activations;
-use crate::activation::{ActivationRefusal, HandedOut, MAX_CREDENTIALS, Purpose};
+use crate::activation::{HandedOut, MAX_CREDENTIALS, Purpose};
 use crate::audit::{AuditAction, AuditNote, Subject};
 use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};
@@ -9,7 +9,7 @@ use crate::id::CredentialId;
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::port::{
-    AbortActivation, CredentialContext, Event, NewActivation, StoreError, TakeCredentials, TakeOutcome, TakenCredential,
+    AbortActivation, CredentialContext, Event, NewActivation, StoreError, TakeCredentials, TakenCredential,
 };
 
 /// What is to be opened, and why.
@@ -41,14 +41,15 @@ impl Activations {
             self.record_refusal(principal, opening, AuditAction::ActivationRefusedOutside).await?;
             return Ok(Err(Refusal::NamespaceNotAllowed.into()));
         }
-        let taken = match self.take(principal, opening).await? {
-            TakeOutcome::Taken(taken) => taken,
-            TakeOutcome::Refused(refusal) => {
-                let frozen = refusal == ActivationRefusal::Frozen;
+        let taken = match self.take(principal, opening).await {
+            Ok(taken) => taken,
+            Err(StoreError::Refused(refusal)) => {
+                let frozen = refusal == Refusal::Frozen;
                 let action = if frozen { AuditAction::ActivationRefusedFrozen } else { AuditAction::ActivationRefused };
                 self.record_refusal(principal, opening, action).await?;
-                return Ok(Err(Refusal::from(refusal).into()));
+                return Ok(Err(refusal.into()));
             }
+            Err(error) => return Err(error),
         };
         let mut opened = Vec::with_capacity(taken.len());
         for row in taken {
@@ -90,7 +91,11 @@ impl Activations {
         Ok(())
     }
 
-    async fn take(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<TakeOutcome, StoreError> {
+    async fn take(
+        &self,
+        principal: &IntegrationPrincipal,
+        opening: &Opening,
+    ) -> Result<Vec<TakenCredential>, StoreError> {
         let (action, subject) = match &opening.activation {
             Some(activation) => (AuditAction::ActivationBegun, Subject::Activation(activation.id)),
             None => (AuditAction::NamespaceChecked, Subject::Vault),
@@ -129,16 +134,5 @@ impl Opening {
     pub(super) fn note(&self, principal: &IntegrationPrincipal, credentials: Vec<HandedOut>) -> AuditNote {
         let (namespace, purpose) = (self.namespace.clone(), self.purpose.clone());
         AuditNote { namespace, purpose, network: principal.network, credentials }
-    }
-}
-
-impl From<ActivationRefusal> for Refusal {
-    fn from(refusal: ActivationRefusal) -> Self {
-        match refusal {
-            ActivationRefusal::Frozen => Self::Frozen,
-            ActivationRefusal::Empty => Self::NamespaceEmpty,
-            ActivationRefusal::TooLarge => Self::NamespaceTooLarge,
-            ActivationRefusal::TooManyLive => Self::TooManyLive,
-        }
     }
 }

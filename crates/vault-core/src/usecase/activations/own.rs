@@ -4,48 +4,36 @@ use super::{Activations, RESTARTS, contended};
 use crate::activation::Activation;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::command::Command;
-use crate::cursor::{self, ListName, PageRequest};
+use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::ActivationId;
 use crate::integration::IntegrationPrincipal;
 use crate::port::{EndActivation, Event, ListActivations};
 use crate::principal::Scope;
 
-/// A page of an integration's live activations.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ActivationPage {
-    /// The activations, newest first.
-    pub activations: Vec<Activation>,
-    /// The cursor of the next page, if there is one.
-    pub next: Option<String>,
-}
-
 impl Activations {
     /// Reads a page of the integration's live activations, newest first.
     ///
     /// # Errors
     /// [`Refusal::Cursor`]: the cursor was not made for this list.
-    pub async fn list(&self, principal: &IntegrationPrincipal, page: PageRequest) -> Result<ActivationPage, Error> {
+    pub async fn list(&self, principal: &IntegrationPrincipal, page: PageRequest) -> Result<Page<Activation>, Error> {
         let scope = Scope::One(principal.organization);
         let after = page.cursor.as_deref().map(|text| self.position(principal, text)).transpose()?;
-        let limit = page.limit.saturating_add(1); // one more tells whether there is a next page
         let mut principal = principal.clone();
         for _ in 0..=RESTARTS {
-            let query = ListActivations { principal: principal.clone(), after, limit, now: self.ambient.now() };
-            let mut activations = match self.store.list_activations(query).await {
+            let query =
+                ListActivations { principal: principal.clone(), after, limit: page.rows(), now: self.ambient.now() };
+            let activations = match self.store.list_activations(query).await {
                 Ok(activations) => activations,
                 Err(error) => {
                     principal = self.after(&principal, error).await?;
                     continue;
                 }
             };
-            let more = activations.len() > page.limit;
-            activations.truncate(page.limit);
-            let next = activations.last().filter(|_| more).map(|last| {
+            return Ok(Page::of(activations, &page, |last| {
                 let position = [principal.integration.as_bytes().as_slice(), last.id.as_bytes()].concat();
                 cursor::encode_position(&*self.digester, ListName::Activations, scope, &position)
-            });
-            return Ok(ActivationPage { activations, next });
+            }));
         }
         Err(contended())
     }
@@ -53,8 +41,7 @@ impl Activations {
     /// The activation after which the page of a cursor begins.
     fn position(&self, principal: &IntegrationPrincipal, text: &str) -> Result<ActivationId, Error> {
         let scope = Scope::One(principal.organization);
-        let position = cursor::decode_position(&*self.digester, ListName::Activations, scope, text);
-        let position = position.map_err(|_| Refusal::Cursor)?;
+        let position = cursor::decode_position(&*self.digester, ListName::Activations, scope, text)?;
         let last = position.strip_prefix(principal.integration.as_bytes().as_slice());
         let last: Option<[u8; 16]> = last.and_then(|last| last.try_into().ok());
         Ok(last.map(ActivationId::from_bytes).ok_or(Refusal::Cursor)?)

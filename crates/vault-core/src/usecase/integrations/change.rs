@@ -9,9 +9,7 @@ use crate::id::{IntegrationId, OrganizationId};
 use crate::integration::{
     Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns, Overlap, StoredIntegration,
 };
-use crate::port::{
-    ChangeIntegration, ChangeIntegrationOutcome, Event, FindIntegration, IntegrationChange, IntegrationKey,
-};
+use crate::port::{ChangeIntegration, Event, Find, IntegrationChange, IntegrationKey, StoreError};
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
@@ -115,7 +113,7 @@ impl Integrations {
         };
         for _ in 0..ATTEMPTS {
             let (principal, key, now) = (principal.clone(), key.clone(), self.ambient.now());
-            let query = FindIntegration { principal: principal.clone(), organization, key, now };
+            let query = Find { principal: principal.clone(), of: organization, key, now };
             let found = self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?;
             let (action, change, changed) = self.decide(found, deed)?;
             let Integration { id, version, .. } = changed.integration.integration;
@@ -124,13 +122,13 @@ impl Integrations {
             let subject = Subject::Integration(id);
             let command = self.ambient.command(&principal, Some(organization), action, subject, act);
             let recorded = Event::recorded(&command.audit);
-            match self.store.change_integration(command).await? {
-                ChangeIntegrationOutcome::Changed => {
+            match self.store.change_integration(command).await {
+                Err(StoreError::Refused(Refusal::Contended)) => {}
+                outcome => {
+                    outcome?;
                     self.ambient.emit(recorded);
                     return Ok(changed);
                 }
-                ChangeIntegrationOutcome::NotFound => return Err(Refusal::NotFound.into()),
-                ChangeIntegrationOutcome::Stale => {}
             }
         }
         Err(Refusal::Contended.into())

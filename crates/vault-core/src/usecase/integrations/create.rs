@@ -2,11 +2,11 @@
 
 use super::Integrations;
 use crate::audit::{AuditAction, Subject};
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns};
-use crate::port::{CreateIntegration, CreateIntegrationOutcome, Event};
+use crate::port::{CreateIntegration, Event};
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
@@ -33,8 +33,8 @@ impl Integrations {
     /// Creates an integration of `organization`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at `/name`, `/namespaces/…` and `/expires_at`; [`Refusal::NameTaken`],
-    /// [`Refusal::LimitReached`], [`Refusal::NoOrganization`].
+    /// [`Error::Invalid`] at `/name`, `/namespaces/…` and `/expires_at`; and those of
+    /// [`create_integration`](crate::port::IntegrationRepository::create_integration).
     pub async fn create(
         &self,
         principal: &Principal,
@@ -63,17 +63,9 @@ impl Integrations {
         let action = AuditAction::IntegrationCreated;
         let command = self.ambient.command(principal, Some(organization), action, subject, act);
         let created = Event::recorded(&command.audit);
-        match self.store.create_integration(command).await? {
-            CreateIntegrationOutcome::Created => {
-                self.ambient.emit(created);
-                Ok(CreatedIntegration { integration, token })
-            }
-            CreateIntegrationOutcome::NameTaken => Err(Refusal::NameTaken.into()),
-            CreateIntegrationOutcome::LimitReached => {
-                Err(Refusal::LimitReached { what: "integrations", limit: self.limit }.into())
-            }
-            CreateIntegrationOutcome::NoOrganization => Err(Refusal::NoOrganization.into()),
-        }
+        self.store.create_integration(command).await?;
+        self.ambient.emit(created);
+        Ok(CreatedIntegration { integration, token })
     }
 }
 

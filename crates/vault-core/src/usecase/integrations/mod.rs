@@ -10,7 +10,6 @@ mod list;
 
 pub use change::{ChangedIntegration, IntegrationEdit, IntegrationRef};
 pub use create::{CreateIntegrationRequest, CreatedIntegration};
-pub use list::{IntegrationPage, NamespacePage};
 
 use super::Ambient;
 use crate::error::{Error, Refusal};

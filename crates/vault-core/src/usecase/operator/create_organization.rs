@@ -3,7 +3,6 @@
 use super::Operator;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
-use crate::field::{FieldCode, FieldError};
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
 use crate::port::{CreateOrganization, Event};
@@ -14,8 +13,7 @@ impl Operator {
     /// # Errors
     /// [`Refusal::NameTaken`].
     pub async fn create_organization(&self, name: &str) -> Result<Organization, Error> {
-        let name = OrganizationName::parse(name)
-            .map_err(|error| FieldError::new("/name", FieldCode::Malformed, error.to_string()))?;
+        let name = OrganizationName::parse(name).map_err(|error| error.at("/name"))?;
         let now = self.ambient.now();
         let id = OrganizationId::from_uuid(self.ambient.ids.ordered(now));
         let organization = Organization { id, name, state: OrganizationState::Active, created_at: now };

@@ -3,25 +3,14 @@
 use super::Vault;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::credential::{CredentialType, Information};
-use crate::cursor::{self, ListFilter};
-use crate::error::{Error, Refusal};
+use crate::cursor::{self, ListFilter, Page, PageRequest};
+use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::port::{CredentialContext, ListCredentials, SealedInformation, StoredCredential};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
-
-/// A page to read.
-#[derive(Clone, Debug)]
-pub struct ListRequest {
-    /// Which credentials.
-    pub filter: ListFilter,
-    /// At most so many.
-    pub limit: usize,
-    /// Where to begin, as the page before said.
-    pub cursor: Option<String>,
-}
 
 /// A credential as a list shows it: never its data.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,46 +31,35 @@ pub struct ListedCredential {
     pub information: Option<Information>,
 }
 
-/// A page of a list.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CredentialPage {
-    /// The credentials, newest first.
-    pub credentials: Vec<ListedCredential>,
-    /// The cursor of the next page, if there is one.
-    pub next: Option<String>,
-}
-
 impl Vault {
     /// Reads one page.
     ///
     /// # Errors
     /// [`Refusal::Cursor`]: the cursor is not one of this list.
-    pub async fn list(&self, principal: &Principal, request: ListRequest) -> Result<CredentialPage, Error> {
+    pub async fn list(
+        &self,
+        principal: &Principal,
+        filter: ListFilter,
+        page: PageRequest,
+    ) -> Result<Page<ListedCredential>, Error> {
         let organization = principal.member(Action::List)?;
-        let after = request
-            .cursor
-            .map(|text| cursor::decode(&*self.digester, organization, &request.filter, &text))
-            .transpose()
-            .map_err(|_| Refusal::Cursor)?;
+        let decode = |text| cursor::decode(&*self.digester, organization, &filter, text);
+        let after = page.cursor.as_deref().map(decode).transpose()?;
         let now = self.ambient.now();
         let query = ListCredentials {
             principal: principal.clone(),
             organization,
             now,
-            filter: request.filter.clone(),
+            filter: filter.clone(),
             after,
-            limit: request.limit.saturating_add(1), // one more tells whether there is a next page
+            limit: page.rows(),
         };
-        let mut rows = self.store.list_credentials(query).await?;
-        let more = rows.len() > request.limit;
-        rows.truncate(request.limit);
-        let next = rows
-            .last()
-            .filter(|_| more)
-            .map(|last| cursor::encode(&*self.digester, organization, &request.filter, last.id));
-        let credentials = self.open(organization, rows).await?;
+        let Page { items, next } = Page::of(self.store.list_credentials(query).await?, &page, |last| {
+            cursor::encode(&*self.digester, organization, &filter, last.id)
+        });
+        let items = self.open(organization, items).await?;
         self.count(principal, organization, now, AuditAction::CredentialsListed);
-        Ok(CredentialPage { credentials, next })
+        Ok(Page { items, next })
     }
 
     /// Opens the information of stored rows.

@@ -7,8 +7,8 @@ mod save;
 mod show;
 
 pub use counted_sealer::CountedSealer;
-pub use list::{CredentialPage, ListRequest, ListedCredential};
-pub use save::{IdempotencyKey, InvalidIdempotencyKey, SaveRequest};
+pub use list::ListedCredential;
+pub use save::{IdempotencyKey, SaveRequest};
 
 use super::{Ambient, AuditTally};
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};

@@ -5,9 +5,10 @@ use crate::audit::{AuditAction, Subject};
 use crate::credential::{CredentialData, SecretBytes};
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
+use crate::field::Invalid;
 use crate::id::{AccountId, CredentialId};
 use crate::namespace::Namespace;
-use crate::port::{CredentialContext, Event, FindSave, Idempotency, SaveCredential, SaveOutcome, StoreError};
+use crate::port::{CredentialContext, Event, Find, Idempotency, SaveCredential, StoreError};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -23,19 +24,16 @@ const FIRST_VERSION: i64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
-/// The text cannot be an idempotency key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an idempotency key has 1 to 255 visible ASCII characters")]
-pub struct InvalidIdempotencyKey;
+const INVALID: Invalid = Invalid("an idempotency key has 1 to 255 visible ASCII characters");
 
 impl IdempotencyKey {
     /// The key spelt `text`.
     ///
     /// # Errors
     /// The text is empty, too long or holds anything but visible ASCII.
-    pub fn parse(text: &str) -> Result<Self, InvalidIdempotencyKey> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let sound = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-        if sound { Ok(Self(text.to_owned())) } else { Err(InvalidIdempotencyKey) }
+        if sound { Ok(Self(text.to_owned())) } else { Err(INVALID) }
     }
 }
 
@@ -68,9 +66,9 @@ impl Vault {
             let (now, idempotency) = (self.ambient.now(), idempotency.clone());
             // A request that was carried out is not checked again, and nobody whose session has ended makes this
             // service reach out.
-            let query = FindSave { principal: principal.clone(), organization, now, idempotency };
+            let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
             if let Some(earlier) = self.store.find_save(query).await? {
-                return self.saved(id, earlier);
+                return Ok(earlier);
             }
             self.verify(&request.data, now).await?;
         }
@@ -93,29 +91,21 @@ impl Vault {
             };
             let (action, subject) = (AuditAction::CredentialSaved, Subject::Credential(id));
             let command = self.ambient.command(principal, Some(organization), action, subject, act);
-            let saved = Event::recorded(&command.audit);
-            match self.store.save_credential(command).await? {
-                SaveOutcome::Saved => {
-                    self.ambient.emit(saved);
-                    return Ok(id);
+            let recorded = Event::recorded(&command.audit);
+            match self.store.save_credential(command).await {
+                Ok(saved) => {
+                    // Another one was saved by the same request before.
+                    if saved == id {
+                        self.ambient.emit(recorded);
+                    }
+                    return Ok(saved);
                 }
                 // The key was replaced between sealing and saving.
-                SaveOutcome::KeyInactive => self.sealer.forget(organization, key),
-                outcome => return self.saved(id, outcome),
+                Err(StoreError::Refused(Refusal::Contended)) => self.sealer.forget(organization, key),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(key_inactive())
-    }
-
-    /// The answer to a save of `id` that came to `outcome`.
-    fn saved(&self, id: CredentialId, outcome: SaveOutcome) -> Result<CredentialId, Error> {
-        match outcome {
-            SaveOutcome::Saved => Ok(id),
-            SaveOutcome::Replayed(earlier) => Ok(earlier),
-            SaveOutcome::IdempotencyMismatch => Err(Refusal::IdempotencyMismatch.into()),
-            SaveOutcome::LimitReached => Err(Refusal::LimitReached { what: "credentials", limit: self.limit }.into()),
-            SaveOutcome::KeyInactive => Err(key_inactive()),
-        }
     }
 
     /// Checks `data` against its storage: whether that exists and accepts it.

@@ -4,7 +4,7 @@ use super::{ListedCredential, Vault};
 use crate::audit::AuditAction;
 use crate::error::{Error, Refusal};
 use crate::id::CredentialId;
-use crate::port::ShowCredential;
+use crate::port::Find;
 use crate::principal::Principal;
 use crate::role::Action;
 
@@ -16,7 +16,7 @@ impl Vault {
     pub async fn show(&self, principal: &Principal, id: CredentialId) -> Result<ListedCredential, Error> {
         let organization = principal.member(Action::List)?;
         let now = self.ambient.now();
-        let query = ShowCredential { principal: principal.clone(), organization, now, id };
+        let query = Find { principal: principal.clone(), of: organization, key: id, now };
         let row = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?;
         let shown = self.open(organization, vec![row]).await?;
         let shown = shown.into_iter().next().ok_or(Refusal::NotFound)?;

@@ -2,7 +2,7 @@
 
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, Store};
-use super::super::{Decided, Decision, Verdict, decide};
+use super::super::{Answer, Decided, Decision, Verdict, decide};
 use super::invitations::hold_presence;
 use super::row::row_of;
 use super::{directory, invitation_row, lookup};
@@ -13,17 +13,18 @@ use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
-use vault_core::Command;
-use vault_core::account::{ListedAccount, MAX_ACCOUNTS, SignedAccount};
+use vault_core::account::{ACCOUNT_LIMIT_REACHED, ListedAccount, MAX_ACCOUNTS, SignedAccount};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
-    AccountRepository, ChangeAccount, ChangeAccountOutcome, CreateAccount, CreateAccountOutcome, FindAccount,
-    FoundAccount, ListAccounts, ReadPasscode, StoreError, StoredPasscode,
+    AccountKey, AccountPlace, AccountRepository, ChangeAccount, CreateAccount, Find, FoundAccount, List, ReadPasscode,
+    StoreError, StoredPasscode,
 };
+use vault_core::principal::Scope;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
 /// The latest used step of a seed that was never used.
 pub(crate) const NO_STEP: TimeStep = TimeStep(0);
@@ -32,20 +33,20 @@ pub(crate) const SHARED_CLASS: &[u8] = &[];
 
 #[async_trait]
 impl AccountRepository for Store {
-    async fn create_account(&self, command: Command<CreateAccount>) -> Result<CreateAccountOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    async fn create_account(&self, command: Command<CreateAccount>) -> Result<(), StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 
-    async fn find_account(&self, query: FindAccount) -> Result<Option<FoundAccount>, StoreError> {
+    async fn find_account(&self, query: Find<AccountKey, Scope>) -> Result<Option<FoundAccount>, StoreError> {
         self.read(query, |connection, query| Box::pin(lookup::find(connection, query))).await
     }
 
-    async fn list_accounts(&self, query: ListAccounts) -> Result<Vec<ListedAccount>, StoreError> {
+    async fn list_accounts(&self, query: List<AccountPlace>) -> Result<Vec<ListedAccount>, StoreError> {
         self.read(query, |connection, query| Box::pin(lookup::list(connection, query))).await
     }
 
-    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<ChangeAccountOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 
     async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError> {
@@ -55,32 +56,32 @@ impl AccountRepository for Store {
 
 impl Decision for CreateAccount {
     type Held = ();
-    type Outcome = CreateAccountOutcome;
+    type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
         Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
 
-    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<CreateAccountOutcome> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
         let Command { principal, now, act, .. } = command;
         let grant = &act.signed.grant;
         if !principal.reaches(grant.organization) || !hold_presence(connection, grant.organization).await? {
-            return Ok(Verdict::Refused(CreateAccountOutcome::NoOrganization));
+            return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
         let invited = invitation_row::hold_by_address(connection, &act.address, grant.organization).await?;
         if invited.as_ref().is_some_and(|held| held.stored.invitation.is_open(*now)) {
-            return Ok(Verdict::Refused(CreateAccountOutcome::AddressTaken));
+            return Ok(Verdict::Refused(Err(Refusal::AddressTaken)));
         }
         if !has_room(connection, grant.organization).await? {
-            return Ok(Verdict::Refused(CreateAccountOutcome::LimitReached));
+            return Ok(Verdict::Refused(Err(ACCOUNT_LIMIT_REACHED)));
         }
         if !directory::enter(connection, &act.address, grant.organization, grant.account).await? {
-            return Ok(Verdict::Refused(CreateAccountOutcome::AddressTaken));
+            return Ok(Verdict::Refused(Err(Refusal::AddressTaken)));
         }
         // An invitation that was made meanwhile has claimed the address before this one could enter it.
         let entered = directory::invitation_of(connection, &act.address, grant.organization).await?;
         if entered != invited.as_ref().map(|held| held.stored.invitation.grant.account) {
-            return Ok(Verdict::Undo(CreateAccountOutcome::AddressTaken));
+            return Ok(Verdict::Undo(Err(Refusal::AddressTaken)));
         }
         if let Some(over) = invited {
             invitation_row::remove(connection, &over).await?;
@@ -96,7 +97,7 @@ impl Decision for CreateAccount {
             created_at: *now,
         };
         insert_account(connection, account).await?;
-        Ok(Verdict::Done(CreateAccountOutcome::Created))
+        Ok(Verdict::Done(Ok(())))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::authorize::{hold_organization, judge_and_hold_holder};
 use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use super::super::login::attempts;
-use super::super::{Decided, Decision, Verdict};
+use super::super::{Answer, Decided, Decision, Verdict};
 use super::accounts::{NO_STEP, replace_recovery_codes};
 use super::row::{SignedRow, row_of, sign, signed_columns};
 use super::{admins, directory, notices, pending_seed};
@@ -13,13 +13,13 @@ use crate::schema::{
 };
 use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::Command;
 use vault_core::account::{AccountGrant, takes_last_admin};
 use vault_core::digest::Digest;
-use vault_core::port::{AccountChange, ChangeAccount, ChangeAccountOutcome};
+use vault_core::port::{AccountChange, ChangeAccount};
 use vault_core::principal::Principal;
 use vault_core::sealed::SealedSeed;
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
 /// The rows of a table that belong to an account.
 macro_rules! rows_of {
@@ -33,7 +33,7 @@ macro_rules! rows_of {
 impl Decision for ChangeAccount {
     /// How many active admins there are besides the account to be changed, where it matters.
     type Held = Option<u64>;
-    type Outcome = ChangeAccountOutcome;
+    type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<Option<u64>, Failure> {
         let target = command.act.after.grant.account;
@@ -50,28 +50,24 @@ impl Decision for ChangeAccount {
         Ok(Some(others))
     }
 
-    async fn act(
-        connection: &mut Connection,
-        command: &Command<Self>,
-        other_admins: Option<u64>,
-    ) -> Decided<ChangeAccountOutcome> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, other_admins: Option<u64>) -> Decided<Answer> {
         let Command { principal, now, act, .. } = command;
         let grant = &act.after.grant;
         if !principal.reaches(grant.organization) {
-            return Ok(Verdict::Refused(ChangeAccountOutcome::NotFound));
+            return Ok(Verdict::Refused(Err(Refusal::NotFound)));
         }
         let row: Option<SignedRow> =
             for_update!(row_of!(grant).select(signed_columns!())).get_result(connection).await.optional()?;
-        let Some(row) = row else { return Ok(Verdict::Refused(ChangeAccountOutcome::NotFound)) };
+        let Some(row) = row else { return Ok(Verdict::Refused(Err(Refusal::NotFound))) };
         let before = row.decode()?;
         if before.version != act.version {
-            return Ok(Verdict::Refused(ChangeAccountOutcome::Stale));
+            return Ok(Verdict::Refused(Err(Refusal::Contended)));
         }
         if other_admins.is_some_and(|others| takes_last_admin(&before.grant, act.grant_after(), others)) {
-            return Ok(Verdict::Refused(ChangeAccountOutcome::LastAdmin));
+            return Ok(Verdict::Refused(Err(Refusal::LastAdmin)));
         }
         apply(connection, act, *now).await?;
-        Ok(Verdict::Done(ChangeAccountOutcome::Changed))
+        Ok(Verdict::Done(Ok(())))
     }
 }
 

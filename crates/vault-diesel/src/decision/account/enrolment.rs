@@ -2,7 +2,7 @@
 
 use super::super::authorize::hold_organization;
 use super::super::backend::{Connection, RunQuery};
-use super::super::{Decided, Verdict, audit};
+use super::super::{Answer, Decided, Verdict, audit};
 use super::accounts::{NewAccount, insert_account};
 use super::directory;
 use super::invitation_row::{self, Held};
@@ -10,10 +10,11 @@ use crate::failure::Failure;
 use crate::schema::enrolment_drafts;
 use crate::stored::{Digests, Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::Refusal;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::invitation::EnrolmentDraft;
-use vault_core::port::{ConfirmEnrolment, ConfirmEnrolmentOutcome, WriteDraft};
+use vault_core::port::{ConfirmEnrolment, WriteDraft};
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
@@ -49,22 +50,19 @@ pub(crate) async fn write_draft(connection: &mut Connection, command: &WriteDraf
     Ok(Verdict::Recorded(true))
 }
 
-pub(crate) async fn confirm(
-    connection: &mut Connection,
-    command: &ConfirmEnrolment,
-) -> Decided<ConfirmEnrolmentOutcome> {
+pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolment) -> Decided<Answer> {
     let ConfirmEnrolment { signed, digest, code, version, step, now, audit: entry } = command;
     let (organization, account) = (signed.grant.organization, signed.grant.account);
     let held = hold_open(connection, organization, account, code, *now).await?;
     let Some(held) = held.filter(|held| held.stored.version == *version) else {
-        return Ok(Verdict::Refused(ConfirmEnrolmentOutcome::Changed));
+        return Ok(Verdict::Refused(Err(Refusal::Contended)));
     };
     let draft = draft_of(connection, organization, account).await?;
     let Some(draft) = draft.filter(|draft| draft.seed.id == command.seed()) else {
-        return Ok(Verdict::Refused(ConfirmEnrolmentOutcome::Changed));
+        return Ok(Verdict::Refused(Err(Refusal::Contended)));
     };
     if !directory::enter(connection, &held.address, organization, account).await? {
-        return Ok(Verdict::Refused(ConfirmEnrolmentOutcome::AddressInUse));
+        return Ok(Verdict::Refused(Err(Refusal::AddressInUse)));
     }
     invitation_row::remove(connection, &held).await?;
     let account = NewAccount {
@@ -79,7 +77,7 @@ pub(crate) async fn confirm(
     };
     insert_account(connection, account).await?;
     audit::record(connection, entry).await?;
-    Ok(Verdict::Recorded(ConfirmEnrolmentOutcome::Enrolled))
+    Ok(Verdict::Recorded(Ok(())))
 }
 
 /// Takes an invitation that can be taken up now by this code.

@@ -2,7 +2,7 @@
 
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, Store, for_share};
-use super::super::{Decided, Decision, Verdict, audit, decide};
+use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
 use super::accounts::has_room;
 use super::invitation_row::{self, InvitationRow, columns};
 use super::{conflicts, directory, enrolment};
@@ -13,24 +13,22 @@ use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
-use vault_core::Command;
+use vault_core::account::ACCOUNT_LIMIT_REACHED;
 use vault_core::digest::Digest;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{OrganizationName, OrganizationState};
 use vault_core::port::{
-    ChangeAccountOutcome, ChangeInvitation, ConfirmEnrolment, ConfirmEnrolmentOutcome, CreateInvitation,
-    CreateInvitationOutcome, InvitationChange, InvitationRepository, OpenInvitation, StoreError, WriteDraft,
+    ChangeInvitation, ConfirmEnrolment, CreateInvitation, InvitationChange, InvitationRepository, OpenInvitation,
+    StoreError, WriteDraft,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
 #[async_trait]
 impl InvitationRepository for Store {
-    async fn create_invitation(
-        &self,
-        command: Command<CreateInvitation>,
-    ) -> Result<CreateInvitationOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    async fn create_invitation(&self, command: Command<CreateInvitation>) -> Result<(), StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 
     async fn find_invitation(&self, code: Digest, now: Timestamp) -> Result<Option<OpenInvitation>, StoreError> {
@@ -41,44 +39,44 @@ impl InvitationRepository for Store {
         self.write(command, |connection, command| Box::pin(enrolment::write_draft(connection, command))).await
     }
 
-    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<ConfirmEnrolmentOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(enrolment::confirm(connection, command))).await
+    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<(), StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(enrolment::confirm(connection, command))).await??)
     }
 
-    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<ChangeAccountOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<(), StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 }
 
 impl Decision for CreateInvitation {
     type Held = ();
-    type Outcome = CreateInvitationOutcome;
+    type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
         Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
 
-    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<CreateInvitationOutcome> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
         let Command { principal, now, act, .. } = command;
         let grant = &act.stored.invitation.grant;
         let organization = grant.organization;
         if !principal.reaches(organization) || !hold_presence(connection, organization).await? {
-            return Ok(Verdict::Refused(CreateInvitationOutcome::NoOrganization));
+            return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
         if *principal != Principal::Operator
             && let Some(seconds) = conflicts::hold(connection, organization).await?.refused_for(*now)
         {
-            return Ok(Verdict::Refused(CreateInvitationOutcome::TooManyConflicts(seconds)));
+            return Ok(Verdict::Refused(Err(Refusal::TooManyConflicts(seconds))));
         }
         if directory::account_of(connection, &act.address).await?.is_some() {
             return address_in_use(connection, command).await;
         }
         let invited = invitation_row::hold_by_address(connection, &act.address, organization).await?;
         if invited.as_ref().is_some_and(|held| held.stored.invitation.is_open(*now)) {
-            return Ok(Verdict::Refused(CreateInvitationOutcome::Invited));
+            return Ok(Verdict::Refused(Err(Refusal::AlreadyInvited)));
         }
         if !has_room(connection, organization).await? {
-            return Ok(Verdict::Refused(CreateInvitationOutcome::LimitReached));
+            return Ok(Verdict::Refused(Err(ACCOUNT_LIMIT_REACHED)));
         }
         if !directory::claim(connection, &act.address, organization, grant.account).await? {
             return address_in_use(connection, command).await;
@@ -87,25 +85,22 @@ impl Decision for CreateInvitation {
             invitation_row::remove(connection, &over).await?;
         }
         if !directory::enter_invited(connection, &act.address, organization, grant.account).await? {
-            return Ok(Verdict::Undo(CreateInvitationOutcome::Invited));
+            return Ok(Verdict::Undo(Err(Refusal::AlreadyInvited)));
         }
         invitation_row::insert(connection, &act.stored, &act.address).await?;
         directory::release(connection, &act.address, grant.account).await?;
-        Ok(Verdict::Done(CreateInvitationOutcome::Created))
+        Ok(Verdict::Done(Ok(())))
     }
 }
 
 /// Refuses to invite somebody who has an account.
-async fn address_in_use(
-    connection: &mut Connection,
-    command: &Command<CreateInvitation>,
-) -> Decided<CreateInvitationOutcome> {
+async fn address_in_use(connection: &mut Connection, command: &Command<CreateInvitation>) -> Decided<Answer> {
     // An operator may know every address.
     if command.principal != Principal::Operator {
         conflicts::count(connection, command.act.stored.invitation.grant.organization, command.now).await?;
     }
     audit::record(connection, &command.act.address_in_use).await?;
-    Ok(Verdict::RefusedOnRecord(CreateInvitationOutcome::AddressInUse))
+    Ok(Verdict::RefusedOnRecord(Err(Refusal::AddressInUse)))
 }
 
 /// Whether there is such an organization, which then stays.
@@ -146,27 +141,27 @@ async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Res
 
 impl Decision for ChangeInvitation {
     type Held = ();
-    type Outcome = ChangeAccountOutcome;
+    type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
         Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
 
-    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<ChangeAccountOutcome> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
         let Command { principal, act, .. } = command;
         if !principal.reaches(act.organization) {
-            return Ok(Verdict::Refused(ChangeAccountOutcome::NotFound));
+            return Ok(Verdict::Refused(Err(Refusal::NotFound)));
         }
         let Some(held) = invitation_row::hold(connection, act.organization, act.account).await? else {
-            return Ok(Verdict::Refused(ChangeAccountOutcome::NotFound));
+            return Ok(Verdict::Refused(Err(Refusal::NotFound)));
         };
         if held.stored.version != act.version {
-            return Ok(Verdict::Refused(ChangeAccountOutcome::Stale));
+            return Ok(Verdict::Refused(Err(Refusal::Contended)));
         }
         match &act.change {
             InvitationChange::Role(after) => invitation_row::update(connection, after).await?,
             InvitationChange::Delete => invitation_row::remove(connection, &held).await?,
         }
-        Ok(Verdict::Done(ChangeAccountOutcome::Changed))
+        Ok(Verdict::Done(Ok(())))
     }
 }

@@ -19,7 +19,7 @@ use vault_core::account::{Account, AccountLogins, ListedAccount};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::{AttemptClasses, WrongPasscodes};
-use vault_core::port::{AccountKey, AccountPlace, FindAccount, FoundAccount, ListAccounts};
+use vault_core::port::{AccountKey, AccountPlace, Find, FoundAccount, List};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
 
@@ -66,9 +66,12 @@ fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>
     }
 }
 
-pub(crate) async fn find(connection: &mut Connection, query: &FindAccount) -> Result<Option<FoundAccount>, Failure> {
+pub(crate) async fn find(
+    connection: &mut Connection,
+    query: &Find<AccountKey, Scope>,
+) -> Result<Option<FoundAccount>, Failure> {
     judge(connection, &query.principal, query.now).await??;
-    let confined = confine(&query.principal, query.scope)?;
+    let confined = confine(&query.principal, query.of)?;
     let sees = |organization: OrganizationId| {
         query.principal.reaches(organization) && confined.is_none_or(|only| only == organization)
     };
@@ -101,7 +104,7 @@ async fn at(
     connection: &mut Connection,
     organization: OrganizationId,
     account: AccountId,
-    query: &FindAccount,
+    query: &Find<AccountKey, Scope>,
 ) -> Result<Option<FoundAccount>, Failure> {
     let row: Option<AccountRow> = accounts_with_logins!()
         .filter(accounts::organization_id.eq(organization.text()))
@@ -117,9 +120,12 @@ async fn at(
     Ok(invitation.map(|stored| FoundAccount::Invitation(Box::new(stored))))
 }
 
-pub(crate) async fn list(connection: &mut Connection, query: &ListAccounts) -> Result<Vec<ListedAccount>, Failure> {
+pub(crate) async fn list(
+    connection: &mut Connection,
+    query: &List<AccountPlace>,
+) -> Result<Vec<ListedAccount>, Failure> {
     judge(connection, &query.principal, query.now).await??;
-    let organization = confine(&query.principal, query.scope)?;
+    let organization = confine(&query.principal, query.of)?;
     if organization.is_some_and(|organization| !query.principal.reaches(organization)) {
         return Err(Denial::InsufficientRole.into());
     }
@@ -142,7 +148,7 @@ fn start(after: Option<AccountPlace>) -> (String, String) {
 async fn accounts_of(
     connection: &mut Connection,
     organization: Option<OrganizationId>,
-    query: &ListAccounts,
+    query: &List<AccountPlace>,
 ) -> Result<Vec<Account>, Failure> {
     let (after, id) = start(query.after);
     let rows: Vec<AccountRow> = match organization {
@@ -167,7 +173,7 @@ async fn accounts_of(
 async fn invitations_of(
     connection: &mut Connection,
     organization: Option<OrganizationId>,
-    query: &ListAccounts,
+    query: &List<AccountPlace>,
 ) -> Result<Vec<ListedAccount>, Failure> {
     let (after, id) = start(query.after);
     let open = invitations::table.filter(invitations::expires_at.gt(query.now.as_millis())).select(columns!());

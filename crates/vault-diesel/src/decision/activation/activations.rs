@@ -9,14 +9,14 @@ use crate::schema::activations;
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
-use vault_core::activation::{Activation, VendMode};
+use vault_core::activation::{Activation, HandOutRefusal, VendMode};
 use vault_core::digest::Digest;
 use vault_core::id::{ActivationId, OrganizationId};
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    AbortActivation, ActivationRepository, EndActivation, ForIntegration, FoundIntegration, HandOut, HandOutOutcome,
-    ListActivations, StoreError, TakeCredentials, TakeOutcome,
+    AbortActivation, ActivationRepository, EndActivation, ForIntegration, FoundIntegration, HandOut, ListActivations,
+    StoreError, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -30,11 +30,14 @@ impl ActivationRepository for Store {
         self.read(token, |connection, token| Box::pin(lookup::find_by_token(connection, token))).await
     }
 
-    async fn take_credentials(&self, command: ForIntegration<TakeCredentials>) -> Result<TakeOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    async fn take_credentials(
+        &self,
+        command: ForIntegration<TakeCredentials>,
+    ) -> Result<Vec<TakenCredential>, StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 
-    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<HandOutOutcome, StoreError> {
+    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError> {
         self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 

@@ -9,15 +9,15 @@ use crate::failure::Failure;
 use crate::schema::{activations, credentials};
 use crate::stored::{Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::activation::{HandOutFacts, judge_hand_out};
+use vault_core::activation::{HandOutFacts, HandOutRefusal, judge_hand_out};
 use vault_core::id::CredentialId;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal};
-use vault_core::port::{ForIntegration, HandOut, HandOutOutcome};
+use vault_core::port::{ForIntegration, HandOut};
 
 impl Decision<IntegrationPrincipal> for HandOut {
     /// A refusal is recorded, and so decided below.
     type Held = Result<(), IntegrationRefusal>;
-    type Outcome = HandOutOutcome;
+    type Outcome = Option<HandOutRefusal>;
 
     async fn authorize(
         connection: &mut Connection,
@@ -30,7 +30,7 @@ impl Decision<IntegrationPrincipal> for HandOut {
         connection: &mut Connection,
         command: &ForIntegration<Self>,
         integration: Result<(), IntegrationRefusal>,
-    ) -> Decided<HandOutOutcome> {
+    ) -> Decided<Option<HandOutRefusal>> {
         let HandOut { activation, expires_at, namespace, credentials, refused } = &command.act;
         let organization = command.principal.organization;
         let begun: Option<i64> = activations::table
@@ -49,11 +49,11 @@ impl Decision<IntegrationPrincipal> for HandOut {
             current: &current(connection, command).await?,
         };
         match judge_hand_out(&facts, credentials, command.now) {
-            Ok(()) => Ok(Verdict::Done(HandOutOutcome::HandedOut)),
+            Ok(()) => Ok(Verdict::Done(None)),
             Err(refusal) => {
                 remove(connection, organization, *activation).await?;
                 audit::record(connection, refused).await?;
-                Ok(Verdict::RefusedOnRecord(HandOutOutcome::Refused(refusal)))
+                Ok(Verdict::RefusedOnRecord(Some(refusal)))
             }
         }
     }

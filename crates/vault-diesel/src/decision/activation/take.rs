@@ -3,7 +3,7 @@
 use super::super::backend::{Connection, RunQuery, load_page, narrow};
 use super::super::integration::freezes::is_frozen;
 use super::super::integration::row::row_of;
-use super::super::{Decided, Decision, Verdict};
+use super::super::{Answer, Decided, Decision, Verdict};
 use super::activations::live_of;
 use super::activator::judge_and_take;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use vault_core::activation::{TakingFacts, judge_taking};
 use vault_core::credential::CredentialType;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::integration::{IntegrationPrincipal, TokenSlot};
-use vault_core::port::{ForIntegration, NewActivation, TakeCredentials, TakeOutcome, TakenCredential};
+use vault_core::port::{ForIntegration, NewActivation, TakeCredentials, TakenCredential};
 use vault_core::principal::Denial;
 use vault_core::sealed::{Blob, SealedCredential};
 use vault_core::time::Timestamp;
@@ -24,7 +24,7 @@ use vault_core::time::Timestamp;
 impl Decision<IntegrationPrincipal> for TakeCredentials {
     /// When the integration's current token was last used.
     type Held = Option<i64>;
-    type Outcome = TakeOutcome;
+    type Outcome = Answer<Vec<TakenCredential>>;
 
     async fn authorize(connection: &mut Connection, command: &ForIntegration<Self>) -> Result<Option<i64>, Failure> {
         let judgement = judge_and_take(connection, &command.principal, command.now).await?;
@@ -35,7 +35,7 @@ impl Decision<IntegrationPrincipal> for TakeCredentials {
         connection: &mut Connection,
         command: &ForIntegration<Self>,
         last_used_at: Option<i64>,
-    ) -> Decided<TakeOutcome> {
+    ) -> Decided<Answer<Vec<TakenCredential>>> {
         let TakeCredentials { namespace, activation, most } = &command.act;
         let (principal, now) = (&command.principal, command.now);
         let frozen = is_frozen(connection, principal.organization, namespace).await?;
@@ -45,13 +45,13 @@ impl Decision<IntegrationPrincipal> for TakeCredentials {
             None => None,
         };
         if let Err(refusal) = judge_taking(TakingFacts { frozen, credentials: taken.len(), live }, *most) {
-            return Ok(Verdict::Refused(TakeOutcome::Refused(refusal)));
+            return Ok(Verdict::Refused(Err(refusal)));
         }
         if let Some(new) = activation {
             begin(connection, command, new, taken.len()).await?;
         }
         note_use(connection, principal, last_used_at, now).await?;
-        Ok(Verdict::Done(TakeOutcome::Taken(taken)))
+        Ok(Verdict::Done(Ok(taken)))
     }
 }
 

@@ -2,43 +2,43 @@
 
 use super::super::authorize::{judge, judge_and_hold, judge_and_hold_with_key};
 use super::super::backend::{Connection, RunQuery, Store, execute_together, load_page, narrow};
-use super::super::{Decided, Decision, Verdict, audit, decide};
+use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
 use super::count::{self, Count};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credentials, idempotency_keys};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::Command;
 use vault_core::credential::CredentialType;
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CredentialRepository, DeleteCredential, FindSave, Idempotency, ListCredentials, SaveCredential, SaveOutcome,
-    ShowCredential, StoreError, StoredCredential,
+    CredentialRepository, DeleteCredential, Find, Idempotency, ListCredentials, SaveCredential, StoreError,
+    StoredCredential,
 };
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
 /// Sorts after every id.
 const AFTER_ALL_IDS: &str = "~";
 
 #[async_trait]
 impl CredentialRepository for Store {
-    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<SaveOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 
-    async fn find_save(&self, query: FindSave) -> Result<Option<SaveOutcome>, StoreError> {
-        self.read(query, |connection, query| Box::pin(find_save(connection, query))).await
+    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<CredentialId>, StoreError> {
+        Ok(self.read(query, |connection, query| Box::pin(find_save(connection, query))).await?.transpose()?)
     }
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError> {
         self.read(query, |connection, query| Box::pin(list(connection, query))).await
     }
 
-    async fn show_credential(&self, query: ShowCredential) -> Result<Option<StoredCredential>, StoreError> {
+    async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError> {
         self.read(query, |connection, query| Box::pin(show(connection, query))).await
     }
 
@@ -57,7 +57,7 @@ pub(crate) struct Room {
 
 impl Decision for SaveCredential {
     type Held = Room;
-    type Outcome = SaveOutcome;
+    type Outcome = Answer<CredentialId>;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<Room, Failure> {
         let Command { principal, now, act, .. } = command;
@@ -68,12 +68,12 @@ impl Decision for SaveCredential {
         Ok(Room { credentials, key_active })
     }
 
-    async fn act(connection: &mut Connection, command: &Command<Self>, room: Room) -> Decided<SaveOutcome> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, room: Room) -> Decided<Answer<CredentialId>> {
         let (save, now) = (&command.act, command.now);
         let refusal = if !room.key_active {
-            Some(SaveOutcome::KeyInactive)
+            Some(Refusal::Contended)
         } else if room.credentials.is_none_or(|credentials| credentials >= save.limit) {
-            Some(SaveOutcome::LimitReached)
+            Some(save.limit_reached())
         } else {
             None
         };
@@ -88,7 +88,7 @@ impl Decision for SaveCredential {
             }
         }
         if let Some(refusal) = refusal {
-            return Ok(Verdict::Refused(refusal));
+            return Ok(Verdict::Refused(Err(refusal)));
         }
         let organization = save.organization.text();
         let credential = diesel::insert_into(credentials::table).values((
@@ -110,7 +110,7 @@ impl Decision for SaveCredential {
         ));
         let counted = Count::by(save.organization, 1);
         execute_together!(connection, credential, secrets, counted, audit::entry!(&command.audit))?;
-        Ok(Verdict::Recorded(SaveOutcome::Saved))
+        Ok(Verdict::Recorded(Ok(save.id)))
     }
 }
 
@@ -170,10 +170,13 @@ async fn claim(
     Ok(taken == 1)
 }
 
-async fn find_save(connection: &mut Connection, query: &FindSave) -> Result<Option<SaveOutcome>, Failure> {
+async fn find_save(
+    connection: &mut Connection,
+    query: &Find<Option<Idempotency>>,
+) -> Result<Option<Answer<CredentialId>>, Failure> {
     judge(connection, &query.principal, query.now).await??;
-    match &query.idempotency {
-        Some(idempotency) => find_earlier(connection, query.organization, idempotency).await,
+    match &query.key {
+        Some(idempotency) => find_earlier(connection, query.of, idempotency).await,
         None => Ok(None),
     }
 }
@@ -183,7 +186,7 @@ async fn find_earlier(
     connection: &mut Connection,
     organization: OrganizationId,
     idempotency: &Idempotency,
-) -> Result<Option<SaveOutcome>, Failure> {
+) -> Result<Option<Answer<CredentialId>>, Failure> {
     let account = idempotency.account.text();
     let earlier: Option<(Read<Digest>, Read<CredentialId>)> = idempotency_keys::table
         .filter(idempotency_keys::organization_id.eq(organization.text()))
@@ -197,7 +200,7 @@ async fn find_earlier(
     let body = body.sound("idempotency_keys", &account.as_str(), "body")?;
     let credential = credential.sound("idempotency_keys", &account.as_str(), "credential_id")?;
     let same = body == idempotency.body;
-    Ok(Some(if same { SaveOutcome::Replayed(credential) } else { SaveOutcome::IdempotencyMismatch }))
+    Ok(Some(if same { Ok(credential) } else { Err(Refusal::IdempotencyMismatch) }))
 }
 
 type CredentialRow = (Read<CredentialId>, Read<CredentialType>, Read<Namespace>, i64, i64, i64, Read<KeyId>, Vec<u8>);
@@ -261,11 +264,11 @@ async fn list(connection: &mut Connection, query: &ListCredentials) -> Result<Ve
     rows.into_iter().map(decode).collect()
 }
 
-async fn show(connection: &mut Connection, query: &ShowCredential) -> Result<Option<StoredCredential>, Failure> {
+async fn show(connection: &mut Connection, query: &Find<CredentialId>) -> Result<Option<StoredCredential>, Failure> {
     judge(connection, &query.principal, query.now).await??;
     let row: Option<CredentialRow> = credentials::table
-        .filter(credentials::organization_id.eq(query.organization.text()))
-        .filter(credentials::id.eq(query.id.text()))
+        .filter(credentials::organization_id.eq(query.of.text()))
+        .filter(credentials::id.eq(query.key.text()))
         .select(columns!())
         .get_result(connection)
         .await

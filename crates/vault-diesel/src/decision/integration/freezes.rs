@@ -16,8 +16,8 @@ use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    FreezeNamespace, FreezeRepository, Freezing, FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace,
-    NAMESPACE_COUNT_LIMIT, StoreError,
+    FreezeNamespace, FreezeRepository, Freezing, FrozenNamespace, List, ListedNamespace, NAMESPACE_COUNT_LIMIT,
+    NamePosition, StoreError,
 };
 use vault_core::principal::Scope;
 use vault_core::time::Timestamp;
@@ -28,11 +28,14 @@ impl FreezeRepository for Store {
         self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
-    async fn list_frozen(&self, query: ListFrozen) -> Result<Vec<FrozenNamespace>, StoreError> {
+    async fn list_frozen(&self, query: List<NamePosition>) -> Result<Vec<FrozenNamespace>, StoreError> {
         self.read(query, |connection, query| Box::pin(list_frozen(connection, query))).await
     }
 
-    async fn list_namespaces(&self, query: ListNamespaces) -> Result<Vec<ListedNamespace>, StoreError> {
+    async fn list_namespaces(
+        &self,
+        query: List<Namespace, OrganizationId>,
+    ) -> Result<Vec<ListedNamespace>, StoreError> {
         self.read(query, |connection, query| Box::pin(list_namespaces(connection, query))).await
     }
 }
@@ -115,8 +118,8 @@ pub(crate) async fn is_frozen(
 
 type FrozenRow = (Read<OrganizationId>, Read<Namespace>, i64);
 
-async fn list_frozen(connection: &mut Connection, query: &ListFrozen) -> Result<Vec<FrozenNamespace>, Failure> {
-    let range = range(&query.principal, query.scope, query.after.as_ref())?;
+async fn list_frozen(connection: &mut Connection, query: &List<NamePosition>) -> Result<Vec<FrozenNamespace>, Failure> {
+    let range = range(&query.principal, query.of, query.after.as_ref())?;
     judge(connection, &query.principal, query.now).await??;
     frozen(connection, &range, query.limit).await
 }
@@ -157,8 +160,11 @@ fn decode((organization, namespace, frozen_at): FrozenRow) -> Result<FrozenNames
     })
 }
 
-async fn list_namespaces(connection: &mut Connection, query: &ListNamespaces) -> Result<Vec<ListedNamespace>, Failure> {
-    let ListNamespaces { principal, organization, after, limit, now } = query;
+async fn list_namespaces(
+    connection: &mut Connection,
+    query: &List<Namespace, OrganizationId>,
+) -> Result<Vec<ListedNamespace>, Failure> {
+    let List { principal, of: organization, after, limit, now } = query;
     let range = range(principal, Scope::One(*organization), None)?;
     judge(connection, principal, *now).await??;
     let from = after.as_ref().map_or("", Namespace::as_str);

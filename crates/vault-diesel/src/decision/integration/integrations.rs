@@ -2,50 +2,44 @@
 
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, Store, for_update};
-use super::super::{Decided, Decision, Verdict, decide};
+use super::super::{Answer, Decided, Decision, Verdict, decide};
 use super::{lookup, row};
 use crate::failure::Failure;
 use crate::schema::organizations;
 use crate::stored::ToIdText as _;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::integration::StoredIntegration;
 use vault_core::port::{
-    ChangeIntegration, ChangeIntegrationOutcome, CreateIntegration, CreateIntegrationOutcome, FindIntegration,
-    IntegrationChange, IntegrationRepository, ListIntegrations, StoreError,
+    ChangeIntegration, CreateIntegration, Find, IntegrationChange, IntegrationKey, IntegrationRepository, List,
+    NamePosition, StoreError,
 };
+use vault_core::{Command, Refusal};
 
 #[async_trait]
 impl IntegrationRepository for Store {
-    async fn create_integration(
-        &self,
-        command: Command<CreateIntegration>,
-    ) -> Result<CreateIntegrationOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    async fn create_integration(&self, command: Command<CreateIntegration>) -> Result<(), StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 
-    async fn find_integration(&self, query: FindIntegration) -> Result<Option<StoredIntegration>, StoreError> {
+    async fn find_integration(&self, query: Find<IntegrationKey>) -> Result<Option<StoredIntegration>, StoreError> {
         self.read(query, |connection, query| Box::pin(lookup::find(connection, query))).await
     }
 
-    async fn list_integrations(&self, query: ListIntegrations) -> Result<Vec<StoredIntegration>, StoreError> {
+    async fn list_integrations(&self, query: List<NamePosition>) -> Result<Vec<StoredIntegration>, StoreError> {
         self.read(query, |connection, query| Box::pin(lookup::list(connection, query))).await
     }
 
-    async fn change_integration(
-        &self,
-        command: Command<ChangeIntegration>,
-    ) -> Result<ChangeIntegrationOutcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 }
 
 impl Decision for CreateIntegration {
     /// Whether the organization exists and the principal reaches it.
     type Held = bool;
-    type Outcome = CreateIntegrationOutcome;
+    type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<bool, Failure> {
         let organization = command.act.integration.organization;
@@ -56,22 +50,18 @@ impl Decision for CreateIntegration {
         Ok(found)
     }
 
-    async fn act(
-        connection: &mut Connection,
-        command: &Command<Self>,
-        found: bool,
-    ) -> Decided<CreateIntegrationOutcome> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, found: bool) -> Decided<Answer> {
         let CreateIntegration { integration, digest, limit } = &command.act;
         if !found {
-            return Ok(Verdict::Refused(CreateIntegrationOutcome::NoOrganization));
+            return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
         if row::count(connection, integration.organization).await? >= *limit {
-            return Ok(Verdict::Refused(CreateIntegrationOutcome::LimitReached));
+            return Ok(Verdict::Refused(Err(command.act.limit_reached())));
         }
         if !row::insert(connection, integration, digest).await? {
-            return Ok(Verdict::Refused(CreateIntegrationOutcome::NameTaken));
+            return Ok(Verdict::Refused(Err(Refusal::NameTaken)));
         }
-        Ok(Verdict::Done(CreateIntegrationOutcome::Created))
+        Ok(Verdict::Done(Ok(())))
     }
 }
 
@@ -88,20 +78,20 @@ async fn take_organization(connection: &mut Connection, organization: Organizati
 
 impl Decision for ChangeIntegration {
     type Held = ();
-    type Outcome = ChangeIntegrationOutcome;
+    type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
         Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
 
-    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<ChangeIntegrationOutcome> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
         let ChangeIntegration { organization, integration: id, version, change } = &command.act;
         if !command.principal.reaches(*organization) {
-            return Ok(Verdict::Refused(ChangeIntegrationOutcome::NotFound));
+            return Ok(Verdict::Refused(Err(Refusal::NotFound)));
         }
         let token = match row::take(connection, *organization, *id).await? {
-            None => return Ok(Verdict::Refused(ChangeIntegrationOutcome::NotFound)),
-            Some((found, _)) if found != *version => return Ok(Verdict::Refused(ChangeIntegrationOutcome::Stale)),
+            None => return Ok(Verdict::Refused(Err(Refusal::NotFound))),
+            Some((found, _)) if found != *version => return Ok(Verdict::Refused(Err(Refusal::Contended))),
             Some((_, token)) => token,
         };
         match change {
@@ -110,6 +100,6 @@ impl Decision for ChangeIntegration {
             }
             IntegrationChange::Delete => row::remove(connection, *organization, *id).await?,
         }
-        Ok(Verdict::Done(ChangeIntegrationOutcome::Changed))
+        Ok(Verdict::Done(Ok(())))
     }
 }

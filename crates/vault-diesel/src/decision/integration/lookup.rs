@@ -13,23 +13,21 @@ use vault_core::digest::Digest;
 use vault_core::id::OrganizationId;
 use vault_core::integration::StoredIntegration;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{FindIntegration, FoundIntegration, IntegrationKey, ListIntegrations, NamePosition};
+use vault_core::port::{Find, FoundIntegration, IntegrationKey, List, NamePosition};
 use vault_core::principal::{Denial, Principal, Scope};
 
 pub(crate) async fn find(
     connection: &mut Connection,
-    query: &FindIntegration,
+    query: &Find<IntegrationKey>,
 ) -> Result<Option<StoredIntegration>, Failure> {
     judge(connection, &query.principal, query.now).await??;
-    if !query.principal.reaches(query.organization) {
+    if !query.principal.reaches(query.of) {
         return Ok(None);
     }
     let row: Option<IntegrationRow> = match &query.key {
-        IntegrationKey::Id(id) => {
-            row_of!(query.organization, id).select(columns!()).get_result(connection).await.optional()?
-        }
+        IntegrationKey::Id(id) => row_of!(query.of, id).select(columns!()).get_result(connection).await.optional()?,
         IntegrationKey::Name(name) => integrations::table
-            .filter(integrations::organization_id.eq(query.organization.text()))
+            .filter(integrations::organization_id.eq(query.of.text()))
             .filter(integrations::name_key.eq(name.uniqueness_key()))
             .select(columns!())
             .get_result(connection)
@@ -63,9 +61,9 @@ pub(crate) async fn find_by_token(
 
 pub(crate) async fn list(
     connection: &mut Connection,
-    query: &ListIntegrations,
+    query: &List<NamePosition>,
 ) -> Result<Vec<StoredIntegration>, Failure> {
-    let Range { only, organization: after, name } = range(&query.principal, query.scope, query.after.as_ref())?;
+    let Range { only, organization: after, name } = range(&query.principal, query.of, query.after.as_ref())?;
     judge(connection, &query.principal, query.now).await??;
     let rows: Vec<IntegrationRow> = match only {
         Some(organization) => {

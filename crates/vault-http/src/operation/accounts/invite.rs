@@ -9,7 +9,7 @@ use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::{InviteRequest, InvitedAccount};
-use vault_core::email::{EmailAddress, InvalidEmailAddress};
+use vault_core::email::EmailAddress;
 use vault_core::principal::Principal;
 use vault_core::role::{Action, Role};
 
@@ -39,7 +39,7 @@ pub(in crate::operation) async fn run(
 
 pub(crate) fn parse(body: &[u8]) -> Result<(EmailAddress, Role), Fault> {
     let (InviteRequest { email, role }, mut flaws) = wire::read(body)?;
-    let email = flaws.check("/email", || EmailAddress::parse(&email).map_err(InvalidEmailAddress::at_email));
+    let email = flaws.check("/email", || EmailAddress::parse(&email).map_err(|error| error.at("/email")));
     let role = flaws.check("/role", || parse_role(&role));
     flaws.finish(email.zip(role))
 }

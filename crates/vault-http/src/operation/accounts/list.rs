@@ -7,7 +7,6 @@ use crate::fault::Fault;
 use crate::operation::Inner;
 use crate::{answer, query};
 use actix_web::HttpResponse;
-use vault_api::AccountItem;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Action;
 
@@ -25,6 +24,5 @@ pub(in crate::operation) async fn run(
 
     let page = api.complete(async move { accounts.list(&principal, scope, request).await }).await?;
 
-    let items: Vec<AccountItem> = page.accounts.iter().map(item).collect();
-    answer::page(&api.base.below("/accounts"), &items, limit, page.next.as_deref())
+    answer::page(&api.base.below("/accounts"), &page, limit, item)
 }

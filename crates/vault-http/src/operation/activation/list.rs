@@ -18,8 +18,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let page = api.complete(async move { activations.list(&principal, request).await }).await?;
 
-    let items: Vec<_> = page.activations.iter().map(item).collect();
-    answer::page(&api.base.below("/activations"), &items, limit, page.next.as_deref())
+    answer::page(&api.base.below("/activations"), &page, limit, item)
 }
 
 fn item(activation: &Activation) -> ActivationItem {

@@ -23,6 +23,5 @@ pub(in crate::operation) async fn run(
     let scope = Scope::One(principal.organization);
     let page = api.complete(async move { integrations.list(&principal.into(), scope, request).await }).await?;
 
-    let items: Vec<_> = page.integrations.iter().map(item).collect();
-    answer::page(&api.base.below("/integrations"), &items, limit, page.next.as_deref())
+    answer::page(&api.base.below("/integrations"), &page, limit, item)
 }
