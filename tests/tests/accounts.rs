@@ -18,7 +18,6 @@ on_both_databases! {
     a49_anothers_session_is_like_an_unknown_one,
     a54_an_invited_person_may_do_nothing,
     a56_a_role_has_one_spelling_over_http,
-    a_new_passcode_is_in_force_once_confirmed,
     one_confirmation_makes_the_account,
     the_last_admin_stays_however_many_try,
     nothing_of_an_enrolment_is_logged,
@@ -314,35 +313,6 @@ fn a56_a_role_has_one_spelling_over_http(database: Database) {
         invite.send().problem("malformed-request");
     }
     assert_eq!(admin.accounts(), before);
-}
-
-fn a_new_passcode_is_in_force_once_confirmed(database: Database) {
-    let vault = Vault::start(database);
-    let client = vault.client();
-    let account = vault.account("Acme", "viewer");
-    let [other, session] = [0; 2].map(|_| account.log_in(&client));
-    let confirm = |code: &str| session.post_account("passcode/confirm", &json!({"passcode": code}));
-    confirm("000000").problem("conflict");
-    let first = session.post_account("passcode", &account.proof()).expect(200).json();
-    let second = session.post_account("passcode", &account.proof()).expect(200).json();
-    let [first, second] = [first, second].map(|new| Authenticator::new(text(&new["totp"]["secret"])));
-    assert!(other.is_live(), "nothing has changed yet");
-    confirm(&first.code(current_step())).problem("invalid-login");
-    let code = second.code(current_step());
-    confirm(&code).expect(204);
-    assert!(session.is_live() && !other.is_live());
-    confirm(&code).problem("conflict");
-    client.log_in(&account.login(&code)).problem("invalid-login");
-    client.log_in(&account.login(&account.authenticator.code(current_step()))).problem("invalid-login");
-    // Recovery codes are as they were.
-    account.log_in(&client);
-
-    let again = session.post_account("passcode", &account.proof()).expect(200).json();
-    let again = Authenticator::new(text(&again["totp"]["secret"]));
-    for _ in 0..5 {
-        confirm(&again.wrong_code(current_step())).problem("invalid-login");
-    }
-    confirm(&again.code(current_step())).problem("conflict");
 }
 
 /// What so many threads get that begin at the same moment.

@@ -6,14 +6,12 @@ use serde_json::{Value, json};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 use vault_tests::samples::small;
-use vault_tests::{Answer, Client, Database, Door, Integration, Session, Vault, on_both_databases};
+use vault_tests::{Client, Database, Door, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
     no_other_spelling_of_a_token_works,
     a_token_stands_in_one_place_alone,
     a_namespace_has_one_spelling,
-    flaws_of_a_request_are_named_and_change_nothing,
-    an_integration_is_refused_in_its_making,
     organizations_have_nothing_to_do_with_each_other,
     a_token_ends_when_it_was_said,
 }
@@ -33,11 +31,6 @@ impl Stage {
         session.save(&small("b", 2));
         let integration = Integration::make(&vault, "import", &["imports/*", "b"]);
         Self { vault, session, client: door.client(), integration }
-    }
-
-    fn activate(&self, body: impl Into<Vec<u8>>) -> Answer {
-        let call = self.client.request("POST", "/v1/activations").bearer(&self.integration.token);
-        call.json_text(body).send()
     }
 
     #[track_caller]
@@ -147,107 +140,6 @@ fn a_namespace_has_one_spelling(database: Database) {
         ask(other).problem("refused-value");
     }
     assert_eq!(stage.integration.live(&stage.client).len(), 1);
-}
-
-fn flaws_of_a_request_are_named_and_change_nothing(database: Database) {
-    let stage = Stage::set(database);
-    let with = |member: &str, value: Value| stage.activate(json!({"namespace": "b", member: value}).to_string());
-    for ttl in [json!(59), json!(43_201), json!(0), json!(-1), json!(10_u64.pow(19))] {
-        with("ttl", ttl).problem("refused-value");
-    }
-    for (member, value) in [
-        ("ttl", json!("60")),
-        ("ttl", json!(null)),
-        ("ttl", json!(60.5)),
-        ("ttl", json!([60])),
-        ("purpose", json!(1)),
-        ("purpose", json!(null)),
-        ("vend", json!(null)),
-        ("vend", json!(true)),
-        ("namespaces", json!(["b"])),
-        ("organization", json!("Globex")),
-        ("integration_id", json!("0193a5c0-0000-7000-8000-000000000001")),
-    ] {
-        let answer = with(member, value).problem("malformed-request");
-        assert_eq!(answer.refused_fields()[0].0, format!("/{member}"));
-    }
-    let (long, wide) = ("x".repeat(201), "\u{e4}".repeat(201));
-    for purpose in ["", " ", "a\nb", "a\u{0}b", "a\u{1b}[31mb", "a\u{2028}b", "a\u{202e}b", &long, &wide] {
-        with("purpose", json!(purpose)).problem("refused-value");
-    }
-    for vend in ["", "RAW", "long", "raw "] {
-        with("vend", json!(vend)).problem("refused-value");
-    }
-    for body in [
-        "",
-        "[]",
-        "null",
-        "\"b\"",
-        "{\"namespace\":\"b\"",
-        "{\"namespace\":\"b\"} {}",
-        "\u{feff}{\"namespace\":\"b\"}",
-        "{\"namespace\":\"b\",\"namespace\":\"b\"}",
-        "{\"namespace\":\"\\ud800\"}",
-        "{namespace:\"b\"}",
-    ] {
-        stage.activate(body).problem("malformed-request");
-    }
-    stage.activate(b"{\"namespace\":\"\xff\"}".to_vec()).problem("malformed-request");
-    stage.activate(format!("{{\"namespace\":\"b\"{}}}", " ".repeat(65_536))).problem("too-large");
-
-    let check = |body: Value| {
-        let call = stage.client.request("POST", "/v1/activations/check").bearer(&stage.integration.token);
-        call.json(&body).send()
-    };
-    for operations in [json!(["delete"]), json!(["List"]), json!([""])] {
-        check(json!({"namespace": "b", "operations": operations})).problem("refused-value");
-    }
-    for operations in [json!("list"), json!(null), json!([1]), json!({"list": true})] {
-        check(json!({"namespace": "b", "operations": operations})).problem("malformed-request");
-    }
-    check(json!({"namespace": "b"})).problem("malformed-request");
-    for until in ["", "tomorrow", "2026-02-30T00:00:00Z", "2026-11-20", "2026-11-20T12:00:00"] {
-        check(json!({"namespace": "b", "operations": [], "until": until})).problem("refused-value");
-    }
-    check(json!({"namespace": "elsewhere", "operations": ["list"]})).problem("namespace-not-allowed");
-    stage.nothing_lives();
-    for purpose in ["x".repeat(200), "\u{e4}".repeat(200)] {
-        with("purpose", json!(purpose)).expect(201);
-    }
-    for ttl in [60, 43_200] {
-        with("ttl", json!(ttl)).expect(201);
-    }
-}
-
-fn an_integration_is_refused_in_its_making(database: Database) {
-    let stage = Stage::set(database);
-    let create = |body: &Value| stage.session.call("POST", "/v1/integrations").json(body).send();
-    for pattern in ["*", "/*", "**", "a*", "a/**", "a/*/b", "*/a", "", " a", "a\nb", "\u{e4}", "../*", "a/?"] {
-        create(&json!({"name": "x", "namespaces": [pattern]})).problem("refused-value");
-    }
-    create(&json!({"name": "x", "namespaces": []})).problem("refused-value");
-    create(&json!({"name": "x", "namespaces": vec!["a"; 65]})).problem("refused-value");
-    let long = "x".repeat(65);
-    for name in ["", " x", "x ", "a\nb", "a\u{200b}b", &long] {
-        create(&json!({"name": name, "namespaces": ["a"]})).problem("refused-value");
-    }
-    create(&json!({"name": "IMPORT", "namespaces": ["a"]})).problem("conflict");
-    for expires_at in ["2020-01-01T00:00:00Z", "tomorrow", ""] {
-        create(&json!({"name": "x", "namespaces": ["a"], "expires_at": expires_at})).problem("refused-value");
-    }
-    for body in [
-        json!({"name": "x", "namespaces": "a"}),
-        json!({"name": "x", "namespaces": ["a"], "expires_at": null}),
-        json!({"name": "x", "namespaces": ["a"], "organization": "Globex"}),
-        json!({"name": "x", "namespaces": ["a"], "token": "ovi_x"}),
-        json!({"name": "x"}),
-    ] {
-        create(&body).problem("malformed-request");
-    }
-    let command = ["integration", "create", "--org", "Acme", "--name", "x", "--namespace", "a", "--expires"];
-    stage.vault.run(&[&command[..], &["2020-01-01T00:00:00Z"]].concat()).refused();
-    let named = stage.session.call("GET", "/v1/integrations").send().expect(200).json();
-    assert_eq!(named.as_array().unwrap().len(), 1);
 }
 
 fn organizations_have_nothing_to_do_with_each_other(database: Database) {

@@ -9,9 +9,6 @@ use vault_tests::{Database, Session, Vault, on_both_databases};
 on_both_databases! {
     the_main_job,
     a_login_says_how_long_its_token_lives,
-    the_newest_credential_stands_first,
-    pages_join_into_the_whole_list,
-    filters_compare_exactly,
     equal_data_shows_within_an_organization_alone,
     a_restart_keeps_everything,
     a_killed_server_keeps_everything,
@@ -125,74 +122,6 @@ fn a_login_says_how_long_its_token_lives(database: Database) {
         assert_eq!(answer.refused_fields(), [("/ttl".into(), "wrong-type".into())], "{ttl}");
     }
     client.log_in(&admin.login(&code)).expect(200);
-}
-
-fn the_newest_credential_stands_first(database: Database) {
-    let vault = Vault::start(database);
-    let session = vault.admin_session();
-    let mut ids: Vec<String> = (0..30).map(|number| session.save(&small("a", number))).collect();
-    ids.reverse();
-    assert_eq!(session.ids(), ids);
-}
-
-fn pages_join_into_the_whole_list(database: Database) {
-    let vault = Vault::start(database);
-    let session = vault.admin_session();
-    for number in 0..23 {
-        session.save(&small(["a", "b/c"][number % 2], number));
-    }
-    for (filter, limit) in
-        [("", 1), ("", 7), ("", 22), ("", 23), ("", 1000), ("namespace=b/c&", 4), ("type=s3&namespace=a&", 5)]
-    {
-        let whole: Vec<Value> = page(&session, &format!("/v1/organization-vault?{filter}limit=1000")).0;
-        let mut next = Some(format!("/v1/organization-vault?{filter}limit={limit}"));
-        let mut joined = Vec::new();
-        while let Some(path) = next {
-            let (items, link) = page(&session, &path);
-            assert!(!items.is_empty() && items.len() <= limit, "{path}");
-            assert_eq!(link.is_some(), joined.len() + items.len() < whole.len(), "a next page where there is more");
-            joined.extend(items);
-            next = link;
-        }
-        assert_eq!(joined, whole, "{filter}limit={limit}");
-    }
-    for limit in ["0", "-1", "1001", "99999999999999999999"] {
-        let answer = session.call("GET", &format!("/v1/organization-vault?limit={limit}")).send();
-        assert_eq!(
-            answer.problem("refused-value").refused_fields(),
-            [("/limit".into(), "out-of-range".into())],
-            "{limit}"
-        );
-    }
-}
-
-/// One page and the address of the next, which is an address on this server.
-fn page(session: &Session, path: &str) -> (Vec<Value>, Option<String>) {
-    let answer = session.call("GET", path).send().expect(200);
-    let next = answer.header("link").map(|link| {
-        let next = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
-        next.unwrap_or_else(|| panic!("{link}")).to_owned()
-    });
-    (answer.json().as_array().unwrap().clone(), next)
-}
-
-fn filters_compare_exactly(database: Database) {
-    let vault = Vault::start(database);
-    let session = vault.admin_session();
-    for namespace in ["imports", "Imports", "imports/a", "imports.", "imports-a"] {
-        session.save(&small(namespace, 1));
-    }
-    for sample in every_type() {
-        session.save(&sample.request);
-    }
-    let count = |query: &str| page(&session, &format!("/v1/organization-vault?{query}")).0.len();
-    assert_eq!(
-        ["imports", "Imports", "imports/a", "import", "IMPORTS"].map(|name| count(&format!("namespace={name}"))),
-        [1, 1, 1, 0, 0]
-    );
-    assert_eq!(["s3", "azure_identity", "gcs", "direct-link"].map(|kind| count(&format!("type={kind}"))), [6, 1, 1, 1]);
-    assert_eq!(count("type=gcs&namespace=imports"), 0);
-    assert_eq!(count("type=gcs&namespace=exports.daily"), 1);
 }
 
 fn equal_data_shows_within_an_organization_alone(database: Database) {

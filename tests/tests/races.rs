@@ -18,7 +18,6 @@ on_both_databases! {
     a_limit_holds_to_the_last_credential,
     nothing_is_saved_after_a_logout,
     nothing_is_saved_after_an_operator_s_change,
-    one_address_becomes_one_account,
 }
 
 const THREADS: usize = 16;
@@ -223,18 +222,4 @@ fn nothing_is_saved_after_an_operator_s_change(database: Database) {
         let found = watcher.log_in(&vault.client()).list().len();
         assert_eq!(found, expected, "{change}: what was acknowledged is there, and nothing else");
     }
-}
-
-fn one_address_becomes_one_account(database: Database) {
-    let vault = Vault::init(database);
-    vault.organization("Acme");
-    let create = ["account", "create", "--org", "Acme", "--email", "one@example.com", "--role", "admin", "--json"];
-    let runs: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..6).map(|_| scope.spawn(|| vault.run(&create))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    let made = runs.iter().filter(|run| run.status == Some(0)).count();
-    assert_eq!(made, 1, "{:?}", runs.iter().map(|run| (run.status, &run.stderr)).collect::<Vec<_>>());
-    assert!(runs.iter().all(|run| matches!(run.status, Some(0 | 1))));
-    assert_eq!(vault.json(&["account", "list"]).as_array().unwrap().len(), 1);
 }

@@ -2,18 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use serde_json::{Map, Value, json};
-use vault_tests::samples::{azure_identity, direct_link, every_type, gcs, s3};
+use serde_json::{Value, json};
+use vault_tests::samples::{azure_identity, direct_link, gcs, s3};
 use vault_tests::{Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
     flawed_secrets_are_refused_by_name,
-    flawed_shapes_are_refused_by_name,
     all_flaws_are_named_at_once,
-    namespaces_have_an_alphabet,
     the_limits_are_exact,
     a94_a_save_only_creates,
-    optional_fields_are_optional,
 }
 
 /// Stands in every flawed value; no answer may hold it.
@@ -31,13 +28,6 @@ fn with(request: &Value, pointer: &str, value: Value) -> Value {
     let mut request = request.clone();
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     request.pointer_mut(parent).and_then(Value::as_object_mut).unwrap().insert(name.to_owned(), value);
-    request
-}
-
-fn without(request: &Value, pointer: &str) -> Value {
-    let mut request = request.clone();
-    let (parent, name) = pointer.rsplit_once('/').unwrap();
-    request.pointer_mut(parent).and_then(Value::as_object_mut).unwrap().remove(name).unwrap();
     request
 }
 
@@ -87,47 +77,6 @@ fn flawed_secrets_are_refused_by_name(database: Database) {
     assert_eq!(session.list(), [] as [Value; 0]);
 }
 
-fn flawed_shapes_are_refused_by_name(database: Database) {
-    let vault = Vault::start(database);
-    let session = vault.admin_session();
-    for sample in every_type() {
-        let data = sample.request["data"].as_object().unwrap();
-        for (name, value) in data {
-            let pointer = format!("/data/{name}");
-            let mut wrong = vec![json!(null), json!(7), json!([value]), json!([])];
-            wrong.push(if value.is_boolean() { json!("true") } else { json!(true) });
-            wrong.push(if value.is_object() { json!([]) } else { json!({"a": value}) });
-            for wrong in wrong {
-                let answer = session.try_save(&with(&sample.request, &pointer, wrong.clone()));
-                assert!(matches!(answer.status, 400 | 422), "{pointer} = {wrong}: {}", answer.status);
-                let fields = answer.refused_fields();
-                assert!(fields.iter().all(|(at, _)| at.starts_with(&pointer)), "{pointer} = {wrong}: {fields:?}");
-                assert!(!fields.is_empty(), "{pointer} = {wrong}");
-            }
-        }
-        let unknown = refused(&session, &with(&sample.request, "/data/surplus", json!("h7Qz")), 400);
-        assert_eq!(unknown, [("/data/surplus".into(), "unknown".into())]);
-        // What does not look like a name may be a secret that was pasted there.
-        let pasted = refused(&session, &with(&sample.request, "/data/h7Qz+=&", json!("x")), 400);
-        assert_eq!(pasted, [("/data".into(), "unknown".into())]);
-    }
-    for member in ["type", "data", "namespace"] {
-        let pointer = format!("/{member}");
-        let missing = refused(&session, &without(&s3().request, &pointer), 400);
-        assert!(missing.contains(&(pointer.clone(), "required".into())), "{missing:?}");
-        let wrong = refused(&session, &with(&s3().request, &pointer, json!(7)), 400);
-        assert!(wrong.contains(&(pointer, "wrong-type".into())), "{wrong:?}");
-    }
-    for kind in ["", "S3", "s3 ", "aws", "azure-identity", "direct_link", "h7Qz"] {
-        let fields = refused(&session, &with(&s3().request, "/type", json!(kind)), 422);
-        assert_eq!(fields[0].0, "/type", "{kind:?}: {fields:?}");
-    }
-    for body in ["[]", "7", "null", "\"h7Qz\"", "true"] {
-        session.call("PATCH", "/v1/organization-vault").json_text(body).send().problem("malformed-request");
-    }
-    assert_eq!(session.list(), [] as [Value; 0]);
-}
-
 fn all_flaws_are_named_at_once(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
@@ -149,23 +98,6 @@ fn all_flaws_are_named_at_once(database: Database) {
     assert_eq!(fields, expected.map(|(pointer, code)| (pointer.to_owned(), code.to_owned())));
     let fields = refused(&session, &with(&body, "/data/bucket", json!("sound")), 422);
     assert_eq!(fields.len(), 5, "{fields:?}");
-}
-
-fn namespaces_have_an_alphabet(database: Database) {
-    let vault = Vault::start(database);
-    let session = vault.admin_session();
-    let longest = "n".repeat(128);
-    let sound = ["a", "0", "A.b_c-d/e", "a//b", "a/", "a..b", &longest];
-    for name in sound {
-        session.save(&with(&s3().request, "/namespace", json!(name)));
-    }
-    let too_long = "n".repeat(129);
-    for name in ["", " ", ".a", "/a", "-a", "_a", "a b", "a\u{0}", "ä", "a%2f", "a\n", "ａ", "a?", "a'--", &too_long]
-    {
-        let fields = refused(&session, &with(&s3().request, "/namespace", json!(name)), 422);
-        assert_eq!(fields.iter().map(|(at, _)| &**at).collect::<Vec<_>>(), ["/namespace"], "{name:?}");
-    }
-    assert_eq!(session.list().len(), sound.len());
 }
 
 fn the_limits_are_exact(database: Database) {
@@ -201,31 +133,4 @@ fn a94_a_save_only_creates(database: Database) {
         call.json(&s3().request).send().problem("precondition-failed");
     }
     assert_eq!(session.list(), [] as [Value; 0]);
-}
-
-fn optional_fields_are_optional(database: Database) {
-    let vault = Vault::start(database);
-    let session = vault.admin_session();
-    let required = [
-        (s3(), ["access_key_id", "secret_access_key", "bucket"].as_slice()),
-        (azure_identity(), &["tenant_id", "client_id", "client_secret", "connection_string"]),
-        (gcs(), &["service_account_key", "bucket"]),
-        (direct_link(), &["url"]),
-    ];
-    for (sample, required) in required {
-        let data: Map<String, Value> =
-            required.iter().map(|&name| (name.to_owned(), sample.request["data"][name].clone())).collect();
-        let least = with(&sample.request, "/data", Value::Object(data));
-        session.save(&least);
-        for name in required {
-            let pointer = format!("/data/{name}");
-            assert_eq!(refused(&session, &without(&least, &pointer), 400), [(pointer, "required".to_owned())]);
-        }
-    }
-    // The same key file as text is the same credential.
-    let file = gcs().request["data"]["service_account_key"].clone();
-    let ids = [json!(file), json!(file.to_string()), json!(serde_json::to_string_pretty(&file).unwrap() + "\n")]
-        .map(|file| session.save(&with(&gcs().request, "/data/service_account_key", file)));
-    let fingerprints = ids.map(|id| session.show(&id).json()["information"]["fingerprint"].clone());
-    assert!(fingerprints.iter().all(|fingerprint| *fingerprint == fingerprints[0]), "{fingerprints:?}");
 }

@@ -272,7 +272,7 @@ async fn the_stored_version_is_the_sealed_one() {
     let setting = Setting::new(10, 100, 200).await;
     let (organization, editor) = (setting.organization, setting.editor());
     let id = setting.vault().save(&editor, request()).await.unwrap();
-    let query = Find { principal: editor, organization, now: ManualClock::START, id };
+    let query = Find { principal: editor, of: organization, now: ManualClock::START, key: id };
     let row = setting.store.show_credential(query).await.unwrap().unwrap();
     let context = CredentialContext { organization, credential: id, version: row.version };
     let sealed = [SealedInformation { context, key: row.key, blob: &row.information }];

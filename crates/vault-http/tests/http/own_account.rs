@@ -217,27 +217,6 @@ fn a_new_passcode_is_in_force_once_confirmed() {
 }
 
 #[test]
-fn a_new_passcode_waits_for_an_hour_and_five_codes() {
-    let world = world();
-    let token = log_in(&world);
-    let confirm =
-        |passcode: &str| world.send_json("POST /v1/account/passcode/confirm", &token, json!({"passcode": passcode}));
-    let ask = || world.send_json("POST /v1/account/passcode", &token, proof(&world)).json()["totp"].clone();
-    let totp = ask();
-    for _ in 0..5 {
-        assert_problem(&confirm("000000"), 401, "invalid-login", "a wrong code");
-    }
-    assert_problem(&confirm(&world.passcode(&totp)), 409, "conflict", "too many codes");
-    let totp = ask();
-    world.clock.advance_seconds(3_599);
-    let token_again = log_in(&world);
-    world.clock.advance_seconds(1);
-    let late =
-        world.send_json("POST /v1/account/passcode/confirm", &token_again, json!({"passcode": world.passcode(&totp)}));
-    assert_problem(&late, 409, "conflict", "too late");
-}
-
-#[test]
 fn recovery_codes_are_replaced() {
     let world = world();
     let [other, token] = [log_in(&world), log_in(&world)];

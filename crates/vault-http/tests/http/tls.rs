@@ -1,7 +1,6 @@
 //! The listener over TLS.
 
-use crate::slowness::{ANSWER, save_many};
-use crate::support::{Wire, World, WorldBuilder, assert_problem, assert_standard_headers, request, until};
+use crate::support::{Wire, World, WorldBuilder, assert_standard_headers, request};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, CertifiedKey, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
@@ -11,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, Support
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vault_core::role::Role;
 use vault_http::{ListenerSettings, ServerSettings, Tls};
 
@@ -198,57 +197,6 @@ fn a_handshake_counts_as_a_connection() {
 }
 
 #[test]
-fn a_handshake_has_its_time() {
-    let deadline = Duration::from_millis(500);
-    let world = world_with(&Identity::new(), move |listener| listener.deadlines.handshake = deadline);
-    let began = Instant::now();
-    let silent = TcpStream::connect(world.address).unwrap();
-    let mut slow = TcpStream::connect(world.address).unwrap();
-    slow.write_all(&[22, 3, 1]).unwrap();
-    for mut socket in [silent, slow] {
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let ended = socket.read_to_end(&mut Vec::new());
-        assert!(ended.is_ok_and(|read| read == 0), "closed, not timed out here");
-        assert!(began.elapsed() >= deadline, "{:?}", began.elapsed());
-    }
-}
-
-#[test]
-fn an_answer_must_be_read_within_its_time() {
-    let identity = Identity::new();
-    let deadline = Duration::from_millis(1_500);
-    let world = world_with(&identity, move |listener| {
-        listener.deadlines.answer = deadline;
-        listener.connections_per_host = 2;
-    });
-    world.account("Acme", "admin@acme.example", Role::Admin);
-    let mut first = wire(&world, &identity);
-    let json = "Content-Type: application/json";
-    let login = first.exchange(request("POST /v1/login", &[json], world.login_body("admin@acme.example")));
-    let token = format!("Authorization: Bearer {}", login.json()["access_token"].as_str().unwrap());
-    save_many(&mut first, &token);
-    let mut stream = stream(&world, &identity);
-    let one = request("GET /v1/organization-vault", &[&token], "");
-    // Enough answers to fill every buffer on the way.
-    let asked = 100;
-    for _ in 0..asked {
-        stream.write_all(&one).unwrap();
-    }
-    stream.flush().unwrap();
-    let began = Instant::now();
-    until("the connection that nobody reads has made room for another", || {
-        handshake(world.address, identity.client(rustls::ALL_VERSIONS, &["http/1.1"])).ok()
-    });
-    assert!(began.elapsed() >= deadline, "{:?}", began.elapsed());
-    let mut read = 0;
-    let mut buffer = vec![0; 1 << 16];
-    while let Ok(more @ 1..) = stream.read(&mut buffer) {
-        read += more;
-    }
-    assert!((1..asked * ANSWER).contains(&read), "{read} bytes were sent to a peer that does not read");
-}
-
-#[test]
 fn certificates_are_exchanged_while_connections_go_on() {
     let (first, second) = (Identity::new(), Identity::new());
     let (world, tls) = world(&first);
@@ -260,14 +208,6 @@ fn certificates_are_exchanged_while_connections_go_on() {
     assert_eq!(stream(&world, &second).conn.peer_certificates(), Some(&[second.der()][..]));
     assert!(handshake(world.address, first.client(rustls::ALL_VERSIONS, &[])).is_err());
     assert_eq!(open.exchange(request("GET /livez", &[], "")).status, 200, "what is open goes on");
-}
-
-#[test]
-fn problems_are_problems_over_tls_too() {
-    let identity = Identity::new();
-    let (world, _) = world(&identity);
-    let response = wire(&world, &identity).exchange(request("PUT /v1/login", &[], ""));
-    assert_problem(&response, 405, "method-not-allowed", "a method");
 }
 
 /// An authority for clients, and what it issues.

@@ -65,21 +65,6 @@ async fn nobody_but_admins_administers() {
 }
 
 #[tokio::test]
-async fn the_last_active_admin_stays_unless_an_operator_says_so() {
-    let service = Service::new().await;
-    let admin = service.person("Acme", "admin", Role::Admin).await;
-    let session = service.log_in(&admin).await;
-    for command in [AccountCommand::SetRole(Role::Viewer), AccountCommand::Disable, AccountCommand::Delete] {
-        let refused = service.as_admin(&session, admin.account, command).await;
-        assert!(matches!(refused, Err(Error::Refused(Refusal::LastAdmin))));
-    }
-    assert!(service.lives(&session).await);
-    let second = service.person("Acme", "second", Role::Admin).await;
-    service.as_admin(&session, second.account, AccountCommand::SetRole(Role::Viewer)).await.unwrap();
-    service.as_operator("admin@example.com", AccountCommand::Disable).await.unwrap();
-}
-
-#[tokio::test]
 async fn of_an_invitation_only_the_role_changes() {
     let service = Service::new().await;
     let admin = service.person("Acme", "admin", Role::Admin).await;

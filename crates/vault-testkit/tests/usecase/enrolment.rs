@@ -5,7 +5,6 @@ use secrecy::SecretString;
 use vault_core::account::AccountState;
 use vault_core::audit::{Actor, AuditAction};
 use vault_core::invitation::INVITATION_SECONDS;
-use vault_core::password::PasswordFlaw;
 use vault_core::role::Role;
 use vault_core::usecase::{AccountCommand, Invited, OrganizationCommand, OwnerProof};
 use vault_core::{Error, Refusal};
@@ -119,51 +118,6 @@ async fn the_newest_draft_counts() {
     assert_eq!(service.audited(AuditAction::EnrolmentRefused), (3, Some(Actor::Unknown)));
     confirm(&service, &invited, &newer).await.unwrap();
     service.log_in(&newer).await;
-}
-
-#[tokio::test]
-async fn a_new_password_follows_the_rules() {
-    let service = Service::new().await;
-    let invited = invited(&service, "jane", Role::Viewer).await;
-    for (password, flaw) in [
-        ("short", PasswordFlaw::TooShort),
-        ("password", PasswordFlaw::Common),
-        ("jane@example.com", PasswordFlaw::Guessable),
-    ] {
-        let refused = service.accounts.enrol(invited.code.text(), password.into()).await;
-        let Err(Error::Invalid(found)) = refused else { panic!("{password} is refused") };
-        assert_eq!(found, [flaw.at("/password")]);
-    }
-}
-
-#[tokio::test]
-async fn an_invitation_takes_its_address_until_it_is_over() {
-    let service = Service::new().await;
-    let admin = service.person("Acme", "admin", Role::Admin).await;
-    let session = service.log_in(&admin).await;
-    let first = invited(&service, "jane", Role::Viewer).await;
-    let taken = service.invites(&session, "jane@example.com", Role::Viewer).await;
-    assert!(matches!(taken, Err(Error::Refused(Refusal::AlreadyInvited))));
-    let in_use = service.invites(&session, "ADMIN@example.com", Role::Viewer).await;
-    assert!(matches!(in_use, Err(Error::Refused(Refusal::AddressInUse))));
-    assert_eq!(service.audited(AuditAction::InvitationRefused), (1, Some(Actor::from(&session))));
-    let nowhere = vault_core::id::OrganizationId::from_bytes([9; 16]);
-    let nowhere = service.accounts.invite(&Service::OPERATOR, nowhere, "a@example.com", Role::Viewer).await;
-    assert!(matches!(nowhere, Err(Error::Refused(Refusal::NoOrganization))));
-    let malformed = service.invites(&session, "jane", Role::Viewer).await;
-    assert!(matches!(malformed, Err(Error::Invalid(_))));
-
-    service.clock.advance_seconds(INVITATION_SECONDS);
-    let session = service.log_in(&admin).await;
-    let second = service.invites(&session, "jane@example.com", Role::Editor).await.unwrap();
-    assert_ne!(second.grant.account, first.grant.account);
-    assert_eq!(second.expires_at.as_millis() - INVITATION_SECONDS * 1000, service.now().as_millis());
-    let listed = service.listed(&session).await.unwrap();
-    assert_eq!(
-        listed.iter().map(|account| account.grant.state).collect::<Vec<_>>(),
-        [AccountState::Invited, AccountState::Active]
-    );
-    assert_eq!(service.audited(AuditAction::AccountInvited).1, Some(Actor::from(&session)));
 }
 
 /// Two organizations invite one address: the first to confirm has it.
