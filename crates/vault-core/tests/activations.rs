@@ -7,6 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use uuid::Uuid;
+use vault_core::Refusal;
 use vault_core::activation::{
     HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, VendedForm, judge_hand_out, judge_taking,
 };
@@ -52,8 +53,7 @@ proptest! {
             facts.live.filter(|(live, limit)| live >= limit).map(|_| Refusal::TooManyLive),
         ];
         let all: Vec<_> = reasons.into_iter().flatten().collect();
-        prop_assert!(all.is_sorted(), "the reasons are in the order of their type");
-        prop_assert_eq!(judge_taking(facts, most).err(), all.first().copied());
+        prop_assert_eq!(judge_taking(facts, most).err(), all.first().cloned());
         let check = TakingFacts { live: None, ..facts };
         prop_assert_ne!(judge_taking(check, most), Err(Refusal::TooManyLive), "a check begins nothing");
     }

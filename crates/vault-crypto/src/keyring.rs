@@ -17,7 +17,7 @@ use crate::wrapper::{KeyWrapper, WrapError};
 use std::fmt;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
-use vault_core::port::{Entropy, KeyRepository, KeyedDigester, NoEntropy, SealError};
+use vault_core::port::{Entropy, KeyRepository, KeyedDigester, NoEntropy, PasswordHasher, SealError};
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord};
 use vault_core::time::Timestamp;
 
@@ -221,7 +221,7 @@ impl Keyring {
         pool: Arc<HashingPool>,
         parameters: Argon2Parameters,
         legacy: Vec<Argon2Parameters>,
-    ) -> Result<Argon2Hasher, SealError> {
+    ) -> Result<impl PasswordHasher + use<>, SealError> {
         let key = Label::Password.sealing_key(&self.instance_key, self.instance_key_id);
         Argon2Hasher::new(self.instance, key, pool, parameters, legacy, Arc::clone(&self.entropy))
     }

@@ -3,15 +3,15 @@
 //! Adapters of `vault-core`'s crypto ports. A program opens a [`RootKeyFile`] (or another [`KeyWrapper`]), with it the
 //! [`DatabaseKeyFile`] and the [`Keyring`], takes the adapters from the keyring, and drops it:
 //!
-//! | Port | Adapter | From |
-//! |---|---|---|
-//! | `Entropy` | [`OsEntropy`] | itself |
-//! | `Sealer`, `InformationOpener`, `Opener` | [`CredentialSealer`], [`ListOpener`], [`CredentialOpener`] | [`Keyring::credentials`] |
-//! | `KeyedDigester` | [`HmacDigester`] | [`Keyring::digester`] |
-//! | `AuditSealer` | [`HmacAuditSealer`] | [`Keyring::audit_sealer`] |
-//! | `TokenIssuer` | [`PasetoIssuer`] | [`Keyring::token_issuer`] |
-//! | `PasscodeVerifier` | [`TotpVerifier`] | [`Keyring::passcodes`] |
-//! | `PasswordHasher` | [`Argon2Hasher`] | [`Keyring::password_hasher`] |
+//! | Port | Adapter |
+//! |---|---|
+//! | `Entropy` | [`OsEntropy`] |
+//! | `Sealer`, `InformationOpener`, `Opener` | [`Keyring::credentials`] |
+//! | `KeyedDigester` | [`Keyring::digester`] |
+//! | `AuditSealer` | [`Keyring::audit_sealer`] |
+//! | `TokenIssuer` | [`Keyring::token_issuer`] |
+//! | `PasscodeVerifier` | [`Keyring::passcodes`] |
+//! | `PasswordHasher` | [`Keyring::password_hasher`] |
 //!
 //! Primitives are private: the public API only seals, opens, issues and verifies complete objects. Every stored format
 //! carries its version and the id of its key, is bound to its place, and is pinned by a test vector that every later
@@ -56,14 +56,14 @@ pub use aead::SealingError;
 pub use audit::HmacAuditSealer;
 pub use blob::{Format, OpenError};
 pub use context::Context;
-pub use credential::{CredentialCrypto, CredentialOpener, CredentialSealer, ListOpener};
-pub use database_key::{DatabaseKey, DatabaseKeyError, DatabaseKeyFile, DatabaseKeyFlaw};
+pub use credential::CredentialCrypto;
+pub use database_key::{DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
 pub use digest::HmacDigester;
 pub use entropy::OsEntropy;
 pub use key::SymmetricKey;
 pub use keyring::{Keyring, KeyringError, NewInstance};
 pub use passcode::TotpVerifier;
-pub use password::{Argon2Hasher, Argon2Parameters, HashingPool, ParametersOutOfBounds};
+pub use password::{Argon2Parameters, HashingPool};
 pub use root_key::{RootKeyError, RootKeyFile, RootKeyFlaw};
 pub use secret_file::{SecretFile, SecretFileError, SecretFileFlaw};
 pub use token::PasetoIssuer;

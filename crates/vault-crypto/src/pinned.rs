@@ -17,8 +17,8 @@ use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, KeyId, Organi
 use vault_core::namespace::Namespace;
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
-    AuditSealer as _, CredentialContext, InformationOpener as _, KeyedDigester as _, Opener as _,
-    PasscodeVerifier as _, PasswordHasher as _, PasswordVerdict, SealedInformation, Sealer as _, TokenIssuer as _,
+    AuditSealer as _, CredentialContext, KeyedDigester as _, PasscodeVerifier as _, PasswordHasher as _,
+    PasswordVerdict, SealedInformation, TokenIssuer as _,
 };
 use vault_core::role::Role;
 use vault_core::sealed::{

@@ -408,8 +408,8 @@ impl Surroundings {
         let pool = HashingPool::new().map_err(OpeningError::Hashing)?;
         let ports = Ports {
             entropy: self.entropy.clone(),
-            sealer: Arc::new(crypto.sealer),
-            information_opener: Arc::new(crypto.list_opener),
+            sealer: crypto.sealer,
+            information_opener: crypto.list_opener,
             hasher: Arc::new(keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
             tokens: Arc::new(keyring.token_issuer(RESTORE_EPOCH)?),
@@ -417,6 +417,6 @@ impl Surroundings {
             store,
             digester,
         };
-        Ok((ports, Arc::new(crypto.opener)))
+        Ok((ports, crypto.opener))
     }
 }

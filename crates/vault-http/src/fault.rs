@@ -192,7 +192,7 @@ impl Fault {
     }
 
     /// 429 for an integration or organization with too many storage requests in progress.
-    pub(crate) fn too_many_under_way() -> Self {
+    pub(crate) fn too_many_in_progress() -> Self {
         const RETRY_AFTER: u32 = 5; // when the first of them may be done, in seconds
         Self::waiting("Too many storage requests in progress. Retry later.", RETRY_AFTER)
     }

@@ -44,6 +44,6 @@ mod storage;
 mod text;
 
 pub use egress::EgressPolicy;
-pub use guard::{Resolve, SystemResolver, TrustError};
+pub use guard::{Resolve, TrustError};
 pub use settings::{Deadlines, Places, StorageSettings};
 pub use storage::Storage;

@@ -1,8 +1,9 @@
 //! The two ports.
 
 use crate::guard::GuardedClient;
+use crate::guard::SystemResolver;
 use crate::probe::{Trial, refused, skipped};
-use crate::{Places, Resolve, StorageSettings, SystemResolver, TrustError, azure, gcs, link, s3};
+use crate::{Places, Resolve, StorageSettings, TrustError, azure, gcs, link, s3};
 use async_trait::async_trait;
 use std::fmt;
 use std::sync::Arc;

@@ -174,7 +174,7 @@ fn direct_link() -> impl Strategy<Value = String> {
 /// taken modulo how many there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum VaultCommand {
+pub(crate) enum VaultCommand {
     /// Time passes, in milliseconds; it may run backwards.
     Pass(i64),
     /// An attempt is reserved for an account from a network.
@@ -219,7 +219,7 @@ pub enum VaultCommand {
 /// tokens stand for it at the time that they were given out, or that it was changed otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ActivatorCommand {
+pub(crate) enum ActivatorCommand {
     /// An integration is made under a name.
     Create(usize),
     /// An integration gets another token; decided on its latest version or on one before.
@@ -243,7 +243,7 @@ pub enum ActivatorCommand {
 }
 
 /// Commands in the proportions that make histories long before they make them trivial.
-pub fn vault_command() -> impl Strategy<Value = VaultCommand> {
+pub(crate) fn vault_command() -> impl Strategy<Value = VaultCommand> {
     use VaultCommand as Command;
     let few = || 0_usize..4;
     let many = || 0_usize..64;

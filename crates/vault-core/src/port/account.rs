@@ -35,15 +35,6 @@ pub enum FoundAccount {
     Invitations(usize),
 }
 
-/// A place in a list of accounts: by organization, in it the newest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AccountPlace {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// The account.
-    pub account: AccountId,
-}
-
 /// Makes an account that can log in at once. Its passcode counts as enrolled at the command's time.
 #[derive(Clone, Debug)]
 pub struct CreateAccount {
@@ -153,8 +144,8 @@ pub trait AccountRepository: Send + Sync {
     /// Finds one, or an invitation.
     async fn find_account(&self, query: Find<AccountKey, Scope>) -> Result<Option<FoundAccount>, StoreError>;
 
-    /// Reads a page.
-    async fn list_accounts(&self, query: List<AccountPlace>) -> Result<Vec<ListedAccount>, StoreError>;
+    /// Reads a page: by organization, in it the newest first.
+    async fn list_accounts(&self, query: List<(OrganizationId, AccountId)>) -> Result<Vec<ListedAccount>, StoreError>;
 
     /// Changes one. Where [`AccountChange::notice`] says so, its owner gets a notice in the same decision.
     ///

@@ -60,20 +60,16 @@ pub struct ReservedAccount {
 pub enum ConcludeAttempt {
     /// Of an attempt that was not counted. Writes the decoy with as many statements and locks as the refusal of an
     /// account takes; decides and records nothing.
-    Decoy(ConcludeDecoy),
+    Decoy {
+        /// The decoy of the address.
+        decoy: u16,
+        /// The digest of the recovery code that came along, if one did. It is looked up in vain.
+        recovery_code: Option<Digest>,
+        /// Now.
+        now: Timestamp,
+    },
     /// Of an attempt on an account.
     Account(Box<ConcludeProof>),
-}
-
-/// The conclusion of an attempt that was not counted.
-#[derive(Clone, Copy, Debug)]
-pub struct ConcludeDecoy {
-    /// The decoy of the address.
-    pub decoy: u16,
-    /// The digest of the recovery code that came along, if one did. It is looked up in vain.
-    pub recovery_code: Option<Digest>,
-    /// Now.
-    pub now: Timestamp,
 }
 
 /// The conclusion of an attempt on an account: checked with [`judge_proof`](crate::proof::judge_proof) and carried out or

@@ -38,15 +38,6 @@ pub struct WaitingSeed {
     pub digest: Digest,
 }
 
-/// Counts one code that is to confirm the waiting seed, before it is compared.
-#[derive(Clone, Debug)]
-pub struct ReserveConfirmation {
-    /// Whose.
-    pub principal: SessionPrincipal,
-    /// Now.
-    pub now: Timestamp,
-}
-
 /// Replaces the seed by the confirmed one: resets wrong passcodes, revokes every other session and sets the time of
 /// enrolment. The principal is a session, of the account that `after` names.
 #[derive(Clone, Debug)]
@@ -69,9 +60,13 @@ pub trait OwnAccountRepository: Send + Sync {
     /// What the principal's account is.
     async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError>;
 
-    /// Counts a code, and gives the seed. `None`: none waits that
+    /// Counts a code that is to confirm the waiting seed, before it is compared, and gives the seed. `None`: none waits that
     /// [`may_be_confirmed`](crate::passcode::may_be_confirmed).
-    async fn reserve_confirmation(&self, command: ReserveConfirmation) -> Result<Option<WaitingSeed>, StoreError>;
+    async fn reserve_confirmation(
+        &self,
+        principal: SessionPrincipal,
+        now: Timestamp,
+    ) -> Result<Option<WaitingSeed>, StoreError>;
 
     /// Makes the waiting seed the account's. `false`: this seed waits no longer, or the row has changed; nothing was
     /// changed.

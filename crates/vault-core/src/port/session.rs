@@ -16,15 +16,6 @@ pub struct EndSession {
     pub session: SessionId,
 }
 
-/// Lists the live sessions of one's own account.
-#[derive(Clone, Debug)]
-pub struct ListSessions {
-    /// Whose; must still be allowed to act.
-    pub principal: SessionPrincipal,
-    /// Now.
-    pub now: Timestamp,
-}
-
 /// That a session was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionUse {
@@ -44,8 +35,12 @@ pub trait SessionRepository: Send + Sync {
     /// at once, one succeeds; the others get [`StoreError::Denied`].
     async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError>;
 
-    /// The account's sessions that have not expired, newest first (of one moment, by id).
-    async fn list_sessions(&self, query: ListSessions) -> Result<Vec<StoredSession>, StoreError>;
+    /// The principal's account's sessions that have not expired, newest first (of one moment, by id).
+    async fn list_sessions(
+        &self,
+        principal: SessionPrincipal,
+        now: Timestamp,
+    ) -> Result<Vec<StoredSession>, StoreError>;
 
     /// Writes when sessions were last used, where that is later than what is stored. A session that is gone is
     /// skipped.

@@ -10,7 +10,7 @@ pub mod vault;
 
 pub use accounts::{
     AccountCommand, AccountPorts, AccountRef, Accounts, ChangedAccount, CreateAccountRequest, CreatedAccount,
-    CurrentPasscode, DraftedEnrolment, Invited, ListedSession, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
+    CurrentPasscode, DraftedEnrolment, Invited, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
 };
 pub use activations::Activations;
 pub use ambient::Ambient;

@@ -10,7 +10,7 @@ use vault_core::id::{InstanceId, OrganizationId};
 use vault_core::port::{InformationOpener, SealError, SealedInformation};
 
 /// Opens the information of credentials. Cannot open their data.
-pub struct ListOpener {
+pub(super) struct ListOpener {
     keys: Arc<OrganizationKeyring>,
 }
 

@@ -5,30 +5,30 @@ mod opener;
 mod placed;
 mod sealer;
 
-pub use list_opener::ListOpener;
-pub use opener::CredentialOpener;
-pub use sealer::CredentialSealer;
-
+use self::list_opener::ListOpener;
+use self::opener::CredentialOpener;
+use self::sealer::CredentialSealer;
 use crate::organization_keys::OrganizationKeyring;
 use std::sync::Arc;
+use vault_core::port::{InformationOpener, Opener, Sealer};
 
 /// The three adapters. Give each holder the one it needs.
 pub struct CredentialCrypto {
     /// Seals; cannot open.
-    pub sealer: CredentialSealer,
+    pub sealer: Arc<dyn Sealer>,
     /// Opens information; cannot open data.
-    pub list_opener: ListOpener,
+    pub list_opener: Arc<dyn InformationOpener>,
     /// Opens data. For the activation side only.
-    pub opener: CredentialOpener,
+    pub opener: Arc<dyn Opener>,
 }
 
 impl CredentialCrypto {
     pub(crate) fn new(keys: OrganizationKeyring) -> Self {
         let keys = Arc::new(keys);
         Self {
-            sealer: CredentialSealer::new(Arc::clone(&keys)),
-            list_opener: ListOpener::new(Arc::clone(&keys)),
-            opener: CredentialOpener::new(keys),
+            sealer: Arc::new(CredentialSealer::new(Arc::clone(&keys))),
+            list_opener: Arc::new(ListOpener::new(Arc::clone(&keys))),
+            opener: Arc::new(CredentialOpener::new(keys)),
         }
     }
 }

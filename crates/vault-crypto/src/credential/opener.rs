@@ -14,7 +14,7 @@ use vault_core::port::{CredentialContext, Opener, SealError};
 use vault_core::sealed::SealedCredential;
 
 /// Opens the data of credentials. For the activation side only.
-pub struct CredentialOpener {
+pub(super) struct CredentialOpener {
     keys: Arc<OrganizationKeyring>,
 }
 

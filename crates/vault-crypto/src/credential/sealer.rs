@@ -21,7 +21,7 @@ use vault_core::time::Timestamp;
 const DRAWN: usize = 16 + SymmetricKey::LENGTH + 3 * NONCE;
 
 /// Seals credentials and generates organizations' keys. Cannot open anything.
-pub struct CredentialSealer {
+pub(super) struct CredentialSealer {
     keys: Arc<OrganizationKeyring>,
 }
 

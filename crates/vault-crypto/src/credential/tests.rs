@@ -3,9 +3,7 @@ use crate::testing::{Bench, NOW, id};
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{
-    CredentialContext, InformationOpener as _, Opener as _, SealError, SealedInformation, Sealer as _,
-};
+use vault_core::port::{CredentialContext, SealError, SealedInformation};
 use vault_core::sealed::{Blob, SealedCredential};
 
 const LINK: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;

@@ -18,16 +18,15 @@ impl DatabaseKeyError {
         Self { path: path.to_owned(), flaw }
     }
 
-    /// What is wrong.
-    pub const fn flaw(&self) -> &DatabaseKeyFlaw {
+    #[cfg(test)]
+    pub(crate) const fn flaw(&self) -> &DatabaseKeyFlaw {
         &self.flaw
     }
 }
 
 /// What is wrong with a database key file.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DatabaseKeyFlaw {
+pub(crate) enum DatabaseKeyFlaw {
     /// There is no file. Without it the database cannot be read.
     #[error("not found; restore it from the backup that holds the database")]
     Missing,

@@ -5,7 +5,8 @@
 mod error;
 mod wraps;
 
-pub use error::{DatabaseKeyError, DatabaseKeyFlaw};
+pub use error::DatabaseKeyError;
+use error::DatabaseKeyFlaw;
 
 use crate::context::Context;
 use crate::durable;

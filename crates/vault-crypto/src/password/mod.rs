@@ -5,7 +5,7 @@ mod parameters;
 mod pool;
 mod verifier;
 
-pub use parameters::{Argon2Parameters, ParametersOutOfBounds};
+pub use parameters::Argon2Parameters;
 pub use pool::HashingPool;
 
 use crate::aead::AeadKey;
@@ -27,7 +27,7 @@ use verifier::{Damaged, HASH, SALT, Verifier};
 use zeroize::Zeroizing;
 
 /// Hashes passwords on a [`HashingPool`].
-pub struct Argon2Hasher {
+pub(crate) struct Argon2Hasher {
     pool: Arc<HashingPool>,
     inner: Arc<Inner>,
 }

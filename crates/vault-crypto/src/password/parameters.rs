@@ -3,6 +3,7 @@
 use argon2::Params;
 use std::fmt;
 use std::str::FromStr;
+use vault_core::field::Invalid;
 
 /// The cost of one argon2id hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,10 +13,9 @@ pub struct Argon2Parameters {
     lanes: u32,
 }
 
-/// Parameters below the least or above the most that is allowed, or not of their one spelling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("argon2id parameters out of range: 19456 to 65536 KiB of memory, 2 to 10 passes, 1 to 4 lanes")]
-pub struct ParametersOutOfBounds;
+/// Below the least or above the most that is allowed, or not of their one spelling.
+pub(super) const OUT_OF_BOUNDS: Invalid =
+    Invalid("argon2id parameters out of range: 19456 to 65536 KiB of memory, 2 to 10 passes, 1 to 4 lanes");
 
 impl Argon2Parameters {
     /// The least for new hashes (OWASP Password Storage Cheat Sheet): 19 MiB, 2 passes, 1 lane.
@@ -27,14 +27,14 @@ impl Argon2Parameters {
     ///
     /// # Errors
     /// Below [`Argon2Parameters::LEAST`] or above [`Argon2Parameters::MOST`] in any part.
-    pub const fn new(memory_kib: u32, passes: u32, lanes: u32) -> Result<Self, ParametersOutOfBounds> {
+    pub const fn new(memory_kib: u32, passes: u32, lanes: u32) -> Result<Self, Invalid> {
         let parameters = Self { memory_kib, passes, lanes };
-        if parameters.lags_behind(Self::LEAST) { Err(ParametersOutOfBounds) } else { parameters.capped() }
+        if parameters.lags_behind(Self::LEAST) { Err(OUT_OF_BOUNDS) } else { parameters.capped() }
     }
 
-    const fn capped(self) -> Result<Self, ParametersOutOfBounds> {
+    const fn capped(self) -> Result<Self, Invalid> {
         if Self::MOST.lags_behind(self) || self.lanes == 0 || self.passes == 0 || self.memory_kib < 8 * self.lanes {
-            Err(ParametersOutOfBounds)
+            Err(OUT_OF_BOUNDS)
         } else {
             Ok(self)
         }
@@ -61,17 +61,17 @@ impl fmt::Display for Argon2Parameters {
 /// The parameters of a stored hash, in the spelling of [`Display`](fmt::Display) only. They may be below
 /// [`Argon2Parameters::LEAST`], not above [`Argon2Parameters::MOST`].
 impl FromStr for Argon2Parameters {
-    type Err = ParametersOutOfBounds;
+    type Err = Invalid;
 
-    fn from_str(text: &str) -> Result<Self, ParametersOutOfBounds> {
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         let mut parts = text.split(',');
-        let mut next = |name: &str| -> Result<u32, ParametersOutOfBounds> {
-            let digits = parts.next().and_then(|part| part.strip_prefix(name)).ok_or(ParametersOutOfBounds)?;
-            digits.parse().map_err(|_| ParametersOutOfBounds)
+        let mut next = |name: &str| -> Result<u32, Invalid> {
+            let digits = parts.next().and_then(|part| part.strip_prefix(name)).ok_or(OUT_OF_BOUNDS)?;
+            digits.parse().map_err(|_| OUT_OF_BOUNDS)
         };
         let parameters = Self { memory_kib: next("m=")?, passes: next("t=")?, lanes: next("p=")? }.capped()?;
         // `parse` also takes a sign and leading zeros, and there may be more parts.
-        if parameters.to_string() == text { Ok(parameters) } else { Err(ParametersOutOfBounds) }
+        if parameters.to_string() == text { Ok(parameters) } else { Err(OUT_OF_BOUNDS) }
     }
 }
 

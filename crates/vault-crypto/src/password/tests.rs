@@ -1,3 +1,4 @@
+use super::parameters::OUT_OF_BOUNDS;
 use super::*;
 use crate::testing::{NoEntropyLeft, entropy, id, key, key_id};
 use argon2::{AssociatedData, ParamsBuilder};
@@ -227,7 +228,7 @@ fn parameters_have_one_text() {
     assert_eq!(text.parse(), Ok(Argon2Parameters::LEAST));
     assert_eq!(Argon2Parameters::LEAST.to_string(), text);
     for other in ["", "m=19456,t=2", "m=019456,t=2,p=1", "m=19456,t=2,p=1,", "t=2,m=19456,p=1", "m=99999,t=2,p=1"] {
-        assert_eq!(other.parse::<Argon2Parameters>(), Err(ParametersOutOfBounds), "{other}");
+        assert_eq!(other.parse::<Argon2Parameters>(), Err(OUT_OF_BOUNDS), "{other}");
     }
 }
 
@@ -236,7 +237,7 @@ fn parameters_have_bounds() {
     for (memory, passes, lanes) in
         [(19_455, 2, 1), (19_456, 1, 1), (19_456, 2, 0), (65_537, 2, 1), (19_456, 11, 1), (19_456, 2, 5)]
     {
-        assert_eq!(Argon2Parameters::new(memory, passes, lanes), Err(ParametersOutOfBounds));
+        assert_eq!(Argon2Parameters::new(memory, passes, lanes), Err(OUT_OF_BOUNDS));
     }
     assert_eq!(Argon2Parameters::new(19_456, 2, 1), Ok(Argon2Parameters::default()));
     assert_eq!(Argon2Parameters::new(65_536, 10, 4), Ok(Argon2Parameters::MOST));

@@ -1,9 +1,10 @@
 //! What is stored of a password, before it is sealed: a PHC string, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`, read in this
 //! one spelling only.
 
-use super::{Argon2Parameters, ParametersOutOfBounds};
+use super::Argon2Parameters;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use vault_core::field::Invalid;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Bytes of salt.
@@ -27,8 +28,8 @@ pub(super) struct Verifier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
-impl From<ParametersOutOfBounds> for Damaged {
-    fn from(_: ParametersOutOfBounds) -> Self {
+impl From<Invalid> for Damaged {
+    fn from(_: Invalid) -> Self {
         Self
     }
 }

@@ -30,8 +30,8 @@ pub(crate) use activation::ActivationApi;
 
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
-use crate::brake::Brake;
 use crate::call::Call;
+use crate::concurrency::ConcurrencyLimit;
 use crate::exchange::Api;
 use crate::fault::Fault;
 use crate::forwarded::UntrustedProxy;
@@ -39,7 +39,7 @@ use crate::limiter::{Limiter, limited_network};
 use crate::parts::ServerParts;
 use crate::route::{Operation, Place};
 use crate::settings::{BasePath, ServerSettings};
-use crate::under_way::UnderWay;
+use crate::throttle::Throttle;
 use actix_web::HttpResponse;
 use actix_web::http::header;
 use ipnet::IpNet;
@@ -63,8 +63,8 @@ struct Inner {
     trusted_proxies: Vec<IpNet>,
     untrusted_proxy: UntrustedProxy,
     limiter: Option<Limiter<Network>>,
-    brake: Brake,
-    verifying: UnderWay<OrganizationId>,
+    throttle: Throttle,
+    verifying: ConcurrencyLimit<OrganizationId>,
     parts: ServerParts,
 }
 
@@ -76,8 +76,8 @@ impl PublicApi {
             trusted_proxies: settings.listener.trusted_proxies.clone(),
             untrusted_proxy: UntrustedProxy::default(),
             limiter: settings.rate.map(Limiter::new),
-            brake: Brake::default(),
-            verifying: UnderWay::default(),
+            throttle: Throttle::default(),
+            verifying: ConcurrencyLimit::default(),
             parts,
         }))
     }
@@ -98,7 +98,7 @@ impl Api for PublicApi {
             Err(fault) => Err(fault),
         };
         if call.operation.is_open() && outcome.as_ref().is_err_and(Fault::asks_to_wait) {
-            api.brake.hold().await;
+            api.throttle.delay().await;
         }
         outcome
     }

@@ -30,11 +30,11 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let request = SaveRequest { namespace, data, idempotency, verify };
     let vault = api.parts.vault.clone();
 
-    let leave = verify.then(|| api.verifying.enter(session.organization).ok_or_else(Fault::too_many_under_way));
-    let leave = leave.transpose()?;
+    let permit = verify.then(|| api.verifying.acquire(session.organization).ok_or_else(Fault::too_many_in_progress));
+    let permit = permit.transpose()?;
     let principal = Principal::Session(session);
     let saving = async move {
-        let _leave = leave;
+        let _permit = permit;
         vault.save(&principal, request).await
     };
     let id = api.complete(saving).await?;

@@ -12,5 +12,6 @@ mod trust;
 
 pub(crate) use answer::Answer;
 pub(crate) use client::GuardedClient;
-pub use resolve::{Resolve, SystemResolver};
+pub use resolve::Resolve;
+pub(crate) use resolve::SystemResolver;
 pub use trust::TrustError;

@@ -1,7 +1,6 @@
 //! From names to addresses.
 
 use async_trait::async_trait;
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ pub trait Resolve: Send + Sync {
 /// thread of its own, outside Tokio's blocking pool, which database reads need. While a name server does not answer, the
 /// threads fill up and further look-ups fail at once.
 #[derive(Clone)]
-pub struct SystemResolver {
+pub(crate) struct SystemResolver {
     free: Arc<Semaphore>,
     look_up: Arc<LookUp>,
 }
@@ -37,27 +36,15 @@ const STACK: usize = 256 * 1024;
 
 impl SystemResolver {
     /// As many as there can be requests to stores at once: 8 operations with 8 credentials each.
-    pub const MAX_LOOK_UPS: usize = 64;
+    pub(crate) const MAX_LOOK_UPS: usize = 64;
 
     /// The operating system's resolver.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::of(Self::MAX_LOOK_UPS, |host| Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 
     fn of(most: usize, look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static) -> Self {
         Self { free: Arc::new(Semaphore::new(most)), look_up: Arc::new(look_up) }
-    }
-}
-
-impl Default for SystemResolver {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for SystemResolver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SystemResolver").field("free", &self.free.available_permits()).finish_non_exhaustive()
     }
 }
 

@@ -10,7 +10,7 @@ use vault_core::account::{Account, AccountLogins, ListedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AccountPlace, IdGenerator, List, ReadPasscode};
+use vault_core::port::{IdGenerator, List, ReadPasscode};
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 
@@ -112,10 +112,8 @@ pub async fn accounts_are_listed_by_organization_newest_first(suite: &dyn Contra
     for (scope, whole) in [(Scope::One(world.organization), &of_one), (Scope::All, &of_all)] {
         let mut paged = Vec::new();
         loop {
-            let after = paged.last().map(|last: &ListedAccount| AccountPlace {
-                organization: last.grant.organization,
-                account: last.grant.account,
-            });
+            let place = |last: &ListedAccount| (last.grant.organization, last.grant.account);
+            let after = paged.last().map(place);
             let limit = if scope == Scope::All { 1_000 } else { 4 };
             let query = List { after, limit, ..world.list_accounts(Principal::Operator, scope) };
             let page = world.store.list_accounts(query).await.unwrap();

@@ -12,7 +12,7 @@ use vault_core::lockout::{
 };
 use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{AccountChange, ConcludeAttempt, ConcludeDecoy, IdGenerator, Reservation, ReserveAttempt};
+use vault_core::port::{AccountChange, ConcludeAttempt, IdGenerator, Reservation, ReserveAttempt};
 use vault_core::role::Role;
 
 /// The facts that the login will be decided on are those of the rows. What is disabled is not counted.
@@ -93,8 +93,8 @@ pub async fn unknown_addresses_never_wait(suite: &dyn ContractStore) {
     let attempt = unknown(&world);
     for _ in 0..CLOSING_ATTEMPTS {
         assert!(is_nobody(&world.store.reserve_attempt(attempt).await.unwrap()));
-        let decoy = ConcludeDecoy { decoy: attempt.decoy, recovery_code: None, now: attempt.now };
-        world.store.conclude_attempt(ConcludeAttempt::Decoy(decoy)).await.unwrap();
+        let decoy = ConcludeAttempt::Decoy { decoy: attempt.decoy, recovery_code: None, now: attempt.now };
+        world.store.conclude_attempt(decoy).await.unwrap();
     }
     let reservations = race_attempts(&world, vec![attempt; 50]).await;
     assert_eq!(count(&reservations, is_nobody), 50);

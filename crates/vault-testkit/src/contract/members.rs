@@ -14,9 +14,9 @@ use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, Sto
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, AccountPlace, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment,
-    CreateInvitation, EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List, ListSessions,
-    OpenInvitation, OwnAccount, OwnChange, ProofEffect, WriteDraft,
+    AccountKey, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment, CreateInvitation,
+    EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List, OpenInvitation, OwnAccount,
+    OwnChange, ProofEffect, WriteDraft,
 };
 use vault_core::principal::{Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -48,7 +48,7 @@ impl World<'_> {
         account_in(&*self.store, address, self.now()).await
     }
 
-    pub(super) fn list_accounts(&self, principal: Principal, scope: Scope) -> List<AccountPlace> {
+    pub(super) fn list_accounts(&self, principal: Principal, scope: Scope) -> List<(OrganizationId, AccountId)> {
         List { principal, of: scope, after: None, limit: 100_000, now: self.now() }
     }
 
@@ -234,8 +234,7 @@ impl World<'_> {
 
     /// The ids of the sessions that the principal's list holds, in its order.
     pub(super) async fn sessions(&self, principal: &SessionPrincipal) -> Vec<SessionId> {
-        let query = ListSessions { principal: principal.clone(), now: self.now() };
-        let sessions = self.store.list_sessions(query).await.unwrap();
+        let sessions = self.store.list_sessions(principal.clone(), self.now()).await.unwrap();
         sessions.into_iter().map(|stored| stored.session.id).collect()
     }
 }

@@ -15,7 +15,6 @@ use vault_core::notice::NoticeCode;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, ConcludeProof, Conclusion, ConfirmPasscode, LoginRefusal, OwnChange, Reservation,
-    ReserveConfirmation,
 };
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -53,8 +52,7 @@ pub async fn an_ended_session_sees_no_account(suite: &dyn ContractStore) {
     let refusal = Denial::SessionEnded;
     let store = &world.store;
     assert_eq!(store.own_account(session.clone(), world.now()).await.settled(), Err(refusal));
-    let reservation = ReserveConfirmation { principal: session.clone(), now: world.now() };
-    assert_eq!(store.reserve_confirmation(reservation).await.settled(), Err(refusal));
+    assert_eq!(store.reserve_confirmation(session.clone(), world.now()).await.settled(), Err(refusal));
     let command = confirm(&world, &holder, &session, &seed, TimeStep::at(world.now()));
     assert_eq!(store.confirm_passcode(command).await.settled(), Err(refusal));
     assert_eq!(world.audit_length().await, entries);
@@ -160,8 +158,7 @@ pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn Contr
     let first = pend(&world, &holder, &session).await;
     let tries = race((0..16).map(|_| {
         let (store, principal, now) = (Arc::clone(&world.store), session.clone(), world.now());
-        let reservation = ReserveConfirmation { principal, now };
-        async move { store.reserve_confirmation(reservation).await.unwrap().map(|waiting| waiting.seed) }
+        async move { store.reserve_confirmation(principal, now).await.unwrap().map(|waiting| waiting.seed) }
     }))
     .await;
     let given = tries.iter().filter(|seed| seed.as_ref() == Some(&first)).count();
@@ -344,8 +341,7 @@ pub(super) async fn pend(world: &World<'_>, holder: &Holder, principal: &Session
 }
 
 async fn reserve(world: &World<'_>, principal: &SessionPrincipal) -> Option<SealedSeed> {
-    let reservation = ReserveConfirmation { principal: principal.clone(), now: world.now() };
-    world.store.reserve_confirmation(reservation).await.unwrap().map(|waiting| waiting.seed)
+    world.store.reserve_confirmation(principal.clone(), world.now()).await.unwrap().map(|waiting| waiting.seed)
 }
 
 fn confirm(

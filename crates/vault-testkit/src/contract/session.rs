@@ -11,7 +11,7 @@ use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
 use vault_core::id::{CredentialId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{IdGenerator, ListSessions, SessionUse};
+use vault_core::port::{IdGenerator, SessionUse};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::{NewSession, StoredSession};
@@ -56,8 +56,7 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
     last.sort_by_key(|session| session.session); // of one moment, by id
     let [current, other] = &last;
     assert_eq!(world.sessions(current).await, [current.session, other.session, ended.session, dying.session]);
-    let query = ListSessions { principal: current.clone(), now: world.now() };
-    let listed = world.store.list_sessions(query).await.unwrap();
+    let listed = world.store.list_sessions(current.clone(), world.now()).await.unwrap();
     let made = NewSession {
         id: current.session,
         created_at: made_at,
@@ -70,8 +69,7 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
     assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
     world.clock.advance_seconds(SESSION_SECONDS - 2);
     assert_eq!(world.sessions(current).await, [current.session, other.session]);
-    let query = ListSessions { principal: ended, now: world.now() };
-    assert_eq!(world.store.list_sessions(query).await.settled(), Err(Denial::SessionEnded));
+    assert_eq!(world.store.list_sessions(ended, world.now()).await.settled(), Err(Denial::SessionEnded));
 }
 
 /// The latest use of a session is kept, whatever order uses are written in; a session that is gone is skipped.
@@ -82,10 +80,7 @@ pub async fn the_latest_use_of_a_session_is_kept(suite: &dyn ContractStore) {
     assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
     let organization = world.organization;
     let used = |session: &SessionPrincipal, at| SessionUse { organization, session: session.session, at };
-    let last_used = async || {
-        let query = ListSessions { principal: session.clone(), now: world.now() };
-        world.store.list_sessions(query).await.unwrap()[0].last_used_at
-    };
+    let last_used = async || world.store.list_sessions(session.clone(), world.now()).await.unwrap()[0].last_used_at;
     let later = world.now().plus_seconds(120);
     world.store.note_uses(vec![used(&session, later), used(&ended, later)]).await.unwrap();
     assert_eq!(last_used().await, later);

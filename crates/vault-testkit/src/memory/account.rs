@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, ListedAccount, takes_last_admin};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountPlace, AccountRepository, ChangeAccount, CreateAccount, Find, FoundAccount, List,
-    ReadPasscode, StoreError, StoredPasscode,
+    AccountChange, AccountKey, AccountRepository, ChangeAccount, CreateAccount, Find, FoundAccount, List, ReadPasscode,
+    StoreError, StoredPasscode,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
@@ -28,7 +28,7 @@ impl AccountRepository for MemoryStore {
         })?
     }
 
-    async fn list_accounts(&self, query: List<AccountPlace>) -> Result<Vec<ListedAccount>, StoreError> {
+    async fn list_accounts(&self, query: List<(OrganizationId, AccountId)>) -> Result<Vec<ListedAccount>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
             let only = confine(&query.principal, query.of)?;
@@ -125,14 +125,14 @@ fn find(state: &State, query: &Find<AccountKey, Scope>, only: Option<Organizatio
     }
 }
 
-fn list(state: &State, query: &List<AccountPlace>, only: Option<OrganizationId>) -> Vec<ListedAccount> {
+fn list(state: &State, query: &List<(OrganizationId, AccountId)>, only: Option<OrganizationId>) -> Vec<ListedAccount> {
     let accounts = state.accounts.values().map(|row| row.account(query.now).listed());
     let open = state.invitations.values().filter(|row| row.stored.invitation.is_open(query.now));
     let order = |organization, account| (organization, Reverse(account));
     let comes = |listed: &ListedAccount| {
         let place = order(listed.grant.organization, listed.grant.account);
         only.is_none_or(|only| listed.grant.organization == only)
-            && query.after.is_none_or(|AccountPlace { organization, account }| place > order(organization, account))
+            && query.after.is_none_or(|(organization, account)| place > order(organization, account))
     };
     let mut listed: Vec<_> = accounts.chain(open.map(|row| row.stored.listed())).filter(comes).collect();
     listed.sort_by_key(|listed| order(listed.grant.organization, listed.grant.account));

@@ -25,7 +25,7 @@ impl LoginGuard for MemoryStore {
     async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError> {
         self.decide(|state| match command {
             // What a decoy holds decides nothing: nothing to do here.
-            ConcludeAttempt::Decoy(_) => Conclusion::Refused(LoginRefusal::UnknownAddress),
+            ConcludeAttempt::Decoy { .. } => Conclusion::Refused(LoginRefusal::UnknownAddress),
             ConcludeAttempt::Account(proof) => conclude(state, *proof),
         })
     }

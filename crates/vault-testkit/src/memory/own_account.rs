@@ -5,9 +5,7 @@ use super::{Decided, MemoryStore};
 use async_trait::async_trait;
 use vault_core::Command;
 use vault_core::passcode::may_be_confirmed;
-use vault_core::port::{
-    ConfirmPasscode, OwnAccount, OwnAccountRepository, ReserveConfirmation, StoreError, WaitingSeed,
-};
+use vault_core::port::{ConfirmPasscode, OwnAccount, OwnAccountRepository, StoreError, WaitingSeed};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::time::Timestamp;
 
@@ -30,9 +28,12 @@ impl OwnAccountRepository for MemoryStore {
         .map_err(StoreError::Denied)
     }
 
-    async fn reserve_confirmation(&self, command: ReserveConfirmation) -> Result<Option<WaitingSeed>, StoreError> {
+    async fn reserve_confirmation(
+        &self,
+        principal: SessionPrincipal,
+        now: Timestamp,
+    ) -> Result<Option<WaitingSeed>, StoreError> {
         self.decide(|state| {
-            let ReserveConfirmation { principal, now } = command;
             state.judge_session(&principal, now)?;
             let row = state.accounts.get_mut(&principal.account).ok_or(Denial::AccountChanged)?;
             let open = |pending: &&mut PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use std::cmp::Reverse;
 use vault_core::Command;
 use vault_core::account::AccountState;
-use vault_core::port::{EndSession, ListSessions, SessionRepository, SessionUse, StoreError};
+use vault_core::port::{EndSession, SessionRepository, SessionUse, StoreError};
 use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, judge_session};
 use vault_core::session::StoredSession;
 use vault_core::time::Timestamp;
@@ -55,11 +55,15 @@ impl SessionRepository for MemoryStore {
         })
     }
 
-    async fn list_sessions(&self, query: ListSessions) -> Result<Vec<StoredSession>, StoreError> {
+    async fn list_sessions(
+        &self,
+        principal: SessionPrincipal,
+        now: Timestamp,
+    ) -> Result<Vec<StoredSession>, StoreError> {
         self.decide(|state| {
-            state.judge_session(&query.principal, query.now)?;
-            let own = state.sessions.values().filter(|row| row.account == query.principal.account);
-            let live = own.filter(|row| query.now < row.session.expires_at);
+            state.judge_session(&principal, now)?;
+            let own = state.sessions.values().filter(|row| row.account == principal.account);
+            let live = own.filter(|row| now < row.session.expires_at);
             let mut live: Vec<_> = live
                 .map(|row| StoredSession { session: row.session.clone(), last_used_at: row.last_used_at })
                 .collect();

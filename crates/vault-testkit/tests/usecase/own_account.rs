@@ -203,10 +203,10 @@ async fn an_owner_lists_and_ends_sessions() {
     let other = service.person("Acme", "other", Role::Admin).await;
     let theirs = service.log_in(&other).await;
     let listed = service.accounts.sessions(&second).await.unwrap();
-    let seen: Vec<_> = listed.iter().map(|listed| (listed.stored.session.id, listed.current)).collect();
+    let seen: Vec<_> = listed.iter().map(|listed| (listed.session.id, listed.session.id == second.session)).collect();
     assert_eq!(seen, [(second.session, true), (first.session, false)]);
-    assert_eq!(listed[0].stored.session.network, "192.0.2.0/24");
-    assert_eq!(listed[0].stored.session.client.as_deref(), Some("a client"));
+    assert_eq!(listed[0].session.network, "192.0.2.0/24");
+    assert_eq!(listed[0].session.client.as_deref(), Some("a client"));
 
     let stranger = service.accounts.end_session(&second, theirs.session).await;
     assert!(matches!(stranger, Err(Error::Refused(Refusal::NotFound))));
@@ -228,7 +228,7 @@ async fn the_last_use_of_a_session_is_shown_to_its_owner() {
     let began = service.now();
     let last_used = async || {
         let listed = service.accounts.sessions(&second).await.unwrap();
-        listed.into_iter().map(|listed| listed.stored.last_used_at).collect::<Vec<_>>()
+        listed.into_iter().map(|listed| listed.last_used_at).collect::<Vec<_>>()
     };
     let before = last_used().await;
     service.clock.advance_seconds(600);

@@ -15,8 +15,8 @@ use crate::network::Network;
 use crate::passcode::{Passcode, PasscodeProof};
 use crate::password;
 use crate::port::{
-    Brought, BroughtProof, ConcludeAttempt, ConcludeDecoy, ConcludeProof, Conclusion, Event, LoginRefusal, OwnAccount,
-    OwnChange, PasswordVerdict, ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, SealError,
+    Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, Event, LoginRefusal, OwnAccount, OwnChange,
+    PasswordVerdict, ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, SealError,
 };
 use crate::principal::SessionPrincipal;
 use crate::sealed::SealedPassword;
@@ -188,8 +188,8 @@ impl Accounts {
         let now = self.ambient.now();
         let account = place.map_or(AccountId::from_bytes([0; 16]), |(_, account)| account);
         let recovery_code = self.recovery_code(account, passcode);
-        let decoy = ConcludeDecoy { decoy: attempt.decoy, recovery_code, now };
-        self.store.conclude_attempt(ConcludeAttempt::Decoy(decoy)).await?;
+        let decoy = ConcludeAttempt::Decoy { decoy: attempt.decoy, recovery_code, now };
+        self.store.conclude_attempt(decoy).await?;
         self.count_uncounted(attempt.actor, place);
         Ok(self.refused(refusal, place.map(|(_, account)| account), attempt.network))
     }

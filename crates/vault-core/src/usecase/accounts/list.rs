@@ -5,7 +5,7 @@ use crate::account::ListedAccount;
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
-use crate::port::{AccountPlace, List};
+use crate::port::List;
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 
@@ -31,12 +31,10 @@ impl Accounts {
     }
 
     /// The account after which the page of a cursor begins.
-    fn account_place(&self, scope: Scope, text: &str) -> Result<AccountPlace, Error> {
+    fn account_place(&self, scope: Scope, text: &str) -> Result<(OrganizationId, AccountId), Error> {
         let position = cursor::decode_position(&*self.digester, ListName::Accounts, scope, text)?;
         let (organization, account) = position.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
-        Ok(AccountPlace {
-            organization: OrganizationId::from_bytes(*organization),
-            account: AccountId::from_bytes(account.try_into().map_err(|_| Refusal::Cursor)?),
-        })
+        let account = account.try_into().map_err(|_| Refusal::Cursor)?;
+        Ok((OrganizationId::from_bytes(*organization), AccountId::from_bytes(account)))
     }
 }

@@ -32,7 +32,6 @@ pub use invite::Invited;
 pub use log_in::{LogInRequest, LoggedIn};
 pub use own::ShownOwnAccount;
 pub use read_passcode::CurrentPasscode;
-pub use sessions::ListedSession;
 
 use self::sessions::SessionUses;
 use super::{Ambient, AuditTally};

@@ -4,7 +4,7 @@ use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::passcode::{PENDING_SECONDS, Passcode, PasscodeSecret};
-use crate::port::{ConfirmPasscode, Event, OwnChange, ReserveConfirmation};
+use crate::port::{ConfirmPasscode, Event, OwnChange};
 use crate::principal::{Principal, SessionPrincipal};
 use secrecy::SecretString;
 
@@ -37,8 +37,7 @@ impl Accounts {
     pub async fn confirm_passcode(&self, principal: &SessionPrincipal, passcode: &SecretString) -> Result<(), Error> {
         let now = self.ambient.now();
         // Counted before it is compared, so that parallel codes win no extra guess.
-        let reserve = ReserveConfirmation { principal: principal.clone(), now };
-        let waiting = self.store.reserve_confirmation(reserve).await?.ok_or(Refusal::NothingPending)?;
+        let waiting = self.store.reserve_confirmation(principal.clone(), now).await?.ok_or(Refusal::NothingPending)?;
         if waiting.signed.digest(&*self.digester) != waiting.digest {
             self.report_damage("accounts", principal.account);
             return Err(Refusal::Damaged { table: "accounts", id: principal.account.to_string() }.into());

@@ -4,7 +4,7 @@ use super::Accounts;
 use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::{OrganizationId, SessionId};
-use crate::port::{EndSession, Event, ListSessions, SessionUse};
+use crate::port::{EndSession, Event, SessionUse};
 use crate::principal::{Principal, SessionPrincipal};
 use crate::session::StoredSession;
 use crate::time::Timestamp;
@@ -15,25 +15,13 @@ const MINUTE: i64 = 60_000;
 /// Uses written in one decision.
 const SLICE: usize = 500;
 
-/// A live session as its owner sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedSession {
-    /// The session.
-    pub stored: StoredSession,
-    /// Whether it is the one that asks.
-    pub current: bool,
-}
-
 impl Accounts {
     /// The live sessions of the principal's account, newest first.
     ///
     /// # Errors
     /// [`Error::Denied`], or the store's.
-    pub async fn sessions(&self, principal: &SessionPrincipal) -> Result<Vec<ListedSession>, Error> {
-        let query = ListSessions { principal: principal.clone(), now: self.ambient.now() };
-        let sessions = self.store.list_sessions(query).await?.into_iter();
-        let listed = |stored: StoredSession| ListedSession { current: stored.session.id == principal.session, stored };
-        Ok(sessions.map(listed).collect())
+    pub async fn sessions(&self, principal: &SessionPrincipal) -> Result<Vec<StoredSession>, Error> {
+        Ok(self.store.list_sessions(principal.clone(), self.ambient.now()).await?)
     }
 
     /// Ends one session of the principal's account; its own one as a logout does.

@@ -39,24 +39,8 @@ pub struct CheckedCredential {
     pub report: CheckReport,
 }
 
-/// What was found of a namespace.
-#[derive(Clone, Debug)]
-pub struct CheckedNamespace {
-    /// The namespace.
-    pub namespace: Namespace,
-    /// Its credentials, oldest first.
-    pub credentials: Vec<CheckedCredential>,
-}
-
-impl CheckedNamespace {
-    /// Whether every credential can be used.
-    pub fn is_usable(&self) -> bool {
-        self.credentials.iter().all(|credential| credential.report.is_usable())
-    }
-}
-
 impl Activations {
-    /// Checks every credential. Judged and recorded as an activation is, but begins none.
+    /// Checks every credential, the oldest first. Judged and recorded as an activation is, but begins none.
     ///
     /// # Errors
     /// Those of [`Activations::activate`] but for the last decision and the limit of live ones; what is wrong with a
@@ -65,7 +49,7 @@ impl Activations {
         &self,
         principal: &IntegrationPrincipal,
         request: CheckNamespaceRequest,
-    ) -> Result<CheckedNamespace, Error> {
+    ) -> Result<Vec<CheckedCredential>, Error> {
         let CheckNamespaceRequest { namespace, operations, until, vend } = request;
         let opening = Opening { namespace, purpose: None, activation: None };
         let opened = self.open_for_check(principal, &opening).await?;
@@ -80,7 +64,7 @@ impl Activations {
             let some = opened.by_ref().take(AT_ONCE);
             credentials.extend(join_all(some.map(|one| self.check_one(one, form_until, vend, &asked))).await);
         }
-        Ok(CheckedNamespace { namespace: opening.namespace, credentials })
+        Ok(credentials)
     }
 
     async fn open_for_check(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<Vec<Opened>, Error> {

@@ -12,7 +12,7 @@ mod open;
 mod own;
 
 pub use activate::ActivationRequest;
-pub use check::{CheckNamespaceRequest, CheckedCredential, CheckedNamespace};
+pub use check::{CheckNamespaceRequest, CheckedCredential};
 
 pub(super) use check::authenticates;
 

@@ -105,12 +105,12 @@ impl Activations {
         let note = opening.note(principal, Vec::new());
         let command = self.command(principal, action, subject, note, act);
         let checked = opening.activation.is_none().then(|| Event::recorded(&command.audit));
-        let outcome = self.store.take_credentials(command).await?;
+        let taken = self.store.take_credentials(command).await?;
         // An activation is told of when it has ended, well or not.
-        if let (TakeOutcome::Taken(_), Some(checked)) = (&outcome, checked) {
+        if let Some(checked) = checked {
             self.ambient.emit(checked);
         }
-        Ok(outcome)
+        Ok(taken)
     }
 
     /// Records that an integration was refused.

@@ -18,8 +18,8 @@ use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
-    AccountKey, AccountPlace, AccountRepository, ChangeAccount, CreateAccount, Find, FoundAccount, List, ReadPasscode,
-    StoreError, StoredPasscode,
+    AccountKey, AccountRepository, ChangeAccount, CreateAccount, Find, FoundAccount, List, ReadPasscode, StoreError,
+    StoredPasscode,
 };
 use vault_core::principal::Scope;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
@@ -41,7 +41,7 @@ impl AccountRepository for Store {
         self.read(query, |connection, query| Box::pin(lookup::find(connection, query))).await
     }
 
-    async fn list_accounts(&self, query: List<AccountPlace>) -> Result<Vec<ListedAccount>, StoreError> {
+    async fn list_accounts(&self, query: List<(OrganizationId, AccountId)>) -> Result<Vec<ListedAccount>, StoreError> {
         self.read(query, |connection, query| Box::pin(lookup::list(connection, query))).await
     }
 

@@ -19,7 +19,7 @@ use vault_core::account::{Account, AccountLogins, ListedAccount};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::{AttemptClasses, WrongPasscodes};
-use vault_core::port::{AccountKey, AccountPlace, Find, FoundAccount, List};
+use vault_core::port::{AccountKey, Find, FoundAccount, List};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
 
@@ -122,7 +122,7 @@ async fn at(
 
 pub(crate) async fn list(
     connection: &mut Connection,
-    query: &List<AccountPlace>,
+    query: &List<(OrganizationId, AccountId)>,
 ) -> Result<Vec<ListedAccount>, Failure> {
     judge(connection, &query.principal, query.now).await??;
     let organization = confine(&query.principal, query.of)?;
@@ -138,9 +138,9 @@ pub(crate) async fn list(
 }
 
 /// Where a page begins, in columns: after this id of this organization, and in organizations after it.
-fn start(after: Option<AccountPlace>) -> (String, String) {
+fn start(after: Option<(OrganizationId, AccountId)>) -> (String, String) {
     match after {
-        Some(AccountPlace { organization, account }) => (organization.to_string(), account.to_string()),
+        Some((organization, account)) => (organization.to_string(), account.to_string()),
         None => (String::new(), AFTER_ALL_IDS.to_owned()),
     }
 }
@@ -148,7 +148,7 @@ fn start(after: Option<AccountPlace>) -> (String, String) {
 async fn accounts_of(
     connection: &mut Connection,
     organization: Option<OrganizationId>,
-    query: &List<AccountPlace>,
+    query: &List<(OrganizationId, AccountId)>,
 ) -> Result<Vec<Account>, Failure> {
     let (after, id) = start(query.after);
     let rows: Vec<AccountRow> = match organization {
@@ -173,7 +173,7 @@ async fn accounts_of(
 async fn invitations_of(
     connection: &mut Connection,
     organization: Option<OrganizationId>,
-    query: &List<AccountPlace>,
+    query: &List<(OrganizationId, AccountId)>,
 ) -> Result<Vec<ListedAccount>, Failure> {
     let (after, id) = start(query.after);
     let open = invitations::table.filter(invitations::expires_at.gt(query.now.as_millis())).select(columns!());

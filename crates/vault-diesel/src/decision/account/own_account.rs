@@ -16,9 +16,7 @@ use vault_core::Command;
 use vault_core::digest::Digest;
 use vault_core::organization::OrganizationName;
 use vault_core::passcode::may_be_confirmed;
-use vault_core::port::{
-    ConfirmPasscode, OwnAccount, OwnAccountRepository, ReserveConfirmation, StoreError, WaitingSeed,
-};
+use vault_core::port::{ConfirmPasscode, OwnAccount, OwnAccountRepository, StoreError, WaitingSeed};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::time::Timestamp;
 
@@ -28,8 +26,13 @@ impl OwnAccountRepository for Store {
         self.read((principal, now), |connection, (principal, now)| Box::pin(show(connection, principal, *now))).await
     }
 
-    async fn reserve_confirmation(&self, command: ReserveConfirmation) -> Result<Option<WaitingSeed>, StoreError> {
-        self.write(command, |connection, command| Box::pin(reserve(connection, command))).await
+    async fn reserve_confirmation(
+        &self,
+        principal: SessionPrincipal,
+        now: Timestamp,
+    ) -> Result<Option<WaitingSeed>, StoreError> {
+        self.write((principal, now), |connection, (principal, now)| Box::pin(reserve(connection, principal, *now)))
+            .await
     }
 
     async fn confirm_passcode(&self, command: Command<ConfirmPasscode>) -> Result<bool, StoreError> {
@@ -65,12 +68,15 @@ async fn show(
     })
 }
 
-async fn reserve(connection: &mut Connection, command: &ReserveConfirmation) -> Decided<Option<WaitingSeed>> {
-    let ReserveConfirmation { principal, now } = command;
-    judge_and_hold_holder(connection, principal, *now).await??;
+async fn reserve(
+    connection: &mut Connection,
+    principal: &SessionPrincipal,
+    now: Timestamp,
+) -> Decided<Option<WaitingSeed>> {
+    judge_and_hold_holder(connection, principal, now).await??;
     let SessionPrincipal { organization, account, .. } = *principal;
     let pending = pending_seed::hold(connection, organization, account).await?;
-    let open = |pending: &PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, *now);
+    let open = |pending: &PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);
     let Some(pending) = pending.filter(open) else { return Ok(Verdict::Refused(None)) };
     let (signed, digest): (SignedRow, Read<Digest>) =
         row_of!(principal).select((signed_columns!(), accounts::grant_digest)).get_result(connection).await?;

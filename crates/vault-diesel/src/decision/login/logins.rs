@@ -146,7 +146,9 @@ impl FoundRow {
 
 async fn conclude(connection: &mut Connection, command: &ConcludeAttempt) -> Decided<Conclusion> {
     match command {
-        ConcludeAttempt::Decoy(decoy) => proof::conclude_decoy(connection, decoy).await,
+        ConcludeAttempt::Decoy { decoy, recovery_code, now } => {
+            proof::conclude_decoy(connection, *decoy, recovery_code.as_ref(), *now).await
+        }
         ConcludeAttempt::Account(proof) => proof::conclude(connection, proof).await,
     }
 }

@@ -21,9 +21,7 @@ use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::WrongPasscodes;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{
-    Brought, BroughtProof, ConcludeDecoy, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect,
-};
+use vault_core::port::{Brought, BroughtProof, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect};
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::proof::{ProofFacts, judge_proof};
 use vault_core::sealed::SealedPassword;
@@ -38,14 +36,18 @@ macro_rules! logins_of {
 }
 
 /// Does what [`conclude`] does to refuse, on decoys.
-pub(crate) async fn conclude_decoy(connection: &mut Connection, command: &ConcludeDecoy) -> Decided<Conclusion> {
-    let ConcludeDecoy { decoy, recovery_code, now } = *command;
+pub(crate) async fn conclude_decoy(
+    connection: &mut Connection,
+    decoy: u16,
+    recovery_code: Option<&Digest>,
+    now: Timestamp,
+) -> Decided<Conclusion> {
     decoys::hold(connection, Part::Organization, decoy).await?;
     decoys::hold(connection, Part::Account, decoy).await?;
     decoys::take(connection, Part::Logins, decoy).await?;
     if let Some(code) = recovery_code {
         let nobody = (OrganizationId::from_bytes([0; 16]), AccountId::from_bytes([0; 16]));
-        take_recovery_code(connection, nobody, &code).await?;
+        take_recovery_code(connection, nobody, code).await?;
     }
     decoys::write(connection, Part::Logins, decoy, now).await?;
     decoys::write(connection, Part::Entry, decoy, now).await?;

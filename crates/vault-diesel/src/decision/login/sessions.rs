@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable};
 use vault_core::Command;
 use vault_core::id::{AccountId, OrganizationId, SessionId};
-use vault_core::port::{EndSession, ListSessions, SessionRepository, SessionUse, StoreError};
+use vault_core::port::{EndSession, SessionRepository, SessionUse, StoreError};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::session::{NewSession, StoredSession};
 use vault_core::time::Timestamp;
@@ -21,8 +21,12 @@ impl SessionRepository for Store {
         self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
-    async fn list_sessions(&self, query: ListSessions) -> Result<Vec<StoredSession>, StoreError> {
-        self.read(query, |connection, query| Box::pin(list(connection, query))).await
+    async fn list_sessions(
+        &self,
+        principal: SessionPrincipal,
+        now: Timestamp,
+    ) -> Result<Vec<StoredSession>, StoreError> {
+        self.read((principal, now), |connection, (principal, now)| Box::pin(list(connection, principal, *now))).await
     }
 
     async fn note_uses(&self, mut uses: Vec<SessionUse>) -> Result<(), StoreError> {
@@ -106,10 +110,14 @@ struct SessionRow {
     last_used_at: Option<i64>,
 }
 
-async fn list(connection: &mut Connection, query: &ListSessions) -> Result<Vec<StoredSession>, Failure> {
-    judge_holder(connection, &query.principal, query.now).await??;
-    let rows: Vec<SessionRow> = sessions_of!(query.principal)
-        .filter(sessions::expires_at.gt(query.now.as_millis()))
+async fn list(
+    connection: &mut Connection,
+    principal: &SessionPrincipal,
+    now: Timestamp,
+) -> Result<Vec<StoredSession>, Failure> {
+    judge_holder(connection, principal, now).await??;
+    let rows: Vec<SessionRow> = sessions_of!(principal)
+        .filter(sessions::expires_at.gt(now.as_millis()))
         .order((sessions::created_at.desc(), sessions::id))
         .select((
             sessions::id,
@@ -121,7 +129,7 @@ async fn list(connection: &mut Connection, query: &ListSessions) -> Result<Vec<S
         ))
         .load(connection)
         .await?;
-    rows.into_iter().map(|row| row.decode(&query.principal)).collect()
+    rows.into_iter().map(|row| row.decode(principal)).collect()
 }
 
 impl SessionRow {

@@ -15,11 +15,7 @@ use vault_core::principal::Principal;
 use vault_core::role::Action;
 use vault_core::usecase::{AccountCommand, AccountRef};
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageAccounts)?;
     query::none(call.query())?;
     content::check(call.headers())?;

@@ -13,11 +13,7 @@ use vault_core::email::EmailAddress;
 use vault_core::principal::Principal;
 use vault_core::role::{Action, Role};
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageAccounts)?;
     query::none(call.query())?;
     content::check(call.headers())?;

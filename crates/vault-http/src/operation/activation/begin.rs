@@ -24,9 +24,9 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let activations = api.parts.activations.clone();
 
     let asks_stores = request.vend != VendMode::Raw;
-    let leave = asks_stores.then(|| api.ask_stores(&principal)).transpose()?;
+    let permit = asks_stores.then(|| api.ask_stores(&principal)).transpose()?;
     let activating = async move {
-        let _leave = leave;
+        let _permit = permit;
         activations.activate(&principal, request).await
     };
     let activated = api.complete(activating).await?;

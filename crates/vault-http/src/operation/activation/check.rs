@@ -9,11 +9,11 @@ use crate::operation::document::optional_time;
 use crate::{answer, checks, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use vault_api::CheckRequest;
+use vault_api::{CheckRequest, CheckedNamespace};
 use vault_core::activation::VendMode;
 use vault_core::check::StorageOperation;
 use vault_core::namespace::Namespace;
-use vault_core::usecase::activations::{CheckNamespaceRequest, CheckedCredential, CheckedNamespace};
+use vault_core::usecase::activations::{CheckNamespaceRequest, CheckedCredential};
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.integration(call).await?;
@@ -22,14 +22,17 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let request = parse(&body.read().await?)?;
     let activations = api.parts.activations.clone();
 
-    let leave = api.ask_stores(&principal)?;
+    let namespace = request.namespace.to_string();
+    let permit = api.ask_stores(&principal)?;
     let checking = async move {
-        let _leave = leave;
+        let _permit = permit;
         activations.check(&principal, request).await
     };
     let checked = api.complete(checking).await?;
 
-    answer::object(StatusCode::OK, &shown(&checked))
+    let credentials: Vec<_> = checked.iter().map(shown).collect();
+    let usable = credentials.iter().all(|credential| credential.usable);
+    answer::object(StatusCode::OK, &CheckedNamespace { namespace, usable, credentials })
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<CheckNamespaceRequest, Fault> {
@@ -47,15 +50,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<CheckNamespaceRequest, Fault> {
     }))
 }
 
-fn shown(checked: &CheckedNamespace) -> vault_api::CheckedNamespace {
-    vault_api::CheckedNamespace {
-        namespace: checked.namespace.to_string(),
-        usable: checked.is_usable(),
-        credentials: checked.credentials.iter().map(shown_credential).collect(),
-    }
-}
-
-fn shown_credential(checked: &CheckedCredential) -> vault_api::CheckedCredential {
+fn shown(checked: &CheckedCredential) -> vault_api::CheckedCredential {
     vault_api::CheckedCredential {
         id: checked.id.to_string(),
         kind: checked.kind.as_str().to_owned(),

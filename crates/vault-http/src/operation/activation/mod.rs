@@ -11,12 +11,12 @@ use crate::activation::ActivationParts;
 use crate::authorization::integration_token;
 use crate::body::Incoming;
 use crate::call::Call;
+use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::exchange::Api;
 use crate::fault::Fault;
 use crate::limiter::Limiter;
 use crate::route::{Operation, Place};
 use crate::settings::{ActivationSettings, BasePath};
-use crate::under_way::{Entered, UnderWay};
 use actix_web::HttpResponse;
 use ipnet::IpNet;
 use std::future::Future;
@@ -32,7 +32,7 @@ struct Inner {
     base: BasePath,
     trusted_proxies: Vec<IpNet>,
     limiter: Option<Limiter<IntegrationId>>,
-    outside: UnderWay<IntegrationId>,
+    outside: ConcurrencyLimit<IntegrationId>,
     parts: ActivationParts,
 }
 
@@ -41,7 +41,7 @@ impl ActivationApi {
         let limiter = settings.rate.map(Limiter::new);
         let base = settings.base_path.clone();
         let trusted_proxies = settings.listener.trusted_proxies.clone();
-        Self(Arc::new(Inner { base, trusted_proxies, limiter, outside: UnderWay::default(), parts }))
+        Self(Arc::new(Inner { base, trusted_proxies, limiter, outside: ConcurrencyLimit::default(), parts }))
     }
 }
 
@@ -86,9 +86,9 @@ impl Inner {
         Ok(principal)
     }
 
-    /// Leave for `principal` to have stores asked, while what is returned is there.
-    fn ask_stores(&self, principal: &IntegrationPrincipal) -> Result<Entered<IntegrationId>, Fault> {
-        self.outside.enter(principal.integration).ok_or_else(Fault::too_many_under_way)
+    /// Lets `principal` have storage providers asked until the permit is dropped.
+    fn ask_stores(&self, principal: &IntegrationPrincipal) -> Result<Permit<IntegrationId>, Fault> {
+        self.outside.acquire(principal.integration).ok_or_else(Fault::too_many_in_progress)
     }
 
     /// What `use_case` comes to, on the main runtime.

@@ -8,11 +8,7 @@ use crate::operation::{Inner, document};
 use actix_web::HttpResponse;
 use vault_api::ConfirmEnrolmentRequest;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let request: ConfirmEnrolmentRequest = document::read(call, body).await?;
     let (code, passcode) = (request.enrolment_code.into_secret(), request.passcode.into_secret());
     let accounts = api.parts.accounts.clone();

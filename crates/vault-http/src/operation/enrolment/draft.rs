@@ -9,11 +9,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::{EnrolRequest, EnrolResponse};
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let request: EnrolRequest = document::read(call, body).await?;
     let (code, password) = (request.enrolment_code.into_secret(), request.password.into_secret());
     let accounts = api.parts.accounts.clone();

@@ -16,11 +16,7 @@ use vault_core::integration::{IntegrationState, NamespacePatterns};
 use vault_core::role::Action;
 use vault_core::usecase::integrations::IntegrationEdit;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     content::check(call.headers())?;

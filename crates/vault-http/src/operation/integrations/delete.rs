@@ -9,11 +9,7 @@ use crate::{answer, query};
 use actix_web::HttpResponse;
 use vault_core::role::Action;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;

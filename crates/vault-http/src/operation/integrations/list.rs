@@ -10,11 +10,7 @@ use actix_web::HttpResponse;
 use vault_core::principal::Scope;
 use vault_core::role::Action;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     let request = query::page(call.query())?;
     body.ignore().await?;

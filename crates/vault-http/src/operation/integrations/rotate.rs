@@ -12,11 +12,7 @@ use vault_api::RotateIntegrationRequest;
 use vault_core::integration::Overlap;
 use vault_core::role::Action;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;

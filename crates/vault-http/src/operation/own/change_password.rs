@@ -9,11 +9,7 @@ use crate::operation::{Inner, document};
 use actix_web::HttpResponse;
 use vault_api::{ChangePasswordRequest, ProofRequest};
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
     let ChangePasswordRequest { password, passcode, new_password } = document::read(call, body).await?;
     let proof = proof(api, call, ProofRequest { password, passcode });

@@ -8,11 +8,7 @@ use crate::operation::{Inner, document};
 use actix_web::HttpResponse;
 use vault_api::ConfirmPasscodeRequest;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
     let request: ConfirmPasscodeRequest = document::read(call, body).await?;
     let passcode = request.passcode.into_secret();

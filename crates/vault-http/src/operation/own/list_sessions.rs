@@ -8,26 +8,22 @@ use crate::{answer, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::SessionItem;
+use vault_core::id::SessionId;
 use vault_core::session::StoredSession;
-use vault_core::usecase::ListedSession;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;
-    let accounts = api.parts.accounts.clone();
+    let (accounts, current) = (api.parts.accounts.clone(), principal.session);
 
     let sessions = api.complete(async move { accounts.sessions(&principal).await }).await?;
 
-    answer::object(StatusCode::OK, &sessions.into_iter().map(item).collect::<Vec<SessionItem>>())
+    answer::object(StatusCode::OK, &sessions.into_iter().map(|listed| item(listed, current)).collect::<Vec<_>>())
 }
 
-fn item(listed: ListedSession) -> SessionItem {
-    let ListedSession { stored: StoredSession { session, last_used_at }, current } = listed;
+fn item(listed: StoredSession, current: SessionId) -> SessionItem {
+    let StoredSession { session, last_used_at } = listed;
     SessionItem {
         id: session.id.to_string(),
         created_at: answer::time_text(session.created_at),
@@ -35,6 +31,6 @@ fn item(listed: ListedSession) -> SessionItem {
         last_used_at: answer::time_text(last_used_at),
         network: session.network,
         client: session.client,
-        current,
+        current: session.id == current,
     }
 }

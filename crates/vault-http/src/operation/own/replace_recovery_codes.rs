@@ -10,11 +10,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::NewRecoveryCodes;
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
     let proof = proof(api, call, document::read(call, body).await?);
     let accounts = api.parts.accounts.clone();

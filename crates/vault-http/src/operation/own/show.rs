@@ -10,11 +10,7 @@ use actix_web::http::StatusCode;
 use vault_api::{AccountNotice, OwnAccount};
 use vault_core::notice::{Notice, NoticeCode};
 
-pub(in crate::operation) async fn run(
-    api: &Inner,
-    call: &Call<'_>,
-    body: &mut Incoming,
-) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;

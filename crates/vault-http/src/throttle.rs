@@ -1,0 +1,82 @@
+//! Delays refusals in a flood of them. Clients that ignore `Retry-After` and retry at once would otherwise take the processor
+//! time that is left for hashing, which has the lowest priority. Refusals at an affordable rate are answered at once.
+
+use governor::clock::{Clock, DefaultClock};
+use governor::middleware::NoOpMiddleware;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
+use std::num::NonZeroU32;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Refusals per second that are answered at once: a few hundredths of one core.
+const AT_ONCE: NonZeroU32 = NonZeroU32::new(100).unwrap();
+/// How many more after a rest.
+const BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
+/// The delay of any other refusal.
+const DELAY: Duration = Duration::from_millis(100);
+/// The most refusals that are delayed at the same time; more are answered at once, so that a flood costs no memory either.
+const DELAYED: usize = 1_024;
+
+/// Delays refusals.
+pub(crate) struct Throttle<C: Clock = DefaultClock> {
+    affordable: RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<C::Instant>>,
+    delayed: Semaphore,
+}
+
+impl Default for Throttle {
+    fn default() -> Self {
+        Self::new(DELAYED, DefaultClock::default())
+    }
+}
+
+impl<C: Clock> Throttle<C> {
+    fn new(delayed: usize, clock: C) -> Self {
+        let quota = Quota::per_second(AT_ONCE).allow_burst(BURST);
+        Self { affordable: RateLimiter::direct_with_clock(quota, clock), delayed: Semaphore::new(delayed) }
+    }
+
+    /// Delays a refusal, unless there are few of them or too many wait already.
+    pub(crate) async fn delay(&self) {
+        if self.affordable.check().is_ok() {
+            return;
+        }
+        if let Ok(_delayed) = self.delayed.try_acquire() {
+            tokio::time::sleep(DELAY).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+    use governor::clock::FakeRelativeClock;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_can_be_afforded_is_answered_at_once() {
+        let clock = FakeRelativeClock::default();
+        let throttle = Throttle::new(1, clock.clone());
+        for _ in 0..BURST.get() {
+            assert!(throttle.delay().now_or_never().is_some());
+        }
+        assert!(throttle.delay().now_or_never().is_none());
+        clock.advance(Duration::from_secs(1));
+        for _ in 0..AT_ONCE.get() {
+            assert!(throttle.delay().now_or_never().is_some());
+        }
+        assert!(throttle.delay().now_or_never().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_wait_and_no_more() {
+        let throttle = Throttle::new(3, FakeRelativeClock::default());
+        while throttle.affordable.check().is_ok() {}
+        let mut delayed: Vec<_> = (0..3).map(|_| Box::pin(throttle.delay())).collect();
+        assert!(delayed.iter_mut().all(|delay| delay.now_or_never().is_none()));
+        assert!(throttle.delay().now_or_never().is_some());
+        tokio::time::advance(2 * DELAY).await;
+        assert!(delayed.iter_mut().all(|delay| delay.now_or_never().is_some()));
+        assert!(throttle.delay().now_or_never().is_none());
+    }
+}
