@@ -149,7 +149,7 @@ impl Activations {
         let command = self.command(principal, AuditAction::NamespaceActivated, subject, note, act);
         let (activated, failed) = (Event::recorded(&command.audit), Event::recorded(&command.act.refused));
         let outcome = self.store.hand_out(command).await?;
-        self.ambient.emit(if outcome == HandOutOutcome::HandedOut { activated } else { failed });
+        self.ambient.emit(if outcome.is_none() { activated } else { failed });
         Ok(outcome)
     }
 
