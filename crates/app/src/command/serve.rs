@@ -153,7 +153,7 @@ async fn wait_for_signal() -> Result<(), Failure> {
 async fn warn_without_accounts(vault: &OpenVault) {
     let page = PageRequest { limit: 1, ..PageRequest::default() };
     let accounts = vault.accounts().list(&Principal::Operator, Scope::All, page).await;
-    if accounts.is_ok_and(|page| page.accounts.is_empty()) {
+    if accounts.is_ok_and(|page| page.items.is_empty()) {
         tracing::warn!(
             "the vault has no account, so nobody can log in. Run `orgvault org create NAME`, then `orgvault account create \
              --org NAME --email ADDRESS --role admin`"
