@@ -126,7 +126,7 @@ pub enum Refusal {
         /// Why.
         reason: CheckReason,
     },
-    /// Concurrent requests kept changing the row.
+    /// What the change was decided on has changed: for a store, since it was read; for an operation, again and again.
     #[error("the row was changed at the same time by another request; retry")]
     Contended,
     /// A row fails its integrity check, so it is not changed.

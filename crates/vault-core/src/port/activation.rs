@@ -117,10 +117,9 @@ pub trait ActivationRepository: Send + Sync {
     /// The integration whose current or previous token has this digest. The caller checks whether the token is valid.
     async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError>;
 
-    /// Takes the credentials of a namespace and, where asked to, begins an activation. Safe beside others that do
-    /// the same, change the integration or freeze the namespace: the limit is exact, and what is decided after such a
-    /// change is decided on it. Notes that the integration's current token was used, at most once a minute. Gives all of
-    /// the credentials, oldest first (by id).
+    /// Reads the credentials of a namespace, oldest first (by id), and, if requested, begins an activation. Serialised
+    /// with other activations (the limit is exact), changes of the integration and freezes of the namespace. Records the
+    /// last use of the integration's current token, at most once a minute.
     ///
     /// Refused by [`judge_taking`](crate::activation::judge_taking).
     async fn take_credentials(
@@ -128,10 +127,10 @@ pub trait ActivationRepository: Send + Sync {
         command: ForIntegration<TakeCredentials>,
     ) -> Result<Vec<TakenCredential>, StoreError>;
 
-    /// Decides by [`judge_hand_out`](crate::activation::judge_hand_out) whether what was made ready may leave, as safely
-    /// as the first decision; and a credential that it allows is deleted or replaced after it. `None`: it leaves, and the
-    /// command's record says so. After a refusal the activation is gone and [`HandOut::refused`] recorded. A principal
-    /// that may not act is [`HandOutRefusal::Denied`], not an error.
+    /// Decides by [`judge_hand_out`](crate::activation::judge_hand_out) whether the prepared credentials may be issued,
+    /// serialised like the first transaction, and also with deletion and replacement of the credentials. `None`: they are
+    /// issued, and the command's record says so. After a refusal the activation is gone and [`HandOut::refused`] recorded.
+    /// A principal that may not act is [`HandOutRefusal::Denied`], not an error.
     async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError>;
 
     /// Reads a page of the integration's live activations, newest first (by id, descending).

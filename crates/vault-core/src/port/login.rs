@@ -72,8 +72,8 @@ pub enum ConcludeAttempt {
     Account(Box<ConcludeProof>),
 }
 
-/// The conclusion of an attempt on an account: judged by [`judge_proof`](crate::proof::judge_proof) in the decision,
-/// then carried out or refused in it.
+/// The conclusion of an attempt on an account: checked with [`judge_proof`](crate::proof::judge_proof) and carried out or
+/// refused, in one transaction.
 #[derive(Clone, Debug)]
 pub struct ConcludeProof {
     /// The account as reserved.

@@ -38,8 +38,8 @@ pub struct WaitingSeed {
     pub digest: Digest,
 }
 
-/// Puts a confirmed seed in the place of the one before: wrong passcodes are forgotten, every other session ends,
-/// the seed is enrolled now. The principal is a session, of the account that `after` names.
+/// Replaces the seed by the confirmed one: resets wrong passcodes, revokes every other session and sets the time of
+/// enrolment. The principal is a session, of the account that `after` names.
 #[derive(Clone, Debug)]
 pub struct ConfirmPasscode {
     /// The row's version that it was decided on; must be unchanged.

@@ -53,8 +53,8 @@ impl Accounts {
             };
             match self.store.confirm_enrolment(command).await {
                 Err(StoreError::Refused(Refusal::Contended)) => {}
-                Err(error) => return Err(error.into()),
-                Ok(()) => {
+                confirmed => {
+                    confirmed?;
                     self.ambient.emit(enrolled);
                     return Ok(());
                 }

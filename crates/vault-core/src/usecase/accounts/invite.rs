@@ -60,7 +60,6 @@ impl Accounts {
             Err(StoreError::Refused(Refusal::AddressInUse)) => self.ambient.emit(in_use),
             Err(_) => {}
         }
-        outcome?;
-        Ok(Invited { grant, code, expires_at })
+        Ok(outcome.map(|()| Invited { grant, code, expires_at })?)
     }
 }

@@ -106,8 +106,10 @@ impl Activations {
         let command = self.command(principal, action, subject, note, act);
         let checked = opening.activation.is_none().then(|| Event::recorded(&command.audit));
         let taken = self.store.take_credentials(command).await?;
-        // An activation is logged when it has ended, well or not.
-        checked.into_iter().for_each(|checked| self.ambient.emit(checked));
+        // An activation is told of when it has ended, well or not.
+        if let Some(checked) = checked {
+            self.ambient.emit(checked);
+        }
         Ok(taken)
     }
 

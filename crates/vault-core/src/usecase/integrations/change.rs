@@ -124,8 +124,8 @@ impl Integrations {
             let recorded = Event::recorded(&command.audit);
             match self.store.change_integration(command).await {
                 Err(StoreError::Refused(Refusal::Contended)) => {}
-                Err(error) => return Err(error.into()),
-                Ok(()) => {
+                outcome => {
+                    outcome?;
                     self.ambient.emit(recorded);
                     return Ok(changed);
                 }

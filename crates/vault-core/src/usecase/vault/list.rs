@@ -35,7 +35,7 @@ impl Vault {
     /// Reads one page.
     ///
     /// # Errors
-    /// [`Refusal::Cursor`]: the cursor is not one of this list.
+    /// [`Refusal::Cursor`](crate::Refusal::Cursor): the cursor is not one of this list.
     pub async fn list(
         &self,
         principal: &Principal,
