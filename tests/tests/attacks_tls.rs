@@ -193,12 +193,12 @@ fn flawed_files_are_refused_at_start() {
         refused(&format!("has mode 0{mode:o}, so other users can read or write it"));
     }
     put(key.as_ref(), &other.key);
-    refused("the key is not that of the first certificate");
+    refused("the key does not belong to the first certificate");
     put(key.as_ref(), "nonsense");
-    refused("holds no private key");
+    refused("has no valid PEM private key");
     put(certificate.as_ref(), &identity.key);
     put(key.as_ref(), &identity.key);
-    refused("holds no certificate");
+    refused("has no valid PEM certificate");
     fs::remove_file(key).unwrap();
     fs::create_dir(key).unwrap();
     put(certificate.as_ref(), &identity.certificate);
