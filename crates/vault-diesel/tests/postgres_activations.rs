@@ -87,9 +87,9 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
     }
 }
 
-/// `false`: a decision was made, that the integration may no longer act included.
+/// `false`: a decision was made, refusals included.
 fn decided<T>(outcome: Result<T, StoreError>) -> bool {
-    assert!(matches!(outcome, Ok(_) | Err(StoreError::Denied(_))), "{:?}", outcome.err());
+    assert!(matches!(outcome, Ok(_) | Err(StoreError::Denied(_) | StoreError::Refused(_))), "{:?}", outcome.err());
     false
 }
 
@@ -263,7 +263,7 @@ async fn a_revocation_has_its_turn_beside_activations() {
                     let command = world.take(&principal);
                     let command = if number < 8 { command } else { dry(command) };
                     match store.take_credentials(command).await {
-                        Ok(_) | Err(StoreError::Denied(_)) => {}
+                        Ok(_) | Err(StoreError::Denied(_) | StoreError::Refused(_)) => {}
                         Err(error) => panic!("{error:?}"),
                     }
                     taken.fetch_add(1, Ordering::Relaxed);
