@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -370,8 +371,10 @@ fn load<T>(
                 })
             })
             .collect();
-        let result = during(&saved);
+        // The savers are stopped also where this panics: the scope waits for them.
+        let result = catch_unwind(AssertUnwindSafe(|| during(&saved)));
         stop.store(true, Ordering::Relaxed);
+        let result = result.unwrap_or_else(|panic| resume_unwind(panic));
         (result, savers.into_iter().flat_map(|saver| saver.join().unwrap()).collect())
     })
 }
