@@ -105,7 +105,8 @@ impl Vault {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(key_inactive())
+        let cause = "the organization's key kept being replaced during the request";
+        Err(StoreError::Unavailable(cause.into()).into())
     }
 
     /// Checks `data` against its storage: whether that exists and accepts it.
@@ -129,8 +130,4 @@ impl Vault {
         let body = self.digester.digest(DigestPurpose::IdempotentBody, &parts);
         Idempotency { account, key: key.0.clone(), body }
     }
-}
-
-fn key_inactive() -> Error {
-    StoreError::Unavailable("the organization's key kept being replaced during the request".into()).into()
 }
