@@ -152,8 +152,9 @@ fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
     let vault = Vault::init(database);
     let account = vault.admin();
     let nobody = ["--email", "nobody@example.com"];
-    for command in ["disable", "enable", "unlock", "set-password", "reset-passcode", "passcode"] {
-        vault.run(&[&["account", command][..], &nobody].concat()).refused();
+    for command in ["show", "disable", "enable", "unlock", "set-password", "reset-passcode", "passcode"] {
+        let said = vault.run(&[&["account", command][..], &nobody].concat()).refused().stderr;
+        assert!(said.contains("no account has this address; `orgvault account list` shows all"), "{command}: {said}");
     }
     vault.run(&["account", "delete", "--yes", "--email", "nobody@example.com"]).refused();
     vault.run(&["account", "set-role", "--role", "admin", "--email", "nobody@example.com"]).refused();

@@ -294,6 +294,7 @@ async fn set_password(
 /// Says what it found, so that nobody takes the unlocking of an account that was not locked for the cure.
 async fn unlock(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
     let changed = vault.accounts().change(&Principal::Operator, AccountRef::email(email), AccountCommand::Unlock).await;
+    let changed = changed.map_err(|error| refused(error, NO_ACCOUNT));
     let account = changed.doing(|| format!("unlock {email}"))?.account;
     let found = ShownLock::from(&account.logins);
     let email = &account.grant.email;
@@ -323,7 +324,7 @@ fn passcode_disabled(lock: &ShownLock, email: &EmailAddress) -> String {
 
 async fn show(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
     let account = vault.accounts().account(&Principal::Operator, AccountRef::email(email)).await;
-    let account = account.doing(|| format!("show {email}"))?;
+    let account = account.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| format!("show {email}"))?;
     let organization = organization_name(vault, &account.grant).await?;
     let row = listed(&account, organization);
     let lock = ShownLock::from(&account.logins);
