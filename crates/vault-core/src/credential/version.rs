@@ -1,0 +1,67 @@
+//! The versions of one credential, and which of them are destroyed.
+
+use crate::time::Timestamp;
+
+/// What becomes of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VersionState {
+    /// The one that activations hand out. Every credential has exactly one.
+    Current,
+    /// Waits to be promoted. A credential has at most one.
+    Staged,
+    /// Was current before; promoting it is the way back.
+    Previous,
+}
+
+impl VersionState {
+    /// The state's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Staged => "staged",
+            Self::Previous => "previous",
+        }
+    }
+}
+
+/// How many versions are kept, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionLimits {
+    /// The most versions of one credential, the current and the staged one included; at least 2.
+    pub versions: usize,
+    /// How long a previous version is kept after it was superseded, in seconds; 0: not at all.
+    pub previous_seconds: i64,
+}
+
+impl Default for VersionLimits {
+    /// 5 versions, 30 days.
+    fn default() -> Self {
+        Self { versions: 5, previous_seconds: 30 * 24 * 3_600 }
+    }
+}
+
+/// A previous version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreviousVersion {
+    /// Its number.
+    pub number: i64,
+    /// When it ceased to be the current one.
+    pub superseded_at: Timestamp,
+}
+
+impl VersionLimits {
+    /// Which of the previous versions are destroyed at `now`: those whose time is over, then the longest superseded ones
+    /// beyond the number that is kept. `others`: how many versions are current or staged.
+    pub fn doomed(&self, others: usize, previous: &[PreviousVersion], now: Timestamp) -> Vec<i64> {
+        let mut kept: Vec<_> = previous.iter().filter(|version| self.keeps(version, now)).collect();
+        kept.sort_by_key(|version| std::cmp::Reverse((version.superseded_at, version.number)));
+        kept.truncate(self.versions.max(2).saturating_sub(others));
+        let stays = |number| kept.iter().any(|version| version.number == number);
+        previous.iter().map(|version| version.number).filter(|&number| !stays(number)).collect()
+    }
+
+    /// Whether a previous version's time is not over at `now`.
+    pub fn keeps(&self, version: &PreviousVersion, now: Timestamp) -> bool {
+        now.millis_since(version.superseded_at) < self.previous_seconds.saturating_mul(1_000)
+    }
+}

@@ -1,0 +1,172 @@
+//! Properties of labels, versions and health, for all inputs.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use vault_core::check::CheckReason;
+use vault_core::credential::{
+    Health, HealthState, LabelFilter, Labels, LastCheck, PreviousVersion, VersionLimits, effective_expiry,
+};
+use vault_core::json::{self, Limits, Node};
+use vault_core::time::Timestamp;
+
+fn node(text: &str) -> Node {
+    json::parse(text.as_bytes(), Limits::default()).unwrap().root
+}
+
+fn names() -> impl Strategy<Value = String> {
+    "[a-z0-9._/-]{1,63}"
+}
+
+fn values() -> impl Strategy<Value = String> {
+    "[A-Za-z0-9._-]{0,63}"
+}
+
+fn object<V: serde::Serialize>(members: &BTreeMap<String, V>) -> Node {
+    node(&serde_json::to_string(members).unwrap())
+}
+
+fn read(labels: &Labels) -> BTreeMap<String, String> {
+    labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn checks() -> impl Strategy<Value = Option<LastCheck>> {
+    let reasons = prop_oneof![Just(None), Just(Some(CheckReason::UnknownKey))];
+    prop::option::of((0_i64..1_000, 0_i64..1_000, reasons).prop_map(|(since, later, failed)| {
+        let since = Timestamp::from_millis(since * 1_000);
+        LastCheck { since, at: since.plus_seconds(later), failed }
+    }))
+}
+
+proptest! {
+    #[test]
+    fn valid_labels_are_kept_as_they_are(members in btree_map(names(), values(), 0..=16)) {
+        prop_assert_eq!(read(&Labels::parse(object(&members), "/labels").unwrap()), members);
+    }
+
+    #[test]
+    fn more_than_sixteen_labels_are_refused(members in btree_map(names(), values(), 17..20)) {
+        let flaws = Labels::parse(object(&members), "/labels").unwrap_err();
+        prop_assert_eq!(flaws[0].pointer.as_str(), "/labels");
+    }
+
+    #[test]
+    fn a_flaw_never_repeats_a_value(name in names(), value in "[ -~]{64,80}") {
+        let members = BTreeMap::from([(name.clone(), value.clone())]);
+        let flaws = Labels::parse(object(&members), "/labels").unwrap_err();
+        prop_assert!(flaws.iter().all(|flaw| !flaw.to_string().contains(&value)));
+    }
+
+    /// RFC 7396: what a patch does not name stays, what it sets to null goes.
+    #[test]
+    fn a_merge_patch_changes_what_it_names(
+        before in btree_map(names(), values(), 0..8),
+        patch in btree_map(names(), prop::option::of(values()), 0..8),
+    ) {
+        let labels = Labels::parse(object(&before), "").unwrap();
+        let mut expected = before;
+        for (name, value) in &patch {
+            match value {
+                Some(value) => _ = expected.insert(name.clone(), value.clone()),
+                None => _ = expected.remove(name),
+            }
+        }
+        let merged = labels.merged(object(&patch), "").unwrap();
+        prop_assert_eq!(read(&merged), expected);
+        prop_assert!(merged.merged(Node::Null, "").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_filter_is_a_label(name in names(), value in values()) {
+        prop_assert_eq!(
+            LabelFilter::parse(&format!("{name}:{value}"), "label").unwrap(),
+            LabelFilter { name: name.clone(), value }
+        );
+        prop_assert!(LabelFilter::parse(&name, "label").is_err());
+    }
+
+    #[test]
+    fn no_more_versions_stay_than_allowed_and_the_newest_stay(
+        versions in 0_usize..8,
+        previous_seconds in 0_i64..100,
+        times in vec(0_i64..200, 0..12),
+        others in 1_usize..=2,
+        now in 200_i64..300,
+    ) {
+        let limits = VersionLimits { versions, previous_seconds };
+        let now = Timestamp::from_millis(now * 1_000);
+        let previous: Vec<_> = (1..).zip(&times).map(|(number, time)| PreviousVersion {
+            number,
+            superseded_at: Timestamp::from_millis(time * 1_000),
+        }).collect();
+        let doomed = limits.doomed(others, &previous, now);
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            previous.iter().copied().partition(|version| doomed.contains(&version.number));
+        prop_assert!(kept.len() + others <= versions.max(2));
+        prop_assert!(kept.iter().all(|version| limits.keeps(version, now)));
+        // What goes before its time was superseded before everything that stays.
+        for gone in gone.iter().filter(|version| limits.keeps(version, now)) {
+            prop_assert!(kept.iter().all(|kept: &PreviousVersion| kept.superseded_at >= gone.superseded_at));
+            prop_assert_eq!(kept.len() + others, versions.max(2));
+        }
+        prop_assert_eq!(limits.doomed(others, &kept, now), Vec::<i64>::new());
+    }
+
+    #[test]
+    fn health_is_the_first_state_that_holds(
+        now in 0_i64..2_000,
+        expires_at in prop::option::of(0_i64..2_000),
+        warned in 0_i64..500,
+        check in checks(),
+    ) {
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
+        let health = Health::at(at(now), expires_at.map(at), warned, check);
+        let fails = check.is_some_and(|check| check.failed.is_some());
+        let expected = if expires_at.is_some_and(|expiry| expiry <= now) {
+            HealthState::Expired
+        } else if fails {
+            HealthState::Failing
+        } else if expires_at.is_some_and(|expiry| expiry - warned <= now) {
+            HealthState::Expiring
+        } else if check.is_some() {
+            HealthState::Healthy
+        } else {
+            HealthState::Unchecked
+        };
+        prop_assert_eq!(health.state, expected);
+        prop_assert_eq!(health.reason.is_some(), expected == HealthState::Failing);
+        prop_assert_eq!(health.since.is_some(), expected != HealthState::Unchecked);
+    }
+
+    #[test]
+    fn a_state_lasts_while_checks_agree(results in vec(any::<bool>(), 1..20)) {
+        let mut last: Option<LastCheck> = None;
+        let mut began = 0;
+        for (second, fails) in (0_i64..).zip(&results) {
+            let failed = fails.then_some(CheckReason::UnknownKey);
+            if last.is_none_or(|last| last.failed != failed) {
+                began = second;
+            }
+            last = Some(LastCheck::after(last, Timestamp::from_millis(second * 1_000), failed));
+            prop_assert_eq!(last.unwrap().since, Timestamp::from_millis(began * 1_000));
+        }
+    }
+
+    #[test]
+    fn the_earlier_expiry_counts(one in prop::option::of(0_i64..9), two in prop::option::of(0_i64..9)) {
+        let both: Vec<_> = [one, two].into_iter().flatten().collect();
+        let at = |millis: Option<i64>| millis.map(Timestamp::from_millis);
+        prop_assert_eq!(effective_expiry(at(one), at(two)), at(both.into_iter().min()));
+    }
+}
+
+#[test]
+fn labels_that_are_none_are_refused() {
+    for text in
+        ["[]", "\"a\"", "1", "{\"A\": \"x\"}", "{\"\": \"x\"}", "{\"a\": 1}", "{\"a\": \"ä\"}", "{\"a b\": \"x\"}"]
+    {
+        assert!(Labels::parse(node(text), "/labels").is_err(), "{text}");
+    }
+}
