@@ -67,12 +67,11 @@ fn end_of(data: &CredentialData) -> End {
         CredentialData::S3(data) if data.session_token.is_some() => End::Unknown,
         CredentialData::S3(_) | CredentialData::Gcs(_) => End::Never,
         // The application's secret ends too, but only the directory knows when; it is found out by asking.
-        CredentialData::AzureIdentity(data) => {
-            let end = data.connection_string.signature_expiry();
-            end.map_or(End::Never, |end| End::At(end, CheckReason::SecretExpired))
+        CredentialData::AzureIdentity(_) => {
+            data.expires_at().map_or(End::Never, |end| End::At(end, CheckReason::SecretExpired))
         }
-        CredentialData::DirectLink(data) => {
-            data.url.expiry().map_or(End::Never, |end| End::At(end, CheckReason::LinkExpired))
+        CredentialData::DirectLink(_) => {
+            data.expires_at().map_or(End::Never, |end| End::At(end, CheckReason::LinkExpired))
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::information::{Fact, FactValue};
 use super::table::credential_table;
 use super::{ConnectionString, SecretText};
+use crate::time::Timestamp;
 
 credential_table! {
     /// Azure storage, opened by an application's identity.
@@ -23,10 +24,12 @@ credential_table! {
 }
 
 impl AzureIdentity {
-    /// `account_name`, if the connection string contains it, and `has_account_key`.
+    /// `account_name` and `expires_at`, if the connection string contains them, and `has_account_key`.
     pub(super) fn facts(&self) -> Vec<Fact> {
+        let expiry = self.connection_string.signature_expiry().and_then(Timestamp::to_rfc3339);
+        let expiry = expiry.map(|expiry| Fact::text("expires_at", expiry));
         let account = self.connection_string.account_name().map(|name| Fact::text("account_name", name));
         let has_key = FactValue::Flag(self.connection_string.has_account_key());
-        account.into_iter().chain([Fact { name: "has_account_key", value: has_key }]).collect()
+        account.into_iter().chain(expiry).chain([Fact { name: "has_account_key", value: has_key }]).collect()
     }
 }

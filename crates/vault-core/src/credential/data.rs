@@ -6,6 +6,7 @@ use super::value::Checks;
 use super::{AzureIdentity, CredentialType, DataPolicy, DirectLink, Fingerprint, Gcs, Information, S3, SecretBytes};
 use crate::field::FieldError;
 use crate::json::{self, Limits, Node, ObjectReader, ObjectWriter, SyntaxError};
+use crate::time::Timestamp;
 
 /// What a credential holds.
 #[derive(Debug)]
@@ -87,6 +88,15 @@ impl CredentialData {
         let mut bytes = Vec::with_capacity(length);
         self.write(&mut |piece| bytes.extend_from_slice(piece.as_bytes()));
         SecretBytes::from(bytes)
+    }
+
+    /// When the credential expires, as far as its data says: a signed link, a signature in a connection string.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::AzureIdentity(data) => data.connection_string.signature_expiry(),
+            Self::DirectLink(data) => data.url.expiry(),
+            Self::S3(_) | Self::Gcs(_) => None,
+        }
     }
 
     /// What a list shows of the credential.

@@ -1,11 +1,14 @@
 //! What a list shows of a credential.
 
 use super::SecretText;
+use super::health::effective_expiry;
 use super::reader::Entry;
 use super::spec::FieldClass;
 use crate::field::Invalid;
 use crate::json::{ObjectWriter, write_text};
+use crate::time::Timestamp;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Tells equal data from other data inside one organization: 12 lower-case hexadecimal digits.
@@ -26,9 +29,12 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The `information` object of a list, as ready JSON text. Holds nothing secret.
+/// The `information` object of a list, as ready JSON text, and what is sealed with it. Holds nothing secret.
 #[derive(Clone, Debug)]
-pub struct Information(Box<RawValue>);
+pub struct Information {
+    json: Box<RawValue>,
+    declared_expiry: Option<Timestamp>,
+}
 
 const INVALID: Invalid = Invalid("not a JSON object");
 
@@ -42,23 +48,72 @@ impl Information {
         if !text.starts_with('{') {
             return Err(INVALID);
         }
-        RawValue::from_string(text).map(Self).map_err(|_| INVALID)
+        let json = RawValue::from_string(text).map_err(|_| INVALID)?;
+        Ok(Self { json, declared_expiry: None })
+    }
+
+    /// The information that [`Information::to_plaintext`] wrote.
+    ///
+    /// # Errors
+    /// The text is not of that form.
+    pub fn from_plaintext(mut text: String) -> Result<Self, Invalid> {
+        let declared_expiry = match text.rfind('\n') {
+            Some(end) => {
+                let millis = text[end + 1..].parse().map_err(|_| INVALID)?;
+                text.truncate(end);
+                Some(Timestamp::from_millis(millis))
+            }
+            None => None,
+        };
+        Ok(Self { declared_expiry, ..Self::from_json(text)? })
+    }
+
+    /// What is sealed: the JSON text, which has no line feed, then, where an expiry was declared, a line feed and its
+    /// milliseconds since 1970. Part of the stored formats: it never changes.
+    pub fn to_plaintext(&self) -> Cow<'_, str> {
+        match self.declared_expiry {
+            Some(at) => Cow::Owned(format!("{}\n{}", self.as_json(), at.as_millis())),
+            None => Cow::Borrowed(self.as_json()),
+        }
+    }
+
+    /// The same information with another declared expiry.
+    #[must_use]
+    pub fn declaring(self, declared_expiry: Option<Timestamp>) -> Self {
+        Self { declared_expiry, ..self }
+    }
+
+    /// When its owner said that this version expires.
+    pub fn declared_expiry(&self) -> Option<Timestamp> {
+        self.declared_expiry
+    }
+
+    /// When this version expires: the earlier of what its owner declared and what the data itself says.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        #[derive(serde::Deserialize)]
+        struct Facts<'a> {
+            #[serde(borrow)]
+            expires_at: Option<Cow<'a, str>>,
+        }
+        let facts: Option<Facts<'_>> = serde_json::from_str(self.as_json()).ok();
+        let seen = facts.and_then(|facts| Timestamp::from_rfc3339(&facts.expires_at?));
+        effective_expiry(self.declared_expiry, seen)
     }
 
     /// The JSON text.
     pub fn as_json(&self) -> &str {
-        self.0.get()
+        self.json.get()
     }
 
     /// The JSON text, to be made part of another without being parsed.
     pub fn as_raw(&self) -> &RawValue {
-        &self.0
+        &self.json
     }
 }
 
 impl PartialEq for Information {
     fn eq(&self, other: &Self) -> bool {
-        self.as_json() == other.as_json()
+        (self.as_json(), self.declared_expiry) == (other.as_json(), other.declared_expiry)
     }
 }
 
@@ -119,7 +174,8 @@ pub(super) fn assemble(entries: &[Entry<'_>], facts: &[Fact], fingerprint: Finge
     write_text(&fingerprint.to_string(), object.member("fingerprint"));
     object.end();
     // What was just written is JSON.
-    Information(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+    let json = RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned());
+    Information { json, declared_expiry: None }
 }
 
 /// An ellipsis and the last characters of `id`: at most four, and at most a quarter of them.
@@ -140,6 +196,21 @@ mod tests {
         assert_eq!(mask("abcd"), "\u{2026}d");
         assert_eq!(mask("äöüßäöüß"), "\u{2026}üß");
         assert_eq!(mask("AKIA2TESTONLY7SAMPLE"), "\u{2026}MPLE");
+    }
+
+    #[test]
+    fn a_declared_expiry_is_sealed_with_the_information() {
+        let at = |seconds: i64| Some(Timestamp::from_millis(seconds * 1_000));
+        let link = Information::from_json("{\"expires_at\":\"1970-01-01T00:01:40Z\"}".into()).unwrap();
+        for (declared, effective) in [(None, at(100)), (at(99), at(99)), (at(101), at(100))] {
+            let information = link.clone().declaring(declared);
+            let opened = Information::from_plaintext(information.to_plaintext().into_owned()).unwrap();
+            assert_eq!((&opened, opened.expires_at()), (&information, effective));
+        }
+        assert_eq!(Information::from_json("{}".into()).unwrap().expires_at(), None);
+        for text in ["{}\n", "{}\nsoon", "\n1", "1\n1"] {
+            assert_eq!(Information::from_plaintext(text.into()), Err(INVALID), "{text}");
+        }
     }
 
     #[test]

@@ -59,5 +59,5 @@ fn open(instance: InstanceId, key: &DerivedKeys, row: &SealedInformation<'_>) ->
     let mut bytes = key.information.open(&context, row.blob).map_err(|error| does_not_open(&context, error))?;
     // Information is not secret, so it may leave the wiped buffer.
     let text = String::from_utf8(std::mem::take(&mut *bytes)).map_err(|_| damaged(&context, "not text"))?;
-    Information::from_json(text).map_err(|_| damaged(&context, "not a JSON object"))
+    Information::from_plaintext(text).map_err(|_| damaged(&context, "not a JSON object"))
 }

@@ -59,8 +59,11 @@ impl Sealer for CredentialSealer {
         let text = placed::join(data, namespace);
         let data = AeadKey::new(data_key_id, &data_key).seal(entropy, &Context::data(instance, context), &text);
         let wrapped = key.wrap.wrap(entropy, &Context::data_key(instance, context, data_key_id), &data_key);
-        let information =
-            key.information.seal(entropy, &Context::information(instance, context), information.as_json().as_bytes());
+        let information = key.information.seal(
+            entropy,
+            &Context::information(instance, context),
+            information.to_plaintext().as_bytes(),
+        );
         Ok(SealedCredential {
             key: key.id(),
             data_key: wrapped.map_err(not_sealed)?,

@@ -55,7 +55,7 @@ impl Sealer for PlainSealer {
             data_key: Column::DataKey.write(context, key, &[]),
             // Stored as it is: this is the fake.
             data: Column::Data.write(context, key, &[namespace.as_str().as_bytes(), b":", data.expose()].concat()),
-            information: Column::Information.write(context, key, information.as_json().as_bytes()),
+            information: Column::Information.write(context, key, information.to_plaintext().as_bytes()),
         })
     }
 
@@ -98,7 +98,7 @@ impl InformationOpener for PlainSealer {
             let context = CredentialContext { organization, ..row.context };
             let plain = Column::Information.read(context, row.key, row.blob)?;
             let text = String::from_utf8(plain).map_err(|_| damaged(Column::Information, context.credential))?;
-            Information::from_json(text).map_err(|_| damaged(Column::Information, context.credential))
+            Information::from_plaintext(text).map_err(|_| damaged(Column::Information, context.credential))
         };
         Ok(rows.iter().map(open).collect())
     }
