@@ -164,6 +164,14 @@ pub enum AuditAction {
     SessionEnded,
     /// A credential was saved.
     CredentialSaved,
+    /// A credential's data was replaced.
+    CredentialReplaced,
+    /// A version of a credential's data was staged.
+    CredentialStaged,
+    /// A staged or previous version became the current one.
+    CredentialPromoted,
+    /// A staged or previous version was destroyed.
+    CredentialVersionDestroyed,
     /// A credential was deleted.
     CredentialDeleted,
     /// Credentials were listed.
@@ -248,6 +256,10 @@ impl AuditAction {
             Self::LoggedOut => "session.logged-out",
             Self::SessionEnded => "session.ended",
             Self::CredentialSaved => "credential.saved",
+            Self::CredentialReplaced => "credential.replaced",
+            Self::CredentialStaged => "credential.staged",
+            Self::CredentialPromoted => "credential.promoted",
+            Self::CredentialVersionDestroyed => "credential.version-destroyed",
             Self::CredentialDeleted => "credential.deleted",
             Self::CredentialsListed => "credentials.listed",
             Self::CredentialShown => "credential.shown",

@@ -45,4 +45,4 @@ pub use metadata::{Description, LabelFilter, Labels};
 pub use s3::S3;
 pub use secret::{SecretBytes, SecretText};
 pub use spec::{DataPolicy, FieldClass, FieldSpec, ValueKind};
-pub use version::{PreviousVersion, VersionLimits, VersionState};
+pub use version::{Superseded, VersionLimits, VersionState};

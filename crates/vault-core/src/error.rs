@@ -2,6 +2,7 @@
 
 use crate::check::CheckReason;
 use crate::check::CheckReport;
+use crate::credential::CredentialType;
 use crate::field::FieldError;
 use crate::id::CredentialId;
 use crate::password::PasswordFlaw;
@@ -129,6 +130,18 @@ pub enum Refusal {
     /// What the change was decided on has changed: for a store, since it was read; for an operation, again and again.
     #[error("the row was changed at the same time by another request; retry")]
     Contended,
+    /// The object has changed since the caller read it.
+    #[error("it has changed since it was read: read it again, then decide")]
+    Changed,
+    /// The credential has no version of this number that can be promoted or destroyed.
+    #[error("the credential has no such version")]
+    NoSuchVersion,
+    /// The current version cannot be destroyed.
+    #[error("this is the current version: promote another one first, or delete the credential")]
+    CurrentVersion,
+    /// The new data is of another type than the credential.
+    #[error("the credential is of type {}; data can be replaced only by data of the same type", .0.as_str())]
+    TypeDiffers(CredentialType),
     /// A row fails its integrity check, so it is not changed.
     #[error("row {id} of table {table} fails its integrity check: it was changed outside OrgVault")]
     Damaged {
@@ -195,9 +208,10 @@ impl Refusal {
         match self {
             Self::Token(_) | Self::InvalidLogin | Self::InvalidEnrolment => ErrorKind::Unauthenticated,
             Self::NamespaceNotAllowed | Self::Frozen => ErrorKind::Forbidden,
-            Self::NotFound | Self::NoOrganization | Self::NamespaceEmpty => ErrorKind::NotFound,
+            Self::NotFound | Self::NoSuchVersion | Self::NoOrganization | Self::NamespaceEmpty => ErrorKind::NotFound,
             Self::Cursor
             | Self::IdempotencyMismatch
+            | Self::TypeDiffers(_)
             | Self::LimitReached { .. }
             | Self::VerifyUnavailable
             | Self::NotUsable(_) => ErrorKind::Invalid,
@@ -211,7 +225,9 @@ impl Refusal {
             | Self::LastAdmin
             | Self::NamespaceTooLarge
             | Self::TooManyLive
-            | Self::NotVended { .. } => ErrorKind::Conflict,
+            | Self::NotVended { .. }
+            | Self::Changed
+            | Self::CurrentVersion => ErrorKind::Conflict,
             Self::Contended | Self::TooManyConflicts(_) => ErrorKind::Retry,
             Self::Damaged { .. } => ErrorKind::Damaged,
         }

@@ -6,9 +6,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use vault_core::check::CheckReason;
-use vault_core::credential::{
-    Health, HealthState, LabelFilter, Labels, LastCheck, PreviousVersion, VersionLimits, effective_expiry,
-};
+use vault_core::credential::{Health, HealthState, LabelFilter, Labels, LastCheck, VersionLimits, effective_expiry};
 use vault_core::json::{self, Limits, Node};
 use vault_core::time::Timestamp;
 
@@ -96,22 +94,19 @@ proptest! {
         now in 200_i64..300,
     ) {
         let limits = VersionLimits { versions, previous_seconds };
-        let now = Timestamp::from_millis(now * 1_000);
-        let previous: Vec<_> = (1..).zip(&times).map(|(number, time)| PreviousVersion {
-            number,
-            superseded_at: Timestamp::from_millis(time * 1_000),
-        }).collect();
-        let doomed = limits.doomed(others, &previous, now);
-        let (gone, kept): (Vec<_>, Vec<_>) =
-            previous.iter().copied().partition(|version| doomed.contains(&version.number));
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
+        let now = at(now);
+        let previous: Vec<_> = (1..).zip(&times).map(|(number, time)| (number, limits.supersede(at(*time)))).collect();
+        let destroyed = limits.destroyed(others, &previous, now);
+        let (gone, kept): (Vec<_>, Vec<_>) = previous.iter().copied().partition(|(number, _)| destroyed.contains(number));
         prop_assert!(kept.len() + others <= versions.max(2));
-        prop_assert!(kept.iter().all(|version| limits.keeps(version, now)));
+        prop_assert!(kept.iter().all(|(_, superseded)| now.millis_since(superseded.at) < previous_seconds * 1_000));
         // What goes before its time was superseded before everything that stays.
-        for gone in gone.iter().filter(|version| limits.keeps(version, now)) {
-            prop_assert!(kept.iter().all(|kept: &PreviousVersion| kept.superseded_at >= gone.superseded_at));
+        for (_, gone) in gone.iter().filter(|(_, superseded)| superseded.is_kept(now)) {
+            prop_assert!(kept.iter().all(|(_, kept)| kept.at >= gone.at));
             prop_assert_eq!(kept.len() + others, versions.max(2));
         }
-        prop_assert_eq!(limits.doomed(others, &kept, now), Vec::<i64>::new());
+        prop_assert_eq!(limits.destroyed(others, &kept, now), Vec::<i64>::new());
     }
 
     #[test]

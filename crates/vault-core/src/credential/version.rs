@@ -40,28 +40,35 @@ impl Default for VersionLimits {
     }
 }
 
-/// A previous version.
+/// When a version ceased to be the current one, and when it is destroyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PreviousVersion {
-    /// Its number.
-    pub number: i64,
+pub struct Superseded {
     /// When it ceased to be the current one.
-    pub superseded_at: Timestamp,
+    pub at: Timestamp,
+    /// From when on it counts as destroyed; housekeeping removes it.
+    pub destroy_at: Timestamp,
 }
 
 impl VersionLimits {
-    /// Which of the previous versions are destroyed at `now`: those whose time is over, then the longest superseded ones
-    /// beyond the number that is kept. `others`: how many versions are current or staged.
-    pub fn doomed(&self, others: usize, previous: &[PreviousVersion], now: Timestamp) -> Vec<i64> {
-        let mut kept: Vec<_> = previous.iter().filter(|version| self.keeps(version, now)).collect();
-        kept.sort_by_key(|version| std::cmp::Reverse((version.superseded_at, version.number)));
-        kept.truncate(self.versions.max(2).saturating_sub(others));
-        let stays = |number| kept.iter().any(|version| version.number == number);
-        previous.iter().map(|version| version.number).filter(|&number| !stays(number)).collect()
+    /// What becomes of a version that is superseded at `now`.
+    pub fn supersede(&self, now: Timestamp) -> Superseded {
+        Superseded { at: now, destroy_at: now.plus_seconds(self.previous_seconds.max(0)) }
     }
 
-    /// Whether a previous version's time is not over at `now`.
-    pub fn keeps(&self, version: &PreviousVersion, now: Timestamp) -> bool {
-        now.millis_since(version.superseded_at) < self.previous_seconds.saturating_mul(1_000)
+    /// Which of the `previous` versions are destroyed at `now`: those whose time is over, then the longest superseded
+    /// ones beyond the number that is kept. `others`: how many versions are current or staged.
+    pub fn destroyed(&self, others: usize, previous: &[(i64, Superseded)], now: Timestamp) -> Vec<i64> {
+        let mut kept: Vec<_> = previous.iter().filter(|(_, superseded)| superseded.is_kept(now)).collect();
+        kept.sort_by_key(|(number, superseded)| std::cmp::Reverse((superseded.at, *number)));
+        kept.truncate(self.versions.max(2).saturating_sub(others));
+        let stays = |number| kept.iter().any(|(kept, _)| *kept == number);
+        previous.iter().map(|(number, _)| *number).filter(|&number| !stays(number)).collect()
+    }
+}
+
+impl Superseded {
+    /// Whether the version's time is not over at `now`.
+    pub fn is_kept(&self, now: Timestamp) -> bool {
+        now < self.destroy_at
     }
 }

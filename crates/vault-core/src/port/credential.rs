@@ -2,7 +2,7 @@
 
 use super::{AuditLog, Find, KeyRepository, StoreError};
 use crate::command::Command;
-use crate::credential::CredentialType;
+use crate::credential::{CredentialType, Superseded};
 use crate::cursor::ListFilter;
 use crate::digest::Digest;
 use crate::error::Refusal;
@@ -84,19 +84,104 @@ pub struct StoredCredential {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
+    /// How many changes clients have made to it, the save included. Every [`ChangeCredential`] names the one it has seen.
+    pub revision: i64,
+    /// The staged version, if there is one.
+    pub staged: Option<i64>,
     /// The organization key.
     pub key: KeyId,
     /// The sealed information.
     pub information: Blob,
 }
 
-/// Deletes one credential, its wrapped data key included.
+/// A version of a credential that is not the current one, without its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredVersion {
+    /// Its number.
+    pub number: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ceased to be the current one; `None`: it is staged.
+    pub superseded: Option<Superseded>,
+    /// The organization key.
+    pub key: KeyId,
+    /// The sealed information.
+    pub information: Blob,
+}
+
+/// A credential and its other versions, read at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredVersions {
+    /// The credential, with its current version.
+    pub current: StoredCredential,
+    /// When the current version was made.
+    pub created_at: Timestamp,
+    /// The highest number that a version of it ever had.
+    pub highest: i64,
+    /// The others, by number.
+    pub others: Vec<StoredVersion>,
+}
+
+/// Changes a credential, if no other client has changed it since it was read.
+#[derive(Clone, Debug)]
+pub struct ChangeCredential {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// Which.
+    pub id: CredentialId,
+    /// The revision that was read. The change makes the next one.
+    pub revision: i64,
+    /// The change.
+    pub change: CredentialChange,
+}
+
+/// What changes of a credential. Numbers are those of versions that were read with the revision.
+#[derive(Clone, Debug)]
+pub enum CredentialChange {
+    /// A new version is current; the one before is kept as a previous one.
+    Replace {
+        /// The new version, [`StoredVersions::highest`] plus one.
+        version: NewVersion,
+        /// When the version that was current is destroyed.
+        destroy_at: Timestamp,
+    },
+    /// A new version is staged, and takes the place of one that was.
+    Stage(NewVersion),
+    /// Another version is current; the one before is kept as a previous one.
+    Promote {
+        /// The version.
+        number: i64,
+        /// When the version that was current is destroyed.
+        destroy_at: Timestamp,
+        /// Versions that are destroyed.
+        destroyed: Vec<i64>,
+    },
+    /// A version that is not the current one is destroyed, its wrapped data key included.
+    Destroy(i64),
+}
+
+/// A version to store.
+#[derive(Clone, Debug)]
+pub struct NewVersion {
+    /// Its number, which its parts are sealed for.
+    pub number: i64,
+    /// Its sealed parts; the key they lie under must still be active.
+    pub sealed: SealedCredential,
+    /// The idempotency key, if one was given.
+    pub idempotency: Option<Idempotency>,
+    /// Versions that are destroyed, the current one among them if it is not kept.
+    pub destroyed: Vec<i64>,
+}
+
+/// Deletes one credential, the wrapped data keys of all versions included.
 #[derive(Clone, Copy, Debug)]
 pub struct DeleteCredential {
     /// The organization.
     pub organization: OrganizationId,
     /// Which.
     pub id: CredentialId,
+    /// The revision that it must still have; `None`: whatever it has.
+    pub revision: Option<i64>,
 }
 
 /// Credentials. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
@@ -110,11 +195,11 @@ pub trait CredentialRepository: Send + Sync {
     /// seal again; [`SaveCredential::limit_reached`].
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError>;
 
-    /// What an earlier save under this idempotency key made. `None`: the key is free; without a key, the principal alone
-    /// is judged.
+    /// The credential and version that an earlier request under this idempotency key made. `None`: the key is free;
+    /// without a key, the principal alone is judged.
     ///
     /// Refused with [`Refusal::IdempotencyMismatch`].
-    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<CredentialId>, StoreError>;
+    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError>;
 
     /// Reads a page.
     async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;
@@ -122,8 +207,20 @@ pub trait CredentialRepository: Send + Sync {
     /// Reads one of the principal's organization.
     async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError>;
 
+    /// Reads one of the principal's organization with its other versions.
+    async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;
+
+    /// Changes one of the principal's organization and gives the number of the version concerned; or, where the same
+    /// request was carried out before, only the number that it gave.
+    ///
+    /// Refused with [`Refusal::NotFound`]; [`Refusal::IdempotencyMismatch`]; [`Refusal::Changed`]: it no longer has the
+    /// revision; [`Refusal::Contended`]: the organization key is no longer active, seal again.
+    async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError>;
+
     /// Deletes a credential of the principal's organization. `false`: it does not exist. Of several calls at once, one
     /// returns `true`.
+    ///
+    /// Refused with [`Refusal::Changed`].
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
 }
 

@@ -14,9 +14,11 @@ mockall::mock! {
     #[async_trait]
     impl CredentialRepository for CredentialStore {
         async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError>;
-        async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<CredentialId>, StoreError>;
+        async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError>;
         async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;
         async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError>;
+        async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;
+        async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError>;
         async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
     }
 

@@ -17,4 +17,6 @@ pub use ambient::Ambient;
 pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
 pub use operator::{Operator, OrganizationCommand, Tidied};
-pub use vault::{CountedSealer, IdempotencyKey, ListedCredential, SaveRequest, Vault};
+pub use vault::{
+    CountedSealer, CredentialRef, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest, SaveRequest, Vault,
+};

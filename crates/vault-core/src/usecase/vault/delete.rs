@@ -1,21 +1,21 @@
-//! Delete a credential, its wrapped data key included.
+//! Delete a credential, the wrapped data keys of all versions included.
 
-use super::Vault;
+use super::{CredentialRef, Vault};
 use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
-use crate::id::CredentialId;
 use crate::port::{DeleteCredential, Event};
 use crate::principal::Principal;
 use crate::role::Action;
 
 impl Vault {
-    /// Deletes one credential for good.
+    /// Deletes one credential for good, all of its versions included.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential.
-    pub async fn delete(&self, principal: &Principal, id: CredentialId) -> Result<(), Error> {
+    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::Changed`].
+    pub async fn delete(&self, principal: &Principal, credential: CredentialRef) -> Result<(), Error> {
         let organization = principal.member(Action::Delete)?;
-        let act = DeleteCredential { organization, id };
+        let CredentialRef { id, revision } = credential;
+        let act = DeleteCredential { organization, id, revision };
         let (action, subject) = (AuditAction::CredentialDeleted, Subject::Credential(id));
         let command = self.ambient.command(principal, Some(organization), action, subject, act);
         let deleted = Event::recorded(&command.audit);

@@ -27,6 +27,10 @@ pub struct ListedCredential {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
+    /// How many changes clients have made to it, the save included.
+    pub revision: i64,
+    /// The staged version, if there is one.
+    pub staged: Option<i64>,
     /// What may be shown of its data; `None`: it is damaged, and an operator has to look.
     pub information: Option<Information>,
 }
@@ -84,6 +88,8 @@ impl Vault {
             version: row.version,
             created_at: row.created_at,
             updated_at: row.updated_at,
+            revision: row.revision,
+            staged: row.staged,
             information: information.map_err(|error| self.ambient.report(&error)).ok(),
         });
         Ok(listed.collect())

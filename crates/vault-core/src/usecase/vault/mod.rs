@@ -1,16 +1,24 @@
 //! The vault of an organization: save, list, show and delete credentials. Cannot decrypt their data.
 
+mod change;
 mod counted_sealer;
 mod delete;
 mod list;
+mod promote;
+mod replace;
 mod save;
 mod show;
+mod versions;
 
+pub use change::CredentialRef;
 pub use counted_sealer::CountedSealer;
 pub use list::ListedCredential;
+pub use replace::ReplaceRequest;
 pub use save::{IdempotencyKey, SaveRequest};
+pub use versions::ListedVersion;
 
 use super::{Ambient, AuditTally};
+use crate::credential::VersionLimits;
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
 
@@ -28,6 +36,7 @@ pub struct Vault {
     digester: Arc<dyn KeyedDigester>,
     probe: Option<Arc<dyn StorageProbe>>,
     limit: i64,
+    version_limits: VersionLimits,
 }
 
 impl Vault {
@@ -42,13 +51,29 @@ impl Vault {
     ) -> Self {
         let sealer =
             Arc::new(CountedSealer::new(ambient.clone(), sealer, Arc::clone(&store) as Arc<dyn KeyRepository>));
-        Self { ambient, tally, store, sealer, opener, digester, probe: None, limit: DEFAULT_CREDENTIAL_LIMIT }
+        Self {
+            ambient,
+            tally,
+            store,
+            sealer,
+            opener,
+            digester,
+            probe: None,
+            limit: DEFAULT_CREDENTIAL_LIMIT,
+            version_limits: VersionLimits::default(),
+        }
     }
 
     /// With another limit of credentials per organization.
     #[must_use]
     pub fn limit(self, limit: i64) -> Self {
         Self { limit, ..self }
+    }
+
+    /// With other limits of the versions of one credential.
+    #[must_use]
+    pub fn version_limits(self, version_limits: VersionLimits) -> Self {
+        Self { version_limits, ..self }
     }
 
     /// Whether a save may ask for its credential to be checked against the storage first.

@@ -6,7 +6,7 @@ use crate::credential::{CredentialData, SecretBytes};
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
 use crate::field::Invalid;
-use crate::id::{AccountId, CredentialId};
+use crate::id::CredentialId;
 use crate::namespace::Namespace;
 use crate::port::{CredentialContext, Event, Find, Idempotency, SaveCredential, StoreError};
 use crate::principal::Principal;
@@ -60,14 +60,13 @@ impl Vault {
         let organization = principal.member(Action::Save)?;
         let id = CredentialId::from_uuid(self.ambient.ids.ordered(self.ambient.now()));
         let data = request.data.to_canonical_json();
-        let idempotency = request.idempotency.as_ref().zip(principal.account());
-        let idempotency = idempotency.map(|(key, account)| self.idempotency(account, key, &request, &data));
+        let idempotency = self.idempotency_of_save(principal, &request, &data);
         if request.verify {
             let (now, idempotency) = (self.ambient.now(), idempotency.clone());
             // A request that was carried out is not checked again, and nobody whose session has ended makes this
             // service reach out.
             let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
-            if let Some(earlier) = self.store.find_save(query).await? {
+            if let Some((earlier, _)) = self.store.find_save(query).await? {
                 return Ok(earlier);
             }
             self.verify(&request.data, now).await?;
@@ -110,24 +109,35 @@ impl Vault {
     }
 
     /// Checks `data` against its storage: whether that exists and accepts it.
-    async fn verify(&self, data: &CredentialData, now: Timestamp) -> Result<(), Error> {
+    pub(super) async fn verify(&self, data: &CredentialData, now: Timestamp) -> Result<(), Error> {
         let probe = self.probe.as_deref().ok_or(Refusal::VerifyUnavailable)?;
         let report = authenticates(probe, data, now).await;
         if report.is_usable() { Ok(()) } else { Err(Refusal::NotUsable(report).into()) }
     }
 
-    fn idempotency(
+    fn idempotency_of_save(
         &self,
-        account: AccountId,
-        key: &IdempotencyKey,
+        principal: &Principal,
         request: &SaveRequest,
         data: &SecretBytes,
-    ) -> Idempotency {
+    ) -> Option<Idempotency> {
         let kind = request.data.kind().as_str().as_bytes();
-        // The data's bytes are only digested.
         let verify: &[u8] = if request.verify { b"verify" } else { b"" };
-        let parts: [&[u8]; 4] = [kind, request.namespace.as_str().as_bytes(), data.expose(), verify];
-        let body = self.digester.digest(DigestPurpose::IdempotentBody, &parts);
-        Idempotency { account, key: key.0.clone(), body }
+        // The data's bytes are only digested.
+        let parts = [kind, request.namespace.as_str().as_bytes(), data.expose(), verify];
+        self.idempotency(principal, request.idempotency.as_ref(), &parts)
+    }
+
+    /// The idempotency key of a request whose digest covers `parts`. Each operation has another number of parts, so no
+    /// request is ever taken for one of another operation.
+    pub(super) fn idempotency(
+        &self,
+        principal: &Principal,
+        key: Option<&IdempotencyKey>,
+        parts: &[&[u8]],
+    ) -> Option<Idempotency> {
+        let (key, account) = key.zip(principal.account())?;
+        let body = self.digester.digest(DigestPurpose::IdempotentBody, parts);
+        Some(Idempotency { account, key: key.0.clone(), body })
     }
 }

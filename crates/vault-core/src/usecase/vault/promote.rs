@@ -1,0 +1,67 @@
+//! Promote a staged version, or go back to a previous one.
+
+use super::{CredentialRef, Vault};
+use crate::audit::AuditAction;
+use crate::error::{Error, Refusal};
+use crate::port::{CredentialChange, StoredVersion, StoredVersions};
+use crate::principal::Principal;
+use crate::role::Action;
+use crate::time::Timestamp;
+
+impl Vault {
+    /// Has the version `number` handed out from now on. Promoting the current version changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::NoSuchVersion`],
+    /// [`Refusal::Changed`], [`Refusal::Contended`].
+    pub async fn promote(&self, principal: &Principal, credential: CredentialRef, number: i64) -> Result<(), Error> {
+        let organization = principal.member(Action::Save)?;
+        let versions = self.versions_of(principal, organization, credential.id).await?;
+        if versions.current.version == number && credential.revision.is_none_or(|it| it == versions.current.revision) {
+            return Ok(());
+        }
+        let judge = async |versions: &StoredVersions| {
+            let now = self.ambient.now();
+            let promoted = kept(versions, number, now).ok_or(Refusal::NoSuchVersion)?;
+            let superseded = self.version_limits.supersede(now);
+            let mut left = versions.clone();
+            left.others.retain(|version| version.number != number);
+            left.current.staged = left.current.staged.filter(|_| promoted.superseded.is_some());
+            let destroyed = self.destroyed_by_replacing(&left, superseded, now);
+            Ok(CredentialChange::Promote { number, destroy_at: superseded.destroy_at, destroyed })
+        };
+        let action = AuditAction::CredentialPromoted;
+        self.change(principal, organization, credential, action, judge).await?;
+        Ok(())
+    }
+
+    /// Destroys the staged or a previous version, its wrapped data key included.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::NoSuchVersion`],
+    /// [`Refusal::CurrentVersion`], [`Refusal::Changed`], [`Refusal::Contended`].
+    pub async fn destroy_version(
+        &self,
+        principal: &Principal,
+        credential: CredentialRef,
+        number: i64,
+    ) -> Result<(), Error> {
+        let organization = principal.member(Action::Save)?;
+        let judge = async |versions: &StoredVersions| {
+            if versions.current.version == number {
+                return Err(Refusal::CurrentVersion.into());
+            }
+            kept(versions, number, self.ambient.now()).ok_or(Refusal::NoSuchVersion)?;
+            Ok(CredentialChange::Destroy(number))
+        };
+        let action = AuditAction::CredentialVersionDestroyed;
+        self.change(principal, organization, credential, action, judge).await?;
+        Ok(())
+    }
+}
+
+/// The version `number`, if it is not current and its time is not over.
+fn kept(versions: &StoredVersions, number: i64, now: Timestamp) -> Option<&StoredVersion> {
+    let kept = |version: &&StoredVersion| version.superseded.is_none_or(|superseded| superseded.is_kept(now));
+    versions.others.iter().find(|version| version.number == number).filter(kept)
+}

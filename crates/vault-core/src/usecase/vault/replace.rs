@@ -1,0 +1,118 @@
+//! Replace a credential's data: its id and namespace stay, so whoever activates it notices nothing.
+
+use super::{CredentialRef, IdempotencyKey, Vault};
+use crate::audit::AuditAction;
+use crate::credential::{CredentialData, SecretBytes, Superseded};
+use crate::error::{Error, Refusal};
+use crate::port::{CredentialChange, CredentialContext, Find, Idempotency, NewVersion, StoredVersions};
+use crate::principal::Principal;
+use crate::role::Action;
+use crate::time::Timestamp;
+
+/// New data for a credential, whole: a secret never gets another destination than the one that it was given with.
+pub struct ReplaceRequest {
+    /// The credential.
+    pub credential: CredentialRef,
+    /// The data, of the same type.
+    pub data: CredentialData,
+    /// When the data expires, as its owner says.
+    pub expires_at: Option<Timestamp>,
+    /// Whether the new version waits to be promoted, in place of being current at once.
+    pub stage: bool,
+    /// The client's name for this request.
+    pub idempotency: Option<IdempotencyKey>,
+    /// Whether to try the data out on its store first, and keep it only if that knows it.
+    pub verify: bool,
+}
+
+impl Vault {
+    /// Makes a new version of the credential's data and gives its number: one more than the highest that there ever was.
+    /// The same request under the same idempotency key gives the same number.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for another organization's credential, [`Refusal::Changed`],
+    /// [`Refusal::TypeDiffers`], [`Refusal::Contended`], and those of [`Vault::save`].
+    pub async fn replace(&self, principal: &Principal, request: ReplaceRequest) -> Result<i64, Error> {
+        let organization = principal.member(Action::Save)?;
+        let data = request.data.to_canonical_json();
+        let idempotency = self.idempotency_of_replace(principal, &request, &data);
+        if request.verify || idempotency.is_some() {
+            let (now, key) = (self.ambient.now(), idempotency.clone());
+            let query = Find { principal: principal.clone(), of: organization, key, now };
+            // A request that was carried out gets its first answer, whatever has changed since.
+            if let Some((_, number)) = self.store.find_save(query).await? {
+                return Ok(number);
+            }
+        }
+        if request.verify {
+            self.verify(&request.data, self.ambient.now()).await?;
+        }
+        let fingerprint = self.sealer.fingerprint(organization, &data).await?;
+        let information = request.data.information(fingerprint).declaring(request.expires_at);
+        let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
+        let judge = async |versions: &StoredVersions| {
+            let current = &versions.current;
+            if current.kind != request.data.kind() {
+                return Err(Refusal::TypeDiffers(current.kind).into());
+            }
+            let number = versions.highest.saturating_add(1);
+            let context = CredentialContext { organization, credential: current.id, version: number };
+            let sealed = self.sealer.seal(context, &current.namespace, &data, &information).await?;
+            let now = self.ambient.now();
+            let superseded = self.version_limits.supersede(now);
+            let destroyed = if request.stage {
+                self.destroyed_by_staging(versions, now)
+            } else {
+                self.destroyed_by_replacing(versions, superseded, now)
+            };
+            let version = NewVersion { number, sealed, idempotency: idempotency.clone(), destroyed };
+            Ok(if request.stage {
+                CredentialChange::Stage(version)
+            } else {
+                CredentialChange::Replace { version, destroy_at: superseded.destroy_at }
+            })
+        };
+        self.change(principal, organization, request.credential, action, judge).await
+    }
+
+    fn idempotency_of_replace(
+        &self,
+        principal: &Principal,
+        request: &ReplaceRequest,
+        data: &SecretBytes,
+    ) -> Option<Idempotency> {
+        let flags = [u8::from(request.stage), u8::from(request.verify)];
+        let expires_at = request.expires_at.map(|at| at.as_millis().to_be_bytes());
+        let parts = [
+            request.credential.id.as_bytes().as_slice(),
+            request.data.kind().as_str().as_bytes(),
+            data.expose(), // only digested
+            &flags,
+            expires_at.as_ref().map_or(&[], |bytes| bytes.as_slice()),
+        ];
+        self.idempotency(principal, request.idempotency.as_ref(), &parts)
+    }
+
+    /// Which versions go when another one becomes the current one.
+    pub(super) fn destroyed_by_replacing(
+        &self,
+        versions: &StoredVersions,
+        superseded: Superseded,
+        now: Timestamp,
+    ) -> Vec<i64> {
+        let mut previous = previous(versions);
+        previous.push((versions.current.version, superseded));
+        self.version_limits.destroyed(1 + usize::from(versions.current.staged.is_some()), &previous, now)
+    }
+
+    /// Which versions go when one is staged: the one that was staged before, and what there is no more room for.
+    fn destroyed_by_staging(&self, versions: &StoredVersions, now: Timestamp) -> Vec<i64> {
+        let destroyed = self.version_limits.destroyed(2, &previous(versions), now);
+        versions.current.staged.into_iter().chain(destroyed).collect()
+    }
+}
+
+/// The previous versions.
+pub(super) fn previous(versions: &StoredVersions) -> Vec<(i64, Superseded)> {
+    versions.others.iter().filter_map(|version| Some((version.number, version.superseded?))).collect()
+}

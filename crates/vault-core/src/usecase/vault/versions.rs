@@ -1,0 +1,68 @@
+//! List a credential's versions.
+
+use super::Vault;
+use crate::audit::AuditAction;
+use crate::credential::{Information, VersionState};
+use crate::error::Error;
+use crate::id::CredentialId;
+use crate::port::{CredentialContext, SealedInformation};
+use crate::principal::Principal;
+use crate::role::Action;
+use crate::time::Timestamp;
+
+/// A version as a list shows it: never its data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedVersion {
+    /// Its number.
+    pub number: i64,
+    /// What becomes of it.
+    pub state: VersionState,
+    /// What may be shown of its data; `None`: it is damaged, and an operator has to look.
+    pub information: Option<Information>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ceased to be the current one.
+    pub superseded_at: Option<Timestamp>,
+    /// When it will be destroyed.
+    pub destroy_at: Option<Timestamp>,
+}
+
+impl Vault {
+    /// Reads a credential's versions, the current one first, then the others by number, highest first.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for another organization's credential.
+    pub async fn versions(&self, principal: &Principal, id: CredentialId) -> Result<Vec<ListedVersion>, Error> {
+        let organization = principal.member(Action::List)?;
+        let now = self.ambient.now();
+        let stored = self.versions_of(principal, organization, id).await?;
+        let mut others = stored.others;
+        others.retain(|version| version.superseded.is_none_or(|superseded| superseded.is_kept(now)));
+        others.sort_by_key(|version| std::cmp::Reverse(version.number));
+        let current = &stored.current;
+        let context = |version| CredentialContext { organization, credential: id, version };
+        let sealed: Vec<_> = [(current.version, current.key, &current.information)]
+            .into_iter()
+            .chain(others.iter().map(|version| (version.number, version.key, &version.information)))
+            .map(|(number, key, blob)| SealedInformation { context: context(number), key, blob })
+            .collect();
+        let opened = self.opener.open_information(organization, &sealed).await?;
+        let shown = [(current.version, VersionState::Current, stored.created_at, None)].into_iter().chain(
+            others.iter().map(|version| {
+                let state = if version.superseded.is_some() { VersionState::Previous } else { VersionState::Staged };
+                (version.number, state, version.created_at, version.superseded)
+            }),
+        );
+        let listed = shown.zip(opened).map(|((number, state, created_at, superseded), information)| ListedVersion {
+            number,
+            state,
+            information: information.map_err(|error| self.ambient.report(&error)).ok(),
+            created_at,
+            superseded_at: superseded.map(|superseded| superseded.at),
+            destroy_at: superseded.map(|superseded| superseded.destroy_at),
+        });
+        let listed = listed.collect();
+        self.count(principal, organization, now, AuditAction::CredentialShown);
+        Ok(listed)
+    }
+}
