@@ -42,6 +42,7 @@ pub mod organization;
 pub mod own_account;
 pub mod session;
 mod tools;
+pub mod version;
 mod world;
 
 use crate::memory::MemoryStore;
@@ -304,6 +305,17 @@ macro_rules! store_contract {
                 a_limit_is_kept
                 a_limit_is_exact_in_parallel
                 an_inactive_key_is_refused
+            }
+            version {
+                a_replaced_version_is_kept_beside_the_new_one
+                an_activation_takes_the_current_version
+                a_version_is_staged_promoted_and_taken_back
+                a_version_that_is_not_kept_is_gone_at_once
+                a_change_of_what_was_read_before_another_change_is_refused
+                parallel_changes_of_one_revision_make_one
+                a_replacement_has_one_effect_per_idempotency_key
+                versions_change_for_their_own_organization_alone
+                deletion_takes_all_versions
             }
             idempotency {
                 a_request_has_one_effect

@@ -32,6 +32,8 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn ContractStore) {
             version: 7,
             created_at: world.now(),
             updated_at: world.now(),
+            revision: 1,
+            staged: None,
             key: world.key,
             information: command.act.sealed.information.clone(),
         };

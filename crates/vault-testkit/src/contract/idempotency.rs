@@ -135,7 +135,7 @@ pub async fn an_earlier_save_is_found(suite: &dyn ContractStore) {
     let command = keyed(&world, &principal, "key", "body");
     let made = command.act.id;
     world.store.save_credential(command).await.unwrap();
-    assert_eq!(find("body").await.unwrap(), Some(made));
+    assert_eq!(find("body").await.unwrap(), Some((made, 1)));
     assert!(matches!(find("other body").await, Err(Error::Refused(Refusal::IdempotencyMismatch))));
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     assert!(matches!(find("body").await, Err(Error::Denied(Denial::SessionEnded))));
@@ -165,6 +165,6 @@ async fn save(world: &World<'_>, principal: &Principal, key: &str, body: &str) -
     world.store.save_credential(keyed(world, principal, key, body)).await.decided()
 }
 
-fn digest(body: &str) -> Digest {
+pub(super) fn digest(body: &str) -> Digest {
     crate::crypto::FakeDigester::default().digest(DigestPurpose::IdempotentBody, &[body.as_bytes()])
 }

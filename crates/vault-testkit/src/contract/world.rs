@@ -433,7 +433,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn delete(&self, principal: &Principal, id: CredentialId) -> Command<DeleteCredential> {
-        let act = DeleteCredential { organization: principal.organization().unwrap(), id };
+        let act = DeleteCredential { organization: principal.organization().unwrap(), id, revision: None };
         self.command(principal, AuditAction::CredentialDeleted, act)
     }
 }

@@ -1,6 +1,8 @@
 //! What the maps hold.
 
+use std::collections::BTreeMap;
 use vault_core::account::{Account, AccountLogins, SignedAccount};
+use vault_core::credential::Superseded;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, CredentialId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
@@ -70,12 +72,25 @@ pub(super) struct SessionRow {
 pub(super) struct CredentialRow {
     pub(super) stored: StoredCredential,
     pub(super) sealed: SealedCredential,
+    /// When the current version was made.
+    pub(super) version_created_at: Timestamp,
+    pub(super) highest: i64,
+    /// The versions that are not current.
+    pub(super) others: BTreeMap<i64, VersionRow>,
+}
+
+#[derive(Clone)]
+pub(super) struct VersionRow {
+    pub(super) sealed: SealedCredential,
+    pub(super) created_at: Timestamp,
+    pub(super) superseded: Option<Superseded>,
 }
 
 #[derive(Clone)]
 pub(super) struct IdempotencyRow {
     pub(super) body: Digest,
     pub(super) credential: CredentialId,
+    pub(super) version: i64,
     pub(super) created_at: Timestamp,
 }
 

@@ -19,6 +19,13 @@ pub struct CredentialRef {
     pub revision: Option<i64>,
 }
 
+impl From<CredentialId> for CredentialRef {
+    /// The credential, whatever its revision.
+    fn from(id: CredentialId) -> Self {
+        Self { id, revision: None }
+    }
+}
+
 impl Vault {
     /// Reads the credential, has `judge` say what changes, and writes that; judged anew where another change came
     /// between. Gives the number of the version concerned.

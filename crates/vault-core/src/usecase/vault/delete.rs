@@ -12,9 +12,9 @@ impl Vault {
     ///
     /// # Errors
     /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::Changed`].
-    pub async fn delete(&self, principal: &Principal, credential: CredentialRef) -> Result<(), Error> {
+    pub async fn delete(&self, principal: &Principal, credential: impl Into<CredentialRef>) -> Result<(), Error> {
         let organization = principal.member(Action::Delete)?;
-        let CredentialRef { id, revision } = credential;
+        let CredentialRef { id, revision } = credential.into();
         let act = DeleteCredential { organization, id, revision };
         let (action, subject) = (AuditAction::CredentialDeleted, Subject::Credential(id));
         let command = self.ambient.command(principal, Some(organization), action, subject, act);

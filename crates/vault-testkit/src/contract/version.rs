@@ -1,0 +1,292 @@
+//! Cases of the versions of a credential: replacing its data, staging, promoting and destroying.
+
+use super::ContractStore;
+use super::idempotency::digest;
+use super::tools::{Settled as _, blob, judged, race, with};
+use super::world::World;
+use std::sync::Arc;
+use vault_core::audit::AuditAction;
+use vault_core::credential::Superseded;
+use vault_core::id::{CredentialId, KeyId};
+use vault_core::port::{
+    ChangeCredential, CredentialChange, Find, Idempotency, NewVersion, StoredVersion, StoredVersions,
+};
+use vault_core::principal::{Denial, Principal};
+use vault_core::role::Role;
+use vault_core::sealed::SealedCredential;
+use vault_core::time::Timestamp;
+use vault_core::{Command, Error, Refusal};
+
+/// How long previous versions are kept in these cases, in seconds.
+const KEPT_SECONDS: i64 = 1_000;
+
+impl World<'_> {
+    pub(super) async fn versions(&self, principal: &Principal, id: CredentialId) -> StoredVersions {
+        self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists")
+    }
+
+    pub(super) fn sealed_version(&self, id: CredentialId, number: i64) -> SealedCredential {
+        SealedCredential {
+            key: self.key,
+            data_key: blob(&format!("data key of {id}, version {number}")),
+            data: blob(&format!("data of {id}, version {number}")),
+            information: blob(&format!("information on {id}, version {number}")),
+        }
+    }
+
+    fn new_version(&self, id: CredentialId, number: i64) -> NewVersion {
+        NewVersion { number, sealed: self.sealed_version(id, number), idempotency: None, destroyed: Vec::new() }
+    }
+
+    fn change_version(
+        &self,
+        principal: &Principal,
+        read: &StoredVersions,
+        change: CredentialChange,
+    ) -> Command<ChangeCredential> {
+        let action = match change {
+            CredentialChange::Replace { .. } => AuditAction::CredentialReplaced,
+            CredentialChange::Stage(_) => AuditAction::CredentialStaged,
+            CredentialChange::Promote { .. } => AuditAction::CredentialPromoted,
+            CredentialChange::Destroy(_) => AuditAction::CredentialVersionDestroyed,
+        };
+        let (organization, id, revision) = (self.organization, read.current.id, read.current.revision);
+        self.command(principal, action, ChangeCredential { organization, id, revision, change })
+    }
+
+    fn replacement(&self, read: &StoredVersions) -> CredentialChange {
+        let version = self.new_version(read.current.id, read.highest + 1);
+        CredentialChange::Replace { version, destroy_at: self.destroy_at() }
+    }
+
+    fn destroy_at(&self) -> Timestamp {
+        self.now().plus_seconds(KEPT_SECONDS)
+    }
+
+    async fn changed(&self, principal: &Principal, read: &StoredVersions, change: CredentialChange) -> StoredVersions {
+        self.store.change_credential(self.change_version(principal, read, change)).await.unwrap();
+        self.versions(principal, read.current.id).await
+    }
+}
+
+/// A new version is current at once, the one before is kept; id, namespace and time of saving stay.
+pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let id = world.saved(&principal).await;
+    let before = world.versions(&principal, id).await;
+    assert_eq!((before.current.revision, before.current.staged, before.highest), (1, None, 1));
+    assert_eq!((before.created_at, &before.others[..]), (before.current.created_at, &[][..]));
+
+    world.clock.advance_seconds(60);
+    let (now, destroy_at) = (world.now(), world.destroy_at());
+    let command = world.change_version(&principal, &before, world.replacement(&before));
+    assert_eq!(world.store.change_credential(command).await.unwrap(), 2);
+    let after = world.versions(&principal, id).await;
+    let mut expected = before.current.clone();
+    (expected.version, expected.revision, expected.updated_at) = (2, 2, now);
+    expected.information = world.sealed_version(id, 2).information;
+    assert_eq!((&after.current, after.created_at, after.highest), (&expected, now, 2));
+    let first = StoredVersion {
+        number: 1,
+        created_at: before.created_at,
+        superseded: Some(Superseded { at: now, destroy_at }),
+        key: before.current.key,
+        information: before.current.information,
+    };
+    assert_eq!(after.others, [first]);
+    let shown = world.store.show_credential(world.show(&principal, id)).await.unwrap();
+    assert_eq!(shown, Some(after.current));
+    assert_eq!(world.audited(AuditAction::CredentialReplaced).await, 1);
+}
+
+/// An activation takes the current version, whatever else is stored.
+pub async fn an_activation_takes_the_current_version(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let id = world.saved(&principal).await;
+    let activator = world.activator(&world.integration().await);
+    let taken = async || {
+        let taken = world.taken(world.take(&activator, "contract")).await;
+        assert_eq!(taken.len(), 1);
+        (taken[0].version, taken[0].sealed.clone())
+    };
+    let read = world.versions(&principal, id).await;
+    let staged = CredentialChange::Stage(world.new_version(id, 2));
+    let read = world.changed(&principal, &read, staged).await;
+    assert_eq!(taken().await.0, 1);
+    let promotion = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: vec![] };
+    let read = world.changed(&principal, &read, promotion).await;
+    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
+    let read = world.changed(&principal, &read, world.replacement(&read)).await;
+    assert_eq!(taken().await, (3, world.sealed_version(id, 3)));
+    let back = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: vec![] };
+    world.changed(&principal, &read, back).await;
+    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
+}
+
+/// A version is staged, another takes its place, it is promoted, and the way back is a promotion too.
+pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let id = world.saved(&principal).await;
+    let states = |read: &StoredVersions| {
+        let others: Vec<_> = read.others.iter().map(|it| (it.number, it.superseded.is_some())).collect();
+        (read.current.version, read.current.staged, read.highest, others)
+    };
+    let read = world.versions(&principal, id).await;
+    let read = world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 2))).await;
+    assert_eq!(states(&read), (1, Some(2), 2, vec![(2, false)]));
+    let third = with_destroyed(world.new_version(id, 3), vec![2]);
+    let read = world.changed(&principal, &read, CredentialChange::Stage(third)).await;
+    assert_eq!(states(&read), (1, Some(3), 3, vec![(3, false)]));
+
+    let created_at = read.others[0].created_at;
+    world.clock.advance_seconds(60);
+    let promotion = CredentialChange::Promote { number: 3, destroy_at: world.destroy_at(), destroyed: vec![] };
+    let read = world.changed(&principal, &read, promotion).await;
+    assert_eq!(states(&read), (3, None, 3, vec![(1, true)]));
+    assert_eq!((read.created_at, read.current.updated_at), (created_at, world.now()));
+    assert_eq!(read.current.information, world.sealed_version(id, 3).information);
+
+    let back = CredentialChange::Promote { number: 1, destroy_at: world.destroy_at(), destroyed: vec![] };
+    let read = world.changed(&principal, &read, back).await;
+    assert_eq!(states(&read), (1, None, 3, vec![(3, true)]));
+    let read = world.changed(&principal, &read, CredentialChange::Destroy(3)).await;
+    // A number is never given twice.
+    assert_eq!(states(&read), (1, None, 3, vec![]));
+    for action in [AuditAction::CredentialPromoted, AuditAction::CredentialStaged] {
+        assert_eq!(world.audited(action).await, 2);
+    }
+    assert_eq!(world.audited(AuditAction::CredentialVersionDestroyed).await, 1);
+}
+
+/// A version that is not kept is gone with the change that superseded it.
+pub async fn a_version_that_is_not_kept_is_gone_at_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let id = world.saved(&principal).await;
+    let read = world.versions(&principal, id).await;
+    let version = with_destroyed(world.new_version(id, 2), vec![1]);
+    let replacement = CredentialChange::Replace { version, destroy_at: world.now() };
+    let read = world.changed(&principal, &read, replacement).await;
+    assert_eq!((read.current.version, read.others.len()), (2, 0));
+    let read = world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 3))).await;
+    let promotion = CredentialChange::Promote { number: 3, destroy_at: world.now(), destroyed: vec![2] };
+    let read = world.changed(&principal, &read, promotion).await;
+    assert_eq!((read.current.version, read.others.len()), (3, 0));
+}
+
+/// Whoever changes what another has changed since is refused, and nothing happens.
+pub async fn a_change_of_what_was_read_before_another_change_is_refused(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let id = world.saved(&principal).await;
+    let stale = world.versions(&principal, id).await;
+    let read = world.changed(&principal, &stale, CredentialChange::Stage(world.new_version(id, 2))).await;
+    let entries = world.audit_length().await;
+    for change in [
+        world.replacement(&stale),
+        CredentialChange::Stage(world.new_version(id, 2)),
+        CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: vec![] },
+        CredentialChange::Destroy(2),
+    ] {
+        let command = world.change_version(&principal, &stale, change);
+        assert_eq!(world.store.change_credential(command).await.decided(), Err(Refusal::Changed));
+    }
+    let deletion = with(world.delete(&principal, id), |act| act.revision = Some(stale.current.revision));
+    assert_eq!(world.store.delete_credential(deletion).await.decided(), Err(Refusal::Changed));
+    assert_eq!(world.versions(&principal, id).await, read);
+    assert_eq!(world.audit_length().await, entries);
+    let deletion = with(world.delete(&principal, id), |act| act.revision = Some(read.current.revision));
+    assert_eq!(world.store.delete_credential(deletion).await.decided(), Ok(true));
+    assert_eq!(world.store.credential_versions(world.show(&principal, id)).await.unwrap(), None);
+}
+
+/// Of many changes of one revision at once, one is made.
+pub async fn parallel_changes_of_one_revision_make_one(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let id = world.saved(&principal).await;
+    let read = world.versions(&principal, id).await;
+    let outcomes = race((0..16).map(|_| {
+        let command = world.change_version(&principal, &read, world.replacement(&read));
+        let store = Arc::clone(&world.store);
+        async move { store.change_credential(command).await.decided() }
+    }))
+    .await;
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(2)).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err(Refusal::Changed)).count(), 15);
+    assert_eq!(world.audited(AuditAction::CredentialReplaced).await, 1);
+    assert_eq!(world.versions(&principal, id).await.current.revision, 2);
+}
+
+/// The same request again gives the number that it gave, another one under its key is refused.
+pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let id = world.saved(&principal).await;
+    let read = world.versions(&principal, id).await;
+    let keyed = |read: &StoredVersions, body: &str| {
+        let account = principal.account().unwrap();
+        let idempotency = Some(Idempotency { account, key: "key".to_owned(), body: digest(body) });
+        let version = NewVersion { idempotency, ..world.new_version(id, read.highest + 1) };
+        world.change_version(&principal, read, CredentialChange::Replace { version, destroy_at: world.destroy_at() })
+    };
+    let change = async |read: &StoredVersions, body| judged(world.store.change_credential(keyed(read, body)).await);
+    assert_eq!(change(&read, "body").await.unwrap(), 2);
+    let mismatch = |answer| matches!(answer, Err(Error::Refused(Refusal::IdempotencyMismatch)));
+    for read in [&read, &world.versions(&principal, id).await] {
+        assert_eq!(change(read, "body").await.unwrap(), 2);
+        assert!(mismatch(change(read, "other body").await));
+    }
+    let key = Some(Idempotency { account: principal.account().unwrap(), key: "key".to_owned(), body: digest("body") });
+    let query = Find { principal: principal.clone(), of: world.organization, key, now: world.now() };
+    assert_eq!(world.store.find_save(query).await.unwrap(), Some((id, 2)));
+    assert_eq!(world.versions(&principal, id).await.current.revision, 2);
+    assert_eq!(world.audited(AuditAction::CredentialReplaced).await, 1);
+}
+
+/// Whoever may not act, another organization and a key that is no longer active change nothing.
+pub async fn versions_change_for_their_own_organization_alone(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    let principal = Principal::Session(session.clone());
+    let id = world.saved(&principal).await;
+    let read = world.versions(&principal, id).await;
+
+    let stranger = other.embedder();
+    assert_eq!(other.store.credential_versions(other.show(&stranger, id)).await.unwrap(), None);
+    let foreign = other.change_version(&stranger, &read, world.replacement(&read));
+    assert_eq!(other.store.change_credential(foreign).await.decided(), Err(Refusal::NotFound));
+
+    let mut inactive = world.new_version(id, 2);
+    inactive.sealed.key = KeyId::from_bytes([7; 16]);
+    let command = world.change_version(&principal, &read, CredentialChange::Stage(inactive));
+    assert_eq!(world.store.change_credential(command).await.decided(), Err(Refusal::Contended));
+
+    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
+    let command = world.change_version(&principal, &read, world.replacement(&read));
+    assert_eq!(world.store.change_credential(command).await.settled(), Err(Denial::SessionEnded));
+    let query = world.show(&principal, id);
+    assert_eq!(world.store.credential_versions(query).await.settled(), Err(Denial::SessionEnded));
+    assert_eq!(world.versions(&world.embedder(), id).await, read);
+}
+
+/// A deleted credential leaves nothing of its versions.
+pub async fn deletion_takes_all_versions(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let rows = suite.rows(world.organization).await;
+    let id = world.saved(&principal).await;
+    let read = world.versions(&principal, id).await;
+    let read = world.changed(&principal, &read, world.replacement(&read)).await;
+    world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 3))).await;
+    assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Ok(true));
+    assert_eq!(suite.rows(world.organization).await, rows);
+}
+
+fn with_destroyed(version: NewVersion, destroyed: Vec<i64>) -> NewVersion {
+    NewVersion { destroyed, ..version }
+}
