@@ -220,6 +220,25 @@ diesel::table! {
         updated_at -> BigInt,
         key_id -> Text,
         information -> Binary,
+        revision -> BigInt,
+        highest_version -> BigInt,
+        staged_version -> Nullable<BigInt>,
+        version_created_at -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    credential_versions (organization_id, id, version) {
+        organization_id -> Text,
+        id -> Text,
+        version -> BigInt,
+        created_at -> BigInt,
+        superseded_at -> Nullable<BigInt>,
+        destroy_at -> Nullable<BigInt>,
+        key_id -> Text,
+        information -> Binary,
+        data_key -> Binary,
+        data -> Binary,
     }
 }
 
@@ -240,6 +259,7 @@ diesel::table! {
         body -> Binary,
         credential_id -> Text,
         created_at -> BigInt,
+        version -> BigInt,
     }
 }
 

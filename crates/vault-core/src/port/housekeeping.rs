@@ -26,13 +26,15 @@ pub enum Expired {
     PendingSeeds,
     /// Activations past their expiry.
     Activations,
+    /// Previous versions of credentials whose time is over.
+    PreviousVersions,
     /// Credentials, idempotency keys and activations of deleted organizations.
     Erasures,
 }
 
 impl Expired {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Sessions,
         Self::IdempotencyKeys,
         Self::Attempts,
@@ -40,6 +42,7 @@ impl Expired {
         Self::Notices,
         Self::PendingSeeds,
         Self::Activations,
+        Self::PreviousVersions,
         Self::Erasures,
     ];
 
@@ -53,6 +56,7 @@ impl Expired {
             Self::Notices => "notices",
             Self::PendingSeeds => "unconfirmed passcode seeds",
             Self::Activations => "activations",
+            Self::PreviousVersions => "previous versions of credentials",
             Self::Erasures => "rows of deleted organizations",
         }
     }

@@ -89,7 +89,7 @@ impl World {
             principal: save.principal,
             now: save.now,
             audit: save.audit,
-            act: DeleteCredential { organization, id },
+            act: DeleteCredential { organization, id, revision: None },
         }
     }
 

@@ -35,6 +35,7 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     log_in_often(&world).await;
     save_often(&world, &principal).await;
     let activator = activate_twice(&world).await;
+    let replaced = world.replaced(&principal).await;
     let holder = world.holder(Role::Editor).await;
     let home = world.network();
     let dying = Principal::Session(world.log_in_from(&holder, home).await);
@@ -52,18 +53,20 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     // Nothing has expired yet.
     sweep_all(&world).await;
     assert!(is_replayed(&world, &principal).await);
+    assert_eq!(world.versions(&principal, replaced).await.others.len(), 1);
 
     // Sessions are over; one that was made in between lives.
     world.clock.advance_seconds(SESSION_SECONDS - 1);
     let living = Principal::Session(world.log_in_from(&holder, home).await);
     sweep_all(&world).await;
-    assert_eq!(world.listed(&dying).await.len(), MANY);
+    assert_eq!(world.listed(&dying).await.len(), MANY + 1);
+    assert_eq!(world.versions(&principal, replaced).await.others, []);
     assert_eq!(world.activations(&activator).await.len(), 2);
     world.clock.advance_seconds(1);
     let swept = sweep_all(&world).await;
     assert!(swept[&Expired::Sessions] > MANY, "{swept:?}");
     assert!(swept[&Expired::PendingSeeds] > 0, "it waited for an hour: {swept:?}");
-    assert_eq!(world.listed(&living).await.len(), MANY);
+    assert_eq!(world.listed(&living).await.len(), MANY + 1);
     assert!(is_replayed(&world, &principal).await);
     assert!(swept[&Expired::Activations] > 0, "{swept:?}");
     assert_eq!(world.activations(&activator).await.len(), 1);
@@ -106,7 +109,7 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     assert!(swept[&Expired::Attempts] > 0, "{swept:?}");
     assert!(matches!(world.reserve(&holder, home).await, Reservation::TurnedAway { .. }), "others still wait");
 
-    assert_eq!(world.listed(&principal).await.len(), MANY + 1);
+    assert_eq!(world.listed(&principal).await.len(), MANY + 2);
     assert_eq!(world.read(&holder).await.signed, holder.signed);
     assert!(world.audit_length().await > entries, "the audit is not swept");
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, MANY + 1);

@@ -63,6 +63,14 @@ impl World<'_> {
         self.now().plus_seconds(KEPT_SECONDS)
     }
 
+    /// A credential whose data was replaced once.
+    pub(super) async fn replaced(&self, principal: &Principal) -> CredentialId {
+        let id = self.saved(principal).await;
+        let read = self.versions(principal, id).await;
+        self.changed(principal, &read, self.replacement(&read)).await;
+        id
+    }
+
     async fn changed(&self, principal: &Principal, read: &StoredVersions, change: CredentialChange) -> StoredVersions {
         self.store.change_credential(self.change_version(principal, read, change)).await.unwrap();
         self.versions(principal, read.current.id).await

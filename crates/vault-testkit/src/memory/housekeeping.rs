@@ -1,6 +1,6 @@
 //! Upkeep.
 
-use super::row::{AccountRow, IdempotencyRow, PendingSeed, SessionRow};
+use super::row::{AccountRow, IdempotencyRow, PendingSeed, SessionRow, VersionRow};
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +29,16 @@ impl Housekeeping for MemoryStore {
             Expired::PendingSeeds => sweep_lists(state, |account| {
                 account.pending.take_if(|pending: &mut PendingSeed| pending.expires_at <= now).is_some()
             }),
+            Expired::PreviousVersions => {
+                let mut taken = 0;
+                for row in state.credentials.values_mut() {
+                    let over = |_: &i64, version: &mut VersionRow| {
+                        version.superseded.is_some_and(|superseded| !superseded.is_kept(now))
+                    };
+                    taken += row.others.extract_if(.., over).take(SWEEP_SLICE - taken).count();
+                }
+                taken
+            }
             // Deleting an organization takes its rows at once here.
             Expired::Erasures => 0,
         })

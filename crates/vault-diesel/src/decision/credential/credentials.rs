@@ -1,11 +1,12 @@
 //! Credentials.
 
 use super::super::authorize::{judge, judge_and_hold, judge_and_hold_with_key};
-use super::super::backend::{Connection, RunQuery, Store, execute_together, load_page, narrow};
+use super::super::backend::{Connection, RunQuery, Store, execute_together, for_update, load_page, narrow};
 use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
 use super::count::{self, Count};
+use super::versions;
 use crate::failure::Failure;
-use crate::schema::{credential_secrets, credentials, idempotency_keys};
+use crate::schema::{credential_secrets, credential_versions, credentials, idempotency_keys};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -14,8 +15,8 @@ use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CredentialRepository, DeleteCredential, Find, Idempotency, ListCredentials, SaveCredential, StoreError,
-    StoredCredential,
+    ChangeCredential, CredentialRepository, DeleteCredential, Find, Idempotency, ListCredentials, SaveCredential,
+    StoreError, StoredCredential, StoredVersions,
 };
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
@@ -30,7 +31,7 @@ impl CredentialRepository for Store {
         Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 
-    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<CredentialId>, StoreError> {
+    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
         Ok(self.read(query, |connection, query| Box::pin(find_save(connection, query))).await?.transpose()?)
     }
 
@@ -42,8 +43,16 @@ impl CredentialRepository for Store {
         self.read(query, |connection, query| Box::pin(show(connection, query))).await
     }
 
+    async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
+        self.read(query, |connection, query| Box::pin(versions::versions(connection, query))).await
+    }
+
+    async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+    }
+
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 }
 
@@ -79,9 +88,10 @@ impl Decision for SaveCredential {
         };
         if let Some(idempotency) = &save.idempotency {
             // A request that was carried out is answered as it was then, whatever has changed since.
-            let claimed = refusal.is_none() && claim(connection, save, idempotency, now).await?;
+            let claimed = refusal.is_none()
+                && claim(connection, save.organization, (save.id, save.version), idempotency, now).await?;
             if !claimed && let Some(earlier) = find_earlier(connection, save.organization, idempotency).await? {
-                return Ok(Verdict::Refused(earlier));
+                return Ok(Verdict::Refused(earlier.map(|(credential, _)| credential)));
             }
             if !claimed && refusal.is_none() {
                 return Err(Failure::Overtaken);
@@ -101,6 +111,8 @@ impl Decision for SaveCredential {
             credentials::updated_at.eq(now.as_millis()),
             credentials::key_id.eq(save.sealed.key.text()),
             credentials::information.eq(save.sealed.information.as_bytes()),
+            credentials::revision.eq(1_i64),
+            credentials::highest_version.eq(save.version),
         ));
         let secrets = diesel::insert_into(credential_secrets::table).values((
             credential_secrets::organization_id.eq(organization),
@@ -116,7 +128,7 @@ impl Decision for SaveCredential {
 
 impl Decision for DeleteCredential {
     type Held = ();
-    type Outcome = bool;
+    type Outcome = Answer<bool>;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
         // The count first, for the reason given at saving.
@@ -124,8 +136,18 @@ impl Decision for DeleteCredential {
         Ok(judge_and_hold(connection, &command.principal, command.now).await??)
     }
 
-    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<bool> {
-        let DeleteCredential { organization, id } = command.act;
+    async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer<bool>> {
+        let DeleteCredential { organization, id, revision } = command.act;
+        if let Some(revision) = revision {
+            let row = credentials::table
+                .filter(credentials::organization_id.eq(organization.text()))
+                .filter(credentials::id.eq(id.text()))
+                .select(credentials::revision);
+            let found: Option<i64> = for_update!(row).get_result(connection).await.optional()?;
+            if found.is_some_and(|found| found != revision) {
+                return Ok(Verdict::Refused(Err(Refusal::Changed)));
+            }
+        }
         let deleted = diesel::delete(
             credentials::table
                 .filter(credentials::organization_id.eq(organization.text()))
@@ -134,34 +156,40 @@ impl Decision for DeleteCredential {
         .execute(connection)
         .await?;
         if deleted == 0 {
-            return Ok(Verdict::Refused(false));
+            return Ok(Verdict::Refused(Ok(false)));
         }
-        diesel::delete(
+        let secrets = diesel::delete(
             credential_secrets::table
                 .filter(credential_secrets::organization_id.eq(organization.text()))
                 .filter(credential_secrets::id.eq(id.text())),
-        )
-        .execute(connection)
-        .await?;
-        Count::by(organization, -1).execute(connection).await?;
-        Ok(Verdict::Done(true))
+        );
+        let versions = diesel::delete(
+            credential_versions::table
+                .filter(credential_versions::organization_id.eq(organization.text()))
+                .filter(credential_versions::id.eq(id.text())),
+        );
+        let counted = Count::by(organization, -1);
+        execute_together!(connection, secrets, versions, counted, audit::entry!(&command.audit))?;
+        Ok(Verdict::Recorded(Ok(true)))
     }
 }
 
-/// Takes the idempotency key for this save. `false`: it was taken before.
-async fn claim(
+/// Takes the idempotency key for a request that makes this version of this credential. `false`: it was taken before.
+pub(super) async fn claim(
     connection: &mut Connection,
-    save: &SaveCredential,
+    organization: OrganizationId,
+    (credential, version): (CredentialId, i64),
     idempotency: &Idempotency,
     now: Timestamp,
 ) -> Result<bool, Failure> {
     let taken = diesel::insert_into(idempotency_keys::table)
         .values((
-            idempotency_keys::organization_id.eq(save.organization.text()),
+            idempotency_keys::organization_id.eq(organization.text()),
             idempotency_keys::account_id.eq(idempotency.account.text()),
             idempotency_keys::key.eq(idempotency.key.as_str()),
             idempotency_keys::body.eq(idempotency.body.as_bytes().as_slice()),
-            idempotency_keys::credential_id.eq(save.id.text()),
+            idempotency_keys::credential_id.eq(credential.text()),
+            idempotency_keys::version.eq(version),
             idempotency_keys::created_at.eq(now.as_millis()),
         ))
         .on_conflict_do_nothing()
@@ -173,7 +201,7 @@ async fn claim(
 async fn find_save(
     connection: &mut Connection,
     query: &Find<Option<Idempotency>>,
-) -> Result<Option<Answer<CredentialId>>, Failure> {
+) -> Result<Option<Answer<(CredentialId, i64)>>, Failure> {
     judge(connection, &query.principal, query.now).await??;
     match &query.key {
         Some(idempotency) => find_earlier(connection, query.of, idempotency).await,
@@ -182,28 +210,29 @@ async fn find_save(
 }
 
 /// What the earlier request under this idempotency key came to, seen from this one; `None`: there was none.
-async fn find_earlier(
+pub(super) async fn find_earlier(
     connection: &mut Connection,
     organization: OrganizationId,
     idempotency: &Idempotency,
-) -> Result<Option<Answer<CredentialId>>, Failure> {
+) -> Result<Option<Answer<(CredentialId, i64)>>, Failure> {
     let account = idempotency.account.text();
-    let earlier: Option<(Read<Digest>, Read<CredentialId>)> = idempotency_keys::table
+    let earlier: Option<(Read<Digest>, Read<CredentialId>, i64)> = idempotency_keys::table
         .filter(idempotency_keys::organization_id.eq(organization.text()))
         .filter(idempotency_keys::account_id.eq(account))
         .filter(idempotency_keys::key.eq(idempotency.key.as_str()))
-        .select((idempotency_keys::body, idempotency_keys::credential_id))
+        .select((idempotency_keys::body, idempotency_keys::credential_id, idempotency_keys::version))
         .get_result(connection)
         .await
         .optional()?;
-    let Some((body, credential)) = earlier else { return Ok(None) };
+    let Some((body, credential, version)) = earlier else { return Ok(None) };
     let body = body.sound("idempotency_keys", &account.as_str(), "body")?;
     let credential = credential.sound("idempotency_keys", &account.as_str(), "credential_id")?;
     let same = body == idempotency.body;
-    Ok(Some(if same { Ok(credential) } else { Err(Refusal::IdempotencyMismatch) }))
+    Ok(Some(if same { Ok((credential, version)) } else { Err(Refusal::IdempotencyMismatch) }))
 }
 
-type CredentialRow = (Read<CredentialId>, Read<CredentialType>, Read<Namespace>, i64, i64, i64, Read<KeyId>, Vec<u8>);
+type CredentialRow =
+    (Read<CredentialId>, Read<CredentialType>, Read<Namespace>, i64, i64, i64, i64, Option<i64>, Read<KeyId>, Vec<u8>);
 
 macro_rules! columns {
     () => {
@@ -214,6 +243,8 @@ macro_rules! columns {
             credentials::version,
             credentials::created_at,
             credentials::updated_at,
+            credentials::revision,
+            credentials::staged_version,
             credentials::key_id,
             credentials::information,
         )
@@ -222,7 +253,7 @@ macro_rules! columns {
 
 fn decode(row: CredentialRow) -> Result<StoredCredential, Failure> {
     const TABLE: &str = "credentials";
-    let (id, kind, namespace, version, created_at, updated_at, key, information) = row;
+    let (id, kind, namespace, version, created_at, updated_at, revision, staged, key, information) = row;
     let id = id.sound(TABLE, &"unknown", "id")?;
     Ok(StoredCredential {
         id,
@@ -231,6 +262,8 @@ fn decode(row: CredentialRow) -> Result<StoredCredential, Failure> {
         version,
         created_at: Timestamp::from_millis(created_at),
         updated_at: Timestamp::from_millis(updated_at),
+        revision,
+        staged,
         key: key.sound(TABLE, &id, "key_id")?,
         information: Blob::from_bytes(information),
     })
@@ -266,9 +299,17 @@ async fn list(connection: &mut Connection, query: &ListCredentials) -> Result<Ve
 
 async fn show(connection: &mut Connection, query: &Find<CredentialId>) -> Result<Option<StoredCredential>, Failure> {
     judge(connection, &query.principal, query.now).await??;
+    read(connection, query.of, query.key).await
+}
+
+pub(super) async fn read(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    id: CredentialId,
+) -> Result<Option<StoredCredential>, Failure> {
     let row: Option<CredentialRow> = credentials::table
-        .filter(credentials::organization_id.eq(query.of.text()))
-        .filter(credentials::id.eq(query.key.text()))
+        .filter(credentials::organization_id.eq(organization.text()))
+        .filter(credentials::id.eq(id.text()))
         .select(columns!())
         .get_result(connection)
         .await

@@ -2,3 +2,4 @@
 
 pub(crate) mod count;
 pub(crate) mod credentials;
+mod versions;

@@ -4,7 +4,7 @@
 use super::super::backend::{Connection, RunQuery};
 use super::super::{Decided, Verdict};
 use crate::failure::Failure;
-use crate::schema::{activations, credential_secrets, credentials, erasures, idempotency_keys};
+use crate::schema::{activations, credential_secrets, credential_versions, credentials, erasures, idempotency_keys};
 use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::OrganizationId;
@@ -50,6 +50,13 @@ async fn erase_credentials(connection: &mut Connection, organization: &str) -> R
         credential_secrets::table
             .filter(credential_secrets::organization_id.eq(organization))
             .filter(credential_secrets::id.le(last)),
+    )
+    .execute(connection)
+    .await?;
+    diesel::delete(
+        credential_versions::table
+            .filter(credential_versions::organization_id.eq(organization))
+            .filter(credential_versions::id.le(last)),
     )
     .execute(connection)
     .await?;

@@ -76,6 +76,13 @@ impl Housekeeping for Store {
                 self.write((now, found), |connection, found| Box::pin(sweep::delete_activations(connection, found)))
                     .await
             }
+            Expired::PreviousVersions => {
+                let found = self.read(now, |connection, now| Box::pin(sweep::versions_over(connection, *now))).await?;
+                if found.is_empty() {
+                    return Ok(0);
+                }
+                self.write((now, found), |connection, found| Box::pin(sweep::delete_versions(connection, found))).await
+            }
             Expired::Erasures => {
                 let pending = self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await?;
                 let Some(organization) = pending.iter().find_map(|id| OrganizationId::from_text(id)) else {

@@ -5,7 +5,8 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::super::{Decided, Verdict};
 use crate::failure::Failure;
 use crate::schema::{
-    account_notices, activations, enrolment_codes, enrolment_drafts, invitations, invited_addresses, pending_seeds,
+    account_notices, activations, credential_versions, enrolment_codes, enrolment_drafts, invitations,
+    invited_addresses, pending_seeds,
 };
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use std::collections::BTreeMap;
@@ -161,6 +162,37 @@ pub(crate) async fn delete_activations(
                 .filter(activations::organization_id.eq(organization))
                 .filter(activations::id.eq_any(ids))
                 .filter(activations::expires_at.le(now.as_millis())),
+        )
+        .execute(connection)
+        .await?;
+    }
+    Ok(Verdict::Recorded(deleted))
+}
+
+/// A previous version: organization, credential, number.
+type Version = (String, String, i64);
+
+pub(crate) async fn versions_over(connection: &mut Connection, now: Timestamp) -> Result<Vec<Version>, Failure> {
+    Ok(credential_versions::table
+        .filter(credential_versions::destroy_at.le(now.as_millis()))
+        .limit(super::SLICE)
+        .select((credential_versions::organization_id, credential_versions::id, credential_versions::version))
+        .load(connection)
+        .await?)
+}
+
+pub(crate) async fn delete_versions(
+    connection: &mut Connection,
+    (now, found): &(Timestamp, Vec<Version>),
+) -> Decided<usize> {
+    let mut deleted = 0;
+    for (organization, id, version) in found {
+        deleted += diesel::delete(
+            credential_versions::table
+                .filter(credential_versions::organization_id.eq(organization))
+                .filter(credential_versions::id.eq(id))
+                .filter(credential_versions::version.eq(version))
+                .filter(credential_versions::destroy_at.le(now.as_millis())),
         )
         .execute(connection)
         .await?;
