@@ -86,6 +86,8 @@ mod tests {
             version: 7,
             created_at: Timestamp::from_millis(1_795_176_000_123),
             updated_at: Timestamp::from_millis(1_795_176_001_000),
+            revision: 9,
+            staged: None,
             information: Information::from_json("{\"host\":\"a\\u00e4\", \"secrets\":[]}".into()).ok(),
         };
         let text = |listed: &ListedCredential| serde_json::to_string(&credential(listed)).unwrap_or_default();

@@ -53,9 +53,10 @@ impl Vault {
             };
             let act = ChangeCredential { organization, id, revision: read, change };
             let command = self.ambient.command(principal, Some(organization), action, Subject::Credential(id), act);
+            let changed = Event::recorded(&command.audit);
             match self.store.change_credential(command).await {
                 Ok(number) => {
-                    self.ambient.emit(Event::CredentialChanged);
+                    self.ambient.emit(changed);
                     return Ok(number);
                 }
                 Err(StoreError::Refused(Refusal::Changed)) => {}
