@@ -19,7 +19,9 @@ pub use activation::{
     VendedCredential,
 };
 pub use check::CheckItem;
-pub use credential::{CredentialItem, SaveRequest, SavedCredential};
+pub use credential::{
+    CredentialItem, PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
+};
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
 pub use integration::{
     ChangeIntegrationRequest, CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IssuedIntegration,

@@ -7,10 +7,11 @@ use crate::answer::time_text;
 use crate::fault::Fault;
 use crate::links::next_page;
 use crate::operation::{
-    parse_activation, parse_change, parse_check, parse_integration, parse_invite, parse_login, parse_rotation,
-    parse_save, parse_whole,
+    parse_activation, parse_change, parse_check, parse_integration, parse_invite, parse_login, parse_promotion,
+    parse_replacement, parse_rotation, parse_save, parse_whole,
 };
 use crate::query;
+use crate::wire::Document;
 use actix_web::body::MessageBody as _;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -117,6 +118,37 @@ pub fn save(body: &[u8]) {
     }
     for marked in marked(body) {
         assert_repeats_nothing(parse_save(&marked, policy).err());
+    }
+    for kind in CredentialType::ALL {
+        assert_replaces_or_refused(body, kind, policy);
+    }
+    assert_read_or_refused(body, &|body| Ok(json!({ "version": parse_promotion(body)? })));
+}
+
+/// The same for what is to replace the data of a credential of type `kind`.
+fn assert_replaces_or_refused(body: &[u8], kind: CredentialType, policy: DataPolicy) {
+    let read = |body: &[u8]| {
+        let replacement = parse_replacement(Document::parse(body)?, kind, policy)?;
+        let data = replacement.data.to_canonical_json().expose().to_vec(); // compared
+        Ok((replacement.data.kind(), data, replacement.expires_at, replacement.stage))
+    };
+    match read(body) {
+        Ok((found, data, expires_at, stage)) => {
+            assert_eq!(found, kind);
+            let mut again = format!(r#"{{"stage":{stage},"data":{}"#, std::str::from_utf8(&data).unwrap());
+            if let Some(end) = expires_at {
+                again += &format!(r#","expires_at":"{}""#, time_text(end));
+            }
+            again.push('}');
+            // A key file that came as text may lie too deep for the place of an object.
+            if parse(again.as_bytes(), Limits::REQUEST).is_ok() {
+                assert_eq!(read(again.as_bytes()).ok(), Some((found, data, expires_at, stage)));
+            }
+        }
+        Err(fault) => assert_names_its_flaws(fault, body),
+    }
+    for marked in marked(body) {
+        assert_repeats_nothing(read(&marked).err());
     }
 }
 
@@ -265,6 +297,10 @@ mod tests {
         for kind in CredentialType::ALL {
             let save = |body: &[u8]| parse_save(body, DataPolicy::default()).is_ok_and(|(_, data)| data.kind() == kind);
             assert!(accepted(&save, "save") > 0, "{kind}");
+            let replace = |body: &[u8]| {
+                Document::parse(body).is_ok_and(|body| parse_replacement(body, kind, DataPolicy::default()).is_ok())
+            };
+            assert!(accepted(&replace, "save") > 0, "a replacement of {kind}");
         }
     }
 

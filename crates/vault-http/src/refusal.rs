@@ -86,6 +86,20 @@ impl From<Refusal> for Fault {
                 Self::new(Code::LimitReached, format!("The limit of {limit} {what} is reached. Delete some."))
             }
             Refusal::VerifyUnavailable => Self::fields(vec![verify_unavailable()]),
+            Refusal::Changed => {
+                let detail = "The credential has changed since it was read. Read it again, then decide.";
+                Self::new(Code::PreconditionFailed, detail)
+            }
+            Refusal::NoSuchVersion => {
+                let detail = "The credential has no such version; it may have been destroyed. List its versions.";
+                Self::new(Code::NotFound, detail)
+            }
+            Refusal::CurrentVersion => Self::conflict(
+                "This is the current version. Promote another version first, or delete the credential.",
+            ),
+            refusal @ Refusal::TypeDiffers(_) => {
+                Self::fields(vec![FieldError::new("/data", FieldCode::NotAllowed, refusal.to_string())])
+            }
             Refusal::NotUsable(report) => Self::not_usable(&report),
             Refusal::NamespaceNotAllowed => Self::namespace_not_allowed(),
             Refusal::Frozen => Self::new(Code::Frozen, "The namespace is frozen. Ask an admin or operator to thaw it."),

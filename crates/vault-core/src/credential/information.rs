@@ -95,7 +95,9 @@ impl Information {
             #[serde(borrow)]
             expires_at: Option<Cow<'a, str>>,
         }
-        let facts: Option<Facts<'_>> = serde_json::from_str(self.as_json()).ok();
+        // A list of a thousand asks a thousand times; few say when they expire.
+        let says = self.as_json().contains("\"expires_at\"");
+        let facts: Option<Facts<'_>> = says.then(|| serde_json::from_str(self.as_json()).ok()).flatten();
         let seen = facts.and_then(|facts| Timestamp::from_rfc3339(&facts.expires_at?));
         effective_expiry(self.declared_expiry, seen)
     }

@@ -30,8 +30,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let request = SaveRequest { namespace, data, idempotency, verify };
     let vault = api.parts.vault.clone();
 
-    let permit = verify.then(|| api.verifying.acquire(session.organization).ok_or_else(Fault::too_many_in_progress));
-    let permit = permit.transpose()?;
+    let permit = api.verifying(verify, session.organization)?;
     let principal = Principal::Session(session);
     let saving = async move {
         let _permit = permit;
@@ -47,7 +46,8 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     Ok(response)
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Fault> {
+/// The client's name for the request, if it gives one.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Fault> {
     let mut values = headers.get_all("idempotency-key");
     let Some(value) = values.next() else { return Ok(None) };
     let key = value.to_str().ok().and_then(|text| IdempotencyKey::parse(text).ok());

@@ -4,12 +4,12 @@ use crate::answer::time_text;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use uuid::Uuid;
-use vault_api::{CredentialItem, Totp, WireSecret};
+use vault_api::{CredentialItem, Totp, VersionItem, WireSecret};
 use vault_core::credential::Information;
 use vault_core::id::CredentialId;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::time::Timestamp;
-use vault_core::usecase::ListedCredential;
+use vault_core::usecase::{ListedCredential, ListedVersion};
 
 /// What an authenticator is set up with.
 pub(super) fn totp(passcode: PasscodeSecret) -> Totp {
@@ -60,13 +60,26 @@ pub(super) fn credential(listed: &ListedCredential) -> CredentialItem<Text<'_>, 
         version: listed.version,
         created_at: Text::Time(listed.created_at),
         updated_at: Text::Time(listed.updated_at),
+        expires_at: listed.information.as_ref().and_then(Information::expires_at).map(Text::Time),
+        staged_version: listed.staged,
+    }
+}
+
+/// A version as lists show it.
+pub(super) fn version(listed: &ListedVersion) -> VersionItem<Text<'_>, &RawValue> {
+    VersionItem {
+        version: listed.number,
+        state: Text::Plain(listed.state.as_str()),
+        information: listed.information.as_ref().map(Information::as_raw),
+        damaged: listed.information.is_none(),
+        created_at: Text::Time(listed.created_at),
     }
 }
 
 /// About how many bytes [`credential`] takes as JSON; rather more.
 pub(super) fn size(listed: &ListedCredential) -> usize {
     /// All but namespace and information.
-    const FRAME: usize = 256;
+    const FRAME: usize = 384;
     let information = listed.information.as_ref().map_or(0, |information| information.as_json().len());
     FRAME + listed.namespace.as_str().len() + information
 }
@@ -100,6 +113,11 @@ mod tests {
         let item = serde_json::from_str::<CredentialItem>(&sound).ok();
         assert!(item.is_some_and(|item| item.information.is_some_and(|shown| shown["host"] == "a\u{e4}")));
         assert_eq!(serde_json::to_string(&Credentials(&[])).ok().as_deref(), Some("[]"));
+        let expiring = Information::from_json("{\"expires_at\":\"2026-11-20T12:00:00Z\"}".into()).ok();
+        let full = ListedCredential { staged: Some(i64::MAX), revision: i64::MAX, information: expiring, ..listed.clone() };
+        let found = text(&full);
+        assert!(found.ends_with(r#","expires_at":"2026-11-20T12:00:00Z","staged_version":9223372036854775807}"#), "{found}");
+        assert!(found.len() <= size(&full));
         let damaged = text(&ListedCredential { information: None, ..listed });
         assert!(damaged.contains("\"damaged\":true") && !damaged.contains("information"), "{damaged}");
     }

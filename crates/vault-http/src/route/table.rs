@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// The public listener.
-pub(super) static PUBLIC: [Address; 23] = [
+pub(super) static PUBLIC: [Address; 26] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -15,6 +15,21 @@ pub(super) static PUBLIC: [Address; 23] = [
         template: "{base}/organization-vault/{id}",
         methods: &[("GET", Operation::Show), ("DELETE", Operation::Delete)],
         allow: "GET, HEAD, DELETE",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/versions",
+        methods: &[("GET", Operation::ListVersions), ("POST", Operation::Replace)],
+        allow: "GET, HEAD, POST",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/versions/{version}",
+        methods: &[("DELETE", Operation::DestroyVersion)],
+        allow: "DELETE",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/promote",
+        methods: &[("POST", Operation::Promote)],
+        allow: "POST",
     },
     Address {
         template: "{base}/accounts",

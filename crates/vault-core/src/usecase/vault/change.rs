@@ -6,6 +6,7 @@ use crate::error::{Error, Refusal};
 use crate::id::{CredentialId, OrganizationId};
 use crate::port::{ChangeCredential, CredentialChange, Event, Find, StoreError, StoredVersions};
 use crate::principal::Principal;
+use std::future::Future;
 
 /// How often a change is judged anew because others change the same credential.
 const ATTEMPTS: usize = 16;
@@ -29,14 +30,17 @@ impl From<CredentialId> for CredentialRef {
 impl Vault {
     /// Reads the credential, has `judge` say what changes, and writes that; judged anew where another change came
     /// between. Gives the number of the version concerned.
-    pub(super) async fn change(
+    pub(super) async fn change<F>(
         &self,
         principal: &Principal,
         organization: OrganizationId,
         credential: CredentialRef,
         action: AuditAction,
-        mut judge: impl AsyncFnMut(&StoredVersions) -> Result<CredentialChange, Error> + Send,
-    ) -> Result<i64, Error> {
+        mut judge: impl FnMut(StoredVersions) -> F + Send,
+    ) -> Result<i64, Error>
+    where
+        F: Future<Output = Result<CredentialChange, Error>> + Send,
+    {
         let CredentialRef { id, revision } = credential;
         for _ in 0..ATTEMPTS {
             let versions = self.versions_of(principal, organization, id).await?;
@@ -44,7 +48,7 @@ impl Vault {
             if revision.is_some_and(|revision| revision != read) {
                 return Err(Refusal::Changed.into());
             }
-            let change = judge(&versions).await?;
+            let change = judge(versions).await?;
             let key = match &change {
                 CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => {
                     Some(version.sealed.key)

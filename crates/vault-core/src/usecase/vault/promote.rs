@@ -20,9 +20,9 @@ impl Vault {
         if versions.current.version == number && credential.revision.is_none_or(|it| it == versions.current.revision) {
             return Ok(());
         }
-        let judge = async |versions: &StoredVersions| {
+        let judge = |versions: StoredVersions| async move {
             let now = self.ambient.now();
-            let promoted = kept(versions, number, now).ok_or(Refusal::NoSuchVersion)?;
+            let promoted = kept(&versions, number, now).ok_or(Refusal::NoSuchVersion)?;
             let superseded = self.version_limits.supersede(now);
             let mut left = versions.clone();
             left.others.retain(|version| version.number != number);
@@ -47,11 +47,11 @@ impl Vault {
         number: i64,
     ) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
-        let judge = async |versions: &StoredVersions| {
+        let judge = |versions: StoredVersions| async move {
             if versions.current.version == number {
                 return Err(Refusal::CurrentVersion.into());
             }
-            kept(versions, number, self.ambient.now()).ok_or(Refusal::NoSuchVersion)?;
+            kept(&versions, number, self.ambient.now()).ok_or(Refusal::NoSuchVersion)?;
             Ok(CredentialChange::Destroy(number))
         };
         let action = AuditAction::CredentialVersionDestroyed;

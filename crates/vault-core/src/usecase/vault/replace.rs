@@ -50,22 +50,24 @@ impl Vault {
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
         let information = request.data.information(fingerprint).declaring(request.expires_at);
         let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
-        let judge = async |versions: &StoredVersions| {
+        let (made_of, key) = ((&request, &data, &information), &idempotency);
+        let judge = |versions: StoredVersions| async move {
+            let (request, data, information) = made_of;
             let current = &versions.current;
             if current.kind != request.data.kind() {
                 return Err(Refusal::TypeDiffers(current.kind).into());
             }
             let number = versions.highest.saturating_add(1);
             let context = CredentialContext { organization, credential: current.id, version: number };
-            let sealed = self.sealer.seal(context, &current.namespace, &data, &information).await?;
+            let sealed = self.sealer.seal(context, &current.namespace, data, information).await?;
             let now = self.ambient.now();
             let superseded = self.version_limits.supersede(now);
             let destroyed = if request.stage {
-                self.destroyed_by_staging(versions, now)
+                self.destroyed_by_staging(&versions, now)
             } else {
-                self.destroyed_by_replacing(versions, superseded, now)
+                self.destroyed_by_replacing(&versions, superseded, now)
             };
-            let version = NewVersion { number, sealed, idempotency: idempotency.clone(), destroyed };
+            let version = NewVersion { number, sealed, idempotency: key.clone(), destroyed };
             Ok(if request.stage {
                 CredentialChange::Stage(version)
             } else {
