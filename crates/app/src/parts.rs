@@ -17,9 +17,10 @@ pub(crate) fn public(
     readiness: &Readiness,
 ) -> ServerParts {
     let probe = storage.filter(|_| settings.server.verify_on_save).map(as_probe);
+    let vault = opened.vault().limit(settings.server.max_credentials);
     ServerParts {
         runtime: Handle::current(),
-        vault: opened.vault().limit(settings.server.max_credentials).probe(probe),
+        vault: vault.version_limits(settings.server.version_limits()).probe(probe),
         accounts: opened.accounts().with_max_ttl(settings.server.max_ttl),
         integrations: opened.integrations(),
         ids: opened.ports().ambient.ids.clone(),

@@ -8,7 +8,8 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 use vault_client::{
     ChangeAccountRequest, ChangePasswordRequest, Client, ClientError, ConfirmEnrolmentRequest, EnrolRequest,
-    InviteRequest, ListFilter, LoginRequest, ProblemCode, ProofRequest, SaveRequest, Session, WireSecret,
+    InviteRequest, ListFilter, LoginRequest, ProblemCode, ProofRequest, ReplaceRequest, RequestOptions, SaveRequest,
+    Session, WireSecret,
 };
 
 const ITEM: &str = r#"{"id":"i","type":"s3","namespace":"n","information":{"fingerprint":"f"},"version":1,"created_at":"c","updated_at":"u"}"#;
@@ -106,6 +107,48 @@ fn pages_are_followed_by_their_cursor_alone() {
     let asked = server.join().unwrap();
     assert!(asked[0].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2 HTTP/1.1\r\n"));
     assert!(asked[1].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2&cursor=abc HTTP/1.1\r\n"));
+}
+
+#[test]
+fn versions_are_made_promoted_and_destroyed() {
+    let version = r#"{"version":2,"state":"staged","information":{"fingerprint":"f"},"created_at":"c"}"#;
+    let item = ITEM.replace("\"version\":1", "\"version\":2,\"staged_version\":3,\"expires_at\":\"e\"");
+    let (client, server) = server(vec![
+        answer("201 Created", "", r#"{"id":"i","version":2}"#),
+        answer("200 OK", "", &format!("[{version}]")),
+        answer("200 OK", "ETag: \"7\"\r\n", ITEM),
+        answer("200 OK", "ETag: \"8\"\r\n", &item),
+        answer("204 No Content", "", ""),
+    ]);
+    let session = session(&client);
+    let data = SecretString::from(r#"{"bucket": "b"}"#).into();
+    let request = ReplaceRequest { data, expires_at: Some("t".into()), stage: Some(true) };
+    let options = RequestOptions { idempotency_key: Some("k".into()), if_match: Some("\"6\"".into()), verify: true };
+    assert_eq!(session.replace("../i", &request, &options).unwrap().version, 2);
+    let versions = session.versions("i").unwrap();
+    assert_eq!((versions[0].version, &*versions[0].state, versions[0].damaged), (2, "staged", false));
+    let (item, tag) = session.show_tagged("i").unwrap();
+    assert_eq!((item.staged_version, item.expires_at, tag.as_deref()), (None, None, Some("\"7\"")));
+    let promoted = session.promote("i", 2, tag.as_deref()).unwrap();
+    assert_eq!((promoted.staged_version, promoted.expires_at.as_deref()), (Some(3), Some("e")));
+    session.destroy_version("i", 1, None).unwrap();
+    let asked = server.join().unwrap();
+    for (asked, (line, body, headers)) in asked.iter().zip([
+        (
+            "POST /v1/organization-vault/%2E%2E%2Fi/versions?verify=true ",
+            r#"{"data":{"bucket": "b"},"expires_at":"t","stage":true}"#,
+            &["idempotency-key: k", "if-match: \"6\""][..],
+        ),
+        ("GET /v1/organization-vault/i/versions ", "", &[]),
+        ("GET /v1/organization-vault/i ", "", &[]),
+        ("POST /v1/organization-vault/i/promote ", r#"{"version":2}"#, &["if-match: \"7\""]),
+        ("DELETE /v1/organization-vault/i/versions/1 ", "", &[]),
+    ]) {
+        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+        let head = asked.to_lowercase();
+        assert!(headers.iter().all(|header| head.contains(&format!("\r\n{header}\r\n"))), "{asked}");
+        assert_eq!(head.matches("if-match").count(), headers.iter().filter(|name| name.contains("match")).count());
+    }
 }
 
 #[test]

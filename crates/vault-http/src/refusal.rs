@@ -94,9 +94,9 @@ impl From<Refusal> for Fault {
                 let detail = "The credential has no such version; it may have been destroyed. List its versions.";
                 Self::new(Code::NotFound, detail)
             }
-            Refusal::CurrentVersion => Self::conflict(
-                "This is the current version. Promote another version first, or delete the credential.",
-            ),
+            Refusal::CurrentVersion => {
+                Self::conflict("This is the current version. Promote another version first, or delete the credential.")
+            }
             refusal @ Refusal::TypeDiffers(_) => {
                 Self::fields(vec![FieldError::new("/data", FieldCode::NotAllowed, refusal.to_string())])
             }

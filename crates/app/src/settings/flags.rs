@@ -21,6 +21,9 @@ pub(crate) type MaybeAddress = Option<SocketAddr>;
 /// The default of `--listen`.
 pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
+/// The longest that a previous version of a credential is kept, in seconds: ten years.
+const MAX_KEEP_PREVIOUS: i64 = 315_576_000;
+
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -118,6 +121,14 @@ pub(crate) struct ServerSettings {
     /// Maximum number of credentials per organization
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = value::whole(1, i64::MAX))]
     pub(crate) max_credentials: i64,
+
+    /// Maximum number of versions of a credential, current and staged included
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = value::whole(2, 1_000))]
+    pub(crate) keep_versions: u16,
+
+    /// How long a previous version is kept after it was replaced; 0 destroys it at once
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = value::seconds(0_i64, MAX_KEEP_PREVIOUS))]
+    pub(crate) keep_previous: i64,
 
     /// Path prefix of the HTTP interface
     #[arg(long, value_name = "PATH", default_value = "/v1")]

@@ -189,11 +189,7 @@ impl Inner {
     }
 
     /// Counts a request of this organization that waits for a storage provider, if it is to `verify` a credential.
-    fn verifying(
-        &self,
-        verify: bool,
-        organization: OrganizationId,
-    ) -> Result<Option<Permit<OrganizationId>>, Fault> {
+    fn verifying(&self, verify: bool, organization: OrganizationId) -> Result<Option<Permit<OrganizationId>>, Fault> {
         let permit = verify.then(|| self.verifying.acquire(organization).ok_or_else(Fault::too_many_in_progress));
         permit.transpose()
     }

@@ -61,10 +61,7 @@ pub(crate) fn parse(mut document: Document, kind: CredentialType, policy: DataPo
     let (vault_api::ReplaceRequest::<IgnoredAny> { expires_at, stage, .. }, mut flaws) = document.read()?;
     let data = data.and_then(|data| flaws.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));
     let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
-    let replacement = data.zip(expires_at).map(|(data, expires_at)| Replacement {
-        data,
-        expires_at,
-        stage: stage.unwrap_or(false),
-    });
+    let replacement =
+        data.zip(expires_at).map(|(data, expires_at)| Replacement { data, expires_at, stage: stage.unwrap_or(false) });
     flaws.finish(replacement)
 }

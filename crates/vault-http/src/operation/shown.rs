@@ -114,9 +114,13 @@ mod tests {
         assert!(item.is_some_and(|item| item.information.is_some_and(|shown| shown["host"] == "a\u{e4}")));
         assert_eq!(serde_json::to_string(&Credentials(&[])).ok().as_deref(), Some("[]"));
         let expiring = Information::from_json("{\"expires_at\":\"2026-11-20T12:00:00Z\"}".into()).ok();
-        let full = ListedCredential { staged: Some(i64::MAX), revision: i64::MAX, information: expiring, ..listed.clone() };
+        let full =
+            ListedCredential { staged: Some(i64::MAX), revision: i64::MAX, information: expiring, ..listed.clone() };
         let found = text(&full);
-        assert!(found.ends_with(r#","expires_at":"2026-11-20T12:00:00Z","staged_version":9223372036854775807}"#), "{found}");
+        assert!(
+            found.ends_with(r#","expires_at":"2026-11-20T12:00:00Z","staged_version":9223372036854775807}"#),
+            "{found}"
+        );
         assert!(found.len() <= size(&full));
         let damaged = text(&ListedCredential { information: None, ..listed });
         assert!(damaged.contains("\"damaged\":true") && !damaged.contains("information"), "{damaged}");

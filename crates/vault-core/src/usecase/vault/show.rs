@@ -2,8 +2,8 @@
 
 use super::{ListedCredential, Vault};
 use crate::audit::AuditAction;
-use crate::error::{Error, Refusal};
 use crate::credential::CredentialType;
+use crate::error::{Error, Refusal};
 use crate::id::CredentialId;
 use crate::port::Find;
 use crate::principal::Principal;
