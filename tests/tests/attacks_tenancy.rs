@@ -36,7 +36,6 @@ fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
     let theirs: Vec<String> = every_type().iter().map(|sample| globex.save(&sample.request)).collect();
     let own = acme.save(&small("a", 1));
-    let before = state(&vault, &globex);
 
     // The same id but for its last digits is an id that nobody has.
     let unknown = format!("{}{}", &theirs[0][..30], if theirs[0].ends_with("000000") { "111111" } else { "000000" });

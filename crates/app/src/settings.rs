@@ -202,7 +202,7 @@ impl ServerSettings {
 
     /// How many versions of a credential are kept, and for how long.
     pub(crate) fn version_limits(&self) -> VersionLimits {
-        VersionLimits { versions: self.keep_versions.into(), previous_seconds: self.keep_previous }
+        VersionLimits { versions: self.keep_versions, previous_seconds: self.keep_previous }
     }
 
     /// How often one network may log in; none: no limit.

@@ -123,8 +123,8 @@ pub(crate) struct ServerSettings {
     pub(crate) max_credentials: i64,
 
     /// Maximum number of versions of a credential, current and staged included
-    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = value::whole(2, 1_000))]
-    pub(crate) keep_versions: u16,
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = value::whole(2_usize, 1_000))]
+    pub(crate) keep_versions: usize,
 
     /// How long a previous version is kept after it was replaced; 0 destroys it at once
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = value::seconds(0_i64, MAX_KEEP_PREVIOUS))]
