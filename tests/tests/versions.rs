@@ -185,8 +185,8 @@ fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
     });
     let whole: usize = counts.iter().map(|(whole, _)| whole).sum();
     let contended: usize = counts.iter().map(|(_, contended)| contended).sum();
-    println!("{whole} activations got a whole version; {contended} were told to retry");
-    assert!(whole > THREADS, "{counts:?}");
+    // As a rule some hundred whole ones, and some dozen that are told to retry.
+    assert!(whole > THREADS && whole > contended, "{whole} whole, {contended} told to retry");
 }
 
 /// What so many threads get that begin at the same moment.
