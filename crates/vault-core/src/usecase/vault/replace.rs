@@ -1,6 +1,8 @@
 //! Replace a credential's data: its id and namespace stay, so whoever activates it notices nothing.
 
+use super::change::{Judged, Read, no_short_form};
 use super::{CredentialRef, IdempotencyKey, Vault};
+use crate::activation::{VendRule, allows_short};
 use crate::audit::AuditAction;
 use crate::credential::{CredentialData, SecretBytes, Superseded};
 use crate::error::{Error, Refusal};
@@ -48,12 +50,16 @@ impl Vault {
             self.verify(&request.data, self.ambient.now()).await?;
         }
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
-        let information = request.data.information(fingerprint).declaring(request.expires_at);
+        let information = request.data.information(fingerprint);
         let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
-        let judge = async |versions: &StoredVersions| {
-            let current = &versions.current;
+        let judge = async |read: &Read| {
+            let (versions, current) = (&read.versions, &read.versions.current);
             if current.kind != request.data.kind() {
                 return Err(Refusal::TypeDiffers(current.kind).into());
+            }
+            let vend = current.rule.vend;
+            if vend == VendRule::Short {
+                allows_short(&request.data).map_err(|reason| no_short_form(current.kind, reason))?;
             }
             let number = versions.highest.saturating_add(1);
             let context = CredentialContext { organization, credential: current.id, version: number };
@@ -65,11 +71,16 @@ impl Vault {
             } else {
                 self.destroyed_by_replacing(versions, superseded, now)
             };
+            let mut metadata = read.metadata.clone();
+            metadata.forget(&destroyed);
+            metadata.set_expires_at(number, request.expires_at);
             let version = NewVersion { number, sealed, idempotency: idempotency.clone(), destroyed };
             Ok(if request.stage {
-                CredentialChange::Stage(version)
+                let data_expires_at = self.data_expires_at(organization, current).await;
+                Judged { change: CredentialChange::Stage(version), metadata, vend, data_expires_at }
             } else {
-                CredentialChange::Replace { version, destroy_at: superseded.destroy_at }
+                let change = CredentialChange::Replace { version, destroy_at: superseded.destroy_at };
+                Judged { change, metadata, vend, data_expires_at: request.data.expires_at() }
             })
         };
         self.change(principal, organization, request.credential, action, judge).await
