@@ -75,6 +75,33 @@ pub struct TakeChecks {
     pub turn: Option<(usize, i64)>,
 }
 
+/// How far a round of checks over all credentials has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckRound {
+    /// When it began; `None`: there was none yet.
+    pub began_at: Option<Timestamp>,
+    /// The last credential whose turn it was, in the order of organizations and ids; `None`: the round is over.
+    pub after: Option<(OrganizationId, CredentialId)>,
+}
+
+impl CheckRound {
+    /// The round to go on with at `now`; `None`: the next one does not begin yet.
+    pub fn due(self, every_seconds: i64, now: Timestamp) -> Option<Self> {
+        if self.after.is_some() {
+            return Some(self);
+        }
+        let due = self.began_at.is_none_or(|began| began.plus_seconds(every_seconds) <= now);
+        due.then_some(Self { began_at: Some(now), after: None })
+    }
+
+    /// The round after `taken` had their turn, of which there could have been `most`.
+    #[must_use]
+    pub fn past(self, taken: &[(OrganizationId, CredentialId)], most: usize) -> Self {
+        let after = taken.last().copied().filter(|_| taken.len() >= most);
+        Self { after, ..self }
+    }
+}
+
 /// Notes when credentials were last activated.
 #[derive(Clone, Debug)]
 pub struct NoteActivated {

@@ -70,9 +70,10 @@ impl ListOpener {
                     }
                 },
             };
-            opened.push(open(&context, &key, row.blob).and_then(|text| {
-                parse(text).map_err(|_| damaged(&context, "not what is sealed here"))
-            }));
+            opened.push(
+                open(&context, &key, row.blob)
+                    .and_then(|text| parse(text).map_err(|_| damaged(&context, "not what is sealed here"))),
+            );
             current = Some(key);
         }
         Ok(opened)

@@ -47,8 +47,7 @@ impl Opener for CredentialOpener {
         let data = AeadKey::new(data_key_id, &data_key)
             .open(&data_context, &sealed.data)
             .map_err(|error| does_not_open(&data_context, error))?;
-        let data =
-            placed::split(&data, namespace, ruled).map_err(|reason| damaged(&data_context, reason))?;
+        let data = placed::split(&data, namespace, ruled).map_err(|reason| damaged(&data_context, reason))?;
         CredentialData::from_canonical_json(kind, data)
             .map_err(|_| damaged(&data_context, "not data of the type that its row names"))
     }

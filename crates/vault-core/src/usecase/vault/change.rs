@@ -35,6 +35,7 @@ impl From<CredentialId> for CredentialRef {
 }
 
 /// A credential as read for a change.
+#[derive(Clone)]
 pub(super) struct Read {
     pub(super) versions: StoredVersions,
     pub(super) metadata: Metadata,
@@ -52,13 +53,13 @@ pub(super) struct Judged {
 impl Vault {
     /// Reads the credential, has `judge` say what changes, and writes that; judged anew where another change came
     /// between. Gives the number of the version concerned.
-    pub(super) async fn change(
+    pub(super) async fn change<F: Future<Output = Result<Judged, Error>> + Send>(
         &self,
         principal: &Principal,
         organization: OrganizationId,
         credential: CredentialRef,
         action: AuditAction,
-        mut judge: impl AsyncFnMut(&Read) -> Result<Judged, Error> + Send,
+        judge: impl Fn(Read) -> F + Send,
     ) -> Result<i64, Error> {
         let CredentialRef { id, revision } = credential;
         for _ in 0..ATTEMPTS {
@@ -72,7 +73,7 @@ impl Vault {
             }
             let metadata = self.metadata(organization, &versions.current).await?;
             let read = Read { versions, metadata };
-            let judged = judge(&read).await?;
+            let judged = judge(read.clone()).await?;
             let current = match &judged.change {
                 CredentialChange::Replace { version, .. } => version.number,
                 CredentialChange::Promote { number, .. } => *number,

@@ -38,7 +38,8 @@ impl Vault {
         request: DescribeRequest,
     ) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
-        let judge = async |read: &Read| {
+        let request = &request;
+        let judge = |read: Read| async move {
             let (current, mut metadata) = (&read.versions.current, read.metadata.clone());
             if let Some(labels) = &request.labels {
                 metadata.labels = metadata.labels.patched(labels, "/labels")?;

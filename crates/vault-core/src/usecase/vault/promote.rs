@@ -22,7 +22,7 @@ impl Vault {
         if versions.current.version == number && credential.revision.is_none_or(|it| it == versions.current.revision) {
             return Ok(());
         }
-        let judge = async |read: &Read| {
+        let judge = |read: Read| async move {
             let (versions, now) = (&read.versions, self.ambient.now());
             let promoted = kept(versions, number, now).ok_or(Refusal::NoSuchVersion)?;
             let context = CredentialContext { organization, credential: credential.id, version: number };
@@ -58,7 +58,7 @@ impl Vault {
         number: i64,
     ) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
-        let judge = async |read: &Read| {
+        let judge = |read: Read| async move {
             let versions = &read.versions;
             if versions.current.version == number {
                 return Err(Refusal::CurrentVersion.into());

@@ -52,35 +52,36 @@ impl Vault {
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
         let information = request.data.information(fingerprint);
         let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
-        let judge = async |read: &Read| {
+        let (wanted, data, information, idempotency) = (&request, &data, &information, &idempotency);
+        let judge = |read: Read| async move {
             let (versions, current) = (&read.versions, &read.versions.current);
-            if current.kind != request.data.kind() {
+            if current.kind != wanted.data.kind() {
                 return Err(Refusal::TypeDiffers(current.kind).into());
             }
             let vend = current.rule.vend;
             if vend == VendRule::Short {
-                allows_short(&request.data).map_err(|reason| no_short_form(current.kind, reason))?;
+                allows_short(&wanted.data).map_err(|reason| no_short_form(current.kind, reason))?;
             }
             let number = versions.highest.saturating_add(1);
             let context = CredentialContext { organization, credential: current.id, version: number };
-            let sealed = self.sealer.seal(context, &current.namespace, &data, &information).await?;
+            let sealed = self.sealer.seal(context, &current.namespace, data, information).await?;
             let now = self.ambient.now();
             let superseded = self.version_limits.supersede(now);
-            let destroyed = if request.stage {
+            let destroyed = if wanted.stage {
                 self.destroyed_by_staging(versions, now)
             } else {
                 self.destroyed_by_replacing(versions, superseded, now)
             };
             let mut metadata = read.metadata.clone();
             metadata.forget(&destroyed);
-            metadata.set_expires_at(number, request.expires_at);
+            metadata.set_expires_at(number, wanted.expires_at);
             let version = NewVersion { number, sealed, idempotency: idempotency.clone(), destroyed };
-            Ok(if request.stage {
+            Ok(if wanted.stage {
                 let data_expires_at = self.data_expires_at(organization, current).await;
                 Judged { change: CredentialChange::Stage(version), metadata, vend, data_expires_at }
             } else {
                 let change = CredentialChange::Replace { version, destroy_at: superseded.destroy_at };
-                Judged { change, metadata, vend, data_expires_at: request.data.expires_at() }
+                Judged { change, metadata, vend, data_expires_at: wanted.data.expires_at() }
             })
         };
         self.change(principal, organization, request.credential, action, judge).await

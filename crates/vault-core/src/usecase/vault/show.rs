@@ -2,6 +2,7 @@
 
 use super::{ListedCredential, Vault};
 use crate::audit::AuditAction;
+use crate::credential::CredentialType;
 use crate::error::{Error, Refusal};
 use crate::id::CredentialId;
 use crate::port::Find;
@@ -22,5 +23,20 @@ impl Vault {
         let shown = shown.into_iter().next().ok_or(Refusal::NotFound)?;
         self.count(principal, organization, now, AuditAction::CredentialShown);
         Ok(shown)
+    }
+
+    /// The type of a credential and its revision: what those who change it have to know first. Opens nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for another organization's credential.
+    pub async fn type_and_revision(
+        &self,
+        principal: &Principal,
+        id: CredentialId,
+    ) -> Result<(CredentialType, i64), Error> {
+        let organization = principal.member(Action::Save)?;
+        let query = Find { principal: principal.clone(), of: organization, key: id, now: self.ambient.now() };
+        let row = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?;
+        Ok((row.kind, row.revision))
     }
 }
