@@ -4,6 +4,7 @@
 //! cases as ports, and runs one command.
 
 mod activation;
+mod checks;
 mod cli;
 mod client;
 mod command;

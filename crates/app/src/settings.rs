@@ -205,6 +205,11 @@ impl ServerSettings {
         VersionLimits { versions: self.keep_versions, previous_seconds: self.keep_previous }
     }
 
+    /// Whether somebody checks saved credentials when it is asked for.
+    pub(crate) fn checks_on_request(&self) -> bool {
+        self.recheck_every.is_some() || self.verify_on_save
+    }
+
     /// How often one network may log in; none: no limit.
     pub(crate) fn login_rate(&self) -> Option<Rate> {
         rate(self.login_rate, self.login_burst)

@@ -20,7 +20,8 @@ pub use activation::{
 };
 pub use check::CheckItem;
 pub use credential::{
-    CredentialItem, PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
+    CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, HealthItem, MatchRequest,
+    MatchedCredential, PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
 };
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
 pub use integration::{

@@ -41,7 +41,8 @@ pub use trust::ClientIdentity;
 pub use vault_api::{
     AccountItem, AccountNotice, ActivateRequest, ActivationItem, BegunActivation, ChangeAccountRequest,
     ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest,
-    CredentialItem, EnrolRequest, EnrolResponse, FieldProblem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount,
-    Problem, ProblemCode, PromoteRequest, ProofRequest, ReplaceRequest, ReplacedCredential, SaveRequest,
-    SavedCredential, SessionItem, Totp, VendedCredential, VersionItem, WireJson, WireSecret,
+    CredentialItem, CredentialUse, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem, HealthItem,
+    InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest,
+    ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, SessionItem, Totp, VendedCredential, VersionItem,
+    WireJson, WireSecret,
 };

@@ -9,7 +9,8 @@ use serde::Serialize;
 use std::fmt;
 use ureq::http::{Method, header};
 use vault_api::{
-    CredentialItem, PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
+    CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, MatchRequest, MatchedCredential,
+    PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem, WireJson,
 };
 
 const VAULT: &str = "/organization-vault";
@@ -78,6 +79,50 @@ impl Session {
         options: &RequestOptions,
     ) -> Result<ReplacedCredential, ClientError> {
         self.change(Method::POST, credential(id) + VERSIONS, Some(&json(request)?), options)?.json()
+    }
+
+    /// Changes what is said of a credential. With an entity tag, only if it still has that.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] with all flaws of the request at once.
+    pub fn describe(
+        &self,
+        id: &str,
+        request: &DescribeRequest,
+        if_match: Option<&str>,
+    ) -> Result<CredentialItem, ClientError> {
+        self.change(Method::PATCH, credential(id), Some(&json(request)?), &only_if(if_match))?.json()
+    }
+
+    /// Whether the credential's current data equals `data`. Refused when it is asked too often.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] with all flaws of the data at once.
+    pub fn matches(&self, id: &str, data: WireJson) -> Result<bool, ClientError> {
+        let answer = self.send_json(Method::POST, &(credential(id) + "/match"), &MatchRequest { data })?;
+        Ok(answer.json::<MatchedCredential>()?.same)
+    }
+
+    /// Requests a check of a version at its storage: of `version`, else the staged one, else the current one. The result
+    /// appears with the credential's versions.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if nobody checks, or it is asked too often.
+    pub fn request_check(&self, id: &str, version: Option<i64>) -> Result<(), ClientError> {
+        let path = credential(id) + "/check";
+        self.send_json(Method::POST, &path, &CheckCredentialRequest { version }).map(|_| ())
+    }
+
+    /// A page of the activations of the last 30 days that issued a credential, newest first, beginning at `cursor`; and the
+    /// cursor of the next page, if there is one.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if there is no credential of this id, or the cursor is refused.
+    pub fn uses(&self, id: &str, cursor: Option<&str>) -> Result<(Vec<CredentialUse>, Option<String>), ClientError> {
+        let filter = ListFilter::default();
+        let answer = self.send(Method::GET, &[&credential(id), "/activations", &*filter.query(cursor)].concat())?;
+        let next = answer.header(header::LINK).find_map(next_cursor);
+        Ok((answer.json()?, next))
     }
 
     /// A credential's versions: the current one, then the others by number, highest first.

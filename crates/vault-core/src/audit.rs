@@ -172,6 +172,16 @@ pub enum AuditAction {
     CredentialPromoted,
     /// A staged or previous version was destroyed.
     CredentialVersionDestroyed,
+    /// Labels, description, expiry or rule of a credential were changed.
+    CredentialDescribed,
+    /// Data was compared with a credential's.
+    CredentialMatched,
+    /// A check of a credential was requested.
+    CredentialCheckRequested,
+    /// A check of a credential failed, and the one before did not.
+    CredentialFailing,
+    /// A check of a credential succeeded, and the one before did not.
+    CredentialHealthy,
     /// A credential was deleted.
     CredentialDeleted,
     /// Credentials were listed.
@@ -260,6 +270,11 @@ impl AuditAction {
             Self::CredentialStaged => "credential.staged",
             Self::CredentialPromoted => "credential.promoted",
             Self::CredentialVersionDestroyed => "credential.version-destroyed",
+            Self::CredentialDescribed => "credential.described",
+            Self::CredentialMatched => "credential.matched",
+            Self::CredentialCheckRequested => "credential.check-requested",
+            Self::CredentialFailing => "credential.failing",
+            Self::CredentialHealthy => "credential.healthy",
             Self::CredentialDeleted => "credential.deleted",
             Self::CredentialsListed => "credentials.listed",
             Self::CredentialShown => "credential.shown",

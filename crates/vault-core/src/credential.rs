@@ -41,7 +41,7 @@ pub use information::{Fingerprint, Information};
 pub use key_file::KeyFile;
 pub use kind::CredentialType;
 pub use link::Link;
-pub use metadata::{Description, LabelFilter, Labels};
+pub use metadata::{Description, LabelFilter, LabelPatch, Labels, Metadata};
 pub use s3::S3;
 pub use secret::{SecretBytes, SecretText};
 pub use spec::{DataPolicy, FieldClass, FieldSpec, ValueKind};

@@ -1,22 +1,29 @@
 //! Where the next page of a list begins: opaque to its holder, and bound to the list it came from.
 
-use crate::credential::CredentialType;
+use crate::credential::{CredentialType, HealthState, LabelFilter};
 use crate::digest::{Digest, DigestPurpose};
 use crate::error::Refusal;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::port::KeyedDigester;
+use crate::port::{KeyedDigester, ListPosition};
 use crate::principal::Scope;
+use crate::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Which credentials a list holds.
+/// Which credentials a list holds: those that all members fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListFilter {
     /// Only those of this namespace.
     pub namespace: Option<Namespace>,
     /// Only those of this type.
     pub kind: Option<CredentialType>,
+    /// Only those with all of these labels.
+    pub labels: Vec<LabelFilter>,
+    /// Only those in this state.
+    pub health: Option<HealthState>,
+    /// Only those that expire before this moment, the soonest first.
+    pub expires_before: Option<Timestamp>,
 }
 
 /// The cursor for the page after `last`.
@@ -24,15 +31,14 @@ pub fn encode(
     digester: &dyn KeyedDigester,
     organization: OrganizationId,
     filter: &ListFilter,
-    last: CredentialId,
+    last: ListPosition,
 ) -> String {
-    let mut bytes = [0; 48];
-    bytes[..16].copy_from_slice(last.as_bytes());
-    bytes[16..].copy_from_slice(digest(digester, organization, filter, last).as_bytes());
-    URL_SAFE_NO_PAD.encode(bytes)
+    let position =
+        [last.expires_at.map_or(0, Timestamp::as_millis).to_be_bytes().as_slice(), last.id.as_bytes()].concat();
+    URL_SAFE_NO_PAD.encode([digest(digester, organization, filter, &position).as_bytes(), position.as_slice()].concat())
 }
 
-/// The credential after which the page of `text` begins.
+/// The place after which the page of `text` begins.
 ///
 /// # Errors
 /// The text is not a cursor, or one of another organization or of other filters.
@@ -41,24 +47,76 @@ pub fn decode(
     organization: OrganizationId,
     filter: &ListFilter,
     text: &str,
-) -> Result<CredentialId, Refusal> {
+) -> Result<ListPosition, Refusal> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
-    let (id, code) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
-    let last = CredentialId::from_bytes(*id);
-    let code = Digest::from_bytes(code.try_into().map_err(|_| Refusal::Cursor)?);
-    if code == digest(digester, organization, filter, last) { Ok(last) } else { Err(Refusal::Cursor) }
+    let (code, position) = bytes.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
+    if Digest::from_bytes(*code) != digest(digester, organization, filter, position) {
+        return Err(Refusal::Cursor);
+    }
+    let (millis, id) = position.split_first_chunk::<8>().ok_or(Refusal::Cursor)?;
+    let expires_at = Timestamp::from_millis(i64::from_be_bytes(*millis));
+    Ok(ListPosition {
+        expires_at: filter.expires_before.map(|_| expires_at),
+        id: CredentialId::from_bytes(id.try_into().map_err(|_| Refusal::Cursor)?),
+    })
 }
 
-fn digest(
-    digester: &dyn KeyedDigester,
-    organization: OrganizationId,
-    filter: &ListFilter,
-    last: CredentialId,
-) -> Digest {
-    // An empty part stands for "no filter": neither a namespace nor a type is ever empty.
+fn digest(digester: &dyn KeyedDigester, organization: OrganizationId, filter: &ListFilter, position: &[u8]) -> Digest {
+    // An empty part stands for "no filter": no filter is ever empty.
     let namespace = filter.namespace.as_ref().map_or("", Namespace::as_str);
     let kind = filter.kind.map_or("", CredentialType::as_str);
-    let parts: [&[u8]; 4] = [organization.as_bytes(), namespace.as_bytes(), kind.as_bytes(), last.as_bytes()];
+    let health = filter.health.map_or("", HealthState::as_str);
+    let before = filter.expires_before.map(|at| at.as_millis().to_be_bytes());
+    // Labels come last: their number is all that varies, and no other part is left out. No other cursor has this first
+    // part.
+    let mut parts: Vec<&[u8]> = vec![
+        b"credentials",
+        organization.as_bytes(),
+        namespace.as_bytes(),
+        kind.as_bytes(),
+        health.as_bytes(),
+        before.as_ref().map_or(&[], |bytes| bytes.as_slice()),
+        position,
+    ];
+    parts.extend(filter.labels.iter().flat_map(|label| [label.name.as_bytes(), label.value.as_bytes()]));
+    digester.digest(DigestPurpose::Cursor, &parts)
+}
+
+/// The cursor for the page of a credential's uses that begins after `position`.
+pub(crate) fn encode_use(
+    digester: &dyn KeyedDigester,
+    organization: OrganizationId,
+    credential: CredentialId,
+    position: &[u8; 24],
+) -> String {
+    let code = use_digest(digester, organization, credential, position);
+    URL_SAFE_NO_PAD.encode([code.as_bytes(), position.as_slice()].concat())
+}
+
+/// The position that [`encode_use`] wrote.
+///
+/// # Errors
+/// The text is not a cursor, or one of another credential.
+pub(crate) fn decode_use(
+    digester: &dyn KeyedDigester,
+    organization: OrganizationId,
+    credential: CredentialId,
+    text: &str,
+) -> Result<[u8; 24], Refusal> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
+    let (code, position) = bytes.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
+    let position = position.try_into().map_err(|_| Refusal::Cursor)?;
+    let sound = Digest::from_bytes(*code) == use_digest(digester, organization, credential, &position);
+    if sound { Ok(position) } else { Err(Refusal::Cursor) }
+}
+
+fn use_digest(
+    digester: &dyn KeyedDigester,
+    organization: OrganizationId,
+    credential: CredentialId,
+    position: &[u8; 24],
+) -> Digest {
+    let parts: [&[u8]; 4] = [b"uses", organization.as_bytes(), credential.as_bytes(), position];
     digester.digest(DigestPurpose::Cursor, &parts)
 }
 
@@ -150,7 +208,6 @@ pub(crate) fn decode_position(
 }
 
 fn position_digest(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> Digest {
-    // Five parts, so that no cursor of a list of credentials, which has four, is one of these.
     let (kind, organization): (&[u8], &[u8]) = match &scope {
         Scope::One(organization) => (b"one", organization.as_bytes()),
         Scope::All => (b"all", &[]),

@@ -29,6 +29,10 @@ pub enum DigestPurpose {
     IdempotentBody,
     /// A list cursor.
     Cursor,
+    /// A label of a credential, for its store.
+    Label,
+    /// What a credential's row says of the forms in which it may be handed out.
+    VendRule,
 }
 
 impl DigestPurpose {
@@ -46,6 +50,8 @@ impl DigestPurpose {
             Self::IntegrationToken => "integration token",
             Self::IdempotentBody => "idempotent body",
             Self::Cursor => "cursor",
+            Self::Label => "label",
+            Self::VendRule => "vend rule",
         }
     }
 }

@@ -142,6 +142,23 @@ pub enum Refusal {
     /// The new data is of another type than the credential.
     #[error("the credential is of type {}; data can be replaced only by data of the same type", .0.as_str())]
     TypeDiffers(CredentialType),
+    /// The credential may be handed out only as something short-lived, and its data has no such form.
+    #[error(
+        "the credential may be handed out only as something short-lived (vend: short), and this data has no such form: {0}"
+    )]
+    NoShortForm(CheckReason),
+    /// The credential was saved before rules could be set.
+    #[error("this credential was saved before `vend` could be set: replace its data first, then set `vend`")]
+    ReplaceFirst,
+    /// No part of this deployment checks credentials.
+    #[error("this server does not check saved credentials")]
+    ChecksUnavailable,
+    /// No activation side was seen for a minute.
+    #[error("no activation listener was seen for a minute, so nobody would check the credential")]
+    NoChecker,
+    /// It was done too often within an hour; it is refused for this many seconds.
+    #[error("too often within an hour; retry in {0} s")]
+    TooOften(u32),
     /// A row fails its integrity check, so it is not changed.
     #[error("row {id} of table {table} fails its integrity check: it was changed outside OrgVault")]
     Damaged {
@@ -212,6 +229,7 @@ impl Refusal {
             Self::Cursor
             | Self::IdempotencyMismatch
             | Self::TypeDiffers(_)
+            | Self::ChecksUnavailable
             | Self::LimitReached { .. }
             | Self::VerifyUnavailable
             | Self::NotUsable(_) => ErrorKind::Invalid,
@@ -227,8 +245,11 @@ impl Refusal {
             | Self::TooManyLive
             | Self::NotVended { .. }
             | Self::Changed
+            | Self::NoShortForm(_)
+            | Self::ReplaceFirst
+            | Self::NoChecker
             | Self::CurrentVersion => ErrorKind::Conflict,
-            Self::Contended | Self::TooManyConflicts(_) => ErrorKind::Retry,
+            Self::Contended | Self::TooManyConflicts(_) | Self::TooOften(_) => ErrorKind::Retry,
             Self::Damaged { .. } => ErrorKind::Damaged,
         }
     }

@@ -93,41 +93,6 @@ impl StoredInvitation {
     }
 }
 
-/// How many invitations of an organization may meet an address in use within [`CONFLICT_SECONDS`].
-pub const CONFLICTS: u32 = 20;
-/// How long the conflicts of an organization are counted, in seconds, from the first of them: 1 h.
-pub const CONFLICT_SECONDS: i64 = 3600;
-
-/// How often an organization's admins invited an address that has an account. Limited, because the response reveals that
-/// the address has an account, perhaps in another organization.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AddressConflicts {
-    /// How many were counted.
-    pub count: u32,
-    /// When the first of them was.
-    pub since: Option<Timestamp>,
-}
-
-impl AddressConflicts {
-    /// How many seconds are left in which every invitation of the organization is refused, if any.
-    pub fn refused_for(self, now: Timestamp) -> Option<u32> {
-        let left = self.since?.plus_seconds(CONFLICT_SECONDS).millis_since(now);
-        let refused = self.count >= CONFLICTS && left > 0;
-        refused.then(|| u32::try_from(left.div_euclid(1000) + 1).unwrap_or(u32::MAX))
-    }
-
-    /// With one more at `now`.
-    #[must_use]
-    pub fn plus_one(self, now: Timestamp) -> Self {
-        match self.since {
-            Some(since) if now < since.plus_seconds(CONFLICT_SECONDS) => {
-                Self { count: self.count.saturating_add(1), since: Some(since) }
-            }
-            _ => Self { count: 1, since: Some(now) },
-        }
-    }
-}
-
 /// What an invited person has chosen and was given, until a code confirms it.
 #[derive(Clone, Debug)]
 pub struct EnrolmentDraft {

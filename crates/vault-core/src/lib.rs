@@ -15,6 +15,7 @@ pub mod email;
 pub mod enrolment;
 pub mod error;
 pub mod field;
+pub mod hourly;
 pub mod id;
 pub mod integration;
 pub mod invitation;

@@ -22,6 +22,8 @@ pub enum Action {
     List,
     /// Delete a credential.
     Delete,
+    /// Let a credential be handed out as it is that so far was handed out as something short-lived only.
+    LiftVendRule,
     /// List, invite, change and delete accounts.
     ManageAccounts,
     /// List, make, change and delete integrations; freeze and thaw namespaces.
@@ -46,11 +48,14 @@ impl Role {
         }
     }
 
+    const fn is_admin(self) -> bool {
+        matches!(self, Self::Admin)
+    }
+
     /// Whether the role permits the action.
     pub const fn permits(self, action: Action) -> bool {
         match (self, action) {
-            (Self::Admin, Action::ManageAccounts | Action::ManageIntegrations) => true,
-            (Self::Editor | Self::Viewer, Action::ManageAccounts | Action::ManageIntegrations) => false,
+            (role, Action::LiftVendRule | Action::ManageAccounts | Action::ManageIntegrations) => role.is_admin(),
             (Self::Admin | Self::Editor, Action::Save | Action::List | Action::Delete) => true,
             (Self::Viewer, Action::List) => true,
             (Self::Viewer, Action::Save | Action::Delete) => false,

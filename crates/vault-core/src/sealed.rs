@@ -50,6 +50,17 @@ pub struct SealedCredential {
     pub information: Blob,
 }
 
+/// A credential's sealed labels, description and declared expiries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedMetadata {
+    /// The organization key whose information key sealed it.
+    pub key: KeyId,
+    /// The revision of the credential that it was sealed for.
+    pub revision: i64,
+    /// The sealed metadata.
+    pub blob: Blob,
+}
+
 /// The root of one deployment's keys, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceRecord {

@@ -13,8 +13,9 @@ use vault_core::account::{AccountGrant, AccountState, SignedAccount, takes_last_
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
+use vault_core::hourly::{HOUR_SECONDS, Hourly};
 use vault_core::id::{AccountId, OrganizationId, SeedId, SessionId};
-use vault_core::invitation::{AddressConflicts, CONFLICT_SECONDS, CONFLICTS, Invitation};
+use vault_core::invitation::Invitation;
 use vault_core::notice::{FEW_RECOVERY_CODES, NOTICE_SECONDS, NoticeCode, StoredNotice, notices};
 use vault_core::passcode::{CONFIRMATIONS, may_be_confirmed};
 use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
@@ -164,27 +165,27 @@ proptest! {
     }
 
     #[test]
-    fn conflicts_stop_invitations_for_the_rest_of_an_hour(steps in vec(0_i64..CONFLICT_SECONDS, 1..100)) {
-        let mut conflicts = AddressConflicts::default();
+    fn too_often_is_refused_for_the_rest_of_an_hour(steps in vec(0_i64..HOUR_SECONDS, 1..100)) {
+        let mut counts = Hourly::default();
         let (mut now, mut counted) = (at(0), Vec::new());
         for step in steps {
             now = now.plus_seconds(step);
-            match conflicts.refused_for(now) {
+            match counts.refused_for(Hourly::ADDRESS_CONFLICTS, now) {
                 None => {
-                    conflicts = conflicts.plus_one(now);
+                    counts = counts.plus_one(now);
                     counted.push(now);
                 }
                 Some(seconds) => {
                     let seconds = i64::from(seconds);
-                    prop_assert!((1..=CONFLICT_SECONDS + 1).contains(&seconds));
-                    prop_assert!(conflicts.refused_for(now.plus_seconds(seconds)).is_none());
+                    prop_assert!((1..=HOUR_SECONDS + 1).contains(&seconds));
+                    prop_assert!(counts.refused_for(Hourly::ADDRESS_CONFLICTS, now.plus_seconds(seconds)).is_none());
                 }
             }
         }
         // However they come, no more than twice as many fit into any hour.
         for from in &counted {
-            let within = counted.iter().filter(|at| *at >= from && **at < from.plus_seconds(CONFLICT_SECONDS));
-            prop_assert!(within.count() <= 2 * usize::try_from(CONFLICTS).unwrap());
+            let within = counted.iter().filter(|at| *at >= from && **at < from.plus_seconds(HOUR_SECONDS));
+            prop_assert!(within.count() <= 2 * usize::try_from(Hourly::ADDRESS_CONFLICTS).unwrap());
         }
     }
 

@@ -9,7 +9,7 @@ use proptest::sample::select;
 use uuid::Uuid;
 use vault_core::Refusal;
 use vault_core::activation::{
-    HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, VendedForm, judge_hand_out, judge_taking,
+    HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, VendRule, VendedForm, judge_hand_out, judge_taking,
 };
 use vault_core::id::CredentialId;
 use vault_core::integration::IntegrationRefusal;
@@ -65,15 +65,18 @@ proptest! {
         frozen in any::<bool>(),
         begun in any::<bool>(),
         expires_at in 0_i64..6,
-        current in vec((0_u128..4, 1_i64..3), 0..6),
+        current in vec((0_u128..4, 1_i64..3, select(vec![VendRule::Any, VendRule::Short])), 0..6),
         credentials in handed_out(),
         now in 0_i64..6,
     ) {
-        let current: Vec<_> = current.into_iter().map(|(credential, version)| (id(credential), version)).collect();
+        let current: Vec<_> = current.into_iter().map(|(credential, version, vend)| (id(credential), version, vend)).collect();
         let integration = integration.map_or(Ok(()), Err);
         let facts = HandOutFacts { integration, frozen, begun, expires_at: at(expires_at), current: &current };
         let verdict = judge_hand_out(&facts, &credentials, at(now));
-        let present = credentials.iter().all(|one| current.contains(&(one.credential, one.version)));
+        let present = credentials.iter().all(|one| {
+            let allowed = |vend| vend == VendRule::Any || one.form == VendedForm::Short;
+            current.iter().any(|(id, version, vend)| (*id, *version) == (one.credential, one.version) && allowed(*vend))
+        });
         let lasting = now < expires_at && credentials.iter().all(|one| one.expires_at.is_none_or(|end| at(now) < end));
         prop_assert_eq!(verdict.is_ok(), integration.is_ok() && !frozen && begun && present && lasting);
         let first = match (integration, frozen, begun, present) {

@@ -5,9 +5,16 @@
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use vault_core::activation::{SignedRule, VendRule};
 use vault_core::check::CheckReason;
-use vault_core::credential::{Health, HealthState, LabelFilter, Labels, LastCheck, VersionLimits, effective_expiry};
+use vault_core::credential::{
+    Description, Health, HealthState, LabelFilter, LabelPatch, Labels, LastCheck, Metadata, VersionLimits,
+    effective_expiry,
+};
+use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::json::{self, Limits, Node};
+use vault_core::port::KeyedDigester;
 use vault_core::time::Timestamp;
 
 fn node(text: &str) -> Node {
@@ -71,9 +78,11 @@ proptest! {
                 None => _ = expected.remove(name),
             }
         }
-        let merged = labels.merged(object(&patch), "").unwrap();
-        prop_assert_eq!(read(&merged), expected);
-        prop_assert!(merged.merged(Node::Null, "").unwrap().is_empty());
+        let patch = LabelPatch::parse(object(&patch), "").unwrap();
+        let patched = labels.patched(&patch, "").unwrap();
+        prop_assert_eq!(read(&patched), expected);
+        let remove_all = LabelPatch::parse(Node::Null, "").unwrap();
+        prop_assert!(patched.patched(&remove_all, "").unwrap().is_empty());
     }
 
     #[test]
@@ -154,6 +163,57 @@ proptest! {
         let both: Vec<_> = [one, two].into_iter().flatten().collect();
         let at = |millis: Option<i64>| millis.map(Timestamp::from_millis);
         prop_assert_eq!(effective_expiry(at(one), at(two)), at(both.into_iter().min()));
+    }
+}
+
+proptest! {
+    #[test]
+    fn metadata_is_read_back_as_it_was_sealed(
+        members in btree_map(names(), values(), 0..=16),
+        text in prop::option::of("[a-zäöü.,\"\\\\]{1,100}"),
+        expiries in btree_map(1_i64..9, 0_i64..100_000, 0..5),
+        destroyed in vec(1_i64..9, 0..3),
+    ) {
+        let mut metadata = Metadata::default();
+        metadata.labels = Labels::parse(object(&members), "").unwrap();
+        metadata.description = text.map(|text| Description::parse(&text, "").unwrap());
+        for (number, millis) in &expiries {
+            metadata.set_expires_at(*number, Some(Timestamp::from_millis(*millis)));
+        }
+        prop_assert_eq!(&Metadata::from_json(&metadata.to_json()).unwrap(), &metadata);
+        metadata.forget(&destroyed);
+        for (number, millis) in expiries {
+            let kept = !destroyed.contains(&number);
+            prop_assert_eq!(metadata.expires_at(number), kept.then_some(Timestamp::from_millis(millis)));
+        }
+    }
+
+    /// Whoever writes the rule's column cannot sign it.
+    #[test]
+    fn a_rule_holds_for_its_credential_alone(one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), short in any::<bool>()) {
+        let vend = if short { VendRule::Short } else { VendRule::Any };
+        let (organization, id) = (OrganizationId::from_bytes([1; 16]), CredentialId::from_bytes(one));
+        let signed = SignedRule::sign(&Digester, organization, id, vend);
+        prop_assert!(signed.is_sound(&Digester, organization, id));
+        let other = if short { VendRule::Any } else { VendRule::Short };
+        let (lifted, unsigned) = (SignedRule { vend: other, ..signed }, SignedRule { code: None, ..signed });
+        prop_assert!(!lifted.is_sound(&Digester, organization, id));
+        prop_assert_eq!(signed.is_sound(&Digester, organization, CredentialId::from_bytes(two)), one == two);
+        prop_assert_eq!(unsigned.is_sound(&Digester, organization, id), !short);
+    }
+}
+
+/// Not keyed, but different for different parts.
+struct Digester;
+
+impl KeyedDigester for Digester {
+    fn digest<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> Digest {
+        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+        let mut hasher = DefaultHasher::new();
+        (purpose, parts).hash(&mut hasher);
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&hasher.finish().to_be_bytes());
+        Digest::from_bytes(bytes)
     }
 }
 

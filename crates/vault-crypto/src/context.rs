@@ -42,6 +42,7 @@ enum Column {
     Data,
     DataKey,
     Information,
+    Metadata,
     OrganizationKey,
     FingerprintKey,
     PurposeKey(InstanceKeyPurpose),
@@ -58,6 +59,7 @@ impl Column {
         match self {
             Self::Data => "data",
             Self::Information => "information",
+            Self::Metadata => "metadata",
             Self::Canary => "canary",
             Self::Password => "password",
             Self::Seed => "seed",
@@ -76,6 +78,7 @@ impl Column {
             Self::Data => "credential.data",
             Self::DataKey => "credential.data_key",
             Self::Information => "credential.information",
+            Self::Metadata => "credential.metadata",
             Self::OrganizationKey => "organization_key.wrapped",
             Self::FingerprintKey => "organization.fingerprint_wrapped",
             Self::PurposeKey(InstanceKeyPurpose::LookUp) => "instance_key.wrapped/look-up",
@@ -93,7 +96,7 @@ impl Column {
     const fn table(self) -> &'static str {
         match self {
             Self::Data | Self::DataKey => "credential_secrets",
-            Self::Information => "credentials",
+            Self::Information | Self::Metadata => "credentials",
             Self::OrganizationKey => "organization_keys",
             Self::FingerprintKey => "organizations",
             Self::PurposeKey(_) => "instance_keys",
@@ -113,6 +116,12 @@ impl Context {
     /// A credential's information, under the organization's information key.
     pub(crate) fn information(instance: InstanceId, context: CredentialContext) -> Self {
         Self::of_credential(Column::Information, instance, context)
+    }
+
+    /// A credential's labels, description and declared expiries, under the organization's information key. The version is
+    /// the credential's revision.
+    pub(crate) fn metadata(instance: InstanceId, context: CredentialContext) -> Self {
+        Self::of_credential(Column::Metadata, instance, context)
     }
 
     /// A credential's data key, under the organization's wrap key.

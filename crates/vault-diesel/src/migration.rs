@@ -28,7 +28,7 @@ migrations![
     "0004_attempts",
     "0005_upkeep",
     "0006_handing_out",
-    "0007_versions"
+    "0007_life"
 ];
 
 /// Makes the table of what was applied.

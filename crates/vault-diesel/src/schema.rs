@@ -126,14 +126,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    address_conflicts (organization_id) {
-        organization_id -> Text,
-        conflicts -> BigInt,
-        since -> BigInt,
-    }
-}
-
-diesel::table! {
     recovery_codes (organization_id, account_id, code) {
         organization_id -> Text,
         account_id -> Text,
@@ -224,6 +216,65 @@ diesel::table! {
         highest_version -> BigInt,
         staged_version -> Nullable<BigInt>,
         version_created_at -> Nullable<BigInt>,
+        expires_at -> Nullable<BigInt>,
+        vend -> Text,
+        vend_code -> Nullable<Binary>,
+        metadata -> Nullable<Binary>,
+        metadata_key_id -> Nullable<Text>,
+        metadata_revision -> Nullable<BigInt>,
+        checked_at -> Nullable<BigInt>,
+        check_since -> Nullable<BigInt>,
+        check_failed -> Nullable<Text>,
+        last_activated_at -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    credential_labels (organization_id, label, id) {
+        organization_id -> Text,
+        label -> Binary,
+        id -> Text,
+    }
+}
+
+diesel::table! {
+    credential_uses (organization_id, id, at, activation_id) {
+        organization_id -> Text,
+        id -> Text,
+        at -> BigInt,
+        activation_id -> Text,
+        integration_id -> Text,
+        form -> Text,
+        purpose -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    check_requests (organization_id, id) {
+        organization_id -> Text,
+        id -> Text,
+        version -> BigInt,
+        requested_at -> BigInt,
+        taken_at -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    check_rounds (singleton) {
+        singleton -> BigInt,
+        seen_at -> BigInt,
+        began_at -> Nullable<BigInt>,
+        organization_id -> Nullable<Text>,
+        credential_id -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    hourly_counts (organization_id, subject) {
+        organization_id -> Text,
+        subject -> Text,
+        count -> BigInt,
+        since -> BigInt,
     }
 }
 
@@ -239,6 +290,9 @@ diesel::table! {
         information -> Binary,
         data_key -> Binary,
         data -> Binary,
+        checked_at -> Nullable<BigInt>,
+        check_since -> Nullable<BigInt>,
+        check_failed -> Nullable<Text>,
     }
 }
 
@@ -357,4 +411,6 @@ diesel::allow_tables_to_appear_in_same_query!(
     enrolment_codes
 );
 diesel::allow_tables_to_appear_in_same_query!(organizations, integrations, integration_tokens);
-diesel::allow_tables_to_appear_in_same_query!(credentials, credential_secrets);
+diesel::allow_tables_to_appear_in_same_query!(credentials, credential_secrets, credential_labels, organizations);
+diesel::allow_tables_to_appear_in_same_query!(credential_uses, integrations);
+diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);

@@ -9,7 +9,8 @@ use diesel::sql_types::{Binary, Text};
 use diesel::sqlite::{Sqlite, SqliteValue};
 use std::io::Write as _;
 use vault_core::account::AccountState;
-use vault_core::activation::VendMode;
+use vault_core::activation::{Purpose, VendMode, VendRule, VendedForm};
+use vault_core::check::CheckReason;
 use vault_core::credential::CredentialType;
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
@@ -157,6 +158,10 @@ text_forms! {
     NamespacePatterns => Self::from_stored;
     OrganizationName => |text: &str| Self::parse(text).ok();
     VendMode => Self::parse;
+    VendRule => Self::parse;
+    VendedForm => Self::parse;
+    CheckReason => |text: &str| Self::ALL.iter().copied().find(|reason| reason.as_str() == text);
+    Purpose => |text: &str| Self::parse(text, "").ok();
 }
 
 impl BytesForm for Digest {

@@ -47,10 +47,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }"#;
     let data = parse(CredentialType::S3, body).map_err(|flaws| format!("{flaws:?}"))?; // flaws never hold values
     let request = SaveRequest {
-        namespace: Namespace::parse("imports/nightly", "/namespace")?,
-        data,
         idempotency: Some(IdempotencyKey::parse("first-import")?),
-        verify: false,
+        ..SaveRequest::new(Namespace::parse("imports/nightly", "/namespace")?, data)
     };
     let saved = vault.save(&principal, request).await?;
     println!("saved {saved}");

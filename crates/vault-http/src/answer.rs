@@ -84,6 +84,11 @@ pub(crate) fn tagged(mut response: HttpResponse, revision: i64) -> Result<HttpRe
     Ok(response)
 }
 
+/// 202
+pub(crate) fn accepted() -> HttpResponse {
+    HttpResponse::new(StatusCode::ACCEPTED)
+}
+
 /// 204
 pub(crate) fn no_content() -> HttpResponse {
     HttpResponse::new(StatusCode::NO_CONTENT)

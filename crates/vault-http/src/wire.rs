@@ -52,6 +52,12 @@ impl Document {
         }
     }
 
+    /// The value of the member `name`, which is then left out, `null` too: to be read by its own rules.
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Node> {
+        let place = self.members.iter().position(|member| member.name == name)?;
+        Some(self.members.remove(place).value)
+    }
+
     /// Whether the member `name` is `null`, which is then left out.
     pub(crate) fn take_null(&mut self, name: &str) -> bool {
         let before = self.members.len();

@@ -14,7 +14,7 @@ mod own_account;
 mod row;
 mod session;
 
-use self::row::{AccountRow, CredentialRow, IdempotencyRow, InvitationRow, SessionRow};
+use self::row::{AccountRow, CheckRow, CredentialRow, IdempotencyRow, InvitationRow, SessionRow};
 use crate::clock::lock;
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -24,12 +24,13 @@ use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord};
 use vault_core::digest::Digest;
+use vault_core::hourly::Hourly;
 use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
 use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegration};
-use vault_core::invitation::{AddressConflicts, Invitation};
+use vault_core::invitation::Invitation;
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
-use vault_core::port::{AuditLog, StoreError};
+use vault_core::port::{AuditLog, CheckRound, CredentialUse, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedCredential};
 use vault_core::time::Timestamp;
@@ -67,7 +68,11 @@ struct State {
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,
     invitations: BTreeMap<AccountId, InvitationRow>,
-    conflicts: HashMap<OrganizationId, AddressConflicts>,
+    hourly: HashMap<(OrganizationId, String), Hourly>,
+    uses: BTreeMap<(OrganizationId, CredentialId), Vec<CredentialUse>>,
+    checks: BTreeMap<(OrganizationId, CredentialId), CheckRow>,
+    round: CheckRound,
+    checker_seen_at: Option<Timestamp>,
     sessions: BTreeMap<SessionId, SessionRow>,
     credentials: BTreeMap<(OrganizationId, CredentialId), CredentialRow>,
     integrations: BTreeMap<(OrganizationId, IntegrationId), StoredIntegration>,
@@ -151,7 +156,9 @@ impl MemoryStore {
             ("organization keys", state.organization_keys.contains_key(&organization)),
             ("accounts", state.accounts.values().any(|row| row.signed.grant.organization == organization)),
             ("invitations", invitations.any(|of| of == organization)),
-            ("address conflicts", state.conflicts.contains_key(&organization)),
+            ("hourly counts", state.hourly.keys().any(|(of, _)| *of == organization)),
+            ("uses", state.uses.keys().any(|(of, _)| *of == organization)),
+            ("checks", state.checks.keys().any(|(of, _)| *of == organization)),
             ("sessions", state.sessions.values().any(|session| session.organization == organization)),
             ("credentials", state.credentials.keys().any(|(of, _)| *of == organization)),
             ("integrations", state.integrations.keys().any(|(of, _)| *of == organization)),

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use vault_core::activation::Vended;
-use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::credential::{CredentialData, CredentialType, HealthState, LabelFilter};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
@@ -63,8 +63,17 @@ pub fn credential_type() -> impl Strategy<Value = CredentialType> {
 
 /// Every combination of filters.
 pub fn list_filter() -> impl Strategy<Value = ListFilter> {
-    (option::of(namespace()), option::of(credential_type()))
-        .prop_map(|(namespace, kind)| ListFilter { namespace, kind })
+    let health = option::of(proptest::sample::select(HealthState::ALL.to_vec()));
+    let labels = vec("[a-c]{1,2}:[A-C]{0,2}", 0..3);
+    (option::of(namespace()), option::of(credential_type()), labels, health, option::of(timestamp())).prop_map(
+        |(namespace, kind, labels, health, expires_before)| ListFilter {
+            namespace,
+            kind,
+            labels: labels.iter().filter_map(|text| LabelFilter::parse(text, "").ok()).collect(),
+            health,
+            expires_before,
+        },
+    )
 }
 
 /// A type and data of it as JSON text, as a client may send it.

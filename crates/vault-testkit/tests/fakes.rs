@@ -75,7 +75,7 @@ async fn what_was_sealed_opens_in_its_own_place_only() {
     let context = CredentialContext { organization, credential, version: 1 };
     let sealed = seal(&setting, context).await.unwrap();
     let opened =
-        setting.sealer.open(context, &namespace("imports"), CredentialType::DirectLink, &sealed).await.unwrap();
+        setting.sealer.open(context, &namespace("imports"), CredentialType::DirectLink, &sealed, true).await.unwrap();
     assert_eq!(opened.to_canonical_json().expose(), data().to_canonical_json().expose());
     let rows = [SealedInformation { context, key: sealed.key, blob: &sealed.information }];
     assert_eq!(
@@ -89,13 +89,16 @@ async fn what_was_sealed_opens_in_its_own_place_only() {
         CredentialContext { credential: CredentialId::from_uuid(setting.ids.random()), ..context },
         CredentialContext { organization: stray, ..context },
     ] {
-        let opened = setting.sealer.open(elsewhere, &namespace("imports"), CredentialType::DirectLink, &sealed).await;
+        let opened =
+            setting.sealer.open(elsewhere, &namespace("imports"), CredentialType::DirectLink, &sealed, true).await;
         assert!(matches!(opened, Err(SealError::Integrity { .. })));
     }
-    let moved = setting.sealer.open(context, &namespace("exports"), CredentialType::DirectLink, &sealed).await;
+    let moved = setting.sealer.open(context, &namespace("exports"), CredentialType::DirectLink, &sealed, true).await;
     assert!(matches!(moved, Err(SealError::Integrity { .. })));
     let swapped = SealedCredential { data: sealed.information.clone(), ..sealed.clone() };
-    assert!(setting.sealer.open(context, &namespace("imports"), CredentialType::DirectLink, &swapped).await.is_err());
+    assert!(
+        setting.sealer.open(context, &namespace("imports"), CredentialType::DirectLink, &swapped, true).await.is_err()
+    );
     assert!(setting.sealer.open_information(stray, &rows).await.unwrap()[0].is_err());
     let nowhere = seal(&setting, CredentialContext { organization: stray, ..context }).await;
     assert!(matches!(nowhere, Err(SealError::NoKeys)));

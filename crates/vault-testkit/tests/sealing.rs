@@ -139,7 +139,7 @@ fn data() -> CredentialData {
 
 fn request() -> SaveRequest {
     let namespace = Namespace::parse("imports", "").unwrap();
-    SaveRequest { namespace, data: data(), idempotency: None, verify: false }
+    SaveRequest::new(namespace, data())
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ async fn a_damaged_row_costs_itself_and_not_the_page() {
         let json = br#"{"url":"https://files.example/a"}"#;
         let data = CredentialData::from_canonical_json(CredentialType::DirectLink, json).unwrap();
         let namespace = Namespace::parse("imports", "").unwrap();
-        vault.save(&editor, SaveRequest { namespace, data, idempotency: None, verify: false }).await.unwrap()
+        vault.save(&editor, SaveRequest::new(namespace, data)).await.unwrap()
     };
     let (sound, damaged) = (save().await, save().await);
     store.tamper_with_credential(damaged, |sealed| sealed.information = Blob::from_bytes(b"x".to_vec()));

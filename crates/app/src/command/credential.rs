@@ -92,14 +92,14 @@ impl DataArgs {
 fn save(namespace: String, kind: String, data: DataArgs, output: Output) -> Result<(), Failure> {
     let session = session()?;
     let (data, options) = data.read()?;
-    let request = SaveRequest { kind, namespace, data };
+    let request = SaveRequest::new(kind, namespace, data);
     let saved = told(|| format!("save a credential in {}", request.namespace), session.save_with(&request, &options))?;
     output.print(&saved, &format!("Saved credential {}.", saved.id))
 }
 
 fn list(namespace: Option<String>, kind: Option<String>, output: Output) -> Result<(), Failure> {
     let session = session()?;
-    let filter = ListFilter { namespace, kind, page_size: None };
+    let filter = ListFilter { namespace, kind, ..ListFilter::default() };
     let credentials: Result<Vec<CredentialItem>, ClientError> = session.list(filter).collect();
     let credentials = told(|| "list credentials".to_owned(), credentials)?;
     let rows: Vec<Vec<String>> = credentials
@@ -258,6 +258,7 @@ mod tests {
         let item: CredentialItem = serde_json::from_str(
             r#"{"id":"i","type":"s3","namespace":"a/b","information":{"bucket":"b","path_style_access":true,
                 "secrets":["secret_access_key","external_id"]},"version":3,"created_at":"c","updated_at":"u",
+                "labels":{},"vend":"any","health":{"state":"unchecked"},
                 "expires_at":"e","staged_version":4}"#,
         )
         .expect("an item");

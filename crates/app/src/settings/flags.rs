@@ -21,8 +21,8 @@ pub(crate) type MaybeAddress = Option<SocketAddr>;
 /// The default of `--listen`.
 pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
-/// The longest that a previous version of a credential is kept, in seconds: ten years.
-const MAX_KEEP_PREVIOUS: i64 = 315_576_000;
+/// The longest duration of the settings about credentials, in seconds: ten years.
+const TEN_YEARS: i64 = 315_576_000;
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -127,8 +127,16 @@ pub(crate) struct ServerSettings {
     pub(crate) keep_versions: usize,
 
     /// How long a previous version is kept after it was replaced; 0 destroys it at once
-    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = value::seconds(0_i64, MAX_KEEP_PREVIOUS))]
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = value::seconds(0_i64, TEN_YEARS))]
     pub(crate) keep_previous: i64,
+
+    /// How long before its expiry a credential is shown as expiring
+    #[arg(long, value_name = "DURATION", default_value = "14d", value_parser = value::seconds(0_i64, TEN_YEARS))]
+    pub(crate) expiring_within: i64,
+
+    /// How often saved credentials are checked at their storage, by the process with the activation listener [default: off]
+    #[arg(long, value_name = "DURATION", value_parser = value::seconds(60_i64, TEN_YEARS))]
+    pub(crate) recheck_every: Option<i64>,
 
     /// Path prefix of the HTTP interface
     #[arg(long, value_name = "PATH", default_value = "/v1")]

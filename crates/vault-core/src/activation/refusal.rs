@@ -1,6 +1,6 @@
 //! The order of the checks that refuse an activation, at its begin and before it issues credentials.
 
-use super::VendedForm;
+use super::{VendRule, VendedForm};
 use crate::error::Refusal;
 use crate::id::CredentialId;
 use crate::integration::IntegrationRefusal;
@@ -54,7 +54,7 @@ pub enum HandOutRefusal {
     Frozen,
     /// The integration ended the activation meanwhile.
     Ended,
-    /// A credential was deleted or has another version: begin again with what the namespace holds now.
+    /// A credential was deleted, has another version or may no longer be handed out in this form: begin again with what the namespace holds now.
     Changed,
     /// The activation or something short-lived has expired meanwhile: begin again.
     Expired,
@@ -71,8 +71,8 @@ pub struct HandOutFacts<'a> {
     pub begun: bool,
     /// The first moment at which the activation is over.
     pub expires_at: Timestamp,
-    /// The namespace's credentials among those that are to leave, with their current versions.
-    pub current: &'a [(CredentialId, i64)],
+    /// The namespace's credentials among those that are to leave, with their current versions and rules.
+    pub current: &'a [(CredentialId, i64, VendRule)],
 }
 
 /// Decides, at `now`, whether `credentials` leave.
@@ -91,7 +91,12 @@ pub fn judge_hand_out(
     if !facts.begun {
         return Err(HandOutRefusal::Ended);
     }
-    if !credentials.iter().all(|one| facts.current.contains(&(one.credential, one.version))) {
+    let stands = |one: &HandedOut| {
+        facts.current.iter().any(|(credential, version, vend)| {
+            (*credential, *version) == (one.credential, one.version) && vend.permits(one.form)
+        })
+    };
+    if !credentials.iter().all(stands) {
         return Err(HandOutRefusal::Changed);
     }
     let mut ends = credentials.iter().filter_map(|one| one.expires_at).chain([facts.expires_at]);

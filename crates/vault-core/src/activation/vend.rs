@@ -2,6 +2,9 @@
 
 use crate::check::CheckReason;
 use crate::credential::CredentialData;
+use crate::digest::{Digest, DigestPurpose};
+use crate::id::{CredentialId, OrganizationId};
+use crate::port::KeyedDigester;
 
 /// The form that an integration asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,6 +59,93 @@ impl VendedForm {
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Raw, Self::Short].into_iter().find(|form| form.as_str() == text)
     }
+}
+
+/// In which forms a credential may be handed out, whatever an integration asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum VendRule {
+    /// In every form.
+    #[default]
+    Any,
+    /// Only as something short-lived made from it.
+    Short,
+}
+
+impl VendRule {
+    /// The rule's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Short => "short",
+        }
+    }
+
+    /// The rule of this exact name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Any, Self::Short].into_iter().find(|rule| rule.as_str() == text)
+    }
+
+    /// Whether a credential under this rule may be handed out in `form`.
+    pub fn permits(self, form: VendedForm) -> bool {
+        self == Self::Any || form == VendedForm::Short
+    }
+
+    /// The mode that holds where `asked` is asked for.
+    #[must_use]
+    pub const fn limit(self, asked: VendMode) -> VendMode {
+        match self {
+            Self::Any => asked,
+            Self::Short => VendMode::Short,
+        }
+    }
+}
+
+/// A credential's rule as its row says it, with a code: whoever can only write the database cannot lift it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignedRule {
+    /// The rule.
+    pub vend: VendRule,
+    /// The code over organization, credential and rule. `None`: the row is older than rules, which only data that is
+    /// older than rules may be; the [`Opener`](crate::port::Opener) sees to that.
+    pub code: Option<Digest>,
+}
+
+impl SignedRule {
+    /// The rule of a row that is older than rules.
+    pub const UNSIGNED: Self = Self { vend: VendRule::Any, code: None };
+
+    /// The rule with its code.
+    pub fn sign(
+        digester: &dyn KeyedDigester,
+        organization: OrganizationId,
+        credential: CredentialId,
+        vend: VendRule,
+    ) -> Self {
+        Self { vend, code: Some(code(digester, organization, credential, vend)) }
+    }
+
+    /// Whether the row says what was signed.
+    pub fn is_sound(
+        &self,
+        digester: &dyn KeyedDigester,
+        organization: OrganizationId,
+        credential: CredentialId,
+    ) -> bool {
+        match self.code {
+            Some(signed) => signed == code(digester, organization, credential, self.vend),
+            None => self.vend == VendRule::Any,
+        }
+    }
+}
+
+fn code(
+    digester: &dyn KeyedDigester,
+    organization: OrganizationId,
+    credential: CredentialId,
+    vend: VendRule,
+) -> Digest {
+    let parts = [organization.as_bytes().as_slice(), credential.as_bytes(), vend.as_str().as_bytes()];
+    digester.digest(DigestPurpose::VendRule, &parts)
 }
 
 /// Whether type and data have a short-lived form at all; only then is a storage provider asked for one.

@@ -90,6 +90,16 @@ impl CredentialData {
         SecretBytes::from(bytes)
     }
 
+    /// Which storage it is for, so that one storage is not asked too much at once.
+    pub fn storage(&self) -> String {
+        match self {
+            Self::S3(data) => data.endpoint.clone().or_else(|| data.region.clone()).unwrap_or_default(),
+            Self::AzureIdentity(data) => data.connection_string.account_name().unwrap_or_default().to_owned(),
+            Self::Gcs(_) => "google".to_owned(),
+            Self::DirectLink(data) => data.url.origin().map(|origin| origin.host).unwrap_or_default(),
+        }
+    }
+
     /// When the credential expires, as far as its data says: a signed link, a signature in a connection string.
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self {

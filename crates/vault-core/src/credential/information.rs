@@ -1,12 +1,14 @@
 //! What a list shows of a credential.
 
-use super::SecretText;
-use super::health::effective_expiry;
 use super::reader::Entry;
 use super::spec::FieldClass;
+use super::{CredentialType, SecretText};
+use crate::check::CheckReason;
 use crate::field::Invalid;
 use crate::json::{ObjectWriter, write_text};
 use crate::time::Timestamp;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -29,11 +31,20 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The `information` object of a list, as ready JSON text, and what is sealed with it. Holds nothing secret.
+/// The `information` object of a list, as ready JSON text. Holds nothing secret.
 #[derive(Clone, Debug)]
-pub struct Information {
-    json: Box<RawValue>,
-    declared_expiry: Option<Timestamp>,
+pub struct Information(Box<RawValue>);
+
+/// What is read back of it.
+#[derive(Default, Deserialize)]
+struct Facts<'a> {
+    #[serde(borrow)]
+    expires_at: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    fingerprint: Option<Cow<'a, str>>,
+    role_arn: Option<IgnoredAny>,
+    container: Option<IgnoredAny>,
+    account_name: Option<IgnoredAny>,
 }
 
 const INVALID: Invalid = Invalid("not a JSON object");
@@ -48,74 +59,52 @@ impl Information {
         if !text.starts_with('{') {
             return Err(INVALID);
         }
-        let json = RawValue::from_string(text).map_err(|_| INVALID)?;
-        Ok(Self { json, declared_expiry: None })
+        RawValue::from_string(text).map(Self).map_err(|_| INVALID)
     }
 
-    /// The information that [`Information::to_plaintext`] wrote.
+    /// When the version expires, as far as its data says.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        Timestamp::from_rfc3339(&self.facts().expires_at?)
+    }
+
+    /// Tells equal data from other data inside the organization.
+    pub fn fingerprint(&self) -> Option<String> {
+        self.facts().fingerprint.map(Cow::into_owned)
+    }
+
+    /// Whether data of type `kind` with this information has a short-lived form.
     ///
     /// # Errors
-    /// The text is not of that form.
-    pub fn from_plaintext(mut text: String) -> Result<Self, Invalid> {
-        let declared_expiry = match text.rfind('\n') {
-            Some(end) => {
-                let millis = text[end + 1..].parse().map_err(|_| INVALID)?;
-                text.truncate(end);
-                Some(Timestamp::from_millis(millis))
-            }
-            None => None,
-        };
-        Ok(Self { declared_expiry, ..Self::from_json(text)? })
-    }
-
-    /// What is sealed: the JSON text, which has no line feed, then, where an expiry was declared, a line feed and its
-    /// milliseconds since 1970. Part of the stored formats: it never changes.
-    pub fn to_plaintext(&self) -> Cow<'_, str> {
-        match self.declared_expiry {
-            Some(at) => Cow::Owned(format!("{}\n{}", self.as_json(), at.as_millis())),
-            None => Cow::Borrowed(self.as_json()),
+    /// As [`allows_short`](crate::activation::allows_short), which judges the data itself.
+    pub fn allows_short(&self, kind: CredentialType) -> Result<(), CheckReason> {
+        let facts = self.facts();
+        match kind {
+            CredentialType::DirectLink => Err(CheckReason::TypeHasNone),
+            CredentialType::S3 if facts.role_arn.is_none() => Err(CheckReason::NoRole),
+            CredentialType::AzureIdentity if facts.container.is_none() => Err(CheckReason::NoContainer),
+            CredentialType::AzureIdentity if facts.account_name.is_none() => Err(CheckReason::NoAccount),
+            CredentialType::S3 | CredentialType::AzureIdentity | CredentialType::Gcs => Ok(()),
         }
     }
 
-    /// The same information with another declared expiry.
-    #[must_use]
-    pub fn declaring(self, declared_expiry: Option<Timestamp>) -> Self {
-        Self { declared_expiry, ..self }
-    }
-
-    /// When its owner said that this version expires.
-    pub fn declared_expiry(&self) -> Option<Timestamp> {
-        self.declared_expiry
-    }
-
-    /// When this version expires: the earlier of what its owner declared and what the data itself says.
-    pub fn expires_at(&self) -> Option<Timestamp> {
-        #[derive(serde::Deserialize)]
-        struct Facts<'a> {
-            #[serde(borrow)]
-            expires_at: Option<Cow<'a, str>>,
-        }
-        // A list of a thousand asks a thousand times; few say when they expire.
-        let says = self.as_json().contains("\"expires_at\"");
-        let facts: Option<Facts<'_>> = says.then(|| serde_json::from_str(self.as_json()).ok()).flatten();
-        let seen = facts.and_then(|facts| Timestamp::from_rfc3339(&facts.expires_at?));
-        effective_expiry(self.declared_expiry, seen)
+    fn facts(&self) -> Facts<'_> {
+        serde_json::from_str(self.as_json()).unwrap_or_default()
     }
 
     /// The JSON text.
     pub fn as_json(&self) -> &str {
-        self.json.get()
+        self.0.get()
     }
 
     /// The JSON text, to be made part of another without being parsed.
     pub fn as_raw(&self) -> &RawValue {
-        &self.json
+        &self.0
     }
 }
 
 impl PartialEq for Information {
     fn eq(&self, other: &Self) -> bool {
-        (self.as_json(), self.declared_expiry) == (other.as_json(), other.declared_expiry)
+        self.as_json() == other.as_json()
     }
 }
 
@@ -176,8 +165,7 @@ pub(super) fn assemble(entries: &[Entry<'_>], facts: &[Fact], fingerprint: Finge
     write_text(&fingerprint.to_string(), object.member("fingerprint"));
     object.end();
     // What was just written is JSON.
-    let json = RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned());
-    Information { json, declared_expiry: None }
+    Information(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
 }
 
 /// An ellipsis and the last characters of `id`: at most four, and at most a quarter of them.
@@ -201,18 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_expiry_is_sealed_with_the_information() {
-        let at = |seconds: i64| Some(Timestamp::from_millis(seconds * 1_000));
-        let link = Information::from_json("{\"expires_at\":\"1970-01-01T00:01:40Z\"}".into()).unwrap();
-        for (declared, effective) in [(None, at(100)), (at(99), at(99)), (at(101), at(100))] {
-            let information = link.clone().declaring(declared);
-            let opened = Information::from_plaintext(information.to_plaintext().into_owned()).unwrap();
-            assert_eq!((&opened, opened.expires_at()), (&information, effective));
-        }
-        assert_eq!(Information::from_json("{}".into()).unwrap().expires_at(), None);
-        for text in ["{}\n", "{}\nsoon", "\n1", "1\n1"] {
-            assert_eq!(Information::from_plaintext(text.into()), Err(INVALID), "{text}");
-        }
+    fn what_the_data_says_is_read_back() {
+        let information = |text: &str| Information::from_json(text.into()).unwrap();
+        let link = information("{\"expires_at\":\"1970-01-01T00:01:40Z\",\"fingerprint\":\"9f1c\"}");
+        assert_eq!(link.expires_at(), Some(Timestamp::from_millis(100_000)));
+        assert_eq!(link.fingerprint().as_deref(), Some("9f1c"));
+        assert_eq!((information("{}").expires_at(), information("{}").fingerprint()), (None, None));
+        assert_eq!(link.allows_short(CredentialType::S3), Err(CheckReason::NoRole));
+        assert_eq!(information("{\"role_arn\":\"a\"}").allows_short(CredentialType::S3), Ok(()));
     }
 
     #[test]

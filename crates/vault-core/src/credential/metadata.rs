@@ -1,15 +1,21 @@
-//! What people say about a credential: labels and a description. Sealed like information, because names of systems and
-//! customers are worth something to a thief.
+//! What people say about a credential: labels, a description, when its versions expire. Sealed like information, because
+//! names of systems and customers are worth something to a thief.
 
-use crate::field::{FieldCode, FieldError, child};
+use crate::digest::{Digest, DigestPurpose};
+use crate::field::{FieldCode, FieldError, Invalid, child};
+use crate::id::OrganizationId;
 use crate::integration::is_printable;
 use crate::json::Node;
+use crate::port::KeyedDigester;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A credential's labels: at most [`Labels::MAX`] names, each with one value.
 ///
 /// A name has 1 to 63 characters of `a-z 0-9 . _ - /`, a value 0 to 63 of `A-Z a-z 0-9 . _ -`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Labels(BTreeMap<String, String>);
 
 impl Labels {
@@ -23,46 +29,30 @@ impl Labels {
     /// # Errors
     /// All flaws. A pointer names a member only where its name is a valid one.
     pub fn parse(node: Node, pointer: &str) -> Result<Self, Vec<FieldError>> {
-        Self::default().merged(node, pointer)
+        let patch = LabelPatch::parse(node, pointer)?;
+        if patch.0.as_ref().is_none_or(|changes| changes.values().any(Option::is_none)) {
+            return Err(vec![FieldError::new(pointer, FieldCode::WrongType, "must be an object of strings")]);
+        }
+        Self::default().patched(&patch, pointer).map_err(|flaw| vec![flaw])
     }
 
-    /// These labels after the merge patch (RFC 7396) `node` at `pointer`: a string sets a label, `null` removes it, and
-    /// the others stay. `null` in place of the object removes all.
+    /// These labels after `patch`, which was at `pointer`.
     ///
     /// # Errors
-    /// All flaws, among them that there would be too many.
-    pub fn merged(&self, node: Node, pointer: &str) -> Result<Self, Vec<FieldError>> {
-        let members = match node {
-            Node::Object(members) => members,
-            Node::Null => return Ok(Self::default()),
-            _ => return Err(vec![FieldError::new(pointer, FieldCode::WrongType, "must be an object of strings")]),
-        };
-        let (mut labels, mut flaws) = (self.0.clone(), Vec::new());
-        for member in members {
-            if !is_name(&member.name) {
-                flaws.push(FieldError::new(pointer, FieldCode::Malformed, NAME_RULE));
-                continue;
-            }
-            match member.value {
-                Node::Null => _ = labels.remove(&member.name),
-                // Labels are shown in full.
-                Node::String(value) if is_value(value.expose()) => {
-                    labels.insert(member.name, value.expose().to_owned());
-                }
-                Node::String(_) => {
-                    flaws.push(FieldError::new(child(pointer, &member.name), FieldCode::Malformed, VALUE_RULE));
-                }
-                _ => {
-                    let detail = "must be a string, or null to remove the label";
-                    flaws.push(FieldError::new(child(pointer, &member.name), FieldCode::WrongType, detail));
-                }
+    /// There would be too many.
+    pub fn patched(&self, patch: &LabelPatch, pointer: &str) -> Result<Self, FieldError> {
+        let Some(changes) = &patch.0 else { return Ok(Self::default()) };
+        let mut labels = self.0.clone();
+        for (name, value) in changes {
+            match value {
+                Some(value) => _ = labels.insert(name.clone(), value.clone()),
+                None => _ = labels.remove(name),
             }
         }
         if labels.len() > Self::MAX {
-            flaws.push(FieldError::new(pointer, FieldCode::TooLong, "must have at most 16 labels"));
+            return Err(FieldError::new(pointer, FieldCode::TooLong, "must have at most 16 labels"));
         }
-        flaws.dedup();
-        if flaws.is_empty() { Ok(Self(labels)) } else { Err(flaws) }
+        Ok(Self(labels))
     }
 
     /// Names and values, by name.
@@ -73,6 +63,57 @@ impl Labels {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// What a store finds the labels by, within one organization. It learns which labels are equal, and nothing else.
+    pub(crate) fn digests(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> Vec<Digest> {
+        self.iter().map(|(name, value)| digest(digester, organization, name, value)).collect()
+    }
+}
+
+fn digest(digester: &dyn KeyedDigester, organization: OrganizationId, name: &str, value: &str) -> Digest {
+    digester.digest(DigestPurpose::Label, &[organization.as_bytes(), name.as_bytes(), value.as_bytes()])
+}
+
+/// A merge patch of labels (RFC 7396): a string sets a label, `null` removes it, and the others stay. `null` in place of
+/// the object removes all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelPatch(Option<BTreeMap<String, Option<String>>>);
+
+impl LabelPatch {
+    /// The patch `node` at `pointer`.
+    ///
+    /// # Errors
+    /// All flaws. A pointer names a member only where its name is a valid one.
+    pub fn parse(node: Node, pointer: &str) -> Result<Self, Vec<FieldError>> {
+        let members = match node {
+            Node::Object(members) => members,
+            Node::Null => return Ok(Self(None)),
+            _ => return Err(vec![FieldError::new(pointer, FieldCode::WrongType, "must be an object of strings")]),
+        };
+        let (mut changes, mut flaws) = (BTreeMap::new(), Vec::new());
+        for member in members {
+            if !is_name(&member.name) {
+                flaws.push(FieldError::new(pointer, FieldCode::Malformed, NAME_RULE));
+                continue;
+            }
+            match member.value {
+                Node::Null => _ = changes.insert(member.name, None),
+                // Labels are shown in full.
+                Node::String(value) if is_value(value.expose()) => {
+                    changes.insert(member.name, Some(value.expose().to_owned()));
+                }
+                Node::String(_) => {
+                    flaws.push(FieldError::new(child(pointer, &member.name), FieldCode::Malformed, VALUE_RULE));
+                }
+                _ => {
+                    let detail = "must be a string, or null to remove the label";
+                    flaws.push(FieldError::new(child(pointer, &member.name), FieldCode::WrongType, detail));
+                }
+            }
+        }
+        flaws.dedup();
+        if flaws.is_empty() { Ok(Self(Some(changes))) } else { Err(flaws) }
     }
 }
 
@@ -111,10 +152,15 @@ impl LabelFilter {
         let detail = "must be name:value, as the label was set";
         Err(FieldError::new(pointer, FieldCode::Malformed, detail))
     }
+
+    pub(crate) fn digest(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> Digest {
+        digest(digester, organization, &self.name, &self.value)
+    }
 }
 
 /// What a credential is for, in words: 1 to 500 printable characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Description(String);
 
 impl Description {
@@ -142,5 +188,55 @@ impl Description {
     /// The description's text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// What people say about a credential.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Description>,
+    /// When its issuer ends it, in milliseconds since 1970, by the number of the version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    expires: BTreeMap<i64, i64>,
+}
+
+const NOT_METADATA: Invalid = Invalid("not the metadata of a credential");
+
+impl Metadata {
+    /// When the version `number` expires, as its owner says.
+    pub fn expires_at(&self, number: i64) -> Option<Timestamp> {
+        self.expires.get(&number).map(|millis| Timestamp::from_millis(*millis))
+    }
+
+    /// Says when the version `number` expires; `None`: its owner does not say.
+    pub fn set_expires_at(&mut self, number: i64, expires_at: Option<Timestamp>) {
+        match expires_at {
+            Some(at) => _ = self.expires.insert(number, at.as_millis()),
+            None => _ = self.expires.remove(&number),
+        }
+    }
+
+    /// Forgets versions that are destroyed.
+    pub fn forget(&mut self, destroyed: &[i64]) {
+        self.expires.retain(|number, _| !destroyed.contains(number));
+    }
+
+    /// What is sealed: JSON. Part of the stored formats.
+    pub fn to_json(&self) -> String {
+        // Texts and integers alone: writing them cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// What [`Metadata::to_json`] wrote.
+    ///
+    /// # Errors
+    /// The text is something else.
+    pub fn from_json(text: &str) -> Result<Self, Invalid> {
+        serde_json::from_str(text).map_err(|_| NOT_METADATA)
     }
 }

@@ -1,10 +1,10 @@
 //! Activations in the store.
 
 use super::{AuditLog, StoreError};
-use crate::activation::{Activation, HandOutRefusal, HandedOut, VendMode};
+use crate::activation::{Activation, HandOutRefusal, HandedOut, Purpose, SignedRule, VendMode};
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::credential::CredentialType;
+use crate::credential::{CredentialType, LastCheck};
 use crate::digest::Digest;
 use crate::id::{ActivationId, CredentialId, OrganizationId};
 use crate::integration::{IntegrationPrincipal, StoredIntegration};
@@ -52,6 +52,93 @@ pub struct TakenCredential {
     pub version: i64,
     /// Its sealed parts.
     pub sealed: SealedCredential,
+    /// In which forms it may be handed out.
+    pub rule: SignedRule,
+    /// When it was last activated, to the minute.
+    pub last_activated_at: Option<Timestamp>,
+}
+
+/// How long an activation side that took checks counts as there, in seconds.
+pub const CHECKER_SECONDS: i64 = 60;
+/// After how long a check that was taken, and whose result is missing, is taken again, in seconds.
+pub const CHECK_AGAIN_SECONDS: i64 = 60;
+
+/// Takes checks that are due: those that were requested, then those whose turn it is.
+#[derive(Clone, Copy, Debug)]
+pub struct TakeChecks {
+    /// Now.
+    pub now: Timestamp,
+    /// At most so many of those requested.
+    pub most: usize,
+    /// At most so many of all credentials, in turn; a round begins this many seconds after the one before at the earliest.
+    /// `None`: only those requested.
+    pub turn: Option<(usize, i64)>,
+}
+
+/// How far a round of checks over all credentials has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckRound {
+    /// When it began; `None`: there was none yet.
+    pub began_at: Option<Timestamp>,
+    /// The last credential whose turn it was, in the order of organizations and ids; `None`: the round is over.
+    pub after: Option<(OrganizationId, CredentialId)>,
+}
+
+impl CheckRound {
+    /// The round to go on with at `now`; `None`: the next one does not begin yet.
+    pub fn due(self, every_seconds: i64, now: Timestamp) -> Option<Self> {
+        if self.after.is_some() {
+            return Some(self);
+        }
+        let due = self.began_at.is_none_or(|began| began.plus_seconds(every_seconds) <= now);
+        due.then_some(Self { began_at: Some(now), after: None })
+    }
+
+    /// The round after `taken` had their turn, of which there could have been `most`.
+    #[must_use]
+    pub fn past(self, taken: &[(OrganizationId, CredentialId)], most: usize) -> Self {
+        let after = taken.last().copied().filter(|_| taken.len() >= most);
+        Self { after, ..self }
+    }
+}
+
+/// Notes when credentials were last activated.
+#[derive(Clone, Debug)]
+pub struct NoteActivated {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The credentials.
+    pub credentials: Vec<CredentialId>,
+    /// The minute.
+    pub minute: Timestamp,
+}
+
+/// A check that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueCheck {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The credential's namespace.
+    pub namespace: Namespace,
+    /// The credential with the version to check.
+    pub credential: TakenCredential,
+    /// What the last check of this version found.
+    pub before: Option<LastCheck>,
+}
+
+/// Stores what a check found, if the credential still has that version.
+#[derive(Clone, Debug)]
+pub struct RecordCheck {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The credential.
+    pub id: CredentialId,
+    /// The version.
+    pub version: i64,
+    /// What was found.
+    pub check: LastCheck,
+    /// The record of a change of state.
+    pub audit: Option<SealedAuditRecord>,
 }
 
 /// Decides, after all waiting, whether what was made ready for an activation may leave.
@@ -63,8 +150,10 @@ pub struct HandOut {
     pub expires_at: Timestamp,
     /// Its namespace.
     pub namespace: Namespace,
-    /// What is to leave.
+    /// What is to leave. Each of them is a use of its credential.
     pub credentials: Vec<HandedOut>,
+    /// What the integration said it is for.
+    pub purpose: Option<Purpose>,
     /// The record of a refusal; takes the place of the command's.
     pub refused: SealedAuditRecord,
 }
@@ -142,6 +231,15 @@ pub trait ActivationRepository: Send + Sync {
 
     /// Removes one, if it still exists, and records that.
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError>;
+
+    /// Takes checks, and notes that an activation side is there. Checks of organizations that are not active are left out.
+    async fn take_checks(&self, act: TakeChecks) -> Result<Vec<DueCheck>, StoreError>;
+
+    /// Stores what a check found and records a change of state. `false`: the credential no longer has this version.
+    async fn record_check(&self, act: RecordCheck) -> Result<bool, StoreError>;
+
+    /// Notes that credentials were last activated in this minute, unless a later one was noted.
+    async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError>;
 }
 
 /// What activating needs of a store: the only group that gives out sealed data.

@@ -1,15 +1,16 @@
 //! Credentials in the store.
 
-use super::{AuditLog, Find, KeyRepository, StoreError};
+use super::{AuditLog, Find, KeyRepository, List, StoreError};
+use crate::activation::{Purpose, SignedRule, VendedForm};
 use crate::command::Command;
-use crate::credential::{CredentialType, Superseded};
-use crate::cursor::ListFilter;
+use crate::credential::{CredentialType, Health, HealthState, LastCheck, Superseded};
 use crate::digest::Digest;
 use crate::error::Refusal;
-use crate::id::{AccountId, CredentialId, KeyId, OrganizationId};
+use crate::id::{AccountId, ActivationId, CredentialId, IntegrationId, KeyId, OrganizationId};
+use crate::integration::IntegrationName;
 use crate::namespace::Namespace;
 use crate::principal::Principal;
-use crate::sealed::{Blob, SealedCredential};
+use crate::sealed::{Blob, SealedCredential, SealedMetadata};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -39,6 +40,10 @@ pub struct SaveCredential {
     pub namespace: Namespace,
     /// Its sealed parts; the key they lie under must still be active.
     pub sealed: SealedCredential,
+    /// What is said of it.
+    pub description: StoredDescription,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
     /// The idempotency key, if one was given.
     pub idempotency: Option<Idempotency>,
     /// The most credentials the organization may have.
@@ -52,7 +57,22 @@ impl SaveCredential {
     }
 }
 
-/// Reads a page of a list, newest first.
+/// What is said of a credential, and what a store finds it by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredDescription {
+    /// Labels, description and declared expiries; `None`: there are none.
+    pub metadata: Option<SealedMetadata>,
+    /// A digest of each label, in any order.
+    pub labels: Vec<Digest>,
+    /// In which forms it may be handed out.
+    pub rule: SignedRule,
+}
+
+/// How many rows a filtered list looks at, at most, for one page.
+pub const LIST_WINDOW: usize = 10_000;
+
+/// Reads a page of a list, newest first; with [`ListCredentials::expires_before`] the soonest to expire first, then by
+/// id.
 #[derive(Clone, Debug)]
 pub struct ListCredentials {
     /// Who asks.
@@ -61,12 +81,52 @@ pub struct ListCredentials {
     pub organization: OrganizationId,
     /// Now.
     pub now: Timestamp,
-    /// Which.
-    pub filter: ListFilter,
+    /// Only those of this namespace.
+    pub namespace: Option<Namespace>,
+    /// Only those of this type.
+    pub kind: Option<CredentialType>,
+    /// Only those with all of these labels.
+    pub labels: Vec<Digest>,
+    /// Only those in this state.
+    pub health: Option<HealthState>,
+    /// How long before its expiry a credential is in the state `expiring`, in seconds.
+    pub expiring_seconds: i64,
+    /// Only those that expire before this moment.
+    pub expires_before: Option<Timestamp>,
     /// Begin after this one.
-    pub after: Option<CredentialId>,
+    pub after: Option<ListPosition>,
     /// At most so many.
     pub limit: usize,
+}
+
+impl ListCredentials {
+    /// Whether it holds a credential of this description, for stores that filter in memory.
+    pub fn holds(&self, row: &StoredCredential, labels: &[Digest]) -> bool {
+        let health = || Health::at(self.now, row.expires_at, self.expiring_seconds, row.check).state;
+        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && self.kind.is_none_or(|kind| row.kind == kind)
+            && self.labels.iter().all(|label| labels.contains(label))
+            && self.expires_before.is_none_or(|before| row.expires_at.is_some_and(|at| at < before))
+            && self.health.is_none_or(|state| state == health())
+    }
+}
+
+/// A place in a list of credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListPosition {
+    /// When the credential there expires, in a list that is in this order.
+    pub expires_at: Option<Timestamp>,
+    /// The credential there.
+    pub id: CredentialId,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedRows {
+    /// The credentials found.
+    pub rows: Vec<StoredCredential>,
+    /// Where the search ended after [`LIST_WINDOW`] rows, with more to come; `None`: at the limit or the end of the list.
+    pub searched_to: Option<ListPosition>,
 }
 
 /// A credential as stored, without its data.
@@ -88,6 +148,17 @@ pub struct StoredCredential {
     pub revision: i64,
     /// The staged version, if there is one.
     pub staged: Option<i64>,
+    /// When it expires: the earlier of what its owner declared and what the data says. Not authenticated: it says when to
+    /// warn.
+    pub expires_at: Option<Timestamp>,
+    /// In which forms it may be handed out.
+    pub rule: SignedRule,
+    /// Labels, description and declared expiries, sealed.
+    pub metadata: Option<SealedMetadata>,
+    /// What the last check of the current version found.
+    pub check: Option<LastCheck>,
+    /// When it was last activated, to the minute.
+    pub last_activated_at: Option<Timestamp>,
     /// The organization key.
     pub key: KeyId,
     /// The sealed information.
@@ -103,6 +174,8 @@ pub struct StoredVersion {
     pub created_at: Timestamp,
     /// When it ceased to be the current one; `None`: it is staged.
     pub superseded: Option<Superseded>,
+    /// What its last check found.
+    pub check: Option<LastCheck>,
     /// The organization key.
     pub key: KeyId,
     /// The sealed information.
@@ -133,6 +206,10 @@ pub struct ChangeCredential {
     pub revision: i64,
     /// The change.
     pub change: CredentialChange,
+    /// What is said of it from now on; `None`: what was said before.
+    pub description: Option<StoredDescription>,
+    /// When it expires after the change.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// What changes of a credential. Numbers are those of versions that were read with the revision.
@@ -158,6 +235,66 @@ pub enum CredentialChange {
     },
     /// A version that is not the current one is destroyed, its wrapped data key included.
     Destroy(i64),
+    /// No version changes.
+    Describe,
+}
+
+/// Counts a comparison, and reads what to compare with.
+#[derive(Clone, Copy, Debug)]
+pub struct MatchCredential {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// Which.
+    pub id: CredentialId,
+}
+
+/// Has the activation side check a version.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestCheck {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// Which.
+    pub id: CredentialId,
+    /// The version; `None`: the staged one, or the current one where none is staged.
+    pub version: Option<i64>,
+}
+
+/// A time that a credential was handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CredentialUse {
+    /// The activation.
+    pub activation: ActivationId,
+    /// When.
+    pub at: Timestamp,
+    /// The integration.
+    pub integration: IntegrationId,
+    /// Its name; `None`: it was deleted.
+    pub name: Option<IntegrationName>,
+    /// In which form.
+    pub form: VendedForm,
+    /// What the integration said it is for.
+    pub purpose: Option<Purpose>,
+}
+
+/// How long the uses of a credential are kept, in seconds: 30 days.
+pub const USE_SECONDS: i64 = 30 * 24 * 3_600;
+
+/// A place in the list of a credential's uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsePosition {
+    /// When.
+    pub at: Timestamp,
+    /// The activation.
+    pub activation: ActivationId,
+}
+
+/// A credential whose expiry nobody has read from its information yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadExpiry {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The credential.
+    pub credential: StoredCredential,
 }
 
 /// A version to store.
@@ -202,7 +339,7 @@ pub trait CredentialRepository: Send + Sync {
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError>;
 
     /// Reads a page.
-    async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;
+    async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError>;
 
     /// Reads one of the principal's organization.
     async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError>;
@@ -222,6 +359,31 @@ pub trait CredentialRepository: Send + Sync {
     ///
     /// Refused with [`Refusal::Changed`].
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
+
+    /// Reads one of the principal's organization, to compare its fingerprint, and counts that.
+    ///
+    /// Refused with [`Refusal::NotFound`]; [`Refusal::TooOften`] by [`Hourly::MATCHES`](crate::hourly::Hourly).
+    async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError>;
+
+    /// Has a version of one of the principal's organization checked. One request waits per credential; a later one takes
+    /// its place.
+    ///
+    /// Refused with [`Refusal::NotFound`]; [`Refusal::NoSuchVersion`]; [`Refusal::NoChecker`]: no activation side
+    /// [took checks](super::ActivationRepository::take_checks) within [`CHECKER_SECONDS`](super::CHECKER_SECONDS);
+    /// [`Refusal::TooOften`] by [`Hourly::CHECKS`](crate::hourly::Hourly).
+    async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError>;
+
+    /// Reads a page of the uses of a credential of the principal's organization, newest first. `None`: it does not exist.
+    async fn list_uses(
+        &self,
+        query: List<UsePosition, (OrganizationId, CredentialId)>,
+    ) -> Result<Option<Vec<CredentialUse>>, StoreError>;
+
+    /// Reads up to `limit` credentials of all organizations that were saved before expiries were stored.
+    async fn unread_expiries(&self, limit: usize) -> Result<Vec<UnreadExpiry>, StoreError>;
+
+    /// Stores the expiry of one of them, if it still has the version that it was read from.
+    async fn note_expiry(&self, read: &UnreadExpiry, expires_at: Option<Timestamp>) -> Result<(), StoreError>;
 }
 
 /// What the vault's members need of a store.

@@ -28,13 +28,17 @@ pub enum Expired {
     Activations,
     /// Previous versions of credentials whose time is over.
     PreviousVersions,
+    /// Uses of credentials older than [`USE_SECONDS`](super::USE_SECONDS).
+    CredentialUses,
+    /// Counts whose hour is over.
+    HourlyCounts,
     /// Credentials, idempotency keys and activations of deleted organizations.
     Erasures,
 }
 
 impl Expired {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Sessions,
         Self::IdempotencyKeys,
         Self::Attempts,
@@ -43,6 +47,8 @@ impl Expired {
         Self::PendingSeeds,
         Self::Activations,
         Self::PreviousVersions,
+        Self::CredentialUses,
+        Self::HourlyCounts,
         Self::Erasures,
     ];
 
@@ -57,6 +63,8 @@ impl Expired {
             Self::PendingSeeds => "unconfirmed passcode seeds",
             Self::Activations => "activations",
             Self::PreviousVersions => "previous versions of credentials",
+            Self::CredentialUses => "uses of credentials",
+            Self::HourlyCounts => "hourly counts",
             Self::Erasures => "rows of deleted organizations",
         }
     }

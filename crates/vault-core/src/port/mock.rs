@@ -5,6 +5,7 @@ use crate::audit::SealedAuditRecord;
 use crate::command::Command;
 use crate::id::{CredentialId, OrganizationId};
 use crate::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys};
+use crate::time::Timestamp;
 use async_trait::async_trait;
 
 mockall::mock! {
@@ -15,11 +16,19 @@ mockall::mock! {
     impl CredentialRepository for CredentialStore {
         async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError>;
         async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError>;
-        async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError>;
+        async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError>;
         async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError>;
         async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;
         async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError>;
         async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
+        async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError>;
+        async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError>;
+        async fn list_uses(
+            &self,
+            query: List<UsePosition, (OrganizationId, CredentialId)>,
+        ) -> Result<Option<Vec<CredentialUse>>, StoreError>;
+        async fn unread_expiries(&self, limit: usize) -> Result<Vec<UnreadExpiry>, StoreError>;
+        async fn note_expiry(&self, read: &UnreadExpiry, expires_at: Option<Timestamp>) -> Result<(), StoreError>;
     }
 
     #[async_trait]

@@ -1,10 +1,10 @@
 //! Sealing and opening. Three ports, so that what may only seal cannot open.
 
 use super::SealError;
-use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
+use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
 use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
+use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -41,6 +41,18 @@ pub trait Sealer: Send + Sync {
         data: &SecretBytes,
         information: &Information,
     ) -> Result<SealedCredential, SealError>;
+
+    /// Seals labels, description and declared expiries under `key`; the context's version is the credential's revision.
+    /// Counts nothing either.
+    ///
+    /// # Errors
+    /// Those of [`Sealer::seal`].
+    async fn seal_metadata(
+        &self,
+        key: KeyId,
+        context: CredentialContext,
+        metadata: &Metadata,
+    ) -> Result<SealedMetadata, SealError>;
 
     /// Keys for a new organization, wrapped.
     ///
@@ -87,18 +99,31 @@ pub trait InformationOpener: Send + Sync {
         organization: OrganizationId,
         rows: &[SealedInformation<'a>],
     ) -> Result<Vec<Result<Information, SealError>>, SealError>;
+
+    /// The same for labels, descriptions and declared expiries; the version in a row's context is the revision that its
+    /// metadata was sealed for.
+    ///
+    /// # Errors
+    /// The organization's keys cannot be read.
+    async fn open_metadata<'a>(
+        &self,
+        organization: OrganizationId,
+        rows: &[SealedInformation<'a>],
+    ) -> Result<Vec<Result<Metadata, SealError>>, SealError>;
 }
 
 /// Opens data: the activation side's alone.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Opener: Send + Sync {
-    /// Decrypts the data of a credential of `namespace`.
+    /// Decrypts the data of a credential of `namespace`. `ruled`: whether the row has a
+    /// [code over its rule](crate::activation::SignedRule), without which only data opens that is older than rules.
     async fn open(
         &self,
         context: CredentialContext,
         namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
+        ruled: bool,
     ) -> Result<CredentialData, SealError>;
 }

@@ -5,9 +5,11 @@ use crate::error::{damaged, does_not_open};
 use crate::organization_keys::{DerivedKeys, OrganizationKeyring};
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::credential::Information;
+use vault_core::credential::{Information, Metadata};
+use vault_core::field::Invalid;
 use vault_core::id::{InstanceId, OrganizationId};
-use vault_core::port::{InformationOpener, SealError, SealedInformation};
+use vault_core::port::{CredentialContext, InformationOpener, SealError, SealedInformation};
+use vault_core::sealed::Blob;
 
 /// Opens the information of credentials. Cannot open their data.
 pub(super) struct ListOpener {
@@ -27,11 +29,32 @@ impl InformationOpener for ListOpener {
         organization: OrganizationId,
         rows: &[SealedInformation<'a>],
     ) -> Result<Vec<Result<Information, SealError>>, SealError> {
+        self.open(organization, rows, Context::information, Information::from_json).await
+    }
+
+    async fn open_metadata<'a>(
+        &self,
+        organization: OrganizationId,
+        rows: &[SealedInformation<'a>],
+    ) -> Result<Vec<Result<Metadata, SealError>>, SealError> {
+        self.open(organization, rows, Context::metadata, |text| Metadata::from_json(&text)).await
+    }
+}
+
+impl ListOpener {
+    /// Opens rows that lie under organizations' information keys, bound to `context`, and reads each with `parse`.
+    async fn open<T: Send>(
+        &self,
+        organization: OrganizationId,
+        rows: &[SealedInformation<'_>],
+        context: fn(InstanceId, CredentialContext) -> Context,
+        parse: fn(String) -> Result<T, Invalid>,
+    ) -> Result<Vec<Result<T, SealError>>, SealError> {
         let instance = self.keys.instance();
         let mut opened = Vec::with_capacity(rows.len());
         let mut current: Option<Arc<DerivedKeys>> = None;
         for row in rows {
-            let context = Context::information(instance, row.context);
+            let context = context(instance, row.context);
             if row.context.organization != organization {
                 opened.push(Err(damaged(&context, "belongs to another organization")));
                 continue;
@@ -47,17 +70,18 @@ impl InformationOpener for ListOpener {
                     }
                 },
             };
-            opened.push(open(instance, &key, row));
+            opened.push(
+                open(&context, &key, row.blob)
+                    .and_then(|text| parse(text).map_err(|_| damaged(&context, "not what is sealed here"))),
+            );
             current = Some(key);
         }
         Ok(opened)
     }
 }
 
-fn open(instance: InstanceId, key: &DerivedKeys, row: &SealedInformation<'_>) -> Result<Information, SealError> {
-    let context = Context::information(instance, row.context);
-    let mut bytes = key.information.open(&context, row.blob).map_err(|error| does_not_open(&context, error))?;
-    // Information is not secret, so it may leave the wiped buffer.
-    let text = String::from_utf8(std::mem::take(&mut *bytes)).map_err(|_| damaged(&context, "not text"))?;
-    Information::from_plaintext(text).map_err(|_| damaged(&context, "not a JSON object"))
+fn open(context: &Context, key: &DerivedKeys, blob: &Blob) -> Result<String, SealError> {
+    let mut bytes = key.information.open(context, blob).map_err(|error| does_not_open(context, error))?;
+    // What a list shows is not secret, so it may leave the wiped buffer.
+    String::from_utf8(std::mem::take(&mut *bytes)).map_err(|_| damaged(context, "not text"))
 }

@@ -32,6 +32,7 @@ impl Opener for CredentialOpener {
         namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
+        ruled: bool,
     ) -> Result<CredentialData, SealError> {
         let instance = self.keys.instance();
         let data_context = Context::data(instance, context);
@@ -46,8 +47,7 @@ impl Opener for CredentialOpener {
         let data = AeadKey::new(data_key_id, &data_key)
             .open(&data_context, &sealed.data)
             .map_err(|error| does_not_open(&data_context, error))?;
-        let data =
-            placed::split(&data, namespace).ok_or_else(|| damaged(&data_context, "sealed for another namespace"))?;
+        let data = placed::split(&data, namespace, ruled).map_err(|reason| damaged(&data_context, reason))?;
         CredentialData::from_canonical_json(kind, data)
             .map_err(|_| damaged(&data_context, "not data of the type that its row names"))
     }

@@ -10,11 +10,11 @@ use crate::key::SymmetricKey;
 use crate::organization_keys::OrganizationKeyring;
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::credential::{Fingerprint, Information, SecretBytes};
+use vault_core::credential::{Fingerprint, Information, Metadata, SecretBytes};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialContext, SealError, Sealer};
-use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, SealedCredential};
+use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
 use vault_core::time::Timestamp;
 
 /// Bytes of randomness in a sealed credential: a data key with its id, and three nonces.
@@ -59,17 +59,29 @@ impl Sealer for CredentialSealer {
         let text = placed::join(data, namespace);
         let data = AeadKey::new(data_key_id, &data_key).seal(entropy, &Context::data(instance, context), &text);
         let wrapped = key.wrap.wrap(entropy, &Context::data_key(instance, context, data_key_id), &data_key);
-        let information = key.information.seal(
-            entropy,
-            &Context::information(instance, context),
-            information.to_plaintext().as_bytes(),
-        );
+        let information =
+            key.information.seal(entropy, &Context::information(instance, context), information.as_json().as_bytes());
         Ok(SealedCredential {
             key: key.id(),
             data_key: wrapped.map_err(not_sealed)?,
             data: data.map_err(not_sealed)?,
             information: information.map_err(not_sealed)?,
         })
+    }
+
+    async fn seal_metadata(
+        &self,
+        key: KeyId,
+        context: CredentialContext,
+        metadata: &Metadata,
+    ) -> Result<SealedMetadata, SealError> {
+        let Some(key) = self.keys.key(context.organization, key).await? else {
+            return Err(fault(format!("key {key} is not one of organization {}", context.organization)));
+        };
+        let entropy = &Drawn::<NONCE>::from(self.keys.entropy()).map_err(no_entropy)?;
+        let place = Context::metadata(self.keys.instance(), context);
+        let blob = key.information.seal(entropy, &place, metadata.to_json().as_bytes()).map_err(not_sealed)?;
+        Ok(SealedMetadata { key: key.id(), revision: context.version, blob })
     }
 
     fn new_organization_keys(

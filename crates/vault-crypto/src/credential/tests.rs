@@ -52,7 +52,7 @@ async fn open(
     context: CredentialContext,
     sealed: &SealedCredential,
 ) -> Result<CredentialData, SealError> {
-    crypto.opener.open(context, &namespace("imports"), CredentialType::DirectLink, sealed).await
+    crypto.opener.open(context, &namespace("imports"), CredentialType::DirectLink, sealed, true).await
 }
 
 fn is_damaged<T>(result: Result<T, SealError>) -> bool {
@@ -67,7 +67,7 @@ async fn what_is_sealed_opens() {
     assert_eq!(list(&crypto, place, &sealed).await.unwrap()[0].as_json(), INFORMATION);
     let opened = open(&crypto, place, &sealed).await.unwrap();
     assert_eq!(opened.to_canonical_json().expose(), LINK);
-    let other_type = crypto.opener.open(place, &namespace("imports"), CredentialType::S3, &sealed).await;
+    let other_type = crypto.opener.open(place, &namespace("imports"), CredentialType::S3, &sealed, true).await;
     assert!(is_damaged(other_type));
 }
 
@@ -138,7 +138,7 @@ async fn a_credential_opens_in_its_place_only() {
         assert!(is_damaged(list(&crypto, other, &sealed).await), "{other:?}");
     }
     for other in ["Imports", "imports/a", "import"].map(namespace) {
-        let moved = crypto.opener.open(place, &other, CredentialType::DirectLink, &sealed).await;
+        let moved = crypto.opener.open(place, &other, CredentialType::DirectLink, &sealed, true).await;
         assert!(is_damaged(moved), "{other}");
     }
     // Parts of two versions of one credential do not mix.

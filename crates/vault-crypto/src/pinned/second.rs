@@ -44,10 +44,10 @@ async fn data_bound_to_its_namespace_opens_for_ever_and_there_alone() {
         data: later.blob("credential.data"),
         information: vectors.blob("credential.information"),
     };
-    let opened = crypto.opener.open(context(), &namespace(), CredentialType::DirectLink, &sealed).await.unwrap();
+    let opened = crypto.opener.open(context(), &namespace(), CredentialType::DirectLink, &sealed, true).await.unwrap();
     assert_eq!(opened.to_canonical_json().expose(), DATA);
     let other = Namespace::parse("imports/daily", "").unwrap();
-    assert!(crypto.opener.open(context(), &other, CredentialType::DirectLink, &sealed).await.is_err());
+    assert!(crypto.opener.open(context(), &other, CredentialType::DirectLink, &sealed, true).await.is_err());
 }
 
 /// Writes the file, once. Run by hand.

@@ -13,6 +13,7 @@ mod activation;
 mod audit;
 mod authorize;
 mod credential;
+mod hourly;
 mod integration;
 mod login;
 mod organization;

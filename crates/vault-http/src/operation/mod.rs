@@ -3,15 +3,19 @@
 
 mod accounts;
 mod activation;
+mod check_credential;
 mod delete;
+mod describe;
 mod destroy_version;
 mod document;
 mod enrolment;
 mod integrations;
 mod list;
+mod list_uses;
 mod list_versions;
 mod log_in;
 mod log_out;
+mod match_credential;
 mod namespaces;
 mod own;
 mod precondition;
@@ -26,12 +30,15 @@ mod shown;
 pub(crate) use {
     accounts::change::parse as parse_change, accounts::invite::parse as parse_invite,
     activation::begin::parse as parse_activation, activation::check::parse as parse_check,
+    check_credential::parse as parse_credential_check, describe::parse as parse_description,
     document::parse as parse_whole, integrations::create::parse as parse_integration,
     integrations::rotate::parse as parse_rotation, log_in::parse as parse_login, promote::parse as parse_promotion,
     replace::parse as parse_replacement, save::parse as parse_save,
 };
 
 pub(crate) use activation::ActivationApi;
+
+pub(crate) use document::optional_time;
 
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
@@ -118,10 +125,14 @@ impl Inner {
             Operation::List => list::run(self, call, body).await,
             Operation::Show => show::run(self, call, body).await,
             Operation::Delete => delete::run(self, call, body).await,
+            Operation::Describe => describe::run(self, call, body).await,
             Operation::Replace => replace::run(self, call, body).await,
             Operation::ListVersions => list_versions::run(self, call, body).await,
             Operation::Promote => promote::run(self, call, body).await,
             Operation::DestroyVersion => destroy_version::run(self, call, body).await,
+            Operation::Match => match_credential::run(self, call, body).await,
+            Operation::CheckCredential => check_credential::run(self, call, body).await,
+            Operation::ListUses => list_uses::run(self, call, body).await,
             Operation::ListAccounts => accounts::list::run(self, call, body).await,
             Operation::Invite => accounts::invite::run(self, call, body).await,
             Operation::ChangeAccount => accounts::change::run(self, call, body).await,

@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// The public listener.
-pub(super) static PUBLIC: [Address; 26] = [
+pub(super) static PUBLIC: [Address; 29] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -13,8 +13,8 @@ pub(super) static PUBLIC: [Address; 26] = [
     },
     Address {
         template: "{base}/organization-vault/{id}",
-        methods: &[("GET", Operation::Show), ("DELETE", Operation::Delete)],
-        allow: "GET, HEAD, DELETE",
+        methods: &[("GET", Operation::Show), ("PATCH", Operation::Describe), ("DELETE", Operation::Delete)],
+        allow: "GET, HEAD, PATCH, DELETE",
     },
     Address {
         template: "{base}/organization-vault/{id}/versions",
@@ -30,6 +30,17 @@ pub(super) static PUBLIC: [Address; 26] = [
         template: "{base}/organization-vault/{id}/promote",
         methods: &[("POST", Operation::Promote)],
         allow: "POST",
+    },
+    Address { template: "{base}/organization-vault/{id}/match", methods: &[("POST", Operation::Match)], allow: "POST" },
+    Address {
+        template: "{base}/organization-vault/{id}/check",
+        methods: &[("POST", Operation::CheckCredential)],
+        allow: "POST",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/activations",
+        methods: &[("GET", Operation::ListUses)],
+        allow: "GET, HEAD",
     },
     Address {
         template: "{base}/accounts",

@@ -36,7 +36,14 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ContractStore)
     assert!(deleted.unwrap());
     let expected: Vec<_> = saved
         .into_iter()
-        .map(|command| TakenCredential { id: command.id, kind: command.kind, version: 1, sealed: command.sealed })
+        .map(|command| TakenCredential {
+            id: command.id,
+            kind: command.kind,
+            version: 1,
+            sealed: command.sealed,
+            rule: command.description.rule,
+            last_activated_at: None,
+        })
         .collect();
     let command = world.take(&principal, "below/a");
     let id = command.act.activation.as_ref().unwrap().id;

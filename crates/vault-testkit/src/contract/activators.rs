@@ -219,6 +219,7 @@ impl World<'_> {
             expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),
             namespace: namespace(name),
             credentials: credentials.iter().map(first).collect(),
+            purpose: None,
             refused: self.audit(AuditAction::ActivationFailed),
         };
         self.by(principal, AuditAction::NamespaceActivated, act)

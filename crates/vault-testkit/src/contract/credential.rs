@@ -7,9 +7,8 @@ use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::credential::CredentialType;
-use vault_core::cursor::ListFilter;
 use vault_core::id::{CredentialId, KeyId};
-use vault_core::port::{IdGenerator, ListCredentials, StoredCredential};
+use vault_core::port::{IdGenerator, ListCredentials, ListPosition, StoredCredential};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
@@ -34,6 +33,11 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn ContractStore) {
             updated_at: world.now(),
             revision: 1,
             staged: None,
+            expires_at: command.act.expires_at,
+            rule: command.act.description.rule,
+            metadata: None,
+            check: None,
+            last_activated_at: None,
             key: world.key,
             information: command.act.sealed.information.clone(),
         };
@@ -42,7 +46,7 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn ContractStore) {
         assert_eq!(shown.as_ref(), Some(&stored));
         newest_first.insert(0, stored);
     }
-    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap(), newest_first);
+    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().rows, newest_first);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 4);
     let nothing = CredentialId::from_uuid(world.ids.random());
     assert_eq!(world.store.show_credential(world.show(&principal, nothing)).await.unwrap(), None);
@@ -75,12 +79,11 @@ pub async fn a_list_is_filtered(suite: &dyn ContractStore) {
     let kinds = [None, Some(CredentialType::S3), Some(CredentialType::DirectLink)];
     for text in [None, Some("a_b"), Some("a"), Some("none")] {
         for kind in kinds {
-            let filter = ListFilter { namespace: text.map(namespace), kind };
             let wanted = saved.iter().filter(|(_, of, as_kind)| {
                 text.is_none_or(|text| text == *of) && kind.is_none_or(|kind| kind == *as_kind)
             });
             let wanted: Vec<_> = wanted.map(|(id, ..)| *id).collect();
-            let query = ListCredentials { filter, ..world.list(&principal) };
+            let query = ListCredentials { namespace: text.map(namespace), kind, ..world.list(&principal) };
             assert_eq!(world.page(query.clone()).await, wanted);
             assert_eq!(pages(&world, query, 2).await, wanted);
         }
@@ -101,7 +104,7 @@ pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn ContractS
         let page = world.page(ListCredentials { after, limit: 3, ..world.list(&principal) }).await;
         let expected: Vec<_> = remaining.drain(..remaining.len().min(3)).collect();
         assert_eq!(page, expected);
-        after = page.last().copied();
+        after = page.last().copied().map(position);
         world.saved(&principal).await;
         for id in page {
             assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Ok(true));
@@ -122,7 +125,7 @@ pub async fn organizations_see_nothing_of_each_other(suite: &dyn ContractStore) 
     assert_eq!(world.store.show_credential(world.show(&principal, theirs)).await.unwrap(), None);
     assert_eq!(world.store.delete_credential(world.delete(&principal, theirs)).await.settled(), Ok(false));
     for after in [mine, theirs] {
-        let page = world.page(ListCredentials { after: Some(after), ..world.list(&principal) }).await;
+        let page = world.page(ListCredentials { after: Some(position(after)), ..world.list(&principal) }).await;
         assert!(page.iter().all(|id| *id == mine));
     }
     assert_eq!(other.listed(&stranger).await, [theirs]);
@@ -204,14 +207,20 @@ pub async fn an_inactive_key_is_refused(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
     save_under(next).await.unwrap();
     let listed = world.store.list_credentials(world.list(&principal)).await.unwrap();
-    assert_eq!(listed.iter().map(|row| row.key).collect::<Vec<_>>(), [next, world.key]);
+    assert_eq!(listed.rows.iter().map(|row| row.key).collect::<Vec<_>>(), [next, world.key]);
+}
+
+/// The place of a credential in a list that begins with the newest.
+pub(super) const fn position(id: CredentialId) -> ListPosition {
+    ListPosition { expires_at: None, id }
 }
 
 /// All pages of `query`, with at most `limit` on each.
 async fn pages(world: &World<'_>, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
     let mut all = Vec::new();
     loop {
-        let page = world.page(ListCredentials { after: all.last().copied(), limit, ..query.clone() }).await;
+        let page =
+            world.page(ListCredentials { after: all.last().copied().map(position), limit, ..query.clone() }).await;
         assert!(page.len() <= limit && all.len() < 100, "a list ends");
         if page.is_empty() {
             return all;

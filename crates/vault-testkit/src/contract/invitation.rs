@@ -8,8 +8,9 @@ use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::account::{Account, AccountGrant, AccountLogins, AccountState, ListedAccount, SignedAccount};
 use vault_core::audit::AuditAction;
+use vault_core::hourly::{HOUR_SECONDS, Hourly};
 use vault_core::id::{OrganizationId, SeedId};
-use vault_core::invitation::{CONFLICT_SECONDS, CONFLICTS, INVITATION_SECONDS, Invitation, StoredInvitation};
+use vault_core::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
@@ -106,18 +107,18 @@ pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn ContractStore)
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let taken = other.holder(Role::Viewer).await;
     let admin = world.holder(Role::Admin).await;
-    let session = Principal::Session(world.log_in_for(&admin, 3 * CONFLICT_SECONDS).await);
+    let session = Principal::Session(world.log_in_for(&admin, 3 * HOUR_SECONDS).await);
     let invites = async |principal: &Principal, address: Option<vault_core::digest::Digest>| {
         let (invitation, free) = world.invitation(Role::Viewer);
         let command = world.invite(principal, &invitation, address.unwrap_or(free));
         world.store.create_invitation(command).await.decided()
     };
-    for _ in 0..CONFLICTS {
+    for _ in 0..Hourly::ADDRESS_CONFLICTS {
         assert_eq!(invites(&session, None).await, Ok(()));
         assert_eq!(invites(&session, Some(taken.address)).await, Err(Refusal::AddressInUse));
     }
     let recorded = world.audited(AuditAction::InvitationRefused).await;
-    assert_eq!(recorded, usize::try_from(CONFLICTS).unwrap());
+    assert_eq!(recorded, usize::try_from(Hourly::ADDRESS_CONFLICTS).unwrap());
     for address in [None, Some(taken.address)] {
         let outcome = invites(&session, address).await;
         assert!(matches!(outcome, Err(Refusal::TooManyConflicts(1..=3_601))), "{outcome:?}");
@@ -127,7 +128,7 @@ pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn ContractStore)
     assert_eq!(invites(&Principal::Operator, Some(taken.address)).await, Err(Refusal::AddressInUse));
     other.invited(Role::Viewer).await;
 
-    world.clock.advance_millis(CONFLICT_SECONDS * 1000 - 1);
+    world.clock.advance_millis(HOUR_SECONDS * 1000 - 1);
     assert!(matches!(invites(&session, None).await, Err(Refusal::TooManyConflicts(1))));
     world.clock.advance_millis(1);
     assert_eq!(invites(&session, None).await, Ok(()));

@@ -1,6 +1,7 @@
 //! The store against [`MemoryStore`]: random histories must come to the same in both.
 
 use super::account_change::regrant;
+use super::credential::position;
 use super::members::account_in;
 use super::model_activators::{Activators, Pair};
 use super::tools::{address, is_nobody, judged, namespace, principal_of, with};
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::namespace::Namespace;
@@ -166,10 +166,10 @@ impl<'a> History<'a> {
             VaultCommand::SetOrganization(active) => self.set_organization(active).await?,
             VaultCommand::Save(who, namespace, key, body) => self.save(who, namespace, key, body).await?,
             VaultCommand::List(who, namespace, after, limit) => {
-                let filter = ListFilter { namespace: namespace.map(numbered), kind: None };
-                let after = after.map(|after| self.credential(after));
+                let namespace = namespace.map(numbered);
+                let after = after.map(|after| position(self.credential(after)));
                 let list = self.world.list(&self.principal(who));
-                decided!(self, list_credentials(ListCredentials { filter, after, limit, ..list }))?.ok();
+                decided!(self, list_credentials(ListCredentials { namespace, after, limit, ..list }))?.ok();
             }
             VaultCommand::Show(who, credential) => {
                 let query = self.world.show(&self.principal(who), self.credential(credential));

@@ -49,9 +49,12 @@ impl World<'_> {
             CredentialChange::Stage(_) => AuditAction::CredentialStaged,
             CredentialChange::Promote { .. } => AuditAction::CredentialPromoted,
             CredentialChange::Destroy(_) => AuditAction::CredentialVersionDestroyed,
+            CredentialChange::Describe => AuditAction::CredentialDescribed,
         };
         let (organization, id, revision) = (self.organization, read.current.id, read.current.revision);
-        self.command(principal, action, ChangeCredential { organization, id, revision, change })
+        let (description, expires_at) = (None, read.current.expires_at);
+        let act = ChangeCredential { organization, id, revision, change, description, expires_at };
+        self.command(principal, action, act)
     }
 
     fn replacement(&self, read: &StoredVersions) -> CredentialChange {
@@ -99,6 +102,7 @@ pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn ContractS
         number: 1,
         created_at: before.created_at,
         superseded: Some(Superseded { at: now, destroy_at }),
+        check: None,
         key: before.current.key,
         information: before.current.information,
     };

@@ -1,5 +1,6 @@
 //! An organization of a case's own, and the commands that cases give.
 
+use super::idempotency::digest;
 use super::tools::{Settled as _, address, blob, chance, conclude, decoy, name, namespace, principal_of};
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, SequentialIds};
@@ -8,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use vault_core::Command;
 use vault_core::account::{Account, AccountGrant, AccountState, SignedAccount};
+use vault_core::activation::{SignedRule, VendRule};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
-use vault_core::credential::CredentialType;
-use vault_core::cursor::ListFilter;
+use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
@@ -20,7 +21,7 @@ use vault_core::port::{
     AccountChange, AuditSealer, Brought, BroughtProof, ChangeAccount, Clock, ConcludeProof, Conclusion, CreateAccount,
     CreateOrganization, DeleteCredential, EndSession, Find, IdGenerator, KeyedDigester, ListCredentials, ProofEffect,
     RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
-    SetOrganizationState,
+    SetOrganizationState, StoredDescription,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -398,6 +399,8 @@ impl<'a> World<'a> {
                 data: blob(&format!("data of {id}")),
                 information: blob(&format!("information on {id}")),
             },
+            description: undescribed(),
+            expires_at: None,
             idempotency: None,
             limit: NO_LIMIT,
         };
@@ -414,13 +417,25 @@ impl<'a> World<'a> {
     pub(super) fn list(&self, principal: &Principal) -> ListCredentials {
         let organization = principal.organization().unwrap();
         let (principal, now) = (principal.clone(), self.now());
-        ListCredentials { principal, organization, now, filter: ListFilter::default(), after: None, limit: 1_000 }
+        ListCredentials {
+            principal,
+            organization,
+            now,
+            namespace: None,
+            kind: None,
+            labels: Vec::new(),
+            health: None,
+            expiring_seconds: EXPIRING_SECONDS,
+            expires_before: None,
+            after: None,
+            limit: 1_000,
+        }
     }
 
     /// The ids on the page that `query` asks for.
     pub(super) async fn page(&self, query: ListCredentials) -> Vec<CredentialId> {
         let page = self.store.list_credentials(query).await.unwrap();
-        page.into_iter().map(|row| row.id).collect()
+        page.rows.into_iter().map(|row| row.id).collect()
     }
 
     pub(super) async fn listed(&self, principal: &Principal) -> Vec<CredentialId> {
@@ -436,4 +451,10 @@ impl<'a> World<'a> {
         let act = DeleteCredential { organization: principal.organization().unwrap(), id, revision: None };
         self.command(principal, AuditAction::CredentialDeleted, act)
     }
+}
+
+/// Nothing is said of a credential.
+pub(super) fn undescribed() -> StoredDescription {
+    let rule = SignedRule { vend: VendRule::Any, code: Some(digest("rule")) };
+    StoredDescription { metadata: None, labels: Vec::new(), rule }
 }

@@ -3,13 +3,14 @@
 use super::digest::digest;
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
+use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
+use vault_core::field::Invalid;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
     CredentialContext, IdGenerator, InformationOpener, KeyRepository, Opener, SealError, SealedInformation, Sealer,
 };
-use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
+use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
 use vault_core::time::Timestamp;
 
 /// Writes what a blob is bound to and the plaintext after it. Opens only what was sealed for the same place, as a real
@@ -55,8 +56,21 @@ impl Sealer for PlainSealer {
             data_key: Column::DataKey.write(context, key, &[]),
             // Stored as it is: this is the fake.
             data: Column::Data.write(context, key, &[namespace.as_str().as_bytes(), b":", data.expose()].concat()),
-            information: Column::Information.write(context, key, information.to_plaintext().as_bytes()),
+            information: Column::Information.write(context, key, information.as_json().as_bytes()),
         })
+    }
+
+    async fn seal_metadata(
+        &self,
+        key: KeyId,
+        context: CredentialContext,
+        metadata: &Metadata,
+    ) -> Result<SealedMetadata, SealError> {
+        if !self.keys(context.organization).await?.keys.iter().any(|row| row.id == key) {
+            return Err(SealError::Fault("not a key of the organization".into()));
+        }
+        let blob = Column::Metadata.write(context, key, metadata.to_json().as_bytes());
+        Ok(SealedMetadata { key, revision: context.version, blob })
     }
 
     fn new_organization_keys(
@@ -94,14 +108,29 @@ impl InformationOpener for PlainSealer {
         organization: OrganizationId,
         rows: &[SealedInformation<'a>],
     ) -> Result<Vec<Result<Information, SealError>>, SealError> {
-        let open = |row: &SealedInformation<'_>| {
-            let context = CredentialContext { organization, ..row.context };
-            let plain = Column::Information.read(context, row.key, row.blob)?;
-            let text = String::from_utf8(plain).map_err(|_| damaged(Column::Information, context.credential))?;
-            Information::from_plaintext(text).map_err(|_| damaged(Column::Information, context.credential))
-        };
-        Ok(rows.iter().map(open).collect())
+        Ok(rows.iter().map(|row| open(organization, Column::Information, row, Information::from_json)).collect())
     }
+
+    async fn open_metadata<'a>(
+        &self,
+        organization: OrganizationId,
+        rows: &[SealedInformation<'a>],
+    ) -> Result<Vec<Result<Metadata, SealError>>, SealError> {
+        let parse = |text: String| Metadata::from_json(&text);
+        Ok(rows.iter().map(|row| open(organization, Column::Metadata, row, parse)).collect())
+    }
+}
+
+fn open<T>(
+    organization: OrganizationId,
+    column: Column,
+    row: &SealedInformation<'_>,
+    parse: impl Fn(String) -> Result<T, Invalid>,
+) -> Result<T, SealError> {
+    let context = CredentialContext { organization, ..row.context };
+    let plain = column.read(context, row.key, row.blob)?;
+    let text = String::from_utf8(plain).map_err(|_| damaged(column, context.credential))?;
+    parse(text).map_err(|_| damaged(column, context.credential))
 }
 
 #[async_trait]
@@ -112,6 +141,7 @@ impl Opener for PlainSealer {
         namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
+        _ruled: bool,
     ) -> Result<CredentialData, SealError> {
         Column::DataKey.read(context, sealed.key, &sealed.data_key)?;
         let plain = Column::Data.read(context, sealed.key, &sealed.data)?;
@@ -126,6 +156,7 @@ enum Column {
     DataKey,
     Data,
     Information,
+    Metadata,
 }
 
 impl Column {
@@ -134,6 +165,7 @@ impl Column {
             Self::DataKey => "data_key",
             Self::Data => "data",
             Self::Information => "information",
+            Self::Metadata => "metadata",
         }
     }
 
@@ -157,7 +189,7 @@ impl Column {
 fn damaged(column: Column, object: CredentialId) -> SealError {
     let table = match column {
         Column::DataKey | Column::Data => "credential_secrets",
-        Column::Information => "credentials",
+        Column::Information | Column::Metadata => "credentials",
     };
     let reason = "not what was sealed here";
     SealError::Integrity { table, column: column.name(), object: object.to_string(), reason }

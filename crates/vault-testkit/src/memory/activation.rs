@@ -1,15 +1,18 @@
 //! Activations.
 
+use super::row::CheckRow;
 use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::activation::{Activation, HandOutFacts, HandOutRefusal, TakingFacts, judge_hand_out, judge_taking};
 use vault_core::digest::Digest;
+use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::integration::{
     Integration, IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, judge_integration,
 };
 use vault_core::port::{
-    AbortActivation, ActivationRepository, EndActivation, ForIntegration, FoundIntegration, HandOut, ListActivations,
-    StoreError, TakeCredentials, TakenCredential,
+    AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, CredentialUse, DueCheck, EndActivation, ForIntegration,
+    FoundIntegration, HandOut, ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks, TakeCredentials,
+    TakenCredential,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -66,6 +69,40 @@ impl ActivationRepository for MemoryStore {
             state.audit.push(audit);
         })
     }
+
+    async fn take_checks(&self, act: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
+        self.decide(|state| state.take_checks(act))
+    }
+
+    async fn record_check(&self, act: RecordCheck) -> Result<bool, StoreError> {
+        self.decide(|state| {
+            let RecordCheck { organization, id, version, check, audit } = act;
+            if state.checks.get(&(organization, id)).is_some_and(|waits| waits.version == version) {
+                state.checks.remove(&(organization, id));
+            }
+            let Some(row) = state.credentials.get_mut(&(organization, id)) else { return false };
+            let checked = if row.stored.version == version {
+                &mut row.stored.check
+            } else if let Some(other) = row.others.get_mut(&version) {
+                &mut other.check
+            } else {
+                return false;
+            };
+            *checked = Some(check);
+            state.audit.extend(audit);
+            true
+        })
+    }
+
+    async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError> {
+        self.decide(|state| {
+            for id in act.credentials {
+                if let Some(row) = state.credentials.get_mut(&(act.organization, id)) {
+                    row.stored.last_activated_at = row.stored.last_activated_at.max(Some(act.minute));
+                }
+            }
+        })
+    }
 }
 
 fn take(
@@ -83,6 +120,8 @@ fn take(
             kind: row.stored.kind,
             version: row.stored.version,
             sealed: row.sealed.clone(),
+            rule: row.stored.rule,
+            last_activated_at: row.stored.last_activated_at,
         })
         .collect();
     let live = i64::try_from(state.live_activations(principal, now).count()).unwrap_or(i64::MAX);
@@ -117,12 +156,12 @@ fn take(
 
 fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandOutRefusal> {
     let ForIntegration { principal, now, audit, act } = command;
-    let HandOut { activation, expires_at, namespace, credentials, refused } = act;
+    let HandOut { activation, expires_at, namespace, credentials, purpose, refused } = act;
     let organization = principal.organization;
     let current: Vec<_> = state
         .credentials_of(organization)
         .filter(|row| row.stored.namespace == namespace)
-        .map(|row| (row.stored.id, row.stored.version))
+        .map(|row| (row.stored.id, row.stored.version, row.stored.rule.vend))
         .collect();
     let facts = HandOutFacts {
         integration: state.judge_integration(&principal, now),
@@ -134,6 +173,16 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
     match judge_hand_out(&facts, &credentials, now) {
         Ok(()) => {
             state.audit.push(audit);
+            for one in &credentials {
+                state.uses.entry((organization, one.credential)).or_default().push(CredentialUse {
+                    activation,
+                    at: now,
+                    integration: principal.integration,
+                    name: None,
+                    form: one.form,
+                    purpose: purpose.clone(),
+                });
+            }
             None
         }
         Err(refusal) => {
@@ -145,6 +194,49 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
 }
 
 impl State {
+    fn take_checks(&mut self, act: TakeChecks) -> Vec<DueCheck> {
+        let TakeChecks { now, most, turn } = act;
+        self.checker_seen_at = Some(now);
+        let active = |state: &Self, organization| state.organization_is_active(organization);
+        let waits = |row: &CheckRow| row.taken_at.is_none_or(|taken| taken.plus_seconds(CHECK_AGAIN_SECONDS) <= now);
+        let mut requested: Vec<_> = self.checks.iter().filter(|(_, row)| waits(row)).collect();
+        requested.retain(|((organization, _), _)| active(self, *organization));
+        requested.sort_by_key(|(place, row)| (row.requested_at, **place));
+        let mut due: Vec<_> = requested.into_iter().take(most).map(|(place, row)| (*place, row.version)).collect();
+        for (place, _) in &due {
+            self.checks.get_mut(place).expect("it was found").taken_at = Some(now);
+        }
+        if let Some((most, every)) = turn
+            && let Some(round) = self.round.due(every, now)
+        {
+            let after = |place: &(OrganizationId, CredentialId)| round.after.is_none_or(|after| *place > after);
+            let turn = self.credentials.iter().filter(|(place, _)| after(place) && active(self, place.0));
+            let turn: Vec<_> = turn.take(most).map(|(place, row)| (*place, row.stored.version)).collect();
+            let places: Vec<_> = turn.iter().map(|(place, _)| *place).collect();
+            self.round = round.past(&places, most);
+            due.extend(turn);
+        }
+        due.into_iter().filter_map(|((organization, id), version)| self.due_check(organization, id, version)).collect()
+    }
+
+    fn due_check(&self, organization: OrganizationId, id: CredentialId, version: i64) -> Option<DueCheck> {
+        let row = self.credentials.get(&(organization, id))?;
+        let (sealed, before) = match row.others.get(&version) {
+            Some(other) => (&other.sealed, other.check),
+            None if row.stored.version == version => (&row.sealed, row.stored.check),
+            None => return None,
+        };
+        let credential = TakenCredential {
+            id,
+            kind: row.stored.kind,
+            version,
+            sealed: sealed.clone(),
+            rule: row.stored.rule,
+            last_activated_at: row.stored.last_activated_at,
+        };
+        Some(DueCheck { organization, namespace: row.stored.namespace.clone(), credential, before })
+    }
+
     pub(super) fn judge_integration(
         &self,
         principal: &IntegrationPrincipal,

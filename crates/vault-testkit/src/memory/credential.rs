@@ -1,16 +1,18 @@
 //! Credentials.
 
-use super::row::{CredentialRow, IdempotencyRow, VersionRow};
+use super::row::{CheckRow, CredentialRow, IdempotencyRow, VersionRow};
 use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use vault_core::credential::Superseded;
+use vault_core::hourly::Hourly;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
-    ChangeCredential, CredentialChange, CredentialRepository, DeleteCredential, Find, Idempotency, ListCredentials,
-    SaveCredential, StoreError, StoredCredential, StoredVersion, StoredVersions,
+    CHECKER_SECONDS, ChangeCredential, CredentialChange, CredentialRepository, CredentialUse, DeleteCredential, Find,
+    Idempotency, List, ListCredentials, ListedRows, MatchCredential, RequestCheck, SaveCredential, StoreError,
+    StoredCredential, StoredDescription, StoredVersion, StoredVersions, UnreadExpiry, UsePosition,
 };
-use vault_core::sealed::{KeyState, SealedCredential};
+use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
@@ -27,16 +29,26 @@ impl CredentialRepository for MemoryStore {
         })?
     }
 
-    async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError> {
+    async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
-            let wanted = |row: &&StoredCredential| {
-                query.filter.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
-                    && query.filter.kind.is_none_or(|kind| row.kind == kind)
-                    && query.after.is_none_or(|after| row.id < after)
-            };
-            let newest_first = state.credentials_of(query.organization).rev();
-            Ok(newest_first.map(|row| &row.stored).filter(wanted).take(query.limit).cloned().collect())
+            let mut rows: Vec<_> = state
+                .credentials_of(query.organization)
+                .rev()
+                .filter(|row| query.holds(&row.stored, &row.labels))
+                .map(|row| row.stored.clone())
+                .collect();
+            if query.expires_before.is_some() {
+                rows.sort_by_key(|row| (row.expires_at, row.id));
+            }
+            rows.retain(|row| {
+                query.after.is_none_or(|after| match query.expires_before {
+                    Some(_) => (row.expires_at, row.id) > (after.expires_at, after.id),
+                    None => row.id < after.id,
+                })
+            });
+            rows.truncate(query.limit);
+            Ok(ListedRows { rows, searched_to: None })
         })?
     }
 
@@ -73,22 +85,95 @@ impl CredentialRepository for MemoryStore {
                 }
                 Some(_) => {
                     state.credentials.remove(&place);
+                    state.uses.remove(&place);
+                    state.checks.remove(&place);
                     Decided::Done(Ok(true))
                 }
             }
         })?;
         Ok(deleted?)
     }
+
+    async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
+        let found: Answer<StoredCredential> = self.carry_out(command, |state, _, now, act| {
+            let MatchCredential { organization, id } = act;
+            let Some(row) = state.credentials.get(&(organization, id)) else {
+                return Decided::Refused(Err(Refusal::NotFound));
+            };
+            let (stored, subject) = (row.stored.clone(), format!("match:{id}"));
+            if let Some(seconds) = state.refused_for(organization, &subject, Hourly::MATCHES, now) {
+                return Decided::Refused(Err(Refusal::TooOften(seconds)));
+            }
+            state.count(organization, &subject, now);
+            Decided::Done(Ok(stored))
+        })?;
+        Ok(found?)
+    }
+
+    async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError> {
+        let requested: Answer = self.carry_out(command, |state, _, now, act| match state.request(&act, now) {
+            Ok(()) => Decided::Done(Ok(())),
+            Err(refusal) => Decided::Refused(Err(refusal)),
+        })?;
+        Ok(requested?)
+    }
+
+    async fn list_uses(
+        &self,
+        query: List<UsePosition, (OrganizationId, CredentialId)>,
+    ) -> Result<Option<Vec<CredentialUse>>, StoreError> {
+        self.decide(|state| {
+            state.judge(&query.principal, query.now)?;
+            if !state.credentials.contains_key(&query.of) {
+                return Ok(None);
+            }
+            let name = |id| Some(state.integrations.get(&(query.of.0, id))?.integration.name.clone());
+            let uses = state.uses.get(&query.of).into_iter().flatten();
+            let uses = uses.map(|one| CredentialUse { name: name(one.integration), ..one.clone() });
+            let position = |one: &CredentialUse| (one.at, one.activation);
+            let mut uses: Vec<_> = uses
+                .filter(|one| query.after.is_none_or(|after| position(one) < (after.at, after.activation)))
+                .collect();
+            uses.sort_by_key(|one| std::cmp::Reverse(position(one)));
+            uses.truncate(query.limit);
+            Ok(Some(uses))
+        })?
+    }
+
+    async fn unread_expiries(&self, _limit: usize) -> Result<Vec<UnreadExpiry>, StoreError> {
+        self.decide(|_| Vec::new())
+    }
+
+    async fn note_expiry(&self, read: &UnreadExpiry, expires_at: Option<Timestamp>) -> Result<(), StoreError> {
+        self.decide(|state| {
+            let row = state.credentials.get_mut(&(read.organization, read.credential.id));
+            if let Some(row) = row.filter(|row| row.stored.version == read.credential.version) {
+                row.stored.expires_at = expires_at;
+            }
+        })
+    }
 }
 
 fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<Answer<CredentialId>> {
     let limit_reached = command.limit_reached();
-    let SaveCredential { organization, id, version, kind, namespace, sealed, idempotency, limit } = command;
+    let SaveCredential {
+        organization,
+        id,
+        version,
+        kind,
+        namespace,
+        sealed,
+        description,
+        expires_at,
+        idempotency,
+        limit,
+    } = command;
     // First of all: a request that was carried out is answered as it was then, whatever has changed since.
     if let Some(earlier) = idempotency.as_ref().and_then(|key| state.earlier_save(organization, key)) {
         return Decided::Refused(earlier.map(|(credential, _)| credential));
     }
-    if state.active_key(organization) != Some(sealed.key) {
+    let active = state.active_key(organization);
+    if active != Some(sealed.key) || description.metadata.as_ref().is_some_and(|said| active != Some(said.key)) {
         return Decided::Refused(Err(Refusal::Contended));
     }
     let count = i64::try_from(state.credentials_of(organization).count()).unwrap_or(i64::MAX);
@@ -107,19 +192,25 @@ fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<A
         updated_at: now,
         revision: 1,
         staged: None,
+        expires_at,
+        rule: description.rule,
+        metadata: description.metadata,
+        check: None,
+        last_activated_at: None,
         key: sealed.key,
         information: sealed.information.clone(),
     };
-    let row = CredentialRow { stored, sealed, version_created_at: now, highest: version, others: BTreeMap::new() };
+    let (labels, others) = (description.labels, BTreeMap::new());
+    let row = CredentialRow { stored, sealed, labels, version_created_at: now, highest: version, others };
     state.credentials.insert((organization, id), row);
     Decided::Done(Ok(id))
 }
 
 fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decided<Answer<i64>> {
-    let ChangeCredential { organization, id, revision, change } = command;
+    let ChangeCredential { organization, id, revision, change, description, expires_at } = command;
     let new = match &change {
         CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => Some(version.clone()),
-        CredentialChange::Promote { .. } | CredentialChange::Destroy(_) => None,
+        CredentialChange::Promote { .. } | CredentialChange::Destroy(_) | CredentialChange::Describe => None,
     };
     if let Some(idempotency) = new.as_ref().and_then(|version| version.idempotency.as_ref())
         && let Some(earlier) = state.earlier_save(organization, idempotency)
@@ -133,26 +224,31 @@ fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decid
     if row.stored.revision != revision {
         return Decided::Refused(Err(Refusal::Changed));
     }
-    if new.as_ref().is_some_and(|version| active_key != Some(version.sealed.key)) {
+    let said = description.as_ref().and_then(|said| said.metadata.as_ref());
+    let said = said.filter(|said| row.stored.metadata.as_ref() != Some(*said)).map(|said| said.key);
+    let keys = new.iter().map(|version| version.sealed.key).chain(said);
+    if keys.into_iter().any(|key| active_key != Some(key)) {
         return Decided::Refused(Err(Refusal::Contended));
     }
     let number = match change {
         CredentialChange::Replace { version, destroy_at } => {
             row.highest = version.number;
-            row.make_current(version.number, version.sealed, now, Superseded { at: now, destroy_at });
+            let superseded = Superseded { at: now, destroy_at };
+            let new = VersionRow { sealed: version.sealed, created_at: now, superseded: None, check: None };
+            row.make_current(version.number, new, superseded);
             row.destroy(&version.destroyed);
             version.number
         }
         CredentialChange::Stage(version) => {
             row.highest = version.number;
             row.destroy(&version.destroyed);
-            let staged = VersionRow { sealed: version.sealed, created_at: now, superseded: None };
+            let staged = VersionRow { sealed: version.sealed, created_at: now, superseded: None, check: None };
             row.others.insert(version.number, staged);
             version.number
         }
         CredentialChange::Promote { number, destroy_at, destroyed } => {
             let promoted = row.others.remove(&number).expect("it was read with this revision");
-            row.make_current(number, promoted.sealed, promoted.created_at, Superseded { at: now, destroy_at });
+            row.make_current(number, promoted, Superseded { at: now, destroy_at });
             row.destroy(&destroyed);
             number
         }
@@ -160,7 +256,12 @@ fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decid
             row.destroy(&[number]);
             number
         }
+        CredentialChange::Describe => row.stored.version,
     };
+    if let Some(StoredDescription { metadata, labels, rule }) = description {
+        (row.stored.metadata, row.labels, row.stored.rule) = (metadata, labels, rule);
+    }
+    row.stored.expires_at = expires_at;
     row.stored.staged = row.others.iter().find(|(_, other)| other.superseded.is_none()).map(|(number, _)| *number);
     row.stored.revision += 1;
     row.stored.updated_at = now;
@@ -171,11 +272,12 @@ fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decid
 }
 
 impl CredentialRow {
-    fn make_current(&mut self, number: i64, sealed: SealedCredential, created_at: Timestamp, now: Superseded) {
+    fn make_current(&mut self, number: i64, new: VersionRow, superseded: Superseded) {
         let before = VersionRow {
-            sealed: std::mem::replace(&mut self.sealed, sealed),
-            created_at: std::mem::replace(&mut self.version_created_at, created_at),
-            superseded: Some(now),
+            sealed: std::mem::replace(&mut self.sealed, new.sealed),
+            created_at: std::mem::replace(&mut self.version_created_at, new.created_at),
+            superseded: Some(superseded),
+            check: std::mem::replace(&mut self.stored.check, new.check),
         };
         self.others.insert(std::mem::replace(&mut self.stored.version, number), before);
         self.stored.key = self.sealed.key;
@@ -193,6 +295,7 @@ impl VersionRow {
             number,
             created_at: self.created_at,
             superseded: self.superseded,
+            check: self.check,
             key: self.sealed.key,
             information: self.sealed.information.clone(),
         }
@@ -200,6 +303,41 @@ impl VersionRow {
 }
 
 impl State {
+    /// Why something is refused that was done `most` times within the hour.
+    pub(super) fn refused_for(
+        &self,
+        organization: OrganizationId,
+        subject: &str,
+        most: u32,
+        now: Timestamp,
+    ) -> Option<u32> {
+        self.hourly.get(&(organization, subject.to_owned()))?.refused_for(most, now)
+    }
+
+    pub(super) fn count(&mut self, organization: OrganizationId, subject: &str, now: Timestamp) {
+        let counted = self.hourly.entry((organization, subject.to_owned())).or_default();
+        *counted = counted.plus_one(now);
+    }
+
+    fn request(&mut self, act: &RequestCheck, now: Timestamp) -> Answer {
+        let RequestCheck { organization, id, version } = *act;
+        let row = self.credentials.get(&(organization, id)).ok_or(Refusal::NotFound)?;
+        let version = version.or(row.stored.staged).unwrap_or(row.stored.version);
+        let kept = row.others.get(&version).is_some_and(|other| other.superseded.is_none_or(|it| it.is_kept(now)));
+        if version != row.stored.version && !kept {
+            return Err(Refusal::NoSuchVersion);
+        }
+        if self.checker_seen_at.is_none_or(|seen| seen.plus_seconds(CHECKER_SECONDS) < now) {
+            return Err(Refusal::NoChecker);
+        }
+        if let Some(seconds) = self.refused_for(organization, "checks", Hourly::CHECKS, now) {
+            return Err(Refusal::TooOften(seconds));
+        }
+        self.count(organization, "checks", now);
+        self.checks.insert((organization, id), CheckRow { version, requested_at: now, taken_at: None });
+        Ok(())
+    }
+
     pub(super) fn credentials_of(
         &self,
         organization: OrganizationId,

@@ -5,8 +5,11 @@ use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
+use vault_core::hourly::{HOUR_SECONDS, Hourly};
 use vault_core::lockout::{LoginNetwork, network_is_known};
-use vault_core::port::{Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError};
+use vault_core::port::{
+    CredentialUse, Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError, USE_SECONDS,
+};
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -39,6 +42,18 @@ impl Housekeeping for MemoryStore {
                 }
                 taken
             }
+            Expired::CredentialUses => {
+                let mut taken = 0;
+                for uses in state.uses.values_mut() {
+                    let over = |one: &mut CredentialUse| one.at.plus_seconds(USE_SECONDS) <= now;
+                    taken += uses.extract_if(.., over).take(SWEEP_SLICE - taken).count();
+                }
+                state.uses.retain(|_, uses| !uses.is_empty());
+                taken
+            }
+            Expired::HourlyCounts => sweep_hashed(&mut state.hourly, |row: &Hourly| {
+                row.since.is_none_or(|since| since.plus_seconds(HOUR_SECONDS) <= now)
+            }),
             // Deleting an organization takes its rows at once here.
             Expired::Erasures => 0,
         })

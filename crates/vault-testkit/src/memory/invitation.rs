@@ -5,6 +5,7 @@ use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::account::ACCOUNT_LIMIT_REACHED;
 use vault_core::digest::Digest;
+use vault_core::hourly::Hourly;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::{
     ChangeInvitation, ConfirmEnrolment, CreateInvitation, InvitationChange, InvitationRepository, OpenInvitation,
@@ -74,6 +75,9 @@ impl InvitationRepository for MemoryStore {
     }
 }
 
+/// What addresses in use are counted as.
+const HOURLY: &str = "address conflicts";
+
 fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateInvitation) -> Decided<Answer> {
     let CreateInvitation { stored, address, address_in_use } = act;
     let (organization, account) = (stored.invitation.grant.organization, stored.invitation.grant.account);
@@ -81,13 +85,12 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateI
         return Decided::Refused(Err(Refusal::NoOrganization));
     }
     let is_counted = *principal != Principal::Operator;
-    let conflicts = state.conflicts.get(&organization).copied().unwrap_or_default();
-    if is_counted && let Some(seconds) = conflicts.refused_for(now) {
+    if is_counted && let Some(seconds) = state.refused_for(organization, HOURLY, Hourly::ADDRESS_CONFLICTS, now) {
         return Decided::Refused(Err(Refusal::TooManyConflicts(seconds)));
     }
     if state.account_by_address(address).is_some() {
         if is_counted {
-            state.conflicts.insert(organization, conflicts.plus_one(now));
+            state.count(organization, HOURLY, now);
         }
         state.audit.push(address_in_use);
         return Decided::Refused(Err(Refusal::AddressInUse));

@@ -62,7 +62,9 @@ impl OrganizationRepository for MemoryStore {
             }
             state.organization_keys.remove(&id);
             state.accounts.retain(|_, account| account.signed.grant.organization != id);
-            state.conflicts.remove(&id);
+            state.hourly.retain(|(organization, _), _| *organization != id);
+            state.uses.retain(|(organization, _), _| *organization != id);
+            state.checks.retain(|(organization, _), _| *organization != id);
             state.invitations.retain(|_, row| row.stored.invitation.grant.organization != id);
             state.sessions.retain(|_, session| session.organization != id);
             state.credentials.retain(|(organization, _), _| *organization != id || rows_stay);

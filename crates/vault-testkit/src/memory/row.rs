@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use vault_core::account::{Account, AccountLogins, SignedAccount};
-use vault_core::credential::Superseded;
+use vault_core::credential::{LastCheck, Superseded};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, CredentialId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
@@ -72,6 +72,7 @@ pub(super) struct SessionRow {
 pub(super) struct CredentialRow {
     pub(super) stored: StoredCredential,
     pub(super) sealed: SealedCredential,
+    pub(super) labels: Vec<Digest>,
     /// When the current version was made.
     pub(super) version_created_at: Timestamp,
     pub(super) highest: i64,
@@ -84,6 +85,16 @@ pub(super) struct VersionRow {
     pub(super) sealed: SealedCredential,
     pub(super) created_at: Timestamp,
     pub(super) superseded: Option<Superseded>,
+    pub(super) check: Option<LastCheck>,
+}
+
+/// A check that waits.
+#[derive(Clone)]
+pub(super) struct CheckRow {
+    pub(super) version: i64,
+    pub(super) requested_at: Timestamp,
+    /// When an activation side took it.
+    pub(super) taken_at: Option<Timestamp>,
 }
 
 #[derive(Clone)]

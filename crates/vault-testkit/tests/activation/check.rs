@@ -63,7 +63,7 @@ async fn a_dead_link_is_not_followed() {
     let end = setting.now().as_seconds();
     let json = format!(r#"{{"url":"https://files.example/a?Expires={end}&Signature=x"}}"#);
     let data = CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
-    let saving = SaveRequest { namespace: namespace("imports"), data, idempotency: None, verify: false };
+    let saving = SaveRequest::new(namespace("imports"), data);
     setting.vault().save(&setting.saver(setting.acme), saving).await.unwrap();
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
     let checked = setting.activations().check(&principal, request("imports", &[], None, &setting)).await.unwrap();
@@ -97,8 +97,7 @@ async fn a_dry_run_is_refused_as_an_activation_is() {
 async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     let mut setting = Setting::new().await;
     let saver = setting.saver(setting.acme);
-    let saving =
-        || SaveRequest { namespace: namespace("imports"), data: s3(PLAIN_S3), idempotency: None, verify: true };
+    let saving = || SaveRequest { verify: true, ..SaveRequest::new(namespace("imports"), s3(PLAIN_S3)) };
     setting.vault().save(&saver, saving()).await.unwrap();
     assert_eq!(setting.storage.probed()[0].operations, []);
 

@@ -120,7 +120,7 @@ impl Setting {
     }
 
     pub(crate) async fn saved(&self, organization: OrganizationId, name: &str, json: &str) -> CredentialId {
-        let request = SaveRequest { namespace: namespace(name), data: s3(json), idempotency: None, verify: false };
+        let request = SaveRequest::new(namespace(name), s3(json));
         self.vault().save(&self.saver(organization), request).await.unwrap()
     }
 

@@ -13,7 +13,7 @@ use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::port::{Event, HandOut, NewActivation, ShortLived, StoreError, VendOrder};
+use crate::port::{Event, HandOut, NewActivation, NoteActivated, ShortLived, StoreError, VendOrder};
 use crate::time::Timestamp;
 use futures_util::future::join_all;
 
@@ -112,6 +112,9 @@ impl Activations {
             Ok(opened) => opened,
             Err(error) => return Ok(Attempt::Failed(error)),
         };
+        let minute = now.floor_to_minute();
+        let unnoted = opened.iter().filter(|one| one.last_activated_at.is_none_or(|last| last < minute));
+        let unnoted: Vec<_> = unnoted.map(|one| one.id).collect();
         let until = Until { activation: id, now, expires_at };
         let (credentials, failed) = self.vend_all(opened, until, request.vend).await;
         if let Some((credential, reason)) = failed {
@@ -120,6 +123,12 @@ impl Activations {
         }
         match self.hand_out(principal, &opening, id, &credentials).await? {
             None => {
+                if !unnoted.is_empty() {
+                    let organization = principal.organization;
+                    // It has been handed out, and the use is recorded: what a list shows may lag behind.
+                    let _ =
+                        self.store.note_activated(NoteActivated { organization, credentials: unnoted, minute }).await;
+                }
                 let namespace = opening.namespace;
                 Ok(Attempt::Done(Activated { id, namespace, expires_at, credentials }))
             }
@@ -143,6 +152,7 @@ impl Activations {
             expires_at: opening.activation.as_ref().map_or(self.ambient.now(), |new| new.expires_at),
             namespace: opening.namespace.clone(),
             credentials: handed_out.clone(),
+            purpose: opening.purpose.clone(),
             refused: self.record(principal, AuditAction::ActivationFailed, subject, failed),
         };
         let note = opening.note(principal, handed_out);
@@ -206,9 +216,9 @@ impl Activations {
         until: Until,
         mode: VendMode,
     ) -> Result<ActivatedCredential, (CredentialId, CheckReason)> {
-        let Opened { id, version, data } = opened;
+        let Opened { id, version, data, vend, .. } = opened;
         let kind = data.kind();
-        let vended = match self.issue(&data, until.order(id), mode).await.map_err(|reason| (id, reason))? {
+        let vended = match self.issue(&data, until.order(id), vend.limit(mode)).await.map_err(|reason| (id, reason))? {
             Issued::Short(ShortLived { data, expires_at }) => Vended::Short { data, expires_at },
             Issued::Nothing(missed) => {
                 if let Some(reason) = missed {

@@ -79,12 +79,12 @@ impl Activations {
     }
 
     async fn check_one(&self, opened: Opened, until: Until, mode: VendMode, asked: &Asked) -> CheckedCredential {
-        let Opened { id, data, .. } = opened;
+        let Opened { id, data, vend, .. } = opened;
         let local = judge_locally(&data, asked.until, asked.now);
         let outside = match (reach(&local), &self.probe) {
             (StorageReach::Spare, _) => skipped(CheckReason::EarlierFailed),
             (StorageReach::Ask, None) => skipped(CheckReason::NotConfigured),
-            (StorageReach::Ask, Some(probe)) => match self.issue(&data, until.order(id), mode).await {
+            (StorageReach::Ask, Some(probe)) => match self.issue(&data, until.order(id), vend.limit(mode)).await {
                 Ok(Issued::Short(short)) => probe.check(&data, asked.probing(Some(short.data))).await,
                 Ok(Issued::Nothing(_)) => probe.check(&data, asked.probing(None)).await,
                 Err(reason) => not_issued(reason, &asked.operations),

@@ -10,6 +10,7 @@ mod authenticate;
 mod check;
 mod open;
 mod own;
+mod recheck;
 
 pub use activate::ActivationRequest;
 pub use check::{CheckNamespaceRequest, CheckedCredential};

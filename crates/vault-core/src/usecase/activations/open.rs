@@ -1,16 +1,17 @@
 //! Open a namespace's credentials for an integration: what activations and checks have in common.
 
 use super::Activations;
-use crate::activation::{HandedOut, MAX_CREDENTIALS, Purpose};
+use crate::activation::{HandedOut, MAX_CREDENTIALS, Purpose, VendRule};
 use crate::audit::{AuditAction, AuditNote, Subject};
 use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};
-use crate::id::CredentialId;
+use crate::id::{CredentialId, OrganizationId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::port::{
-    AbortActivation, CredentialContext, Event, NewActivation, StoreError, TakeCredentials, TakenCredential,
+    AbortActivation, CredentialContext, Event, NewActivation, SealError, StoreError, TakeCredentials, TakenCredential,
 };
+use crate::time::Timestamp;
 
 /// What is to be opened, and why.
 #[derive(Clone, Debug)]
@@ -26,6 +27,10 @@ pub(super) struct Opened {
     pub(super) id: CredentialId,
     pub(super) version: i64,
     pub(super) data: CredentialData,
+    /// In which forms it may be handed out.
+    pub(super) vend: VendRule,
+    /// When it was last activated, to the minute.
+    pub(super) last_activated_at: Option<Timestamp>,
 }
 
 impl Activations {
@@ -53,10 +58,9 @@ impl Activations {
         };
         let mut opened = Vec::with_capacity(taken.len());
         for row in taken {
-            let TakenCredential { id, kind, version, sealed } = row;
-            let context = CredentialContext { organization: principal.organization, credential: id, version };
-            match self.opener.open(context, &opening.namespace, kind, &sealed).await {
-                Ok(data) => opened.push(Opened { id, version, data }),
+            let id = row.id;
+            match self.open_one(principal.organization, &opening.namespace, row).await {
+                Ok(one) => opened.push(one),
                 Err(error) => {
                     // The record names the credential; the log says what is wrong with it.
                     self.ambient.report(&error);
@@ -66,6 +70,23 @@ impl Activations {
             }
         }
         Ok(Ok(opened))
+    }
+
+    /// Opens one credential, if its row says what was signed.
+    pub(super) async fn open_one(
+        &self,
+        organization: OrganizationId,
+        namespace: &Namespace,
+        row: TakenCredential,
+    ) -> Result<Opened, SealError> {
+        let TakenCredential { id, kind, version, sealed, rule, last_activated_at } = row;
+        if !rule.is_sound(&*self.digester, organization, id) {
+            let reason = "its rule does not fit its code";
+            return Err(SealError::Integrity { table: "credentials", column: "vend", object: id.to_string(), reason });
+        }
+        let context = CredentialContext { organization, credential: id, version };
+        let data = self.opener.open(context, namespace, kind, &sealed, rule.code.is_some()).await?;
+        Ok(Opened { id, version, data, vend: rule.vend, last_activated_at })
     }
 
     /// Removes an activation in which the credential `failed`, and records it with `left`: the short-lived credentials

@@ -1,12 +1,19 @@
 //! Change a credential in steps that no other change comes between: read it, judge, write if it is still the same.
 
 use super::Vault;
+use crate::activation::{SignedRule, VendRule};
 use crate::audit::{AuditAction, Subject};
+use crate::credential::{CredentialType, Information, Metadata, effective_expiry};
 use crate::error::{Error, Refusal};
-use crate::id::{CredentialId, OrganizationId};
-use crate::port::{ChangeCredential, CredentialChange, Event, Find, StoreError, StoredVersions};
+use crate::field::{FieldCode, FieldError};
+use crate::id::{CredentialId, KeyId, OrganizationId};
+use crate::port::{
+    ChangeCredential, CredentialChange, CredentialContext, Event, Find, SealError, SealedInformation, StoreError,
+    StoredCredential, StoredDescription, StoredVersions,
+};
 use crate::principal::Principal;
-use std::future::Future;
+use crate::sealed::Blob;
+use crate::time::Timestamp;
 
 /// How often a change is judged anew because others change the same credential.
 const ATTEMPTS: usize = 16;
@@ -27,35 +34,67 @@ impl From<CredentialId> for CredentialRef {
     }
 }
 
+/// A credential as read for a change.
+#[derive(Clone)]
+pub(super) struct Read {
+    pub(super) versions: StoredVersions,
+    pub(super) metadata: Metadata,
+}
+
+/// What a change comes to.
+pub(super) struct Judged {
+    pub(super) change: CredentialChange,
+    pub(super) metadata: Metadata,
+    pub(super) vend: VendRule,
+    /// When the version that is current after the change expires, as far as its data says.
+    pub(super) data_expires_at: Option<Timestamp>,
+}
+
 impl Vault {
     /// Reads the credential, has `judge` say what changes, and writes that; judged anew where another change came
     /// between. Gives the number of the version concerned.
-    pub(super) async fn change<F>(
+    pub(super) async fn change<F: Future<Output = Result<Judged, Error>> + Send>(
         &self,
         principal: &Principal,
         organization: OrganizationId,
         credential: CredentialRef,
         action: AuditAction,
-        mut judge: impl FnMut(StoredVersions) -> F + Send,
-    ) -> Result<i64, Error>
-    where
-        F: Future<Output = Result<CredentialChange, Error>> + Send,
-    {
+        judge: impl Fn(Read) -> F + Send,
+    ) -> Result<i64, Error> {
         let CredentialRef { id, revision } = credential;
         for _ in 0..ATTEMPTS {
             let versions = self.versions_of(principal, organization, id).await?;
-            let read = versions.current.revision;
-            if revision.is_some_and(|revision| revision != read) {
+            let seen = versions.current.revision;
+            if revision.is_some_and(|revision| revision != seen) {
                 return Err(Refusal::Changed.into());
             }
-            let change = judge(versions).await?;
-            let key = match &change {
-                CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => {
-                    Some(version.sealed.key)
-                }
-                CredentialChange::Promote { .. } | CredentialChange::Destroy(_) => None,
+            if !versions.current.rule.is_sound(&*self.digester, organization, id) {
+                return Err(Refusal::Damaged { table: "credentials", id: id.to_string() }.into());
+            }
+            let metadata = self.metadata(organization, &versions.current).await?;
+            let read = Read { versions, metadata };
+            let judged = judge(read.clone()).await?;
+            let current = match &judged.change {
+                CredentialChange::Replace { version, .. } => version.number,
+                CredentialChange::Promote { number, .. } => *number,
+                _ => read.versions.current.version,
             };
-            let act = ChangeCredential { organization, id, revision: read, change };
+            let expires_at = effective_expiry(judged.metadata.expires_at(current), judged.data_expires_at);
+            let description = self.describing(organization, &read, &judged).await?;
+            if description.is_none() && matches!(judged.change, CredentialChange::Describe) {
+                return Ok(current);
+            }
+            let keys = [
+                match &judged.change {
+                    CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => {
+                        Some(version.sealed.key)
+                    }
+                    _ => None,
+                },
+                description.as_ref().and_then(|description| Some(description.metadata.as_ref()?.key)),
+            ];
+            let act =
+                ChangeCredential { organization, id, revision: seen, change: judged.change, description, expires_at };
             let command = self.ambient.command(principal, Some(organization), action, Subject::Credential(id), act);
             let changed = Event::recorded(&command.audit);
             match self.store.change_credential(command).await {
@@ -66,12 +105,64 @@ impl Vault {
                 Err(StoreError::Refused(Refusal::Changed)) => {}
                 // The key was replaced between sealing and writing.
                 Err(StoreError::Refused(Refusal::Contended)) => {
-                    key.iter().for_each(|key| self.sealer.forget(organization, *key));
+                    keys.iter().flatten().for_each(|key| self.sealer.forget(organization, *key));
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         Err(Refusal::Contended.into())
+    }
+
+    /// What is to be stored of labels, description and rule; `None`: what is stored already.
+    async fn describing(
+        &self,
+        organization: OrganizationId,
+        read: &Read,
+        judged: &Judged,
+    ) -> Result<Option<StoredDescription>, Error> {
+        let current = &read.versions.current;
+        let (id, rule) = (current.id, current.rule);
+        // Data that is older than rules stays unsigned until other data takes its place.
+        let newer = matches!(judged.change, CredentialChange::Replace { .. } | CredentialChange::Promote { .. });
+        let signs = rule.code.is_some() || newer;
+        let same = judged.metadata == read.metadata;
+        if same && judged.vend == rule.vend && signs == rule.code.is_some() {
+            return Ok(None);
+        }
+        let place = (organization, id, current.revision.saturating_add(1));
+        let mut description = if same {
+            StoredDescription {
+                metadata: current.metadata.clone(),
+                labels: read.metadata.labels.digests(&*self.digester, organization),
+                rule,
+            }
+        } else {
+            self.description(place, &judged.metadata, judged.vend).await?
+        };
+        description.rule = match signs {
+            true => SignedRule::sign(&*self.digester, organization, id, judged.vend),
+            false => rule,
+        };
+        Ok(Some(description))
+    }
+
+    /// What is stored of labels, description and rule at a revision of a credential.
+    pub(super) async fn description(
+        &self,
+        (organization, credential, revision): (OrganizationId, CredentialId, i64),
+        metadata: &Metadata,
+        vend: VendRule,
+    ) -> Result<StoredDescription, Error> {
+        let context = CredentialContext { organization, credential, version: revision };
+        let sealed = match *metadata == Metadata::default() {
+            true => None,
+            false => Some(self.sealer.seal_metadata(context, metadata).await?),
+        };
+        Ok(StoredDescription {
+            metadata: sealed,
+            labels: metadata.labels.digests(&*self.digester, organization),
+            rule: SignedRule::sign(&*self.digester, organization, credential, vend),
+        })
     }
 
     /// Reads a credential with its versions.
@@ -84,4 +175,42 @@ impl Vault {
         let query = Find { principal: principal.clone(), of: organization, key: id, now: self.ambient.now() };
         Ok(self.store.credential_versions(query).await?.ok_or(Refusal::NotFound)?)
     }
+
+    /// Opens what is said of one credential.
+    async fn metadata(&self, organization: OrganizationId, row: &StoredCredential) -> Result<Metadata, Error> {
+        let Some(sealed) = &row.metadata else { return Ok(Metadata::default()) };
+        let context = CredentialContext { organization, credential: row.id, version: sealed.revision };
+        let sealed = [SealedInformation { context, key: sealed.key, blob: &sealed.blob }];
+        let opened = self.opener.open_metadata(organization, &sealed).await?.into_iter().next();
+        Ok(opened.unwrap_or_else(|| Ok(Metadata::default())).inspect_err(|error| self.ambient.report(error))?)
+    }
+
+    /// Opens the information of one version.
+    pub(super) async fn information(
+        &self,
+        context: CredentialContext,
+        key: KeyId,
+        blob: &Blob,
+    ) -> Result<Information, Error> {
+        let sealed = [SealedInformation { context, key, blob }];
+        let opened = self.opener.open_information(context.organization, &sealed).await?.into_iter().next();
+        let none = || SealError::Fault("no information was opened".into());
+        Ok(opened.ok_or_else(none)?.inspect_err(|error| self.ambient.report(error))?)
+    }
+
+    /// When the current version expires, as far as its data says; of damaged information, nothing is known.
+    pub(super) async fn data_expires_at(
+        &self,
+        organization: OrganizationId,
+        row: &StoredCredential,
+    ) -> Option<Timestamp> {
+        let context = CredentialContext { organization, credential: row.id, version: row.version };
+        self.information(context, row.key, &row.information).await.ok()?.expires_at()
+    }
+}
+
+/// The refusal of `vend: short` for data without a short-lived form.
+pub(super) fn no_short_form(kind: CredentialType, reason: crate::check::CheckReason) -> Error {
+    let detail = format!("this {} credential has no short-lived form: {}", kind.as_str(), reason.remedy());
+    FieldError::new("/vend", FieldCode::NotAllowed, detail).into()
 }

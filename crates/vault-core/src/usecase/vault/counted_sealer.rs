@@ -1,14 +1,14 @@
 //! Seals with counted uses of the organization's key, and replaces a key that is used up.
 
 use crate::audit::{Actor, AuditAction, Subject};
-use crate::credential::{Fingerprint, Information, SecretBytes};
+use crate::credential::{Fingerprint, Information, Metadata, SecretBytes};
 use crate::id::{KeyId, OrganizationId};
 use crate::key_use::{KeyUseDecision, KeyUseLimits};
 use crate::namespace::Namespace;
 use crate::port::{
     CredentialContext, Event, KeyRepository, ReplaceOrganizationKey, SealError, Sealer, StoreError, TakeKeyUses,
 };
-use crate::sealed::{KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
+use crate::sealed::{KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
 use crate::usecase::Ambient;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,6 +79,19 @@ impl CountedSealer {
     ) -> Result<SealedCredential, SealError> {
         let key = self.take_use(context.organization).await?;
         self.sealer.seal(key, context, namespace, data, information).await
+    }
+
+    /// [`Sealer::seal_metadata`] under the organization's active key.
+    ///
+    /// # Errors
+    /// Those of [`CountedSealer::seal`].
+    pub async fn seal_metadata(
+        &self,
+        context: CredentialContext,
+        metadata: &Metadata,
+    ) -> Result<SealedMetadata, SealError> {
+        let key = self.take_use(context.organization).await?;
+        self.sealer.seal_metadata(key, context, metadata).await
     }
 
     /// Tells that the store no longer takes what is sealed under `key`: its remaining uses are forgotten.

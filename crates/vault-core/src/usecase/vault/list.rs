@@ -1,13 +1,16 @@
 //! List an organization's credentials, newest first.
 
 use super::Vault;
+use crate::activation::VendRule;
 use crate::audit::{Actor, AuditAction, Subject};
-use crate::credential::{CredentialType, Information};
+use crate::credential::{CredentialType, Health, Information, Metadata};
 use crate::cursor::{self, ListFilter, Page, PageRequest};
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::port::{CredentialContext, ListCredentials, SealedInformation, StoredCredential};
+use crate::port::{
+    CredentialContext, ListCredentials, ListPosition, ListedRows, SealError, SealedInformation, StoredCredential,
+};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -33,6 +36,16 @@ pub struct ListedCredential {
     pub staged: Option<i64>,
     /// What may be shown of its data; `None`: it is damaged, and an operator has to look.
     pub information: Option<Information>,
+    /// Labels and description; `None`: damaged too.
+    pub metadata: Option<Metadata>,
+    /// In which forms it may be handed out.
+    pub vend: VendRule,
+    /// When it expires, as far as is known.
+    pub expires_at: Option<Timestamp>,
+    /// Whether it works, as far as is known.
+    pub health: Health,
+    /// When it was last activated, to the minute.
+    pub last_activated_at: Option<Timestamp>,
 }
 
 impl Vault {
@@ -47,20 +60,30 @@ impl Vault {
         page: PageRequest,
     ) -> Result<Page<ListedCredential>, Error> {
         let organization = principal.member(Action::List)?;
-        let decode = |text| cursor::decode(&*self.digester, organization, &filter, text);
-        let after = page.cursor.as_deref().map(decode).transpose()?;
+        let digester = &*self.digester;
+        let after =
+            page.cursor.as_deref().map(|text| cursor::decode(digester, organization, &filter, text)).transpose()?;
         let now = self.ambient.now();
         let query = ListCredentials {
             principal: principal.clone(),
             organization,
             now,
-            filter: filter.clone(),
+            namespace: filter.namespace.clone(),
+            kind: filter.kind,
+            labels: filter.labels.iter().map(|label| label.digest(digester, organization)).collect(),
+            health: filter.health,
+            expiring_seconds: self.expiring_seconds,
+            expires_before: filter.expires_before,
             after,
             limit: page.rows(),
         };
-        let Page { items, next } = Page::of(self.store.list_credentials(query).await?, &page, |last| {
-            cursor::encode(&*self.digester, organization, &filter, last.id)
+        let ListedRows { rows, searched_to } = self.store.list_credentials(query).await?;
+        let encode = |position| cursor::encode(digester, organization, &filter, position);
+        let Page { items, next } = Page::of(rows, &page, |last| {
+            let expires_at = last.expires_at.filter(|_| filter.expires_before.is_some());
+            encode(ListPosition { expires_at, id: last.id })
         });
+        let next = next.or_else(|| searched_to.map(encode));
         let items = self.open(organization, items).await?;
         self.count(principal, organization, now, AuditAction::CredentialsListed);
         Ok(Page { items, next })
@@ -81,6 +104,8 @@ impl Vault {
             })
             .collect();
         let opened = self.opener.open_information(organization, &sealed).await?;
+        let mut said = self.open_metadata(organization, &rows).await?.into_iter();
+        let now = self.ambient.now();
         let listed = rows.into_iter().zip(opened).map(|(row, information)| ListedCredential {
             id: row.id,
             kind: row.kind,
@@ -91,8 +116,36 @@ impl Vault {
             revision: row.revision,
             staged: row.staged,
             information: information.map_err(|error| self.ambient.report(&error)).ok(),
+            metadata: match row.metadata {
+                Some(_) => said.next().and_then(|opened| opened.map_err(|error| self.ambient.report(&error)).ok()),
+                None => Some(Metadata::default()),
+            },
+            vend: row.rule.vend,
+            expires_at: row.expires_at,
+            health: Health::at(now, row.expires_at, self.expiring_seconds, row.check),
+            last_activated_at: row.last_activated_at,
         });
         Ok(listed.collect())
+    }
+
+    /// Opens labels and description of those rows that have any.
+    async fn open_metadata(
+        &self,
+        organization: OrganizationId,
+        rows: &[StoredCredential],
+    ) -> Result<Vec<Result<Metadata, SealError>>, Error> {
+        let sealed: Vec<_> = rows
+            .iter()
+            .filter_map(|row| {
+                let metadata = row.metadata.as_ref()?;
+                let context = CredentialContext { organization, credential: row.id, version: metadata.revision };
+                Some(SealedInformation { context, key: metadata.key, blob: &metadata.blob })
+            })
+            .collect();
+        if sealed.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.opener.open_metadata(organization, &sealed).await?)
     }
 
     /// Counts a read for the audit, off the answer's path.

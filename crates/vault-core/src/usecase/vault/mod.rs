@@ -3,22 +3,28 @@
 mod change;
 mod counted_sealer;
 mod delete;
+mod describe;
+mod expiry;
 mod list;
+mod matches;
 mod promote;
 mod replace;
+mod request_check;
 mod save;
 mod show;
+mod uses;
 mod versions;
 
 pub use change::CredentialRef;
 pub use counted_sealer::CountedSealer;
+pub use describe::DescribeRequest;
 pub use list::ListedCredential;
 pub use replace::ReplaceRequest;
 pub use save::{IdempotencyKey, SaveRequest};
 pub use versions::ListedVersion;
 
 use super::{Ambient, AuditTally};
-use crate::credential::VersionLimits;
+use crate::credential::{EXPIRING_SECONDS, VersionLimits};
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
 
@@ -37,6 +43,8 @@ pub struct Vault {
     probe: Option<Arc<dyn StorageProbe>>,
     limit: i64,
     version_limits: VersionLimits,
+    expiring_seconds: i64,
+    checks: bool,
 }
 
 impl Vault {
@@ -61,6 +69,8 @@ impl Vault {
             probe: None,
             limit: DEFAULT_CREDENTIAL_LIMIT,
             version_limits: VersionLimits::default(),
+            expiring_seconds: EXPIRING_SECONDS,
+            checks: false,
         }
     }
 
@@ -74,6 +84,18 @@ impl Vault {
     #[must_use]
     pub fn version_limits(self, version_limits: VersionLimits) -> Self {
         Self { version_limits, ..self }
+    }
+
+    /// With another time before its expiry from which on a credential is `expiring`, in seconds.
+    #[must_use]
+    pub fn expiring_seconds(self, expiring_seconds: i64) -> Self {
+        Self { expiring_seconds, ..self }
+    }
+
+    /// With checks of saved credentials on request, if the activation side of the deployment takes them.
+    #[must_use]
+    pub fn checks(self, checks: bool) -> Self {
+        Self { checks, ..self }
     }
 
     /// Whether a save may ask for its credential to be checked against the storage first.

@@ -1,9 +1,11 @@
 //! Promote a staged version, or go back to a previous one.
 
+use super::change::{Judged, Read};
 use super::{CredentialRef, Vault};
+use crate::activation::VendRule;
 use crate::audit::AuditAction;
 use crate::error::{Error, Refusal};
-use crate::port::{CredentialChange, StoredVersion, StoredVersions};
+use crate::port::{CredentialChange, CredentialContext, StoredVersion, StoredVersions};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -13,22 +15,31 @@ impl Vault {
     ///
     /// # Errors
     /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::NoSuchVersion`],
-    /// [`Refusal::Changed`], [`Refusal::Contended`].
+    /// [`Refusal::NoShortForm`], [`Refusal::Changed`], [`Refusal::Contended`].
     pub async fn promote(&self, principal: &Principal, credential: CredentialRef, number: i64) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
         let versions = self.versions_of(principal, organization, credential.id).await?;
         if versions.current.version == number && credential.revision.is_none_or(|it| it == versions.current.revision) {
             return Ok(());
         }
-        let judge = |versions: StoredVersions| async move {
-            let now = self.ambient.now();
-            let promoted = kept(&versions, number, now).ok_or(Refusal::NoSuchVersion)?;
+        let judge = |read: Read| async move {
+            let (versions, now) = (&read.versions, self.ambient.now());
+            let promoted = kept(versions, number, now).ok_or(Refusal::NoSuchVersion)?;
+            let context = CredentialContext { organization, credential: credential.id, version: number };
+            let information = self.information(context, promoted.key, &promoted.information).await?;
+            let vend = versions.current.rule.vend;
+            if vend == VendRule::Short {
+                information.allows_short(versions.current.kind).map_err(Refusal::NoShortForm)?;
+            }
             let superseded = self.version_limits.supersede(now);
             let mut left = versions.clone();
             left.others.retain(|version| version.number != number);
             left.current.staged = left.current.staged.filter(|_| promoted.superseded.is_some());
             let destroyed = self.destroyed_by_replacing(&left, superseded, now);
-            Ok(CredentialChange::Promote { number, destroy_at: superseded.destroy_at, destroyed })
+            let mut metadata = read.metadata.clone();
+            metadata.forget(&destroyed);
+            let change = CredentialChange::Promote { number, destroy_at: superseded.destroy_at, destroyed };
+            Ok(Judged { change, metadata, vend, data_expires_at: information.expires_at() })
         };
         let action = AuditAction::CredentialPromoted;
         self.change(principal, organization, credential, action, judge).await?;
@@ -47,12 +58,20 @@ impl Vault {
         number: i64,
     ) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
-        let judge = |versions: StoredVersions| async move {
+        let judge = |read: Read| async move {
+            let versions = &read.versions;
             if versions.current.version == number {
                 return Err(Refusal::CurrentVersion.into());
             }
-            kept(&versions, number, self.ambient.now()).ok_or(Refusal::NoSuchVersion)?;
-            Ok(CredentialChange::Destroy(number))
+            kept(versions, number, self.ambient.now()).ok_or(Refusal::NoSuchVersion)?;
+            let mut metadata = read.metadata.clone();
+            metadata.forget(&[number]);
+            Ok(Judged {
+                change: CredentialChange::Destroy(number),
+                metadata,
+                vend: versions.current.rule.vend,
+                data_expires_at: self.data_expires_at(organization, &versions.current).await,
+            })
         };
         let action = AuditAction::CredentialVersionDestroyed;
         self.change(principal, organization, credential, action, judge).await?;

@@ -1,6 +1,8 @@
 //! Replace a credential's data: its id and namespace stay, so whoever activates it notices nothing.
 
+use super::change::{Judged, Read, no_short_form};
 use super::{CredentialRef, IdempotencyKey, Vault};
+use crate::activation::{VendRule, allows_short};
 use crate::audit::AuditAction;
 use crate::credential::{CredentialData, SecretBytes, Superseded};
 use crate::error::{Error, Refusal};
@@ -48,30 +50,38 @@ impl Vault {
             self.verify(&request.data, self.ambient.now()).await?;
         }
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
-        let information = request.data.information(fingerprint).declaring(request.expires_at);
+        let information = request.data.information(fingerprint);
         let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
-        let (made_of, key) = ((&request, &data, &information), &idempotency);
-        let judge = |versions: StoredVersions| async move {
-            let (request, data, information) = made_of;
-            let current = &versions.current;
-            if current.kind != request.data.kind() {
+        let (wanted, data, information, idempotency) = (&request, &data, &information, &idempotency);
+        let judge = |read: Read| async move {
+            let (versions, current) = (&read.versions, &read.versions.current);
+            if current.kind != wanted.data.kind() {
                 return Err(Refusal::TypeDiffers(current.kind).into());
+            }
+            let vend = current.rule.vend;
+            if vend == VendRule::Short {
+                allows_short(&wanted.data).map_err(|reason| no_short_form(current.kind, reason))?;
             }
             let number = versions.highest.saturating_add(1);
             let context = CredentialContext { organization, credential: current.id, version: number };
             let sealed = self.sealer.seal(context, &current.namespace, data, information).await?;
             let now = self.ambient.now();
             let superseded = self.version_limits.supersede(now);
-            let destroyed = if request.stage {
-                self.destroyed_by_staging(&versions, now)
+            let destroyed = if wanted.stage {
+                self.destroyed_by_staging(versions, now)
             } else {
-                self.destroyed_by_replacing(&versions, superseded, now)
+                self.destroyed_by_replacing(versions, superseded, now)
             };
-            let version = NewVersion { number, sealed, idempotency: key.clone(), destroyed };
-            Ok(if request.stage {
-                CredentialChange::Stage(version)
+            let mut metadata = read.metadata.clone();
+            metadata.forget(&destroyed);
+            metadata.set_expires_at(number, wanted.expires_at);
+            let version = NewVersion { number, sealed, idempotency: idempotency.clone(), destroyed };
+            Ok(if wanted.stage {
+                let data_expires_at = self.data_expires_at(organization, current).await;
+                Judged { change: CredentialChange::Stage(version), metadata, vend, data_expires_at }
             } else {
-                CredentialChange::Replace { version, destroy_at: superseded.destroy_at }
+                let change = CredentialChange::Replace { version, destroy_at: superseded.destroy_at };
+                Judged { change, metadata, vend, data_expires_at: wanted.data.expires_at() }
             })
         };
         self.change(principal, organization, request.credential, action, judge).await

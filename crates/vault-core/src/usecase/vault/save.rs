@@ -1,8 +1,10 @@
 //! Save a credential under a namespace.
 
 use super::Vault;
+use super::change::no_short_form;
+use crate::activation::{VendRule, allows_short};
 use crate::audit::{AuditAction, Subject};
-use crate::credential::{CredentialData, SecretBytes};
+use crate::credential::{CredentialData, Description, Labels, Metadata, SecretBytes, effective_expiry};
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
 use crate::field::Invalid;
@@ -18,6 +20,8 @@ use crate::usecase::activations::authenticates;
 const SEAL_ATTEMPTS: usize = 3;
 /// The version of a credential that has just been made.
 const FIRST_VERSION: i64 = 1;
+/// The revision of a credential that has just been made.
+const FIRST_REVISION: i64 = 1;
 
 /// A client's name for one request: 1 to 255 visible ASCII characters. The same name with the same request
 /// has one effect and one answer for 24 h.
@@ -43,10 +47,42 @@ pub struct SaveRequest {
     pub namespace: Namespace,
     /// What to save.
     pub data: CredentialData,
+    /// Its labels.
+    pub labels: Labels,
+    /// What it is for.
+    pub description: Option<Description>,
+    /// When its issuer ends it.
+    pub expires_at: Option<Timestamp>,
+    /// In which forms it may be handed out.
+    pub vend: VendRule,
     /// The client's name for this request.
     pub idempotency: Option<IdempotencyKey>,
     /// Whether to try it out on its store first, and save it only if that knows it.
     pub verify: bool,
+}
+
+impl SaveRequest {
+    /// A credential without labels, description, declared expiry and rule.
+    pub fn new(namespace: Namespace, data: CredentialData) -> Self {
+        Self {
+            namespace,
+            data,
+            labels: Labels::default(),
+            description: None,
+            expires_at: None,
+            vend: VendRule::Any,
+            idempotency: None,
+            verify: false,
+        }
+    }
+
+    fn metadata(&self) -> Metadata {
+        let mut metadata = Metadata::default();
+        metadata.labels.clone_from(&self.labels);
+        metadata.description.clone_from(&self.description);
+        metadata.set_expires_at(FIRST_VERSION, self.expires_at);
+        metadata
+    }
 }
 
 impl Vault {
@@ -71,13 +107,19 @@ impl Vault {
             }
             self.verify(&request.data, now).await?;
         }
+        if request.vend == VendRule::Short {
+            allows_short(&request.data).map_err(|reason| no_short_form(request.data.kind(), reason))?;
+        }
+        let metadata = request.metadata();
+        let expires_at = effective_expiry(request.expires_at, request.data.expires_at());
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
         let information = request.data.information(fingerprint);
         let context = CredentialContext { organization, credential: id, version: FIRST_VERSION };
 
         for _ in 0..SEAL_ATTEMPTS {
             let sealed = self.sealer.seal(context, &request.namespace, &data, &information).await?;
-            let key = sealed.key;
+            let description = self.description((organization, id, FIRST_REVISION), &metadata, request.vend).await?;
+            let keys = [Some(sealed.key), description.metadata.as_ref().map(|metadata| metadata.key)];
             let act = SaveCredential {
                 organization,
                 id,
@@ -85,6 +127,8 @@ impl Vault {
                 kind: request.data.kind(),
                 namespace: request.namespace.clone(),
                 sealed,
+                description,
+                expires_at,
                 idempotency: idempotency.clone(),
                 limit: self.limit,
             };
@@ -100,7 +144,9 @@ impl Vault {
                     return Ok(saved);
                 }
                 // The key was replaced between sealing and saving.
-                Err(StoreError::Refused(Refusal::Contended)) => self.sealer.forget(organization, key),
+                Err(StoreError::Refused(Refusal::Contended)) => {
+                    keys.iter().flatten().for_each(|key| self.sealer.forget(organization, *key));
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -123,9 +169,15 @@ impl Vault {
     ) -> Option<Idempotency> {
         let kind = request.data.kind().as_str().as_bytes();
         let verify: &[u8] = if request.verify { b"verify" } else { b"" };
+        // A request without metadata has the digest that it had before there was any.
+        let metadata = request.metadata();
+        let said = if metadata == Metadata::default() { String::new() } else { metadata.to_json() };
+        let vend = if request.vend == VendRule::Any { "" } else { request.vend.as_str() };
         // The data's bytes are only digested.
-        let parts = [kind, request.namespace.as_str().as_bytes(), data.expose(), verify];
-        self.idempotency(principal, request.idempotency.as_ref(), &parts)
+        let parts =
+            [kind, request.namespace.as_str().as_bytes(), data.expose(), verify, said.as_bytes(), vend.as_bytes()];
+        let parts = if said.is_empty() && vend.is_empty() { &parts[..4] } else { &parts[..] };
+        self.idempotency(principal, request.idempotency.as_ref(), parts)
     }
 
     /// The idempotency key of a request whose digest covers `parts`. Each operation has another number of parts, so no

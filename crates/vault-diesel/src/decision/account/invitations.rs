@@ -2,10 +2,10 @@
 
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, Store, for_share};
-use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
+use super::super::{Answer, Decided, Decision, Verdict, audit, decide, hourly};
 use super::accounts::has_room;
 use super::invitation_row::{self, InvitationRow, columns};
-use super::{conflicts, directory, enrolment};
+use super::{directory, enrolment};
 use crate::failure::Failure;
 use crate::schema::{enrolment_codes, invitations, organizations};
 use crate::stored::{Read, ToIdText as _};
@@ -15,6 +15,7 @@ use diesel::{
 };
 use vault_core::account::ACCOUNT_LIMIT_REACHED;
 use vault_core::digest::Digest;
+use vault_core::hourly::Hourly;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{OrganizationName, OrganizationState};
 use vault_core::port::{
@@ -64,7 +65,9 @@ impl Decision for CreateInvitation {
             return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
         if *principal != Principal::Operator
-            && let Some(seconds) = conflicts::hold(connection, organization).await?.refused_for(*now)
+            && let Some(seconds) = hourly::hold(connection, organization, hourly::ADDRESS_CONFLICTS)
+                .await?
+                .refused_for(Hourly::ADDRESS_CONFLICTS, *now)
         {
             return Ok(Verdict::Refused(Err(Refusal::TooManyConflicts(seconds))));
         }
@@ -97,7 +100,8 @@ impl Decision for CreateInvitation {
 async fn address_in_use(connection: &mut Connection, command: &Command<CreateInvitation>) -> Decided<Answer> {
     // An operator may know every address.
     if command.principal != Principal::Operator {
-        conflicts::count(connection, command.act.stored.invitation.grant.organization, command.now).await?;
+        let organization = command.act.stored.invitation.grant.organization;
+        hourly::count(connection, organization, hourly::ADDRESS_CONFLICTS, command.now).await?;
     }
     audit::record(connection, &command.act.address_in_use).await?;
     Ok(Verdict::RefusedOnRecord(Err(Refusal::AddressInUse)))

@@ -3,7 +3,6 @@
 pub(crate) mod accounts;
 pub(crate) mod admins;
 pub(crate) mod change;
-pub(crate) mod conflicts;
 pub(crate) mod directory;
 pub(crate) mod enrolment;
 pub(crate) mod invitation_row;

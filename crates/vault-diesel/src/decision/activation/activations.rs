@@ -1,6 +1,7 @@
 //! Activations.
 
 use super::super::backend::{Connection, RunQuery, Store, load_page, narrow};
+use super::super::credential::checks;
 use super::super::integration::lookup;
 use super::super::{Decided, Decision, Verdict, audit, decide};
 use super::activator::{judge, judge_and_take};
@@ -15,8 +16,8 @@ use vault_core::id::{ActivationId, OrganizationId};
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    AbortActivation, ActivationRepository, EndActivation, ForIntegration, FoundIntegration, HandOut, ListActivations,
-    StoreError, TakeCredentials, TakenCredential,
+    AbortActivation, ActivationRepository, DueCheck, EndActivation, ForIntegration, FoundIntegration, HandOut,
+    ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -51,6 +52,18 @@ impl ActivationRepository for Store {
 
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError> {
         self.write(command, |connection, command| Box::pin(abort(connection, command))).await
+    }
+
+    async fn take_checks(&self, act: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
+        self.write(act, |connection, act| Box::pin(checks::take(connection, act))).await
+    }
+
+    async fn record_check(&self, act: RecordCheck) -> Result<bool, StoreError> {
+        self.write(act, |connection, act| Box::pin(checks::record(connection, act))).await
+    }
+
+    async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError> {
+        self.write(act, |connection, act| Box::pin(checks::note_activated(connection, act))).await
     }
 }
 

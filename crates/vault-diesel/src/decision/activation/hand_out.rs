@@ -1,6 +1,7 @@
 //! The last decision of an activation, after all waiting.
 
 use super::super::backend::{Connection, RunQuery, for_share};
+use super::super::credential::uses;
 use super::super::integration::freezes::is_frozen;
 use super::super::{Decided, Decision, Verdict, audit};
 use super::activations::remove;
@@ -9,7 +10,7 @@ use crate::failure::Failure;
 use crate::schema::{activations, credentials};
 use crate::stored::{Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::activation::{HandOutFacts, HandOutRefusal, judge_hand_out};
+use vault_core::activation::{HandOutFacts, HandOutRefusal, VendRule, judge_hand_out};
 use vault_core::id::CredentialId;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal};
 use vault_core::port::{ForIntegration, HandOut};
@@ -31,7 +32,7 @@ impl Decision<IntegrationPrincipal> for HandOut {
         command: &ForIntegration<Self>,
         integration: Result<(), IntegrationRefusal>,
     ) -> Decided<Option<HandOutRefusal>> {
-        let HandOut { activation, expires_at, namespace, credentials, refused } = &command.act;
+        let HandOut { activation, expires_at, namespace, credentials, purpose, refused } = &command.act;
         let organization = command.principal.organization;
         let begun: Option<i64> = activations::table
             .filter(activations::organization_id.eq(organization.text()))
@@ -49,7 +50,11 @@ impl Decision<IntegrationPrincipal> for HandOut {
             current: &current(connection, command).await?,
         };
         match judge_hand_out(&facts, credentials, command.now) {
-            Ok(()) => Ok(Verdict::Done(None)),
+            Ok(()) => {
+                let use_of = (*activation, purpose.as_ref(), command.now);
+                uses::insert(connection, &command.principal, use_of, credentials).await?;
+                Ok(Verdict::Done(None))
+            }
             Err(refusal) => {
                 remove(connection, organization, *activation).await?;
                 audit::record(connection, refused).await?;
@@ -59,24 +64,27 @@ impl Decision<IntegrationPrincipal> for HandOut {
     }
 }
 
-/// Those of the credentials that exist, with their versions, which they keep until the decision stands: whoever deletes
+/// Those of the credentials that exist, with their versions and rules, which they keep until the decision stands: whoever deletes
 /// or replaces one comes before or after.
 async fn current(
     connection: &mut Connection,
     command: &ForIntegration<HandOut>,
-) -> Result<Vec<(CredentialId, i64)>, Failure> {
+) -> Result<Vec<(CredentialId, i64, VendRule)>, Failure> {
     let wanted: Vec<_> = command.act.credentials.iter().map(|one| one.credential.text()).collect();
     // By id, as all take them who take several.
-    let rows: Vec<(Read<CredentialId>, i64)> = for_share!(
+    let rows: Vec<(Read<CredentialId>, i64, Read<VendRule>)> = for_share!(
         credentials::table
             .filter(credentials::organization_id.eq(command.principal.organization.text()))
             .filter(credentials::id.eq_any(wanted))
             .filter(credentials::namespace.eq(command.act.namespace.as_str()))
             .order(credentials::id)
-            .select((credentials::id, credentials::version))
+            .select((credentials::id, credentials::version, credentials::vend))
     )
     .load(connection)
     .await?;
-    let sound = |(id, version): (Read<CredentialId>, i64)| Ok((id.sound("credentials", &"unknown", "id")?, version));
+    let sound = |(id, version, vend): (Read<CredentialId>, i64, Read<VendRule>)| {
+        let id = id.sound("credentials", &"unknown", "id")?;
+        Ok((id, version, vend.sound("credentials", &id, "vend")?))
+    };
     rows.into_iter().map(sound).collect()
 }

@@ -1,6 +1,7 @@
 //! The first decision of an activation or a check: taking the credentials of a namespace, to open them.
 
 use super::super::backend::{Connection, RunQuery, load_page, narrow};
+use super::super::credential::row::{self, RuleColumns};
 use super::super::integration::freezes::is_frozen;
 use super::super::integration::row::row_of;
 use super::super::{Answer, Decided, Decision, Verdict};
@@ -55,8 +56,8 @@ impl Decision<IntegrationPrincipal> for TakeCredentials {
     }
 }
 
-type SealedRow =
-    (Read<CredentialId>, Read<CredentialType>, i64, Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
+type SealedRow = (Read<CredentialId>, Read<CredentialType>, i64, SealedColumns, RuleColumns, Option<i64>);
+type SealedColumns = (Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// The credentials of the namespace, oldest first; of too many, one more than there may be.
 async fn sealed(
@@ -77,17 +78,22 @@ async fn sealed(
             credentials::id,
             credentials::kind,
             credentials::version,
-            credentials::key_id,
-            credentials::information,
-            credential_secrets::data_key.nullable(),
-            credential_secrets::data.nullable(),
+            (
+                credentials::key_id,
+                credentials::information,
+                credential_secrets::data_key.nullable(),
+                credential_secrets::data.nullable(),
+            ),
+            (credentials::vend, credentials::vend_code),
+            credentials::last_activated_at,
         ));
     let rows: Vec<SealedRow> = load_page!(oldest_first, connection, command.act.most.saturating_add(1)).await?;
     rows.into_iter().map(decode).collect()
 }
 
-fn decode((id, kind, version, key, information, data_key, data): SealedRow) -> Result<TakenCredential, Failure> {
+fn decode((id, kind, version, sealed, rule, last_activated_at): SealedRow) -> Result<TakenCredential, Failure> {
     const TABLE: &str = "credentials";
+    let (key, information, data_key, data) = sealed;
     let id = id.sound(TABLE, &"unknown", "id")?;
     let missing = || Failure::damaged("credential_secrets", id.to_string(), "missing");
     Ok(TakenCredential {
@@ -100,6 +106,8 @@ fn decode((id, kind, version, key, information, data_key, data): SealedRow) -> R
             data: Blob::from_bytes(data.ok_or_else(missing)?),
             information: Blob::from_bytes(information),
         },
+        rule: row::rule(rule, id)?,
+        last_activated_at: last_activated_at.map(Timestamp::from_millis),
     })
 }
 

@@ -1,29 +1,25 @@
 //! Credentials.
 
 use super::super::authorize::{judge, judge_and_hold, judge_and_hold_with_key};
-use super::super::backend::{Connection, RunQuery, Store, execute_together, for_update, load_page, narrow};
+use super::super::backend::{Connection, RunQuery, Store, execute_together, for_update};
 use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
 use super::count::{self, Count};
-use super::versions;
+use super::{labels, list, row, uses, versions};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials, idempotency_keys};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::credential::CredentialType;
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ChangeCredential, CredentialRepository, DeleteCredential, Find, Idempotency, ListCredentials, SaveCredential,
-    StoreError, StoredCredential, StoredVersions,
+    ChangeCredential, CredentialRepository, CredentialUse, DeleteCredential, Find, Idempotency, List, ListCredentials,
+    ListedRows, MatchCredential, RequestCheck, SaveCredential, StoreError, StoredCredential, StoredVersions,
+    UnreadExpiry, UsePosition,
 };
-use vault_core::sealed::Blob;
+use vault_core::sealed::SealedMetadata;
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
-
-/// Sorts after every id.
-const AFTER_ALL_IDS: &str = "~";
 
 #[async_trait]
 impl CredentialRepository for Store {
@@ -35,12 +31,12 @@ impl CredentialRepository for Store {
         Ok(self.read(query, |connection, query| Box::pin(find_save(connection, query))).await?.transpose()?)
     }
 
-    async fn list_credentials(&self, query: ListCredentials) -> Result<Vec<StoredCredential>, StoreError> {
-        self.read(query, |connection, query| Box::pin(list(connection, query))).await
+    async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
+        self.read(query, |connection, query| Box::pin(list::list(connection, query))).await
     }
 
     async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError> {
-        self.read(query, |connection, query| Box::pin(show(connection, query))).await
+        self.read(query, |connection, query| Box::pin(row::show(connection, query))).await
     }
 
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
@@ -54,6 +50,30 @@ impl CredentialRepository for Store {
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
         Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
+
+    async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+    }
+
+    async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError> {
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+    }
+
+    async fn list_uses(
+        &self,
+        query: List<UsePosition, (OrganizationId, CredentialId)>,
+    ) -> Result<Option<Vec<CredentialUse>>, StoreError> {
+        self.read(query, |connection, query| Box::pin(uses::list(connection, query))).await
+    }
+
+    async fn unread_expiries(&self, limit: usize) -> Result<Vec<UnreadExpiry>, StoreError> {
+        self.read(limit, |connection, limit| Box::pin(row::unread_expiries(connection, *limit))).await
+    }
+
+    async fn note_expiry(&self, read: &UnreadExpiry, expires_at: Option<Timestamp>) -> Result<(), StoreError> {
+        let noted = (read.organization, read.credential.id, read.credential.version, expires_at);
+        self.write(noted, |connection, noted| Box::pin(row::note_expiry(connection, noted))).await
+    }
 }
 
 /// What a save relies on.
@@ -62,6 +82,11 @@ pub(crate) struct Room {
     credentials: Option<i64>,
     /// Whether the key that the credential is sealed under is active.
     key_active: bool,
+}
+
+/// Whether everything of one save or change is sealed under one key: another one was replaced meanwhile.
+pub(super) fn under_one_key(key: KeyId, metadata: Option<&SealedMetadata>) -> bool {
+    metadata.is_none_or(|metadata| metadata.key == key)
 }
 
 impl Decision for SaveCredential {
@@ -74,7 +99,10 @@ impl Decision for SaveCredential {
         // the account: a change of the account then waits for one save at most.
         let credentials = count::hold(connection, act.organization).await?;
         let key_active = judge_and_hold_with_key(connection, principal, act.organization, act.sealed.key, *now).await?;
-        Ok(Room { credentials, key_active })
+        Ok(Room {
+            credentials,
+            key_active: key_active && under_one_key(act.sealed.key, act.description.metadata.as_ref()),
+        })
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, room: Room) -> Decided<Answer<CredentialId>> {
@@ -113,6 +141,8 @@ impl Decision for SaveCredential {
             credentials::information.eq(save.sealed.information.as_bytes()),
             credentials::revision.eq(1_i64),
             credentials::highest_version.eq(save.version),
+            credentials::expires_at.eq(row::expiry_column(save.expires_at)),
+            row::described!(save.description),
         ));
         let secrets = diesel::insert_into(credential_secrets::table).values((
             credential_secrets::organization_id.eq(organization),
@@ -122,6 +152,7 @@ impl Decision for SaveCredential {
         ));
         let counted = Count::by(save.organization, 1);
         execute_together!(connection, credential, secrets, counted, audit::entry!(&command.audit))?;
+        labels::insert(connection, save.organization, save.id, &save.description.labels).await?;
         Ok(Verdict::Recorded(Ok(save.id)))
     }
 }
@@ -168,6 +199,8 @@ impl Decision for DeleteCredential {
                 .filter(credential_versions::organization_id.eq(organization.text()))
                 .filter(credential_versions::id.eq(id.text())),
         );
+        labels::delete(connection, organization, id).await?;
+        uses::delete(connection, organization, id).await?;
         let counted = Count::by(organization, -1);
         execute_together!(connection, secrets, versions, counted, audit::entry!(&command.audit))?;
         Ok(Verdict::Recorded(Ok(true)))
@@ -229,90 +262,4 @@ pub(super) async fn find_earlier(
     let credential = credential.sound("idempotency_keys", &account.as_str(), "credential_id")?;
     let same = body == idempotency.body;
     Ok(Some(if same { Ok((credential, version)) } else { Err(Refusal::IdempotencyMismatch) }))
-}
-
-type CredentialRow =
-    (Read<CredentialId>, Read<CredentialType>, Read<Namespace>, i64, i64, i64, i64, Option<i64>, Read<KeyId>, Vec<u8>);
-
-macro_rules! columns {
-    () => {
-        (
-            credentials::id,
-            credentials::kind,
-            credentials::namespace,
-            credentials::version,
-            credentials::created_at,
-            credentials::updated_at,
-            credentials::revision,
-            credentials::staged_version,
-            credentials::key_id,
-            credentials::information,
-        )
-    };
-}
-
-fn decode(row: CredentialRow) -> Result<StoredCredential, Failure> {
-    const TABLE: &str = "credentials";
-    let (id, kind, namespace, version, created_at, updated_at, revision, staged, key, information) = row;
-    let id = id.sound(TABLE, &"unknown", "id")?;
-    Ok(StoredCredential {
-        id,
-        kind: kind.sound(TABLE, &id, "type")?,
-        namespace: namespace.sound(TABLE, &id, "namespace")?,
-        version,
-        created_at: Timestamp::from_millis(created_at),
-        updated_at: Timestamp::from_millis(updated_at),
-        revision,
-        staged,
-        key: key.sound(TABLE, &id, "key_id")?,
-        information: Blob::from_bytes(information),
-    })
-}
-
-async fn list(connection: &mut Connection, query: &ListCredentials) -> Result<Vec<StoredCredential>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
-    let before = query.after.map(|id| id.text());
-    let newest_first = credentials::table
-        .filter(credentials::organization_id.eq(query.organization.text()))
-        .filter(credentials::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
-        .order(credentials::id.desc())
-        .select(columns!());
-    let namespace = query.filter.namespace.as_ref().map(Namespace::as_str);
-    let kind = query.filter.kind.map(CredentialType::as_str);
-    let rows: Vec<CredentialRow> = match (namespace, kind) {
-        (None, None) => load_page!(newest_first, connection, query.limit).await?,
-        (Some(namespace), None) => {
-            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
-            load_page!(narrowed, connection, query.limit).await?
-        }
-        (None, Some(kind)) => {
-            let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
-            load_page!(narrowed, connection, query.limit).await?
-        }
-        (Some(namespace), Some(kind)) => {
-            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
-            load_page!(narrowed.filter(credentials::kind.eq(kind)), connection, query.limit).await?
-        }
-    };
-    rows.into_iter().map(decode).collect()
-}
-
-async fn show(connection: &mut Connection, query: &Find<CredentialId>) -> Result<Option<StoredCredential>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
-    read(connection, query.of, query.key).await
-}
-
-pub(super) async fn read(
-    connection: &mut Connection,
-    organization: OrganizationId,
-    id: CredentialId,
-) -> Result<Option<StoredCredential>, Failure> {
-    let row: Option<CredentialRow> = credentials::table
-        .filter(credentials::organization_id.eq(organization.text()))
-        .filter(credentials::id.eq(id.text()))
-        .select(columns!())
-        .get_result(connection)
-        .await
-        .optional()?;
-    row.map(decode).transpose()
 }

@@ -1,5 +1,10 @@
 //! Credentials.
 
+pub(crate) mod checks;
 pub(crate) mod count;
 pub(crate) mod credentials;
+mod labels;
+mod list;
+pub(crate) mod row;
+pub(crate) mod uses;
 mod versions;

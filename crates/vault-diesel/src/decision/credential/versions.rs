@@ -6,7 +6,9 @@
 use super::super::authorize::{judge, judge_and_hold, judge_and_hold_with_key};
 use super::super::backend::{Connection, RunQuery, for_update};
 use super::super::{Answer, Decided, Decision, Verdict};
-use super::credentials::{claim, find_earlier, read};
+use super::credentials::{claim, find_earlier};
+use super::labels;
+use super::row::{self, CheckColumns, read};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials};
 use crate::stored::{Read, ToIdText as _};
@@ -14,7 +16,7 @@ use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::credential::Superseded;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
-    ChangeCredential, CredentialChange, Find, Idempotency, NewVersion, StoredVersion, StoredVersions,
+    ChangeCredential, CredentialChange, Find, Idempotency, NewVersion, StoredDescription, StoredVersion, StoredVersions,
 };
 use vault_core::sealed::{Blob, SealedCredential};
 use vault_core::time::Timestamp;
@@ -34,7 +36,7 @@ pub(super) async fn versions(
         .select((credentials::highest_version, credentials::version_created_at))
         .get_result(connection)
         .await?;
-    type Row = (i64, i64, Option<i64>, Option<i64>, Read<KeyId>, Vec<u8>);
+    type Row = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Read<KeyId>, Vec<u8>);
     let rows: Vec<Row> = credential_versions::table
         .filter(credential_versions::organization_id.eq(query.of.text()))
         .filter(credential_versions::id.eq(query.key.text()))
@@ -44,12 +46,13 @@ pub(super) async fn versions(
             credential_versions::created_at,
             credential_versions::superseded_at,
             credential_versions::destroy_at,
+            (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
             credential_versions::key_id,
             credential_versions::information,
         ))
         .load(connection)
         .await?;
-    let decode = |(number, created_at, superseded_at, destroy_at, key, information): Row| {
+    let decode = |(number, created_at, superseded_at, destroy_at, check, key, information): Row| {
         let superseded = superseded_at.zip(destroy_at).map(|(at, destroy_at)| Superseded {
             at: Timestamp::from_millis(at),
             destroy_at: Timestamp::from_millis(destroy_at),
@@ -58,6 +61,7 @@ pub(super) async fn versions(
             number,
             created_at: Timestamp::from_millis(created_at),
             superseded,
+            check: row::check(check, TABLE, query.key)?,
             key: key.sound(TABLE, &query.key, "key_id")?,
             information: Blob::from_bytes(information),
         })
@@ -77,8 +81,12 @@ impl Decision for ChangeCredential {
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<bool, Failure> {
         let Command { principal, now, act, .. } = command;
-        match new_version(&act.change) {
-            Some(new) => judge_and_hold_with_key(connection, principal, act.organization, new.sealed.key, *now).await,
+        match sealing_key(act) {
+            Some(key) => {
+                let active = judge_and_hold_with_key(connection, principal, act.organization, key, *now).await?;
+                let metadata = act.description.as_ref().and_then(|said| said.metadata.as_ref());
+                Ok(active && metadata.filter(|said| said.revision > act.revision).is_none_or(|said| said.key == key))
+            }
             None => {
                 judge_and_hold(connection, principal, *now).await??;
                 Ok(true)
@@ -87,7 +95,7 @@ impl Decision for ChangeCredential {
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, key_active: bool) -> Decided<Answer<i64>> {
-        let ChangeCredential { organization, id, revision, change } = &command.act;
+        let ChangeCredential { organization, id, revision, change, description, expires_at } = &command.act;
         let (place, now) = (Place { organization: *organization, id: *id }, command.now);
         let idempotency = new_version(change).and_then(|new| new.idempotency.as_ref());
         // A request that was carried out is answered as it was then, whatever has changed since.
@@ -105,7 +113,10 @@ impl Decision for ChangeCredential {
         if !key_active {
             return Ok(Verdict::Refused(Err(Refusal::Contended)));
         }
-        let number = place.write(connection, row, change, now).await?;
+        let number = place.write(connection, row, change, *expires_at, now).await?;
+        if let Some(description) = description {
+            place.describe(connection, description).await?;
+        }
         if let Some(idempotency) = idempotency {
             remember(connection, place, idempotency, number, now).await?;
         }
@@ -116,8 +127,16 @@ impl Decision for ChangeCredential {
 fn new_version(change: &CredentialChange) -> Option<&NewVersion> {
     match change {
         CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => Some(version),
-        CredentialChange::Promote { .. } | CredentialChange::Destroy(_) => None,
+        CredentialChange::Promote { .. } | CredentialChange::Destroy(_) | CredentialChange::Describe => None,
     }
+}
+
+/// The key that something new is sealed under.
+fn sealing_key(act: &ChangeCredential) -> Option<KeyId> {
+    let metadata = act.description.as_ref().and_then(|said| said.metadata.as_ref());
+    // What was sealed for an earlier revision is stored again as it was.
+    let metadata = metadata.filter(|said| said.revision > act.revision);
+    new_version(&act.change).map(|new| new.sealed.key).or(metadata.map(|said| said.key))
 }
 
 async fn remember(
@@ -147,7 +166,11 @@ struct Current {
     created_at: i64,
     key: String,
     information: Vec<u8>,
+    check: StoredCheck,
 }
+
+/// The last check of a version, as its columns hold it.
+type StoredCheck = (Option<i64>, Option<i64>, Option<String>);
 
 /// A version's columns, wherever they are.
 struct Parts {
@@ -156,6 +179,7 @@ struct Parts {
     information: Vec<u8>,
     data_key: Vec<u8>,
     data: Vec<u8>,
+    check: StoredCheck,
 }
 
 impl Parts {
@@ -166,6 +190,7 @@ impl Parts {
             information: sealed.information.as_bytes().to_vec(),
             data_key: sealed.data_key.as_bytes().to_vec(),
             data: sealed.data.as_bytes().to_vec(),
+            check: (None, None, None),
         }
     }
 }
@@ -173,7 +198,7 @@ impl Parts {
 impl Place {
     /// Reads the credential's row and keeps others from changing it.
     async fn hold(self, connection: &mut Connection) -> Result<Option<Current>, Failure> {
-        type Row = (i64, i64, Option<i64>, i64, Option<i64>, i64, String, Vec<u8>);
+        type Row = (i64, i64, Option<i64>, i64, Option<i64>, i64, String, Vec<u8>, StoredCheck);
         let query = credentials::table
             .filter(credentials::organization_id.eq(self.organization.text()))
             .filter(credentials::id.eq(self.id.text()))
@@ -186,9 +211,10 @@ impl Place {
                 credentials::created_at,
                 credentials::key_id,
                 credentials::information,
+                (credentials::checked_at, credentials::check_since, credentials::check_failed),
             ));
         let row: Option<Row> = for_update!(query).get_result(connection).await.optional()?;
-        Ok(row.map(|(version, revision, staged, highest, made, saved, key, information)| Current {
+        Ok(row.map(|(version, revision, staged, highest, made, saved, key, information, check)| Current {
             version,
             revision,
             staged,
@@ -196,6 +222,7 @@ impl Place {
             created_at: made.unwrap_or(saved),
             key,
             information,
+            check,
         }))
     }
 
@@ -205,6 +232,7 @@ impl Place {
         connection: &mut Connection,
         mut row: Current,
         change: &CredentialChange,
+        expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<i64, Failure> {
         let (number, current) = match change {
@@ -232,6 +260,7 @@ impl Place {
                 row.staged = row.staged.filter(|staged| staged != number);
                 (*number, None)
             }
+            CredentialChange::Describe => (row.version, None),
         };
         if let Some(parts) = current {
             self.make_current(connection, number, parts).await?;
@@ -246,10 +275,25 @@ impl Place {
             credentials::highest_version.eq(row.highest),
             credentials::staged_version.eq(row.staged),
             credentials::updated_at.eq(now.as_millis()),
+            credentials::expires_at.eq(row::expiry_column(expires_at)),
         ))
         .execute(connection)
         .await?;
         Ok(number)
+    }
+
+    /// Stores what is said of it from now on.
+    async fn describe(self, connection: &mut Connection, description: &StoredDescription) -> Result<(), Failure> {
+        diesel::update(
+            credentials::table
+                .filter(credentials::organization_id.eq(self.organization.text()))
+                .filter(credentials::id.eq(self.id.text())),
+        )
+        .set(row::described!(description))
+        .execute(connection)
+        .await?;
+        labels::delete(connection, self.organization, self.id).await?;
+        labels::insert(connection, self.organization, self.id, &description.labels).await
     }
 
     /// Keeps the version that is current as a previous one.
@@ -267,7 +311,7 @@ impl Place {
             .get_result(connection)
             .await?;
         let (created_at, key, information) = (row.created_at, row.key.clone(), row.information.clone());
-        let parts = Parts { created_at, key, information, data_key, data };
+        let parts = Parts { created_at, key, information, data_key, data, check: row.check.clone() };
         self.insert(connection, row.version, parts, Some(Superseded { at: now, destroy_at })).await
     }
 
@@ -290,6 +334,9 @@ impl Place {
                 credential_versions::information.eq(parts.information),
                 credential_versions::data_key.eq(parts.data_key),
                 credential_versions::data.eq(parts.data),
+                credential_versions::checked_at.eq(parts.check.0),
+                credential_versions::check_since.eq(parts.check.1),
+                credential_versions::check_failed.eq(parts.check.2),
             ))
             .execute(connection)
             .await?;
@@ -298,7 +345,7 @@ impl Place {
 
     /// Takes a version out of those that are not current.
     async fn take(self, connection: &mut Connection, number: i64) -> Result<Parts, Failure> {
-        let (created_at, key, information, data_key, data) = credential_versions::table
+        let (created_at, key, information, data_key, data, check) = credential_versions::table
             .filter(credential_versions::organization_id.eq(self.organization.text()))
             .filter(credential_versions::id.eq(self.id.text()))
             .filter(credential_versions::version.eq(number))
@@ -308,11 +355,12 @@ impl Place {
                 credential_versions::information,
                 credential_versions::data_key,
                 credential_versions::data,
+                (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
             ))
             .get_result(connection)
             .await?;
         self.destroy(connection, &[number]).await?;
-        Ok(Parts { created_at, key, information, data_key, data })
+        Ok(Parts { created_at, key, information, data_key, data, check })
     }
 
     async fn destroy(self, connection: &mut Connection, numbers: &[i64]) -> Result<(), Failure> {
@@ -340,6 +388,9 @@ impl Place {
             credentials::version_created_at.eq(parts.created_at),
             credentials::key_id.eq(parts.key),
             credentials::information.eq(parts.information),
+            credentials::checked_at.eq(parts.check.0),
+            credentials::check_since.eq(parts.check.1),
+            credentials::check_failed.eq(parts.check.2),
         ))
         .execute(connection)
         .await?;

@@ -4,7 +4,10 @@
 use super::super::backend::{Connection, RunQuery};
 use super::super::{Decided, Verdict};
 use crate::failure::Failure;
-use crate::schema::{activations, credential_secrets, credential_versions, credentials, erasures, idempotency_keys};
+use crate::schema::{
+    activations, credential_labels, credential_secrets, credential_uses, credential_versions, credentials, erasures,
+    idempotency_keys,
+};
 use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::OrganizationId;
@@ -57,6 +60,20 @@ async fn erase_credentials(connection: &mut Connection, organization: &str) -> R
         credential_versions::table
             .filter(credential_versions::organization_id.eq(organization))
             .filter(credential_versions::id.le(last)),
+    )
+    .execute(connection)
+    .await?;
+    diesel::delete(
+        credential_labels::table
+            .filter(credential_labels::organization_id.eq(organization))
+            .filter(credential_labels::id.le(last)),
+    )
+    .execute(connection)
+    .await?;
+    diesel::delete(
+        credential_uses::table
+            .filter(credential_uses::organization_id.eq(organization))
+            .filter(credential_uses::id.le(last)),
     )
     .execute(connection)
     .await?;

@@ -6,8 +6,8 @@ use super::super::{Decided, Verdict, audit};
 use super::{erasure, keys};
 use crate::failure::Failure;
 use crate::schema::{
-    account_logins, account_notices, accounts, address_conflicts, attempt_classes, credential_counts, directory,
-    enrolment_codes, enrolment_drafts, frozen_namespaces, integration_tokens, integrations, invitations,
+    account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
+    enrolment_codes, enrolment_drafts, frozen_namespaces, hourly_counts, integration_tokens, integrations, invitations,
     invited_addresses, organization_keys, organizations, pending_seeds, recovery_codes, sessions,
 };
 use crate::stored::{Read, ToIdText as _};
@@ -188,7 +188,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
                 .await?;
         )*};
     }
-    clear!(enrolment_drafts, invitations, address_conflicts);
+    clear!(enrolment_drafts, invitations, hourly_counts, check_requests);
     clear!(integration_tokens, integrations, frozen_namespaces);
     clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);
     clear!(organization_keys, credential_counts);

@@ -83,6 +83,20 @@ impl Housekeeping for Store {
                 }
                 self.write((now, found), |connection, found| Box::pin(sweep::delete_versions(connection, found))).await
             }
+            Expired::CredentialUses => {
+                let found = self.read(now, |connection, now| Box::pin(sweep::old_uses(connection, *now))).await?;
+                if found.is_empty() {
+                    return Ok(0);
+                }
+                self.write(found, |connection, found| Box::pin(sweep::delete_uses(connection, found))).await
+            }
+            Expired::HourlyCounts => {
+                let found = self.read(now, |connection, now| Box::pin(sweep::counts_over(connection, *now))).await?;
+                if found.is_empty() {
+                    return Ok(0);
+                }
+                self.write((now, found), |connection, found| Box::pin(sweep::delete_counts(connection, found))).await
+            }
             Expired::Erasures => {
                 let pending = self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await?;
                 let Some(organization) = pending.iter().find_map(|id| OrganizationId::from_text(id)) else {

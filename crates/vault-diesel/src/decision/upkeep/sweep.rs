@@ -5,12 +5,14 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::super::{Decided, Verdict};
 use crate::failure::Failure;
 use crate::schema::{
-    account_notices, activations, credential_versions, enrolment_codes, enrolment_drafts, invitations,
-    invited_addresses, pending_seeds,
+    account_notices, activations, credential_uses, credential_versions, enrolment_codes, enrolment_drafts,
+    hourly_counts, invitations, invited_addresses, pending_seeds,
 };
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use std::collections::BTreeMap;
+use vault_core::hourly::HOUR_SECONDS;
 use vault_core::notice::NOTICE_SECONDS;
+use vault_core::port::USE_SECONDS;
 use vault_core::time::Timestamp;
 
 type ByOrganization = BTreeMap<String, Vec<String>>;
@@ -193,6 +195,71 @@ pub(crate) async fn delete_versions(
                 .filter(credential_versions::id.eq(id))
                 .filter(credential_versions::version.eq(version))
                 .filter(credential_versions::destroy_at.le(now.as_millis())),
+        )
+        .execute(connection)
+        .await?;
+    }
+    Ok(Verdict::Recorded(deleted))
+}
+
+/// A use of a credential: organization, credential, time, activation.
+type Use = (String, String, i64, String);
+
+pub(crate) async fn old_uses(connection: &mut Connection, now: Timestamp) -> Result<Vec<Use>, Failure> {
+    Ok(credential_uses::table
+        .filter(credential_uses::at.le(now.plus_seconds(-USE_SECONDS).as_millis()))
+        .limit(super::SLICE)
+        .select((
+            credential_uses::organization_id,
+            credential_uses::id,
+            credential_uses::at,
+            credential_uses::activation_id,
+        ))
+        .load(connection)
+        .await?)
+}
+
+pub(crate) async fn delete_uses(connection: &mut Connection, found: &Vec<Use>) -> Decided<usize> {
+    let mut deleted = 0;
+    for (organization, id, at, activation) in found {
+        deleted += diesel::delete(
+            credential_uses::table
+                .filter(credential_uses::organization_id.eq(organization))
+                .filter(credential_uses::id.eq(id))
+                .filter(credential_uses::at.eq(at))
+                .filter(credential_uses::activation_id.eq(activation)),
+        )
+        .execute(connection)
+        .await?;
+    }
+    Ok(Verdict::Recorded(deleted))
+}
+
+const fn counted_before(now: Timestamp) -> i64 {
+    now.plus_seconds(-HOUR_SECONDS).as_millis()
+}
+
+/// Counts whose hour is over: organization and subject.
+pub(crate) async fn counts_over(connection: &mut Connection, now: Timestamp) -> Result<Vec<(String, String)>, Failure> {
+    Ok(hourly_counts::table
+        .filter(hourly_counts::since.le(counted_before(now)))
+        .limit(super::SLICE)
+        .select((hourly_counts::organization_id, hourly_counts::subject))
+        .load(connection)
+        .await?)
+}
+
+pub(crate) async fn delete_counts(
+    connection: &mut Connection,
+    (now, found): &(Timestamp, Vec<(String, String)>),
+) -> Decided<usize> {
+    let mut deleted = 0;
+    for (organization, subject) in found {
+        deleted += diesel::delete(
+            hourly_counts::table
+                .filter(hourly_counts::organization_id.eq(organization))
+                .filter(hourly_counts::subject.eq(subject))
+                .filter(hourly_counts::since.le(counted_before(*now))),
         )
         .execute(connection)
         .await?;

@@ -1,0 +1,85 @@
+//! Check saved credentials again, at an interval and on request: whether their storages still accept them.
+
+use super::Activations;
+use super::check::authenticates;
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::check::{CheckReason, CheckResult};
+use crate::credential::{CredentialData, LastCheck};
+use crate::error::Error;
+use crate::port::{DueCheck, Event, RecordCheck, StorageProbe, TakeChecks};
+use futures_util::stream::{self, StreamExt as _};
+use std::collections::BTreeMap;
+
+/// How many storages are asked at once.
+const STORES_AT_ONCE: usize = 8;
+/// How many credentials of one storage are checked at once.
+const PER_STORE: usize = 2;
+/// How many requested checks are taken at once.
+const REQUESTS: usize = 16;
+
+impl Activations {
+    /// Checks what is due and gives how many that were: requested checks and, with `turn`, up to so many credentials in
+    /// their turn, each round at least so many seconds after the one before. What is due elsewhere at the same time is
+    /// left alone.
+    ///
+    /// A credential that cannot be opened counts as failing; the log says why.
+    ///
+    /// # Errors
+    /// The store. Checks whose result was not stored are due again after a minute.
+    pub async fn check_due(&self, turn: Option<(usize, i64)>) -> Result<usize, Error> {
+        let Some(probe) = &self.probe else { return Ok(0) };
+        let due = self.store.take_checks(TakeChecks { now: self.ambient.now(), most: REQUESTS, turn }).await?;
+        let count = due.len();
+        let mut by_store: BTreeMap<String, Vec<(DueCheck, Option<CredentialData>)>> = BTreeMap::new();
+        for check in due {
+            let opened = self.open_one(check.organization, &check.namespace, check.credential.clone()).await;
+            let data = opened.inspect_err(|error| self.ambient.report(error)).ok().map(|opened| opened.data);
+            let store = data.as_ref().map(CredentialData::storage).unwrap_or_default();
+            by_store.entry(store).or_default().push((check, data));
+        }
+        let results: Vec<Result<(), Error>> = stream::iter(by_store.into_values())
+            .map(|checks| {
+                let checks = stream::iter(checks).map(|(due, data)| self.check_again(&**probe, due, data));
+                checks.buffer_unordered(PER_STORE).collect::<Vec<_>>()
+            })
+            .buffer_unordered(STORES_AT_ONCE)
+            .concat()
+            .await;
+        results.into_iter().collect::<Result<Vec<()>, _>>()?;
+        Ok(count)
+    }
+
+    async fn check_again(
+        &self,
+        probe: &dyn StorageProbe,
+        due: DueCheck,
+        data: Option<CredentialData>,
+    ) -> Result<(), Error> {
+        let DueCheck { organization, credential, before, .. } = due;
+        let failed = match &data {
+            Some(data) => {
+                let report = authenticates(probe, data, self.ambient.now()).await;
+                report.checks.iter().find_map(|check| match check.result {
+                    CheckResult::Failed(reason) => Some(reason),
+                    _ => None,
+                })
+            }
+            None => Some(CheckReason::Unexpected),
+        };
+        let now = self.ambient.now();
+        let check = LastCheck::after(before, now, failed);
+        let failed_before = before.map(|before| before.failed.is_some());
+        let audit = (failed_before != Some(failed.is_some())).then(|| {
+            let action = if failed.is_some() { AuditAction::CredentialFailing } else { AuditAction::CredentialHealthy };
+            self.ambient.record(now, Some(organization), Actor::System, action, Subject::Credential(credential.id))
+        });
+        let changed = audit.as_ref().map(Event::recorded);
+        let act = RecordCheck { organization, id: credential.id, version: credential.version, check, audit };
+        if self.store.record_check(act).await?
+            && let Some(changed) = changed
+        {
+            self.ambient.emit(changed);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Change what is said of a credential: labels, description, expiry, and in which forms it may be handed out.
+
+use super::change::{Judged, Read, no_short_form};
+use super::{CredentialRef, Vault};
+use crate::activation::VendRule;
+use crate::audit::AuditAction;
+use crate::credential::{Description, LabelPatch};
+use crate::error::{Error, Refusal};
+use crate::port::{CredentialChange, CredentialContext};
+use crate::principal::Principal;
+use crate::role::Action;
+use crate::time::Timestamp;
+
+/// A merge patch (RFC 7396). `None` leaves a member as it is, `Some(None)` removes it.
+#[derive(Clone, Debug, Default)]
+pub struct DescribeRequest {
+    /// The labels to set and to remove.
+    pub labels: Option<LabelPatch>,
+    /// What it is for.
+    pub description: Option<Option<Description>>,
+    /// When its issuer ends the current version.
+    pub expires_at: Option<Option<Timestamp>>,
+    /// In which forms it may be handed out.
+    pub vend: Option<VendRule>,
+}
+
+impl Vault {
+    /// Changes what is said of a credential. A patch that changes nothing writes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::Changed`],
+    /// [`Refusal::ReplaceFirst`], [`Refusal::Contended`]; [`Error::Invalid`]: too many labels, or the data has no
+    /// short-lived form; [`Error::Denied`]: `short` is changed to `any` by somebody who is no admin.
+    pub async fn describe(
+        &self,
+        principal: &Principal,
+        credential: CredentialRef,
+        request: DescribeRequest,
+    ) -> Result<(), Error> {
+        let organization = principal.member(Action::Save)?;
+        let request = &request;
+        let judge = |read: Read| async move {
+            let (current, mut metadata) = (&read.versions.current, read.metadata.clone());
+            if let Some(labels) = &request.labels {
+                metadata.labels = metadata.labels.patched(labels, "/labels")?;
+            }
+            if let Some(description) = &request.description {
+                metadata.description.clone_from(description);
+            }
+            if let Some(expires_at) = request.expires_at {
+                metadata.set_expires_at(current.version, expires_at);
+            }
+            let (before, vend) = (current.rule.vend, request.vend.unwrap_or(current.rule.vend));
+            match (before, vend) {
+                (VendRule::Short, VendRule::Any) => _ = principal.member(Action::LiftVendRule)?,
+                (VendRule::Any, VendRule::Short) => {
+                    if current.rule.code.is_none() {
+                        return Err(Refusal::ReplaceFirst.into());
+                    }
+                    let context = CredentialContext { organization, credential: current.id, version: current.version };
+                    let information = self.information(context, current.key, &current.information).await?;
+                    information.allows_short(current.kind).map_err(|reason| no_short_form(current.kind, reason))?;
+                }
+                (VendRule::Any, VendRule::Any) | (VendRule::Short, VendRule::Short) => {}
+            }
+            let data_expires_at = self.data_expires_at(organization, current).await;
+            Ok(Judged { change: CredentialChange::Describe, metadata, vend, data_expires_at })
+        };
+        self.change(principal, organization, credential, AuditAction::CredentialDescribed, judge).await?;
+        Ok(())
+    }
+}

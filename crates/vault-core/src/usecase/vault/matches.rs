@@ -1,0 +1,34 @@
+//! Compare data with a credential's, by fingerprint: nothing is opened.
+
+use super::Vault;
+use crate::audit::{AuditAction, Subject};
+use crate::credential::CredentialData;
+use crate::error::{Error, Refusal};
+use crate::id::CredentialId;
+use crate::port::{CredentialContext, Event, MatchCredential};
+use crate::principal::Principal;
+use crate::role::Action;
+
+impl Vault {
+    /// Whether the credential's current data equals `data`. Counted, and refused when it is asked too often; recorded.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::TypeDiffers`],
+    /// [`Refusal::TooOften`].
+    pub async fn matches(&self, principal: &Principal, id: CredentialId, data: &CredentialData) -> Result<bool, Error> {
+        let organization = principal.member(Action::Save)?;
+        let (action, subject) = (AuditAction::CredentialMatched, Subject::Credential(id));
+        let act = MatchCredential { organization, id };
+        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let matched = Event::recorded(&command.audit);
+        let row = self.store.match_credential(command).await?;
+        self.ambient.emit(matched);
+        if row.kind != data.kind() {
+            return Err(Refusal::TypeDiffers(row.kind).into());
+        }
+        let fingerprint = self.sealer.fingerprint(organization, &data.to_canonical_json()).await?;
+        let context = CredentialContext { organization, credential: id, version: row.version };
+        let information = self.information(context, row.key, &row.information).await?;
+        Ok(information.fingerprint().is_some_and(|stored| stored == fingerprint.to_string()))
+    }
+}

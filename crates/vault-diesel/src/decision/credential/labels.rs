@@ -1,0 +1,43 @@
+//! Digests of labels, by which a list finds credentials.
+
+use super::super::backend::{Connection, RunQuery};
+use crate::failure::Failure;
+use crate::schema::credential_labels;
+use crate::stored::ToIdText as _;
+use diesel::{ExpressionMethods as _, QueryDsl as _};
+use vault_core::digest::Digest;
+use vault_core::id::{CredentialId, OrganizationId};
+
+pub(super) async fn insert(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    id: CredentialId,
+    labels: &[Digest],
+) -> Result<(), Failure> {
+    for label in labels {
+        diesel::insert_into(credential_labels::table)
+            .values((
+                credential_labels::organization_id.eq(organization.text()),
+                credential_labels::label.eq(label.as_bytes().as_slice()),
+                credential_labels::id.eq(id.text()),
+            ))
+            .execute(connection)
+            .await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn delete(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    id: CredentialId,
+) -> Result<(), Failure> {
+    diesel::delete(
+        credential_labels::table
+            .filter(credential_labels::organization_id.eq(organization.text()))
+            .filter(credential_labels::id.eq(id.text())),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! Lists of credentials. A page costs alike wherever it begins: an index leads to its first row, and a page of a list with
+//! several filters looks at [`LIST_WINDOW`] rows at most.
+
+use super::super::authorize::judge;
+use super::super::backend::{Connection, Database, RunQuery, load_page, narrow};
+use super::row::{CredentialRow, columns, decode};
+use crate::failure::Failure;
+use crate::schema::{credential_labels, credentials};
+use crate::stored::{IdText, Read, ToIdText as _};
+use diesel::dsl::exists;
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, NullableExpressionMethods as _, OptionalExtension as _,
+    QueryDsl as _,
+};
+use vault_core::credential::{CredentialType, HealthState};
+use vault_core::digest::Digest;
+use vault_core::id::CredentialId;
+use vault_core::namespace::Namespace;
+use vault_core::port::{LIST_WINDOW, ListCredentials, ListPosition, ListedRows};
+use vault_core::time::Timestamp;
+
+/// Sorts after every id.
+const AFTER_ALL_IDS: &str = "~";
+
+diesel::alias!(credential_labels as other_labels: OtherLabels);
+
+pub(super) async fn list(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
+    judge(connection, &query.principal, query.now).await??;
+    let ListCredentials { namespace, kind, labels, health, expires_before, .. } = query;
+    match (namespace, kind, labels.is_empty(), health, expires_before) {
+        (None, None, true, None, None) | (Some(_), None, true, None, None) | (None, Some(_), true, None, None) => {
+            by_one_index(connection, query).await
+        }
+        (_, _, _, _, Some(before)) => by_expiry(connection, query, *before).await,
+        _ => within_a_window(connection, query).await,
+    }
+}
+
+/// The whole list, or that of one namespace or type.
+async fn by_one_index(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
+    let before = query.after.map(|after| after.id.text());
+    let newest_first = credentials::table
+        .filter(credentials::organization_id.eq(query.organization.text()))
+        .filter(credentials::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
+        .order(credentials::id.desc())
+        .select(columns!());
+    let namespace = query.namespace.as_ref().map(Namespace::as_str);
+    let kind = query.kind.map(CredentialType::as_str);
+    let rows: Vec<CredentialRow> = match (namespace, kind) {
+        (Some(namespace), _) => {
+            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
+            load_page!(narrowed, connection, query.limit).await?
+        }
+        (None, Some(kind)) => {
+            let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
+            load_page!(narrowed, connection, query.limit).await?
+        }
+        (None, None) => load_page!(newest_first, connection, query.limit).await?,
+    };
+    let rows = rows.into_iter().map(decode).collect::<Result<_, _>>()?;
+    Ok(ListedRows { rows, searched_to: None })
+}
+
+type Boxed<'a> = credentials::BoxedQuery<'a, Database>;
+
+/// The rows of `query` that fit its filters but for labels and order.
+fn fitting(query: &ListCredentials) -> Boxed<'_> {
+    let mut rows = credentials::table.filter(credentials::organization_id.eq(query.organization.text())).into_boxed();
+    if let Some(namespace) = &query.namespace {
+        rows = rows.filter(credentials::namespace.eq(namespace.as_str()));
+    }
+    if let Some(kind) = query.kind {
+        rows = rows.filter(credentials::kind.eq(kind.as_str()));
+    }
+    let expires_by = |moment: Timestamp| {
+        let moment = moment.as_millis();
+        credentials::expires_at.assume_not_null().gt(0).and(credentials::expires_at.assume_not_null().le(moment))
+    };
+    let lasts_past = |moment: Timestamp| {
+        let moment = moment.as_millis();
+        let unlimited = credentials::expires_at.is_null().or(credentials::expires_at.assume_not_null().eq(0));
+        unlimited.or(credentials::expires_at.assume_not_null().gt(moment))
+    };
+    let (now, soon) = (query.now, query.now.plus_seconds(query.expiring_seconds));
+    match query.health {
+        None => rows,
+        Some(HealthState::Expired) => rows.filter(expires_by(now)),
+        Some(HealthState::Failing) => rows.filter(credentials::check_failed.is_not_null()).filter(lasts_past(now)),
+        Some(HealthState::Expiring) => {
+            rows.filter(expires_by(soon)).filter(lasts_past(now)).filter(credentials::check_failed.is_null())
+        }
+        Some(HealthState::Healthy) => rows
+            .filter(lasts_past(soon))
+            .filter(credentials::check_failed.is_null())
+            .filter(credentials::checked_at.is_not_null()),
+        Some(HealthState::Unchecked) => rows.filter(lasts_past(soon)).filter(credentials::checked_at.is_null()),
+    }
+}
+
+/// Newest first, by the label with the fewest rows, else by namespace, type or id.
+async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
+    let organization = query.organization.text();
+    let before = query.after.map(|after| after.id.text());
+    let before = before.as_ref().map_or(AFTER_ALL_IDS, IdText::as_str);
+    let Some((end, label)) = rarest(connection, query, before).await? else {
+        let mut window = credentials::table
+            .filter(credentials::organization_id.eq(organization))
+            .filter(credentials::id.lt(before))
+            .into_boxed::<Database>();
+        if let Some(namespace) = &query.namespace {
+            window = window.filter(narrow!(credentials::namespace.eq(namespace.as_str())));
+        } else if let Some(kind) = query.kind {
+            window = window.filter(narrow!(credentials::kind.eq(kind.as_str())));
+        }
+        let end: Option<String> = window
+            .order(credentials::id.desc())
+            .offset(last_of_window())
+            .limit(1)
+            .select(credentials::id)
+            .get_result(connection)
+            .await
+            .optional()?;
+        let mut rows = fitting(query).filter(credentials::id.lt(before));
+        if let Some(end) = &end {
+            rows = rows.filter(credentials::id.ge(end));
+        }
+        let rows = rows.order(credentials::id.desc()).select(columns!());
+        let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;
+        return found(rows, end, query);
+    };
+    let mut labelled = credential_labels::table
+        .filter(credential_labels::organization_id.eq(organization))
+        .filter(credential_labels::label.eq(label.as_bytes().as_slice()))
+        .filter(credential_labels::id.lt(before))
+        .select(credential_labels::id)
+        .into_boxed::<Database>();
+    if let Some(end) = &end {
+        labelled = labelled.filter(credential_labels::id.ge(end));
+    }
+    for other in query.labels.iter().filter(|other| *other != label) {
+        labelled = labelled.filter(exists(
+            other_labels
+                .filter(other_labels.field(credential_labels::organization_id).eq(organization))
+                .filter(other_labels.field(credential_labels::label).eq(other.as_bytes().as_slice()))
+                .filter(other_labels.field(credential_labels::id).eq(credential_labels::id)),
+        ));
+    }
+    let rows = fitting(query).filter(credentials::id.eq_any(labelled)).order(credentials::id.desc()).select(columns!());
+    let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;
+    found(rows, end, query)
+}
+
+fn last_of_window() -> i64 {
+    i64::try_from(LIST_WINDOW).unwrap_or(i64::MAX) - 1
+}
+
+/// The page, and where its search ended if it is not full.
+fn found(rows: Vec<CredentialRow>, end: Option<String>, query: &ListCredentials) -> Result<ListedRows, Failure> {
+    let rows = rows.into_iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+    let end = end.filter(|_| rows.len() < query.limit).map(|end| position(&end, None)).transpose()?;
+    Ok(ListedRows { rows, searched_to: end })
+}
+
+fn position(id: &str, expires_at: Option<i64>) -> Result<ListPosition, Failure> {
+    let id = id.parse().map_err(|_| Failure::damaged("credentials", id.to_owned(), "id"))?;
+    Ok(ListPosition { expires_at: expires_at.map(Timestamp::from_millis), id })
+}
+
+/// The label whose window reaches furthest back, with the last id of the window; no id: all of its rows fit into one.
+async fn rarest<'a>(
+    connection: &mut Connection,
+    query: &'a ListCredentials,
+    before: &str,
+) -> Result<Option<(Option<String>, &'a Digest)>, Failure> {
+    let mut rarest = None;
+    for label in &query.labels {
+        let end: Option<String> = credential_labels::table
+            .filter(credential_labels::organization_id.eq(query.organization.text()))
+            .filter(credential_labels::label.eq(label.as_bytes().as_slice()))
+            .filter(credential_labels::id.lt(before))
+            .order(credential_labels::id.desc())
+            .offset(last_of_window())
+            .limit(1)
+            .select(credential_labels::id)
+            .get_result(connection)
+            .await
+            .optional()?;
+        let further = rarest.as_ref().is_none_or(|(other, _)| end < *other);
+        if further {
+            rarest = Some((end, label));
+        }
+    }
+    Ok(rarest)
+}
+
+/// The soonest to expire first.
+async fn by_expiry(
+    connection: &mut Connection,
+    query: &ListCredentials,
+    before: Timestamp,
+) -> Result<ListedRows, Failure> {
+    let organization = query.organization.text();
+    let from = query.after.and_then(|after| after.expires_at).map_or(0, Timestamp::as_millis);
+    let after = query.after.map(|after| after.id.text());
+    let after = after.as_ref().map_or("", IdText::as_str);
+    let expires_at = credentials::expires_at.assume_not_null();
+    let following = expires_at.gt(from).or(expires_at.eq(from).and(credentials::id.gt(after)));
+    // Both bounds are said of the column alone too, so that the index leads to the first row.
+    let range = expires_at.gt(0).and(expires_at.ge(from)).and(expires_at.lt(before.as_millis())).and(following);
+    let end: Option<(Read<CredentialId>, i64)> = credentials::table
+        .filter(credentials::organization_id.eq(organization))
+        .filter(range)
+        .order((credentials::expires_at, credentials::id))
+        .offset(last_of_window())
+        .limit(1)
+        .select((credentials::id, expires_at))
+        .get_result(connection)
+        .await
+        .optional()?;
+    let end = match end {
+        Some((id, at)) => Some((id.sound("credentials", &"unknown", "id")?, at)),
+        None => None,
+    };
+    let mut rows = fitting(query).filter(range);
+    if let Some((id, at)) = end {
+        rows = rows.filter(expires_at.lt(at).or(expires_at.eq(at).and(credentials::id.le(id.text()))));
+    }
+    for label in &query.labels {
+        rows = rows.filter(exists(
+            credential_labels::table
+                .filter(credential_labels::organization_id.eq(organization))
+                .filter(credential_labels::label.eq(label.as_bytes().as_slice()))
+                .filter(credential_labels::id.eq(credentials::id)),
+        ));
+    }
+    let rows = rows.order((credentials::expires_at, credentials::id)).select(columns!());
+    let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;
+    let rows = rows.into_iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+    let end = end.filter(|_| rows.len() < query.limit);
+    let searched_to = end.map(|(id, at)| ListPosition { expires_at: Some(Timestamp::from_millis(at)), id });
+    Ok(ListedRows { rows, searched_to })
+}

@@ -1,0 +1,187 @@
+//! A credential's row, without its data.
+
+use super::super::authorize::judge;
+use super::super::backend::{Connection, RunQuery, load_page};
+use super::super::{Decided, Verdict};
+use crate::failure::Failure;
+use crate::schema::credentials;
+use crate::stored::{Read, ToIdText as _};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::activation::{SignedRule, VendRule};
+use vault_core::check::CheckReason;
+use vault_core::credential::{CredentialType, LastCheck};
+use vault_core::digest::Digest;
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::port::{Find, StoredCredential, UnreadExpiry};
+use vault_core::sealed::{Blob, SealedMetadata};
+use vault_core::time::Timestamp;
+
+const TABLE: &str = "credentials";
+
+/// When, since when, and why it failed.
+pub(crate) type CheckColumns = (Option<i64>, Option<i64>, Option<Read<CheckReason>>);
+/// The rule and its code.
+pub(crate) type RuleColumns = (Read<VendRule>, Option<Read<Digest>>);
+
+pub(super) type CredentialRow = (
+    (Read<CredentialId>, Read<CredentialType>, Read<Namespace>, i64, i64, i64, i64, Option<i64>, Read<KeyId>, Vec<u8>),
+    Option<i64>,
+    RuleColumns,
+    (Option<Vec<u8>>, Option<Read<KeyId>>, Option<i64>),
+    CheckColumns,
+    Option<i64>,
+);
+
+macro_rules! columns {
+    () => {{
+        use crate::schema::credentials as column;
+        (
+            (
+                column::id,
+                column::kind,
+                column::namespace,
+                column::version,
+                column::created_at,
+                column::updated_at,
+                column::revision,
+                column::staged_version,
+                column::key_id,
+                column::information,
+            ),
+            column::expires_at,
+            (column::vend, column::vend_code),
+            (column::metadata, column::metadata_key_id, column::metadata_revision),
+            (column::checked_at, column::check_since, column::check_failed),
+            column::last_activated_at,
+        )
+    }};
+}
+
+/// The values of what is said of a credential, but for its labels.
+macro_rules! described {
+    ($description:expr) => {{
+        use crate::schema::credentials as column;
+        let metadata = $description.metadata.as_ref();
+        (
+            column::vend.eq($description.rule.vend.as_str()),
+            column::vend_code.eq($description.rule.code.as_ref().map(|code| code.as_bytes().as_slice())),
+            column::metadata.eq(metadata.map(|metadata| metadata.blob.as_bytes())),
+            column::metadata_key_id.eq(metadata.map(|metadata| metadata.key.text())),
+            column::metadata_revision.eq(metadata.map(|metadata| metadata.revision)),
+        )
+    }};
+}
+
+pub(super) use {columns, described};
+
+/// An expiry as its column holds it: NULL stands for one that nobody has read yet.
+pub(super) fn expiry_column(expires_at: Option<Timestamp>) -> i64 {
+    expires_at.map_or(0, Timestamp::as_millis)
+}
+
+fn expiry(column: Option<i64>) -> Option<Timestamp> {
+    column.filter(|millis| *millis > 0).map(Timestamp::from_millis)
+}
+
+pub(crate) fn check(
+    (at, since, failed): CheckColumns,
+    table: &'static str,
+    id: CredentialId,
+) -> Result<Option<LastCheck>, Failure> {
+    let failed = failed.map(|reason| reason.sound(table, &id, "check_failed")).transpose()?;
+    let moment = Timestamp::from_millis;
+    Ok(at.zip(since).map(|(at, since)| LastCheck { at: moment(at), since: moment(since), failed }))
+}
+
+pub(crate) fn rule((vend, code): RuleColumns, id: CredentialId) -> Result<SignedRule, Failure> {
+    let code = code.map(|code| code.sound(TABLE, &id, "vend_code")).transpose()?;
+    Ok(SignedRule { vend: vend.sound(TABLE, &id, "vend")?, code })
+}
+
+pub(super) fn decode(row: CredentialRow) -> Result<StoredCredential, Failure> {
+    let (first, expires_at, rule_columns, metadata, check_columns, last_activated_at) = row;
+    let (id, kind, namespace, version, created_at, updated_at, revision, staged, key, information) = first;
+    let id = id.sound(TABLE, &"unknown", "id")?;
+    let metadata = match metadata {
+        (Some(blob), Some(key), Some(revision)) => Some(SealedMetadata {
+            key: key.sound(TABLE, &id, "metadata_key_id")?,
+            revision,
+            blob: Blob::from_bytes(blob),
+        }),
+        (None, None, None) => None,
+        _ => return Err(Failure::damaged(TABLE, id.to_string(), "metadata")),
+    };
+    Ok(StoredCredential {
+        id,
+        kind: kind.sound(TABLE, &id, "type")?,
+        namespace: namespace.sound(TABLE, &id, "namespace")?,
+        version,
+        created_at: Timestamp::from_millis(created_at),
+        updated_at: Timestamp::from_millis(updated_at),
+        revision,
+        staged,
+        expires_at: expiry(expires_at),
+        rule: rule(rule_columns, id)?,
+        metadata,
+        check: check(check_columns, TABLE, id)?,
+        last_activated_at: last_activated_at.map(Timestamp::from_millis),
+        key: key.sound(TABLE, &id, "key_id")?,
+        information: Blob::from_bytes(information),
+    })
+}
+
+pub(super) async fn show(
+    connection: &mut Connection,
+    query: &Find<CredentialId>,
+) -> Result<Option<StoredCredential>, Failure> {
+    judge(connection, &query.principal, query.now).await??;
+    read(connection, query.of, query.key).await
+}
+
+pub(super) async fn read(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    id: CredentialId,
+) -> Result<Option<StoredCredential>, Failure> {
+    let row: Option<CredentialRow> = credentials::table
+        .filter(credentials::organization_id.eq(organization.text()))
+        .filter(credentials::id.eq(id.text()))
+        .select(columns!())
+        .get_result(connection)
+        .await
+        .optional()?;
+    row.map(decode).transpose()
+}
+
+pub(super) async fn unread_expiries(connection: &mut Connection, limit: usize) -> Result<Vec<UnreadExpiry>, Failure> {
+    let unread =
+        credentials::table.filter(credentials::expires_at.is_null()).select((credentials::organization_id, columns!()));
+    let rows: Vec<(Read<OrganizationId>, CredentialRow)> = load_page!(unread, connection, limit).await?;
+    let decode = |(organization, row): (Read<OrganizationId>, CredentialRow)| {
+        let credential = decode(row)?;
+        let organization = organization.sound(TABLE, &credential.id, "organization_id")?;
+        Ok(UnreadExpiry { organization, credential })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+/// A credential, the version that an expiry was read from, and the expiry.
+type NotedExpiry = (OrganizationId, CredentialId, i64, Option<Timestamp>);
+
+pub(super) async fn note_expiry(
+    connection: &mut Connection,
+    (organization, id, version, expires_at): &NotedExpiry,
+) -> Decided<()> {
+    diesel::update(
+        credentials::table
+            .filter(credentials::organization_id.eq(organization.text()))
+            .filter(credentials::id.eq(id.text()))
+            .filter(credentials::version.eq(*version))
+            .filter(credentials::expires_at.is_null()),
+    )
+    .set(credentials::expires_at.eq(expiry_column(*expires_at)))
+    .execute(connection)
+    .await?;
+    Ok(Verdict::Recorded(()))
+}

@@ -1,0 +1,125 @@
+//! Where credentials are used.
+
+use super::super::authorize::judge;
+use super::super::backend::{Connection, RunQuery, load_page};
+use super::row;
+use crate::failure::Failure;
+use crate::schema::{check_requests, credential_uses, integrations};
+use crate::stored::{Read, ToIdText as _};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
+};
+use vault_core::activation::{HandedOut, Purpose, VendedForm};
+use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
+use vault_core::integration::{IntegrationName, IntegrationPrincipal};
+use vault_core::port::{CredentialUse, List, UsePosition};
+use vault_core::time::Timestamp;
+
+/// Sorts after every id.
+const AFTER_ALL_IDS: &str = "~";
+
+/// Notes that credentials are handed out.
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    principal: &IntegrationPrincipal,
+    (activation, purpose, at): (ActivationId, Option<&Purpose>, Timestamp),
+    credentials: &[HandedOut],
+) -> Result<(), Failure> {
+    for one in credentials {
+        diesel::insert_into(credential_uses::table)
+            .values((
+                credential_uses::organization_id.eq(principal.organization.text()),
+                credential_uses::id.eq(one.credential.text()),
+                credential_uses::at.eq(at.as_millis()),
+                credential_uses::activation_id.eq(activation.text()),
+                credential_uses::integration_id.eq(principal.integration.text()),
+                credential_uses::form.eq(one.form.as_str()),
+                credential_uses::purpose.eq(purpose.map(Purpose::as_str)),
+            ))
+            .execute(connection)
+            .await?;
+    }
+    Ok(())
+}
+
+type UseRow = (
+    i64,
+    Read<ActivationId>,
+    Read<IntegrationId>,
+    Read<VendedForm>,
+    Option<Read<Purpose>>,
+    Option<Read<IntegrationName>>,
+);
+
+pub(super) async fn list(
+    connection: &mut Connection,
+    query: &List<UsePosition, (OrganizationId, CredentialId)>,
+) -> Result<Option<Vec<CredentialUse>>, Failure> {
+    let (organization, id) = query.of;
+    judge(connection, &query.principal, query.now).await??;
+    if row::read(connection, organization, id).await?.is_none() {
+        return Ok(None);
+    }
+    let at = query.after.map_or(i64::MAX, |after| after.at.as_millis());
+    let activation = query.after.map(|after| after.activation.text());
+    let activation = activation.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str());
+    let newest_first = credential_uses::table
+        .left_join(
+            integrations::table.on(integrations::organization_id
+                .eq(credential_uses::organization_id)
+                .and(integrations::id.eq(credential_uses::integration_id))),
+        )
+        .filter(credential_uses::organization_id.eq(organization.text()))
+        .filter(credential_uses::id.eq(id.text()))
+        .filter(
+            credential_uses::at
+                .lt(at)
+                .or(credential_uses::at.eq(at).and(credential_uses::activation_id.lt(activation))),
+        )
+        .order((credential_uses::at.desc(), credential_uses::activation_id.desc()))
+        .select((
+            credential_uses::at,
+            credential_uses::activation_id,
+            credential_uses::integration_id,
+            credential_uses::form,
+            credential_uses::purpose,
+            integrations::name.nullable(),
+        ));
+    let rows: Vec<UseRow> = load_page!(newest_first, connection, query.limit).await?;
+    let decode = |(at, activation, integration, form, purpose, name): UseRow| {
+        const TABLE: &str = "credential_uses";
+        Ok(CredentialUse {
+            activation: activation.sound(TABLE, &id, "activation_id")?,
+            at: Timestamp::from_millis(at),
+            integration: integration.sound(TABLE, &id, "integration_id")?,
+            name: name.map(|name| name.sound("integrations", &id, "name")).transpose()?,
+            form: form.sound(TABLE, &id, "form")?,
+            purpose: purpose.map(|purpose| purpose.sound(TABLE, &id, "purpose")).transpose()?,
+        })
+    };
+    rows.into_iter().map(decode).collect::<Result<_, Failure>>().map(Some)
+}
+
+/// Forgets the uses of a credential, and the check that waits for it.
+pub(super) async fn delete(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    id: CredentialId,
+) -> Result<(), Failure> {
+    let (organization, id) = (organization.text(), id.text());
+    diesel::delete(
+        credential_uses::table
+            .filter(credential_uses::organization_id.eq(organization))
+            .filter(credential_uses::id.eq(id)),
+    )
+    .execute(connection)
+    .await?;
+    diesel::delete(
+        check_requests::table
+            .filter(check_requests::organization_id.eq(organization))
+            .filter(check_requests::id.eq(id)),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

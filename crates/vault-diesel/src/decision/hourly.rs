@@ -1,0 +1,65 @@
+//! What may be done only so often within an hour.
+
+use super::backend::{Connection, RunQuery, for_update};
+use crate::failure::Failure;
+use crate::schema::hourly_counts;
+use crate::stored::ToIdText as _;
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::hourly::Hourly;
+use vault_core::id::OrganizationId;
+use vault_core::time::Timestamp;
+
+/// What addresses in use are counted as.
+pub(crate) const ADDRESS_CONFLICTS: &str = "address conflicts";
+/// What requested checks are counted as.
+pub(crate) const CHECKS: &str = "checks";
+
+macro_rules! row_of {
+    ($organization:expr, $subject:expr) => {
+        hourly_counts::table
+            .filter(hourly_counts::organization_id.eq($organization.text()))
+            .filter(hourly_counts::subject.eq($subject))
+    };
+}
+
+/// Takes the count, if there is one.
+pub(crate) async fn hold(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    subject: &str,
+) -> Result<Hourly, Failure> {
+    let counted = row_of!(organization, subject).select((hourly_counts::count, hourly_counts::since));
+    let row: Option<(i64, i64)> = for_update!(counted).get_result(connection).await.optional()?;
+    let Some((count, since)) = row else { return Ok(Hourly::default()) };
+    let damaged = |_| Failure::damaged("hourly_counts", organization.to_string(), "count");
+    let count = u32::try_from(count).map_err(damaged)?;
+    Ok(Hourly { count, since: (count > 0).then_some(Timestamp::from_millis(since)) })
+}
+
+/// Counts one.
+pub(crate) async fn count(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    subject: &str,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    diesel::insert_into(hourly_counts::table)
+        .values((
+            hourly_counts::organization_id.eq(organization.text()),
+            hourly_counts::subject.eq(subject),
+            hourly_counts::count.eq(0),
+            hourly_counts::since.eq(now.as_millis()),
+        ))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    let counted = hold(connection, organization, subject).await?.plus_one(now);
+    diesel::update(row_of!(organization, subject))
+        .set((
+            hourly_counts::count.eq(i64::from(counted.count)),
+            hourly_counts::since.eq(counted.since.unwrap_or(now).as_millis()),
+        ))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
