@@ -72,7 +72,7 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     let cli = match cli.command {
         Command::Login(args) => return command::login::log_in(args, output).map(|()| ExitCode::SUCCESS),
         Command::Logout => return command::login::log_out(output).map(|()| ExitCode::SUCCESS),
-        Command::Credential(command) => return command::credential::run(command, output).map(|()| ExitCode::SUCCESS),
+        Command::Credential(command) => return command::credential::run(command, output),
         command => Cli { command, ..cli },
     };
     let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files(), cli.command.serves())?)?;

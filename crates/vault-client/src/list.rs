@@ -115,7 +115,12 @@ mod tests {
     #[test]
     fn queries_hold_what_was_asked_for() {
         assert_eq!(ListFilter::default().query(None), "");
-        let filter = ListFilter { namespace: Some("a/b&c".into()), kind: Some("s3".into()), page_size: Some(2), ..ListFilter::default() };
+        let filter = ListFilter {
+            namespace: Some("a/b&c".into()),
+            kind: Some("s3".into()),
+            page_size: Some(2),
+            ..ListFilter::default()
+        };
         assert_eq!(filter.query(Some("x-_")), "?namespace=a%2Fb%26c&type=s3&limit=2&cursor=x-_");
     }
 

@@ -13,6 +13,8 @@ const PROMOTE_EXAMPLE: &str = "Example, the way back: orgvault credential promot
 
 const DESTROY_EXAMPLE: &str = "Example: orgvault credential destroy-version 0193… 1";
 
+const LABEL_EXAMPLE: &str = "Example: orgvault credential label 0193… team=data env-";
+
 #[derive(Args)]
 pub(crate) struct LoginArgs {
     /// URL of the server's HTTP interface
@@ -65,8 +67,13 @@ pub(crate) enum CredentialCommand {
         kind: String,
         #[command(flatten)]
         data: DataArgs,
+        /// Label to set, such as team=data; repeatable
+        #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        said: SaidArgs,
     },
-    /// List credentials, newest first
+    /// List credentials, newest first; with --expires-before, the soonest first
     List {
         /// Only those of this namespace
         #[arg(long, value_name = "NAME")]
@@ -74,6 +81,15 @@ pub(crate) enum CredentialCommand {
         /// Only those of this type
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
+        /// Only those with this label; repeatable: all must be set
+        #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+        labels: Vec<(String, String)>,
+        /// Only those in this state: unchecked, healthy, failing, expiring or expired
+        #[arg(long, value_name = "STATE")]
+        health: Option<String>,
+        /// Only those that expire before a date, a date and time, or within a duration (30d)
+        #[arg(long, value_name = "TIME")]
+        expires_before: Option<Moment>,
     },
     /// Show a credential: everything but its secrets
     Show(CredentialArg),
@@ -97,7 +113,54 @@ pub(crate) enum CredentialCommand {
         /// When the data expires: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
         #[arg(long, value_name = "TIME")]
         expires_at: Option<Moment>,
+        #[command(flatten)]
+        asking: AskingArgs,
     },
+    /// Set and remove labels of a credential
+    #[command(after_help = LABEL_EXAMPLE)]
+    Label {
+        #[command(flatten)]
+        credential: CredentialArg,
+        /// NAME=VALUE sets a label; NAME- removes it
+        #[arg(value_name = "LABEL", required = true, value_parser = label_change)]
+        labels: Vec<(String, Option<String>)>,
+    },
+    /// Set or remove the description and the expiry of a credential, and the forms in which it may be issued
+    Describe {
+        #[command(flatten)]
+        credential: CredentialArg,
+        #[command(flatten)]
+        said: SaidArgs,
+        /// Remove the description
+        #[arg(long, conflicts_with = "description")]
+        no_description: bool,
+        /// Remove the declared expiry
+        #[arg(long, conflicts_with = "expires_at")]
+        no_expires_at: bool,
+    },
+    /// Tell whether a credential's current data equals the data in a file. At most 10 times an hour per credential
+    Match {
+        #[command(flatten)]
+        credential: CredentialArg,
+        /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input
+        #[arg(long, value_name = "FILE")]
+        data_file: PathBuf,
+    },
+    /// Check a version at its storage provider: the staged one, else the current one. Status 1 if the check fails
+    ///
+    /// The server's activation side makes the check and needs --recheck-every or --verify-on-save.
+    Check {
+        #[command(flatten)]
+        credential: CredentialArg,
+        /// Number of the version [default: the staged version, else the current one]
+        #[arg(id = "number", long = "version", value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+        number: Option<i64>,
+        /// Do not wait for the result; `credential versions` shows it
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// List the activations of the last 30 days that issued a credential, newest first
+    Uses(CredentialArg),
     /// List the versions of a credential, the current one first
     Versions(CredentialArg),
     /// Issue the staged version of a credential from now on, or another one
@@ -125,8 +188,45 @@ pub(crate) enum CredentialCommand {
     Delete {
         #[command(flatten)]
         credential: CredentialArg,
-        /// Do not ask for confirmation
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        asking: AskingArgs,
     },
+}
+
+/// What is said of a credential beside its data.
+#[derive(Args)]
+pub(crate) struct SaidArgs {
+    /// What the credential is for, up to 500 characters
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    /// When the data expires: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires_at: Option<Moment>,
+    /// any: issue it in every form. short: only as short-lived credentials made from it
+    #[arg(long, value_name = "RULE")]
+    pub(crate) vend: Option<String>,
+}
+
+/// Before jobs get something else, or nothing any more.
+#[derive(Args)]
+pub(crate) struct AskingArgs {
+    /// Only print which integrations activated the credential in the last 30 days; change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+fn label(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE, such as team=data")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn label_change(text: &str) -> Result<(String, Option<String>), &'static str> {
+    if let Some((name, value)) = text.split_once('=') {
+        return Ok((name.to_owned(), Some(value.to_owned())));
+    }
+    let name = text.strip_suffix('-').ok_or("must be NAME=VALUE, or NAME- to remove a label")?;
+    Ok((name.to_owned(), None))
 }
