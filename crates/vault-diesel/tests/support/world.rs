@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use vault_core::Command;
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
+use vault_core::activation::{SignedRule, VendRule};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
-use vault_core::credential::CredentialType;
-use vault_core::cursor::ListFilter;
+use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
@@ -15,7 +15,7 @@ use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountRepository, Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, CreateAccount,
     CreateOrganization, EndSession, ListCredentials, LoginGuard, OrganizationRepository, ProofEffect, RefusalRecords,
-    SaveCredential,
+    SaveCredential, StoredDescription,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -182,12 +182,17 @@ impl World {
         Principal::Session(self.holder())
     }
 
-    pub(crate) fn list(&self, filter: ListFilter, limit: usize) -> ListCredentials {
+    pub(crate) fn list(&self, limit: usize) -> ListCredentials {
         ListCredentials {
             principal: self.principal(),
             organization: self.organization,
             now: self.now(),
-            filter,
+            namespace: None,
+            kind: None,
+            labels: Vec::new(),
+            health: None,
+            expiring_seconds: EXPIRING_SECONDS,
+            expires_before: None,
             after: None,
             limit,
         }
@@ -232,6 +237,12 @@ impl World {
                 data: Blob::from_bytes(vec![2; 302]),
                 information: Blob::from_bytes(vec![3; 302]),
             },
+            description: StoredDescription {
+                metadata: None,
+                labels: Vec::new(),
+                rule: SignedRule { vend: VendRule::Any, code: Some(Digest::from_bytes([5; 32])) },
+            },
+            expires_at: None,
             idempotency: None,
             limit: 10_000_000,
         };
