@@ -21,7 +21,15 @@ macro_rules! migrations {
     };
 }
 
-migrations!["0001_foundation", "0002_accounts", "0003_activation", "0004_attempts", "0005_upkeep", "0006_handing_out"];
+migrations![
+    "0001_foundation",
+    "0002_accounts",
+    "0003_activation",
+    "0004_attempts",
+    "0005_upkeep",
+    "0006_handing_out",
+    "0008_decoy_accounts",
+];
 
 /// Makes the table of what was applied.
 pub(crate) const CREATE_VERSIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_versions \
