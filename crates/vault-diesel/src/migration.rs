@@ -28,7 +28,7 @@ migrations![
     "0004_attempts",
     "0005_upkeep",
     "0006_handing_out",
-    "0008_decoy_accounts",
+    "0007_decoy_accounts",
 ];
 
 /// Makes the table of what was applied.
