@@ -9,7 +9,7 @@ GRANT USAGE ON SCHEMA public TO :"role";
 
 GRANT SELECT ON instance, instance_keys, schema_versions TO :"role";
 GRANT INSERT ON audit TO :"role";
-GRANT SELECT, UPDATE ON decoys TO :"role";
+GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 
 GRANT SELECT, INSERT, DELETE ON
     account_notices, credential_versions, directory, enrolment_codes, enrolment_drafts, erasures, frozen_namespaces,

@@ -1,5 +1,6 @@
 //! Passcodes: the second factor of a login.
 
+use crate::digest::Digest;
 use crate::time::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -114,5 +115,15 @@ pub enum PasscodeProof {
     /// The code of this time step; the step must be later than any used before.
     Step(TimeStep),
     /// The recovery code of this digest; it must exist and is deleted.
-    RecoveryCode(crate::digest::Digest),
+    RecoveryCode(Digest),
+}
+
+impl PasscodeProof {
+    /// The digest of the recovery code, if it is one.
+    pub const fn recovery_code(self) -> Option<Digest> {
+        match self {
+            Self::RecoveryCode(code) => Some(code),
+            Self::Step(_) => None,
+        }
+    }
 }

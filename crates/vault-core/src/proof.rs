@@ -32,10 +32,7 @@ impl Brought {
         match self {
             Self::WrongPassword { recovery_code } => *recovery_code,
             Self::WrongPasscode => None,
-            Self::Proof(proof) => match proof.passcode {
-                PasscodeProof::RecoveryCode(code) => Some(code),
-                PasscodeProof::Step(_) => None,
-            },
+            Self::Proof(proof) => proof.passcode.recovery_code(),
         }
     }
 }

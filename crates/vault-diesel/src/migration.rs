@@ -28,7 +28,8 @@ migrations![
     "0004_attempts",
     "0005_upkeep",
     "0006_handing_out",
-    "0007_life"
+    "0007_decoy_accounts",
+    "0008_life",
 ];
 
 /// Makes the table of what was applied.

@@ -107,6 +107,25 @@ diesel::table! {
         decoy -> BigInt,
         writes -> BigInt,
         latest -> Nullable<BigInt>,
+        content -> Nullable<Binary>,
+    }
+}
+
+diesel::table! {
+    decoy_accounts (decoy) {
+        decoy -> BigInt,
+        organization_state -> Text,
+        organization_id -> Text,
+        id -> Text,
+        email -> Text,
+        role -> Text,
+        state -> Text,
+        version -> BigInt,
+        password_version -> BigInt,
+        seed_id -> Text,
+        grant_digest -> Binary,
+        password -> Binary,
+        seed -> Binary,
     }
 }
 
@@ -414,3 +433,4 @@ diesel::allow_tables_to_appear_in_same_query!(organizations, integrations, integ
 diesel::allow_tables_to_appear_in_same_query!(credentials, credential_secrets, credential_labels, organizations);
 diesel::allow_tables_to_appear_in_same_query!(credential_uses, integrations);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);
+diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);

@@ -13,7 +13,6 @@ use support::NOW;
 use support::sqlite::{KEY, Scratch};
 use support::world::World;
 use vault_core::Refusal;
-use vault_core::cursor::ListFilter;
 use vault_core::port::{
     CredentialRepository as _, Housekeeping as _, OrganizationRepository as _, OwnAccountRepository as _, StoreError,
 };
@@ -91,7 +90,7 @@ async fn what_was_acknowledged_is_there_after_reopening() {
     assert!(matches!(refusal, StoreError::Unavailable(_)));
     drop(store);
     let store = scratch.open();
-    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 100)).await.unwrap().len(), 10);
+    assert_eq!(store.list_credentials(world.list(100)).await.unwrap().rows.len(), 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,10 +144,10 @@ async fn a_lock_held_by_another_ends_in_a_refusal_without_effect() {
     assert!(matches!(refusal, StoreError::Unavailable(_)));
     assert!((Duration::from_millis(4_900)..Duration::from_millis(5_500)).contains(&begun.elapsed()));
     // Readers never wait for a writer.
-    assert!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().is_empty());
+    assert!(store.list_credentials(world.list(10)).await.unwrap().rows.is_empty());
     holder.execute_batch("ROLLBACK").unwrap();
     store.save_credential(world.save()).await.unwrap();
-    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().len(), 1);
+    assert_eq!(store.list_credentials(world.list(10)).await.unwrap().rows.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,7 +185,7 @@ async fn a_damaged_row_is_named() {
     let id = save.act.id;
     store.save_credential(save).await.unwrap();
     scratch.bare().execute("UPDATE credentials SET type = 'nonsense'", []).unwrap();
-    match store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap_err() {
+    match store.list_credentials(world.list(10)).await.unwrap_err() {
         StoreError::Integrity { table, id: row, reason } => {
             assert_eq!((table, row, reason), ("credentials", id.to_string(), "type"));
         }
@@ -214,7 +213,7 @@ async fn a_damaged_page_fails_its_rows_and_no_others() {
     fs::write(scratch.path(), bytes).unwrap();
     let store = scratch.open();
     for _ in 0..3 {
-        let failure = store.list_credentials(world.list(ListFilter::default(), 200)).await.unwrap_err();
+        let failure = store.list_credentials(world.list(200)).await.unwrap_err();
         assert!(matches!(failure, StoreError::Fault(_)), "{failure:?}");
         assert!(store.organization(world.organization).await.unwrap().is_some());
     }
@@ -256,13 +255,13 @@ async fn a_commit_that_the_disk_fails_is_the_last() {
     // The disk is well again, but nobody knows what it holds.
     setrlimit(Resource::Fsize, limit).unwrap();
     assert!(store.save_credential(world.save()).await.is_err());
-    assert!(store.list_credentials(world.list(ListFilter::default(), 10)).await.is_err());
+    assert!(store.list_credentials(world.list(10)).await.is_err());
     assert!(store.check(NOW).await.is_err());
     store.close().await;
     drop(store);
     let store = scratch.open();
     store.save_credential(world.save()).await.unwrap();
-    assert_eq!(store.list_credentials(world.list(ListFilter::default(), 10)).await.unwrap().len(), 1);
+    assert_eq!(store.list_credentials(world.list(10)).await.unwrap().rows.len(), 1);
 }
 
 #[tokio::test]

@@ -62,7 +62,9 @@ async fn filled() -> Scratch {
     let scratch = Scratch::new();
     scratch.migrated().await.close().await;
     let connection = scratch.bare();
-    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM decoys; DELETE FROM schema_versions").unwrap();
+    let made_by_migrations =
+        "PRAGMA foreign_keys = OFF; DELETE FROM decoys; DELETE FROM decoy_accounts; DELETE FROM schema_versions";
+    connection.execute_batch(made_by_migrations).unwrap();
     for table in tables(&connection) {
         let mut statement = connection.prepare("SELECT type, \"notnull\" FROM pragma_table_info(?)").unwrap();
         let columns = statement.query_map([&table], |row| Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?)));

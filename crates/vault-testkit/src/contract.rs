@@ -33,6 +33,7 @@ pub mod idempotency;
 pub mod integration;
 pub mod invitation;
 pub mod key;
+pub mod life;
 pub mod lockout;
 pub mod login;
 mod members;
@@ -316,6 +317,18 @@ macro_rules! store_contract {
                 a_replacement_has_one_effect_per_idempotency_key
                 versions_change_for_their_own_organization_alone
                 deletion_takes_all_versions
+            }
+            life {
+                what_is_said_of_a_credential_is_replaced
+                metadata_needs_an_active_key
+                a_list_is_filtered_by_labels
+                a_list_is_filtered_by_expiry_and_health
+                comparisons_are_counted
+                a_requested_check_is_made_once
+                requested_checks_are_limited
+                checks_come_in_rounds
+                what_is_handed_out_is_a_use
+                a_rule_that_came_meanwhile_holds
             }
             idempotency {
                 a_request_has_one_effect

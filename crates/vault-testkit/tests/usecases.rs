@@ -12,3 +12,5 @@ mod logins;
 mod own_account;
 #[path = "usecase/service.rs"]
 mod service;
+#[path = "usecase/work.rs"]
+mod work;

@@ -58,15 +58,15 @@ pub struct ReservedAccount {
 /// Concludes an attempt: the one committed outcome of it.
 #[derive(Clone, Debug)]
 pub enum ConcludeAttempt {
-    /// Of an attempt that was not counted. Writes the decoy with as many statements and locks as the refusal of an
-    /// account takes; decides and records nothing.
+    /// Of an attempt that was not counted. Reads and writes the decoy with as many statements and locks as the refusal
+    /// of an account takes; decides nothing, and adds nothing to the audit.
     Decoy {
         /// The decoy of the address.
         decoy: u16,
         /// The digest of the recovery code that came along, if one did. It is looked up in vain.
         recovery_code: Option<Digest>,
-        /// Now.
-        now: Timestamp,
+        /// What the audit would get. It is written to the decoy in place of it.
+        entry: Box<SealedAuditRecord>,
     },
     /// Of an attempt on an account.
     Account(Box<ConcludeProof>),

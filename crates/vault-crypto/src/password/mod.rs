@@ -40,9 +40,14 @@ struct Inner {
     /// Every set of parameters that a stored hash may have, `parameters` included, in ascending order.
     sets: RwLock<BTreeSet<Argon2Parameters>>,
     entropy: Arc<dyn Entropy>,
-    /// The verifier of nobody's password: verified where there is none, or none that opens.
+    /// The verifier of nobody's password: verified where the stored one does not open.
     decoy: Verifier,
+    /// The same, sealed: opened and verified where none is stored.
+    sealed_decoy: SealedPassword,
 }
+
+/// Whose password the decoy is. No account has this id.
+const NOBODY: AccountId = AccountId::from_bytes([0; 16]);
 
 impl Argon2Hasher {
     pub(crate) fn new(
@@ -56,8 +61,9 @@ impl Argon2Hasher {
         let mut decoy = Verifier { parameters, salt: [0; SALT], hash: [0; HASH] };
         entropy.fill(&mut decoy.salt).map_err(no_entropy)?;
         entropy.fill(&mut decoy.hash).map_err(no_entropy)?;
+        let sealed_decoy = seal(&key, &*entropy, instance, NOBODY, &decoy)?;
         let sets = RwLock::new(legacy.into_iter().chain([parameters]).collect());
-        Ok(Self { pool, inner: Arc::new(Inner { instance, key, parameters, sets, entropy, decoy }) })
+        Ok(Self { pool, inner: Arc::new(Inner { instance, key, parameters, sets, entropy, decoy, sealed_decoy }) })
     }
 }
 
@@ -107,10 +113,14 @@ impl Inner {
         stored: Option<(AccountId, SealedPassword)>,
         password: &SecretString,
     ) -> Result<PasswordVerdict, HashError> {
-        let opened = stored.map(|(account, sealed)| (account, self.open(account, &sealed)));
+        let (owner, sealed) = match &stored {
+            Some((account, sealed)) => (Some(*account), sealed),
+            None => (None, &self.sealed_decoy),
+        };
+        let opened = self.open(owner.unwrap_or(NOBODY), sealed);
         let (account, verifier) = match &opened {
-            Some((account, Ok(verifier))) => (Some(*account), verifier),
-            Some((_, Err(Damaged))) | None => (None, &self.decoy),
+            Ok(verifier) => (owner, verifier),
+            Err(Damaged) => (None, &self.decoy),
         };
         // The same hashes in the same order for every login, right or wrong: the time tells neither which parameters an
         // account has nor whether there is an account.
@@ -130,9 +140,9 @@ impl Inner {
             }
         }
         Ok(match opened {
-            Some((_, Err(Damaged))) => PasswordVerdict::Damaged,
-            Some((_, Ok(_))) if right => PasswordVerdict::Right { rehashed },
-            Some(_) | None => PasswordVerdict::Wrong,
+            Err(Damaged) if owner.is_some() => PasswordVerdict::Damaged,
+            Ok(_) if right && owner.is_some() => PasswordVerdict::Right { rehashed },
+            Ok(_) | Err(Damaged) => PasswordVerdict::Wrong,
         })
     }
 
@@ -164,13 +174,8 @@ impl Inner {
         self.entropy.fill(&mut salt).map_err(|error| HashError::Fault(error.into()))?;
         let hash = self.compute(memory, self.parameters, &salt, password)?;
         let verifier = Verifier { parameters: self.parameters, salt, hash: *hash };
-        self.seal(account, &verifier).map_err(|error| HashError::Fault(error.into()))
-    }
-
-    fn seal(&self, account: AccountId, verifier: &Verifier) -> Result<SealedPassword, SealError> {
-        let context = Context::password(self.instance, account);
-        let blob = self.key.seal(&*self.entropy, &context, verifier.to_text().as_bytes()).map_err(not_sealed)?;
-        Ok(SealedPassword(blob))
+        seal(&self.key, &*self.entropy, self.instance, account, &verifier)
+            .map_err(|error| HashError::Fault(error.into()))
     }
 
     fn compute(
@@ -193,6 +198,17 @@ impl Inner {
             .map_err(fault)?;
         Ok(hash)
     }
+}
+
+fn seal(
+    key: &AeadKey,
+    entropy: &dyn Entropy,
+    instance: InstanceId,
+    account: AccountId,
+    verifier: &Verifier,
+) -> Result<SealedPassword, SealError> {
+    let context = Context::password(instance, account);
+    Ok(SealedPassword(key.seal(entropy, &context, verifier.to_text().as_bytes()).map_err(not_sealed)?))
 }
 
 #[cfg(test)]

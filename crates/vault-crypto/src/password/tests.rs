@@ -73,6 +73,17 @@ async fn without_a_stored_password_the_same_work_is_always_wrong() {
     assert_eq!(hashes(&hasher).await, [19_456; 4]);
 }
 
+/// Where none is stored, one is opened all the same: the decoy opens as a stored password does, and is as long.
+#[tokio::test]
+async fn the_decoy_is_opened_as_a_stored_password_is() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    let stored = hash(&hasher, account(1), "correct horse").await;
+    let decoy = &hasher.inner.sealed_decoy;
+    assert_eq!(decoy.0.as_bytes().len(), stored.0.as_bytes().len());
+    let opened = hasher.inner.open(NOBODY, decoy).map_err(|Damaged| "damaged").unwrap();
+    assert_eq!((opened.parameters, opened.salt), (hasher.inner.decoy.parameters, hasher.inner.decoy.salt));
+}
+
 /// A14
 #[tokio::test]
 async fn a_password_that_no_account_has_is_not_hashed() {

@@ -18,7 +18,7 @@ use vault_core::credential::CredentialType;
 use vault_core::cursor::{self, ListFilter};
 use vault_core::id::{CredentialId, InstanceId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{CredentialContext, Entropy, NoEntropy, TokenIssuer as _, TokenRefusal};
+use vault_core::port::{CredentialContext, Entropy, ListPosition, NoEntropy, TokenIssuer as _, TokenRefusal};
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 
@@ -84,8 +84,9 @@ pub fn cursor(text: &str) {
     let organizations = [1, 2].map(|number| OrganizationId::from_uuid(id(number)));
     let filters = [
         ListFilter::default(),
-        ListFilter { namespace: None, kind: Some(CredentialType::S3) },
-        ListFilter { namespace: Namespace::parse("s3", "").ok(), kind: None },
+        ListFilter { kind: Some(CredentialType::S3), ..ListFilter::default() },
+        ListFilter { expires_before: Some(NOW), ..ListFilter::default() },
+        ListFilter { namespace: Namespace::parse("s3", "").ok(), ..ListFilter::default() },
     ];
     let lists =
         || organizations.into_iter().flat_map(|organization| filters.iter().map(move |filter| (organization, filter)));
@@ -99,8 +100,9 @@ pub fn cursor(text: &str) {
     assert!(taken.len() <= 1, "one cursor for two lists");
     let mut bytes = [0; 16];
     bytes.iter_mut().zip(text.bytes()).for_each(|(byte, value)| *byte = value);
-    let last = CredentialId::from_bytes(bytes);
+    let id = CredentialId::from_bytes(bytes);
     for (organization, filter) in lists() {
+        let last = ListPosition { expires_at: filter.expires_before, id };
         let given = cursor::encode(&*DIGESTER, organization, filter, last);
         assert_eq!(cursor::decode(&*DIGESTER, organization, filter, &given), Ok(last));
     }

@@ -11,7 +11,7 @@ mod world;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use vault_core::cursor::ListFilter;
+use vault_core::namespace::Namespace;
 use vault_core::port::CredentialRepository as _;
 use vault_core::time::Timestamp;
 use vault_diesel::{SqliteSettings, SqliteStore};
@@ -42,12 +42,11 @@ fn main() {
                 report("  store, 1 caller", SAVES / 40, saves(&store, &world, SAVES / 40, 1).await);
             }
             if "lists".contains(only) {
-                let all = ListFilter::default();
-                let filter = ListFilter { namespace: Some(world::namespace(3)), kind: None };
+                let (all, one) = (None, Some(world::namespace(3)));
                 report("  bare driver, list of 100", LISTS, bare::lists(&world, &path, LISTS));
                 report("  store, list of 100, 1 caller", LISTS, lists(&store, &world, LISTS, &all, 1).await);
                 report("  store, list of 100, 8 callers", LISTS, lists(&store, &world, LISTS, &all, 8).await);
-                report("  store, list of 100 of a namespace", LISTS, lists(&store, &world, LISTS, &filter, 1).await);
+                report("  store, list of 100 of a namespace", LISTS, lists(&store, &world, LISTS, &one, 1).await);
             }
         }
         store.close().await;
@@ -108,17 +107,17 @@ async fn lists(
     store: &Arc<SqliteStore>,
     world: &Arc<World>,
     count: usize,
-    filter: &ListFilter,
+    namespace: &Option<Namespace>,
     callers: usize,
 ) -> (Duration, Duration) {
     let watch = Stopwatch::start();
     let tasks: Vec<_> = (0..callers)
         .map(|_| {
-            let (store, world, filter) = (Arc::clone(store), Arc::clone(world), filter.clone());
+            let (store, world, namespace) = (Arc::clone(store), Arc::clone(world), namespace.clone());
             tokio::spawn(async move {
                 for _ in 0..count / callers {
-                    let query = world.list(filter.clone(), 100);
-                    assert_eq!(store.list_credentials(query).await.unwrap().len(), 100);
+                    let query = ListCredentials { namespace: namespace.clone(), ..world.list(100) };
+                    assert_eq!(store.list_credentials(query).await.unwrap().rows.len(), 100);
                 }
             })
         })

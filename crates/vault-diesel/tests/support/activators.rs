@@ -127,6 +127,7 @@ impl World {
             expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),
             namespace: activated(),
             credentials: credentials.iter().map(first).collect(),
+            purpose: None,
             refused: self.audit(actor, AuditAction::ActivationFailed, Subject::Activation(activation)),
         };
         self.by(principal, AuditAction::NamespaceActivated, activation, act)

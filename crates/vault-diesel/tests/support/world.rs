@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use vault_core::Command;
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
+use vault_core::activation::{SignedRule, VendRule};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
-use vault_core::credential::CredentialType;
-use vault_core::cursor::ListFilter;
+use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
@@ -15,7 +15,7 @@ use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountRepository, Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, CreateAccount,
     CreateOrganization, EndSession, ListCredentials, LoginGuard, OrganizationRepository, ProofEffect, RefusalRecords,
-    SaveCredential,
+    SaveCredential, StoredDescription,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -109,6 +109,15 @@ impl World {
         SessionPrincipal { organization: self.organization, account, session, role }
     }
 
+    /// One more account, whose address is that of `number`.
+    pub(crate) async fn account_at<S>(&self, store: &S, number: u64, role: Role)
+    where
+        S: AccountRepository + LoginGuard,
+    {
+        let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
+        self.enter(store, account, session, role, number).await;
+    }
+
     async fn enter<S>(&self, store: &S, account: AccountId, session: SessionId, role: Role, number: u64)
     where
         S: AccountRepository + LoginGuard,
@@ -141,7 +150,6 @@ impl World {
 
     /// A login of an account of this world.
     pub(crate) fn login(&self, grant: AccountGrant, session: SessionId, passcode: PasscodeProof) -> ConcludeAttempt {
-        let record = |action| self.audit(Actor::Unknown, action, Subject::Vault);
         let effect = ProofEffect::Session(NewSession {
             id: session,
             created_at: self.now(),
@@ -149,11 +157,18 @@ impl World {
             network: "192.0.2.0/24".to_owned(),
             client: None,
         });
-        let proof = BroughtProof { passcode, rehashed: None, effect, audit: record(AuditAction::LoginSucceeded) };
+        let audit = self.audit(Actor::Unknown, AuditAction::LoginSucceeded, Subject::Vault);
+        let proof = BroughtProof { passcode, rehashed: None, effect, audit };
         let seed = seed(grant.account);
+        self.refusal(SignedAccount::new(grant, seed), Brought::Proof(Box::new(proof)))
+    }
+
+    /// The conclusion of an attempt that brought this.
+    pub(crate) fn refusal(&self, reserved: SignedAccount, brought: Brought) -> ConcludeAttempt {
+        let record = |action| self.audit(Actor::Unknown, action, Subject::Vault);
         ConcludeAttempt::Account(Box::new(ConcludeProof {
-            reserved: SignedAccount::new(grant, seed),
-            brought: Brought::Proof(Box::new(proof)),
+            reserved,
+            brought,
             refusal: RefusalRecords {
                 refused: record(AuditAction::LoginRefused),
                 passcode_refused: record(AuditAction::LoginPasscodeRefused),
@@ -163,6 +178,12 @@ impl World {
             network: Digest::from_bytes([3; 32]),
             now: self.now(),
         }))
+    }
+
+    /// The conclusion of an attempt that was not counted.
+    pub(crate) fn decoy(&self, recovery_code: Option<Digest>) -> ConcludeAttempt {
+        let entry = Box::new(self.audit(Actor::Unknown, AuditAction::LoginRefused, Subject::Vault));
+        ConcludeAttempt::Decoy { decoy: 7, recovery_code, entry }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -182,12 +203,17 @@ impl World {
         Principal::Session(self.holder())
     }
 
-    pub(crate) fn list(&self, filter: ListFilter, limit: usize) -> ListCredentials {
+    pub(crate) fn list(&self, limit: usize) -> ListCredentials {
         ListCredentials {
             principal: self.principal(),
             organization: self.organization,
             now: self.now(),
-            filter,
+            namespace: None,
+            kind: None,
+            labels: Vec::new(),
+            health: None,
+            expiring_seconds: EXPIRING_SECONDS,
+            expires_before: None,
             after: None,
             limit,
         }
@@ -232,6 +258,12 @@ impl World {
                 data: Blob::from_bytes(vec![2; 302]),
                 information: Blob::from_bytes(vec![3; 302]),
             },
+            description: StoredDescription {
+                metadata: None,
+                labels: Vec::new(),
+                rule: SignedRule { vend: VendRule::Any, code: Some(Digest::from_bytes([5; 32])) },
+            },
+            expires_at: None,
             idempotency: None,
             limit: 10_000_000,
         };

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 use vault_api::{CredentialItem, HealthItem, Totp, VersionItem, WireSecret};
-use vault_core::credential::{Description, Health, Information, Labels};
+use vault_core::credential::{Description, Health, HealthState, Information, Labels, LastCheck};
 use vault_core::id::CredentialId;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::time::Timestamp;
@@ -89,7 +89,18 @@ pub(super) fn version(listed: &ListedVersion) -> VersionItem<Text<'_>, &RawValue
         information: listed.information.as_ref().map(Information::as_raw),
         damaged: listed.information.is_none(),
         created_at: Text::Time(listed.created_at),
-        health: None,
+        health: listed.check.as_ref().map(last_check),
+    }
+}
+
+/// What the last check of a version found: nothing of its expiry.
+fn last_check(check: &LastCheck) -> HealthItem<Text<'_>> {
+    let state = if check.failed.is_some() { HealthState::Failing } else { HealthState::Healthy };
+    HealthItem {
+        state: Text::Plain(state.as_str()),
+        reason: check.failed.map(|reason| Text::Plain(reason.as_str())),
+        checked_at: Some(Text::Time(check.at)),
+        since: Some(Text::Time(check.since)),
     }
 }
 
@@ -111,7 +122,7 @@ mod tests {
     use super::*;
     use vault_core::activation::VendRule;
     use vault_core::check::CheckReason;
-    use vault_core::credential::{CredentialType, HealthState, Metadata};
+    use vault_core::credential::{CredentialType, Metadata};
     use vault_core::namespace::Namespace;
 
     #[test]

@@ -6,6 +6,7 @@ use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::account::AccountState;
+use vault_core::audit::AuditAction;
 use vault_core::digest::Digest;
 use vault_core::lockout::{
     CLOSING_ATTEMPTS, FIRST_WAIT_SECONDS, FREE_ATTEMPTS, KNOWN_NETWORKS, LONGEST_WAIT_SECONDS, NETWORK_KNOWN_SECONDS,
@@ -93,11 +94,13 @@ pub async fn unknown_addresses_never_wait(suite: &dyn ContractStore) {
     let attempt = unknown(&world);
     for _ in 0..CLOSING_ATTEMPTS {
         assert!(is_nobody(&world.store.reserve_attempt(attempt).await.unwrap()));
-        let decoy = ConcludeAttempt::Decoy { decoy: attempt.decoy, recovery_code: None, now: attempt.now };
+        let entry = Box::new(world.audit_in(holder.signed.grant.organization, AuditAction::LoginRefused));
+        let decoy = ConcludeAttempt::Decoy { decoy: attempt.decoy, recovery_code: None, entry };
         world.store.conclude_attempt(decoy).await.unwrap();
     }
     let reservations = race_attempts(&world, vec![attempt; 50]).await;
     assert_eq!(count(&reservations, is_nobody), 50);
+    assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "what is written to a decoy is no entry");
     let attempt = ReserveAttempt { decoy: attempt.decoy, ..world.attempt(holder.address, world.network()) };
     assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Account(_)));
 }

@@ -34,7 +34,7 @@ impl World<'_> {
         }
     }
 
-    fn new_version(&self, id: CredentialId, number: i64) -> NewVersion {
+    pub(super) fn new_version(&self, id: CredentialId, number: i64) -> NewVersion {
         NewVersion { number, sealed: self.sealed_version(id, number), idempotency: None, destroyed: Vec::new() }
     }
 
@@ -57,12 +57,12 @@ impl World<'_> {
         self.command(principal, action, act)
     }
 
-    fn replacement(&self, read: &StoredVersions) -> CredentialChange {
+    pub(super) fn replacement(&self, read: &StoredVersions) -> CredentialChange {
         let version = self.new_version(read.current.id, read.highest + 1);
         CredentialChange::Replace { version, destroy_at: self.destroy_at() }
     }
 
-    fn destroy_at(&self) -> Timestamp {
+    pub(super) fn destroy_at(&self) -> Timestamp {
         self.now().plus_seconds(KEPT_SECONDS)
     }
 
@@ -74,7 +74,12 @@ impl World<'_> {
         id
     }
 
-    async fn changed(&self, principal: &Principal, read: &StoredVersions, change: CredentialChange) -> StoredVersions {
+    pub(super) async fn changed(
+        &self,
+        principal: &Principal,
+        read: &StoredVersions,
+        change: CredentialChange,
+    ) -> StoredVersions {
         self.store.change_credential(self.change_version(principal, read, change)).await.unwrap();
         self.versions(principal, read.current.id).await
     }

@@ -1,6 +1,6 @@
 //! What a login does, whatever it comes to.
 
-use super::service::{Person, Service, network};
+use super::service::{PASSWORD, Person, Service, network};
 use vault_core::audit::AuditAction;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS, WRONG_PASSCODES};
 use vault_core::network::Network;
@@ -54,6 +54,55 @@ async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
     assert_eq!(number(LoginRefusal::WrongPassword), free);
     assert_eq!(number(LoginRefusal::TurnedAway), 2 * free);
     assert_eq!(number(LoginRefusal::Closed), 3 * free);
+}
+
+/// Every refused login asks the same operations of the crypto, in the same order: whether an account has the address,
+/// whether the password is right, during a wait, in a closed class and on a disabled account.
+#[tokio::test]
+async fn every_refused_login_asks_the_same_of_the_crypto() {
+    let service = Service::new().await;
+    for name in ["jane", "joe", "waiting", "closed", "disabled"] {
+        service.person("Acme", name, Role::Viewer).await;
+    }
+    for _ in 0..CLOSING_ATTEMPTS {
+        service.clock.advance_seconds(LONGEST_WAIT_SECONDS);
+        refused(&service, "closed@example.com", wrong()).await;
+    }
+    for _ in 0..FREE_ATTEMPTS {
+        refused(&service, "waiting@example.com", wrong()).await;
+    }
+    service.as_operator("disabled@example.com", AccountCommand::Disable).await.unwrap();
+    let groups = [
+        ("nobody", "a wrong password", LoginRefusal::UnknownAddress),
+        ("jane", "a wrong password", LoginRefusal::WrongPassword),
+        ("joe", PASSWORD, LoginRefusal::WrongPasscode),
+        ("waiting", "a wrong password", LoginRefusal::TurnedAway),
+        ("waiting", PASSWORD, LoginRefusal::TurnedAway),
+        ("closed", PASSWORD, LoginRefusal::TurnedAway),
+        ("disabled", PASSWORD, LoginRefusal::Closed),
+    ];
+    for (passcode, expected) in [
+        ("000000", ["open a seed and compare codes"].as_slice()),
+        ("01234567890123456789", ["digest RecoveryCode"].as_slice()),
+        ("no code", [].as_slice()),
+    ] {
+        for (name, password, refusal) in groups {
+            service.events.take();
+            service.work.take();
+            let proof = OwnerProof { password: password.into(), passcode: passcode.into(), network: network() };
+            refused(&service, &format!("{name}@example.com"), proof).await;
+            assert_eq!(refusals(&service), [refusal], "{name}");
+            let mut work = service.work.take();
+            // An attempt that may prove something has the record of a success with it.
+            work.retain(|operation| operation != "seal the record login.succeeded");
+            let before =
+                ["digest Network", "digest AttemptBucket", "permit a hash", "digest Address", "digest AccountGrant"];
+            let after = ["login.refused", "login.passcode-refused", "login.passcode-disabled"];
+            let after = after.map(|action| format!("seal the record {action}"));
+            let wanted = before.iter().chain(&["verify a password"]).chain(expected).map(ToString::to_string);
+            assert_eq!(work, wanted.chain(after).collect::<Vec<_>>(), "{name} with {passcode}");
+        }
+    }
 }
 
 /// However many unknown addresses are tried, the audit gets one row a minute for all of them, and one for each account

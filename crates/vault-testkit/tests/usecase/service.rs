@@ -1,5 +1,6 @@
 //! Every use case of a service, and people that use it.
 
+use super::work::{Noted, Work};
 use secrecy::SecretString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub(crate) struct Service {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) events: Arc<RecordingEvents>,
     pub(crate) hasher: Arc<FakeHasher>,
+    /// What the use cases around accounts ask of the crypto.
+    pub(crate) work: Arc<Work>,
     ids: Arc<SequentialIds>,
     tokens: Arc<FakeTokens>,
     ambient: Ambient,
@@ -54,12 +57,13 @@ impl Service {
         let events = Arc::new(RecordingEvents::default());
         let digester = Arc::new(FakeDigester::default());
         let hasher = Arc::new(FakeHasher::default());
-        let passcodes = Arc::new(FakePasscodes::new(ids.clone(), digester.clone()));
+        let work = Arc::new(Work::default());
+        let passcodes = Noted::new(FakePasscodes::new(ids.clone(), digester.clone()), &work);
         let ambient = Ambient {
             clock: clock.clone(),
             ids: ids.clone(),
             events: events.clone(),
-            audit: Arc::new(FakeAuditSealer),
+            audit: Noted::new(FakeAuditSealer, &work),
         };
         let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
         let tokens = Arc::new(FakeTokens::new(INSTANCE));
@@ -67,14 +71,14 @@ impl Service {
             ambient: ambient.clone(),
             tally: tally.clone(),
             store: store.clone(),
-            hasher: hasher.clone(),
+            hasher: Noted::new(hasher.clone(), &work),
             passcodes,
-            tokens: tokens.clone(),
-            digester,
+            tokens: Noted::new(tokens.clone(), &work),
+            digester: Noted::new(digester, &work),
             entropy: Arc::new(SeededEntropy::default()),
         };
         let accounts = Accounts::new(INSTANCE, ports);
-        let service = Self { store, clock, events, hasher, ids, tokens, ambient, tally, accounts };
+        let service = Self { store, clock, events, hasher, work, ids, tokens, ambient, tally, accounts };
         for name in ["Acme", "Other"] {
             service.organization(name).await;
         }

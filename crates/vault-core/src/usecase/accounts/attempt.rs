@@ -2,7 +2,8 @@
 //! change of one's own account that asks for them again, so with the same counters, waits and work.
 //!
 //! Every attempt that is evaluated does the same work in the same order, whatever it comes to: one committed
-//! reservation, one hash, one committed conclusion.
+//! reservation, one hash, one committed conclusion. One that is not counted is evaluated on the decoy account, by the same
+//! code.
 
 use super::Accounts;
 use crate::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
@@ -44,6 +45,21 @@ struct Attempt {
     reserved_at: Timestamp,
 }
 
+/// Why an attempt is not counted, and on which account, if its address has one.
+#[derive(Clone, Copy)]
+struct Uncounted {
+    refusal: LoginRefusal,
+    place: Option<(OrganizationId, AccountId)>,
+}
+
+impl Uncounted {
+    const UNKNOWN: Self = Self { refusal: LoginRefusal::UnknownAddress, place: None };
+
+    const fn of(refusal: LoginRefusal, organization: OrganizationId, account: AccountId) -> Self {
+        Self { refusal, place: Some((organization, account)) }
+    }
+}
+
 /// A right password with a passcode that may be unused. Proves nothing until the attempt is concluded.
 pub(super) struct Proven {
     pub(super) reserved: ReservedAccount,
@@ -61,43 +77,54 @@ impl Accounts {
         }
         let now = self.ambient.now();
         let network_digest = self.digester.digest(DigestPurpose::Network, &[network.as_bytes()]);
-        let attempt = Attempt { actor, network, network_digest, decoy: self.decoy(email), reserved_at: now };
+        let attempt = Attempt { actor, network, network_digest, decoy: self.decoy_number(email), reserved_at: now };
         // A seat is taken before the account is looked up, and by the network alone, so that an overload looks the same
         // for every address.
         let known = self.store.network_is_known(network_digest, now).await?;
         let permit = self.hasher.permit(Requester::Network { network: network_digest, known })?;
         let reservation =
             ReserveAttempt { address: self.address(email), decoy: attempt.decoy, network: network_digest, now };
-        let reservation = self.store.reserve_attempt(reservation).await?;
-
-        let passcode = Passcode::read(&passcode);
-        let reserved = match reservation {
-            Reservation::Account(reserved) if reserved.signed.digest(&*self.digester) == reserved.digest => *reserved,
-            other => {
-                // A decoy is verified: the same work, always wrong.
-                self.hasher.verify(permit, None, password, None).await?;
-                return Err(self.conclude_uncounted(other, attempt, &passcode).await?);
+        let decoy = self.decoy()?;
+        let (reserved, uncounted) = match self.store.reserve_attempt(reservation).await? {
+            Reservation::Account(reserved) => (*reserved, None),
+            Reservation::Unknown => (decoy.clone(), Some(Uncounted::UNKNOWN)),
+            Reservation::TurnedAway(organization, account) => {
+                (decoy.clone(), Some(Uncounted::of(LoginRefusal::TurnedAway, organization, account)))
+            }
+            Reservation::Disabled(organization, account) => {
+                (decoy.clone(), Some(Uncounted::of(LoginRefusal::Closed, organization, account)))
             }
         };
-        let account = reserved.signed.grant.account;
-        self.ambient.emit(Event::PasswordEvaluated);
-        let stored = Some(reserved.password.clone());
-        let verdict = self.hasher.verify(permit, Some(account), password, stored).await?;
+        let fits = reserved.signed.digest(&*self.digester) == reserved.digest;
+        // A decoy is verified where the attempt was not counted and where the row grants nothing: the same work, always
+        // wrong.
+        let is_own = fits && uncounted.is_none();
+        let own = if is_own { &reserved } else { decoy };
+        if is_own {
+            self.ambient.emit(Event::PasswordEvaluated);
+        }
+        let account = own.signed.grant.account;
+        let (owner, stored) = is_own.then(|| (account, own.password.clone())).unzip();
+        let verdict = self.hasher.verify(permit, owner, password, stored).await?;
         // Looked at whatever the password is, so that its time does not tell.
-        let found = self.look_at(&reserved, &passcode)?;
-        let rehashed = match verdict {
-            PasswordVerdict::Right { rehashed } => rehashed,
-            PasswordVerdict::Wrong | PasswordVerdict::Damaged => {
-                if matches!(verdict, PasswordVerdict::Damaged) {
-                    self.report_damage("accounts", account);
-                }
-                let recovery_code = self.recovery_code(account, &passcode);
-                return Err(self.conclude(&reserved, attempt, Brought::WrongPassword { recovery_code }).await);
+        let found = self.look_at(own, &Passcode::read(&passcode))?;
+        let recovery_code = found.and_then(PasscodeProof::recovery_code);
+        if let Some(uncounted) = uncounted {
+            return Err(self.conclude_uncounted(uncounted, attempt, recovery_code, &reserved).await?);
+        }
+        if !fits || matches!(verdict, PasswordVerdict::Damaged) {
+            self.report_damage("accounts", reserved.signed.grant.account);
+        }
+        match (verdict, found) {
+            (PasswordVerdict::Right { rehashed }, Some(passcode)) => {
+                Ok(Proven { reserved, attempt, passcode, rehashed })
             }
-        };
-        match found {
-            Some(passcode) => Ok(Proven { reserved, attempt, passcode, rehashed }),
-            None => Err(self.conclude(&reserved, attempt, Brought::WrongPasscode).await),
+            (PasswordVerdict::Right { .. }, None) => {
+                Err(self.conclude(&reserved, attempt, Brought::WrongPasscode).await)
+            }
+            (PasswordVerdict::Wrong | PasswordVerdict::Damaged, _) => {
+                Err(self.conclude(&reserved, attempt, Brought::WrongPassword { recovery_code }).await)
+            }
         }
     }
 
@@ -156,39 +183,25 @@ impl Accounts {
                 .matching_step(account, &reserved.seed, digits, self.ambient.now())
                 .inspect_err(|error| self.ambient.report(error))?
                 .map(PasscodeProof::Step),
-            Passcode::Recovery(_) => self.recovery_code(account, passcode).map(PasscodeProof::RecoveryCode),
+            Passcode::Recovery(digits) => {
+                let parts: [&[u8]; 2] = [account.as_bytes(), digits.expose().as_bytes()];
+                Some(PasscodeProof::RecoveryCode(self.digester.digest(DigestPurpose::RecoveryCode, &parts)))
+            }
             Passcode::Impossible => None,
         })
     }
 
-    fn recovery_code(&self, account: AccountId, passcode: &Passcode) -> Option<Digest> {
-        let Passcode::Recovery(digits) = passcode else { return None };
-        let parts: [&[u8]; 2] = [account.as_bytes(), digits.expose().as_bytes()];
-        Some(self.digester.digest(DigestPurpose::RecoveryCode, &parts))
-    }
-
-    /// Concludes an attempt whose password was verified against a decoy, and returns its error.
+    /// Concludes an attempt that was not counted, and returns its error.
     async fn conclude_uncounted(
         &self,
-        reservation: Reservation,
+        uncounted: Uncounted,
         attempt: Attempt,
-        passcode: &Passcode,
+        recovery_code: Option<Digest>,
+        decoy: &ReservedAccount,
     ) -> Result<Error, Error> {
-        let (refusal, place) = match reservation {
-            Reservation::Account(reserved) => {
-                let account = reserved.signed.grant.account;
-                self.report_damage("accounts", account);
-                let recovery_code = self.recovery_code(account, passcode);
-                return Ok(self.conclude(&reserved, attempt, Brought::WrongPassword { recovery_code }).await);
-            }
-            Reservation::Unknown => (LoginRefusal::UnknownAddress, None),
-            Reservation::TurnedAway(organization, account) => (LoginRefusal::TurnedAway, Some((organization, account))),
-            Reservation::Disabled(organization, account) => (LoginRefusal::Closed, Some((organization, account))),
-        };
-        let now = self.ambient.now();
-        let account = place.map_or(AccountId::from_bytes([0; 16]), |(_, account)| account);
-        let recovery_code = self.recovery_code(account, passcode);
-        let decoy = ConcludeAttempt::Decoy { decoy: attempt.decoy, recovery_code, now };
+        let Uncounted { refusal, place } = uncounted;
+        let entry = Box::new(self.refusal_records(decoy, attempt.actor).refused);
+        let decoy = ConcludeAttempt::Decoy { decoy: attempt.decoy, recovery_code, entry };
         self.store.conclude_attempt(decoy).await?;
         self.count_uncounted(attempt.actor, place);
         Ok(self.refused(refusal, place.map(|(_, account)| account), attempt.network))
@@ -271,7 +284,7 @@ impl Accounts {
         Refusal::InvalidLogin.into()
     }
 
-    fn decoy(&self, email: &EmailAddress) -> u16 {
+    fn decoy_number(&self, email: &EmailAddress) -> u16 {
         let digest = self.digester.digest(DigestPurpose::AttemptBucket, &[email.as_str().as_bytes()]);
         let [high, low, ..] = *digest.as_bytes();
         u16::from_be_bytes([high, low]) % DECOYS

@@ -57,7 +57,7 @@ impl Accounts {
         let expires_at = issued_at.plus_seconds(ttl.as_seconds().into());
         let session = SessionId::from_uuid(self.ambient.ids.random());
         let grant = &proven.reserved.signed.grant;
-        let token = self.tokens.issue(&SessionClaims {
+        let claims = SessionClaims {
             instance: self.instance,
             session,
             account: grant.account,
@@ -65,13 +65,15 @@ impl Accounts {
             role: grant.role,
             issued_at,
             expires_at,
-        })?;
+        };
         let actor = Actor::Account(grant.account, session);
         let subject = Subject::Session(session);
         let audit = self.ambient.record(now, Some(grant.organization), actor, AuditAction::LoginSucceeded, subject);
         let network = network.to_string();
         let session = NewSession { id: session, created_at: now, expires_at, network, client };
         self.complete(proven, ProofEffect::Session(session), audit).await?;
+        // Only now: a refusal would take longer if a token was made for it, and so tell that the password is right.
+        let token = self.tokens.issue(&claims)?;
         Ok(LoggedIn { token, expires_in: ttl.as_seconds(), expires_at })
     }
 }

@@ -11,6 +11,7 @@ mod change_invitation;
 mod change_password;
 mod confirm_enrolment;
 mod create;
+mod decoy;
 mod enrol;
 mod find;
 mod invite;
@@ -38,9 +39,11 @@ use super::{Ambient, AuditTally};
 use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
 use crate::id::InstanceId;
-use crate::port::{AccountStore, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer};
+use crate::port::{
+    AccountStore, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, ReservedAccount, TokenIssuer,
+};
 use crate::time::Ttl;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What [`Accounts`] are made of.
 #[derive(Clone)]
@@ -77,6 +80,7 @@ pub struct Accounts {
     digester: Arc<dyn KeyedDigester>,
     entropy: Arc<dyn Entropy>,
     uses: Arc<SessionUses>,
+    decoy: Arc<OnceLock<ReservedAccount>>,
 }
 
 impl Accounts {
@@ -95,6 +99,7 @@ impl Accounts {
             digester,
             entropy,
             uses: Arc::default(),
+            decoy: Arc::default(),
         }
     }
 

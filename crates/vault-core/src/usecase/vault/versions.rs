@@ -2,7 +2,7 @@
 
 use super::Vault;
 use crate::audit::AuditAction;
-use crate::credential::{Information, VersionState};
+use crate::credential::{Information, LastCheck, VersionState};
 use crate::error::Error;
 use crate::id::CredentialId;
 use crate::port::{CredentialContext, SealedInformation};
@@ -19,6 +19,8 @@ pub struct ListedVersion {
     pub state: VersionState,
     /// What may be shown of its data; `None`: it is damaged, and an operator has to look.
     pub information: Option<Information>,
+    /// What its last check found.
+    pub check: Option<LastCheck>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it ceased to be the current one.
@@ -47,20 +49,22 @@ impl Vault {
             .map(|(number, key, blob)| SealedInformation { context: context(number), key, blob })
             .collect();
         let opened = self.opener.open_information(organization, &sealed).await?;
-        let shown = [(current.version, VersionState::Current, stored.created_at, None)].into_iter().chain(
-            others.iter().map(|version| {
+        let shown = [(current.version, VersionState::Current, stored.created_at, None, current.check)]
+            .into_iter()
+            .chain(others.iter().map(|version| {
                 let state = if version.superseded.is_some() { VersionState::Previous } else { VersionState::Staged };
-                (version.number, state, version.created_at, version.superseded)
-            }),
-        );
-        let listed = shown.zip(opened).map(|((number, state, created_at, superseded), information)| ListedVersion {
-            number,
-            state,
-            information: information.map_err(|error| self.ambient.report(&error)).ok(),
-            created_at,
-            superseded_at: superseded.map(|superseded| superseded.at),
-            destroy_at: superseded.map(|superseded| superseded.destroy_at),
-        });
+                (version.number, state, version.created_at, version.superseded, version.check)
+            }));
+        let listed =
+            shown.zip(opened).map(|((number, state, created_at, superseded, check), information)| ListedVersion {
+                number,
+                state,
+                information: information.map_err(|error| self.ambient.report(&error)).ok(),
+                check,
+                created_at,
+                superseded_at: superseded.map(|superseded| superseded.at),
+                destroy_at: superseded.map(|superseded| superseded.destroy_at),
+            });
         let listed = listed.collect();
         self.count(principal, organization, now, AuditAction::CredentialShown);
         Ok(listed)

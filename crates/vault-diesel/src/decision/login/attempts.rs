@@ -5,7 +5,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use crate::failure::Failure;
 use crate::schema::{attempt_classes, known_networks};
 use crate::stored::ToIdText as _;
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
+use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::{AttemptClass, AttemptClasses, ClassKey, LoginNetwork, network_is_known};
@@ -73,15 +73,13 @@ impl Classes {
         connection: &mut Connection,
         network: &Digest,
     ) -> Result<Option<AttemptClasses>, Failure> {
-        let networks = [SHARED_CLASS, network.as_bytes().as_slice()];
-        let rows: Vec<ClassRow> = for_update!(
-            classes_of!(self)
-                .filter(attempt_classes::network.eq_any(networks))
-                .order(attempt_classes::network)
-                .select(columns!())
-        )
-        .load(connection)
-        .await?;
+        // Not as a list of values: SQLite would be given the statement to parse at every login.
+        let shared_or_own =
+            attempt_classes::network.eq(SHARED_CLASS).or(attempt_classes::network.eq(network.as_bytes().as_slice()));
+        let rows: Vec<ClassRow> =
+            for_update!(classes_of!(self).filter(shared_or_own).order(attempt_classes::network).select(columns!()))
+                .load(connection)
+                .await?;
         self.decode(rows)
     }
 

@@ -1,21 +1,18 @@
-//! Attempts: reserved before anything is hashed. Whatever comes of it: one statement looks for the account,
-//! one takes a row, and one writes a row, in one commit.
+//! Attempts: reserved before anything is hashed. Whatever comes of it: one statement looks up the address, one reads an
+//! account or a decoy, one takes its classes, and one writes a row, in one commit.
 
-use super::super::account::notices;
 use super::super::account::row::{SignedRow, TABLE, signed_columns};
+use super::super::account::{directory, notices};
 use super::super::backend::{Connection, RunQuery, Store};
 use super::super::{Decided, Verdict};
 use super::attempts::{self, Classes};
 use super::decoys::{self, Part};
 use super::proof;
 use crate::failure::Failure;
-use crate::schema::{accounts, directory, organizations};
+use crate::schema::{accounts, organizations};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
-    Queryable,
-};
+use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
@@ -43,9 +40,9 @@ impl LoginGuard for Store {
     }
 }
 
-/// An account as its address finds it, with its organization's state.
+/// An account that an address leads to, with its organization's state.
 #[derive(Queryable)]
-struct FoundRow {
+pub(crate) struct FoundRow {
     organization_state: Read<OrganizationState>,
     signed: SignedRow,
     digest: Read<Digest>,
@@ -55,8 +52,14 @@ struct FoundRow {
 
 async fn reserve(connection: &mut Connection, command: &ReserveAttempt) -> Decided<Reservation> {
     let ReserveAttempt { address, decoy, network, now } = command;
-    let Some(found) = find(connection, address).await? else {
-        decoys::take(connection, Part::Class, *decoy).await?;
+    let place = directory::account_of(connection, address).await?;
+    let found = match place {
+        Some(place) => find(connection, place).await?,
+        None => None,
+    };
+    let Some(found) = found else {
+        decoys::find(connection, *decoy).await?;
+        decoys::take_classes(connection, *decoy).await?;
         return uncounted(connection, *decoy, *now, Reservation::Unknown).await;
     };
     let (is_active, mut reserved) = found.decode()?;
@@ -95,16 +98,15 @@ async fn uncounted(
     Ok(Verdict::RefusedOnRecord(reservation))
 }
 
-/// Looks for the account of an address. Of one that is only invited nothing is found.
-async fn find(connection: &mut Connection, address: &Digest) -> Result<Option<FoundRow>, Failure> {
-    Ok(directory::table
-        .inner_join(
-            accounts::table.on(accounts::organization_id
-                .eq(directory::organization_id)
-                .and(accounts::id.eq(directory::account_id))),
-        )
-        .inner_join(organizations::table.on(organizations::id.eq(directory::organization_id)))
-        .filter(directory::address.eq(address.as_bytes().as_slice()))
+/// Reads an account with its organization. `None`: it was deleted since its address was looked up.
+async fn find(
+    connection: &mut Connection,
+    (organization, account): (OrganizationId, AccountId),
+) -> Result<Option<FoundRow>, Failure> {
+    Ok(accounts::table
+        .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
+        .filter(accounts::organization_id.eq(organization.text()))
+        .filter(accounts::id.eq(account.text()))
         .select((organizations::state, signed_columns!(), accounts::grant_digest, accounts::password, accounts::seed))
         .get_result(connection)
         .await
@@ -128,7 +130,7 @@ async fn is_there(
 
 impl FoundRow {
     /// Whether it may log in at all, and what it is decided on.
-    fn decode(self) -> Result<(bool, ReservedAccount), Failure> {
+    pub(crate) fn decode(self) -> Result<(bool, ReservedAccount), Failure> {
         let signed = self.signed.decode()?;
         let (organization, account) = (signed.grant.organization, signed.grant.account);
         let organization_state = self.organization_state.sound("organizations", &organization, "state")?;
@@ -146,8 +148,8 @@ impl FoundRow {
 
 async fn conclude(connection: &mut Connection, command: &ConcludeAttempt) -> Decided<Conclusion> {
     match command {
-        ConcludeAttempt::Decoy { decoy, recovery_code, now } => {
-            proof::conclude_decoy(connection, *decoy, recovery_code.as_ref(), *now).await
+        ConcludeAttempt::Decoy { decoy, recovery_code, entry } => {
+            proof::conclude_decoy(connection, *decoy, recovery_code.as_ref(), entry).await
         }
         ConcludeAttempt::Account(proof) => proof::conclude(connection, proof).await,
     }

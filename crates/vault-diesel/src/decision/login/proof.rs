@@ -16,6 +16,7 @@ use crate::schema::{account_logins, accounts, recovery_codes};
 use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, SignedAccount};
+use vault_core::audit::SealedAuditRecord;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::WrongPasscodes;
@@ -40,17 +41,16 @@ pub(crate) async fn conclude_decoy(
     connection: &mut Connection,
     decoy: u16,
     recovery_code: Option<&Digest>,
-    now: Timestamp,
+    entry: &SealedAuditRecord,
 ) -> Decided<Conclusion> {
-    decoys::hold(connection, Part::Organization, decoy).await?;
-    decoys::hold(connection, Part::Account, decoy).await?;
-    decoys::take(connection, Part::Logins, decoy).await?;
+    decoys::hold_account(connection, decoy).await?;
+    decoys::take_logins(connection, decoy).await?;
     if let Some(code) = recovery_code {
         let nobody = (OrganizationId::from_bytes([0; 16]), AccountId::from_bytes([0; 16]));
         take_recovery_code(connection, nobody, code).await?;
     }
-    decoys::write(connection, Part::Logins, decoy, now).await?;
-    decoys::write(connection, Part::Entry, decoy, now).await?;
+    decoys::write(connection, Part::Logins, decoy, entry.record.at).await?;
+    decoys::record(connection, decoy, entry).await?;
     Ok(Verdict::RefusedOnRecord(Conclusion::Refused(LoginRefusal::UnknownAddress)))
 }
 

@@ -1,0 +1,35 @@
+//! The decoy account: what an attempt is evaluated on that must not touch an account of its own.
+
+use super::Accounts;
+use crate::account::{AccountGrant, AccountState, SignedAccount};
+use crate::email::EmailAddress;
+use crate::error::Error;
+use crate::id::{AccountId, OrganizationId};
+use crate::port::{ReservedAccount, SealError};
+use crate::role::Role;
+use crate::sealed::{Blob, SealedPassword};
+
+/// As long as many addresses are. No login comes to it: an attempt on the decoy account is refused whatever is brought.
+const EMAIL: &str = "nobody@decoy.invalid";
+
+impl Accounts {
+    /// The decoy account. It is no row of any table; its seed is random, and its password is the hasher's decoy.
+    pub(super) fn decoy(&self) -> Result<&ReservedAccount, Error> {
+        if let Some(decoy) = self.decoy.get() {
+            return Ok(decoy);
+        }
+        let made = self.new_decoy()?;
+        Ok(self.decoy.get_or_init(|| made))
+    }
+
+    fn new_decoy(&self) -> Result<ReservedAccount, Error> {
+        let email = EmailAddress::parse(EMAIL).map_err(|invalid| SealError::Fault(invalid.0.into()))?;
+        let (account, organization) = (AccountId::from_bytes([0; 16]), OrganizationId::from_bytes([0; 16]));
+        let seed = self.passcodes.new_seed(account, &email)?.sealed;
+        let grant = AccountGrant { account, organization, email, role: Role::Viewer, state: AccountState::Active };
+        let signed = SignedAccount::new(grant, seed.id);
+        let digest = signed.digest(&*self.digester);
+        let password = SealedPassword(Blob::from_bytes(Vec::new()));
+        Ok(ReservedAccount { signed, digest, password, seed, attempts: 0 })
+    }
+}

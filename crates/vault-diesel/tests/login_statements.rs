@@ -1,0 +1,128 @@
+//! A refused login gives the database the same statements whatever it is refused for. A program of its own: what
+//! statements are noted is set for all connections of a process.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
+use std::collections::HashSet;
+use std::sync::{LazyLock, Mutex};
+use support::NOW;
+use support::sqlite::Scratch;
+use support::world::{World, address};
+use vault_core::digest::Digest;
+use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS};
+use vault_core::port::{Brought, Conclusion, LoginGuard as _, Reservation, ReserveAttempt};
+use vault_core::role::Role;
+use vault_core::time::Timestamp;
+use vault_diesel::SqliteStore;
+
+const NETWORK: Digest = Digest::from_bytes([9; 32]);
+
+#[derive(Default)]
+struct Notes {
+    /// Statements that the connections keep ready.
+    kept: HashSet<String>,
+    statements: Vec<String>,
+}
+
+static NOTES: LazyLock<Mutex<Notes>> = LazyLock::new(Mutex::default);
+
+fn note() -> Option<Box<dyn Instrumentation>> {
+    Some(Box::new(|event: InstrumentationEvent<'_>| match event {
+        InstrumentationEvent::CacheQuery { sql, .. } => {
+            NOTES.lock().unwrap().kept.insert(sql.to_owned());
+        }
+        InstrumentationEvent::StartQuery { query, .. } => {
+            let query = query.to_string();
+            let sql = query.split(" -- binds").next().unwrap_or_default().to_owned();
+            NOTES.lock().unwrap().statements.push(sql);
+        }
+        _ => {}
+    }))
+}
+
+/// What a statement costs, whatever its table: what it does, how many columns it reads from how many tables, and whether
+/// it is parsed anew. Changes of a row and new rows are alike.
+#[derive(Debug, PartialEq, Eq)]
+enum Cost {
+    Reads {
+        columns: usize,
+        tables: usize,
+        rows_ordered: bool,
+        parsed_anew: bool,
+    },
+    Writes,
+    /// Begins or ends a transaction.
+    Other(String),
+}
+
+fn cost(sql: &str, kept: &HashSet<String>) -> Cost {
+    if sql.starts_with("UPDATE") || sql.starts_with("INSERT") {
+        return Cost::Writes;
+    }
+    match sql.strip_prefix("SELECT ").and_then(|rest| rest.split_once(" FROM ")) {
+        Some((columns, from)) => Cost::Reads {
+            columns: columns.split(',').count(),
+            tables: 1 + from.matches(" JOIN ").count(),
+            rows_ordered: from.contains("ORDER BY"),
+            parsed_anew: !kept.contains(sql),
+        },
+        None => Cost::Other(sql.to_owned()),
+    }
+}
+
+/// An attempt from beginning to end: what it was refused for, and what it cost.
+async fn attempt(store: &SqliteStore, world: &World, number: u64, brought: Brought, now: Timestamp) -> Vec<Cost> {
+    NOTES.lock().unwrap().statements.clear();
+    let reserve = ReserveAttempt { address: address(number), decoy: 7, network: NETWORK, now };
+    let conclude = match store.reserve_attempt(reserve).await.unwrap() {
+        Reservation::Account(reserved) => world.refusal(reserved.signed, brought),
+        _ => world.decoy(brought.recovery_code()),
+    };
+    assert!(matches!(store.conclude_attempt(conclude).await.unwrap(), Conclusion::Refused(_)));
+    let notes = NOTES.lock().unwrap();
+    notes.statements.iter().map(|sql| cost(sql, &notes.kept)).collect()
+}
+
+#[tokio::test]
+async fn every_refused_login_costs_the_same_statements() {
+    set_default_instrumentation(note).unwrap();
+    let scratch = Scratch::new();
+    let store = scratch.migrated().await;
+    let world = World::make(&*store, 1).await;
+    let [wrong_password, wrong_code, waiting, closed, disabled] = [11, 12, 13, 14, 15];
+    for number in [wrong_password, wrong_code, waiting, closed, disabled] {
+        world.account_at(&*store, number, Role::Viewer).await;
+    }
+    let wrong = || Brought::WrongPassword { recovery_code: None };
+    let mut now = NOW;
+    for _ in 0..CLOSING_ATTEMPTS {
+        now = now.plus_seconds(LONGEST_WAIT_SECONDS);
+        attempt(&store, &world, closed, wrong(), now).await;
+    }
+    for _ in 0..FREE_ATTEMPTS {
+        attempt(&store, &world, waiting, wrong(), now).await;
+    }
+    scratch.bare().execute("UPDATE accounts SET state = 'disabled' WHERE email = 'owner-15@example.com'", []).unwrap();
+    // What every connection prepares once is prepared.
+    attempt(&store, &world, 99, wrong(), now).await;
+    attempt(&store, &world, wrong_password, wrong(), now).await;
+
+    let unknown = attempt(&store, &world, 99, wrong(), now).await;
+    assert_eq!(unknown.iter().filter(|cost| **cost == Cost::Writes).count(), 3, "{unknown:?}");
+    let anew = |cost: &Cost| matches!(cost, Cost::Reads { parsed_anew: true, .. });
+    assert!(!unknown.iter().any(anew), "{unknown:?}");
+    for number in [wrong_password, waiting, closed, disabled] {
+        assert_eq!(attempt(&store, &world, number, wrong(), now).await, unknown, "owner-{number}");
+    }
+    assert_eq!(attempt(&store, &world, wrong_code, Brought::WrongPasscode, now).await, unknown);
+
+    let with_code = || Brought::WrongPassword { recovery_code: Some(Digest::from_bytes([5; 32])) };
+    attempt(&store, &world, 99, with_code(), now).await;
+    let unknown = attempt(&store, &world, 99, with_code(), now).await;
+    for number in [wrong_password, waiting, closed, disabled] {
+        assert_eq!(attempt(&store, &world, number, with_code(), now).await, unknown, "owner-{number} with 20 digits");
+    }
+}

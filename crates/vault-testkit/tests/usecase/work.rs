@@ -1,0 +1,128 @@
+//! What the use cases ask of the crypto, in order.
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+use std::sync::{Arc, Mutex};
+use vault_core::audit::{AuditRecord, SealedAuditRecord};
+use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::email::EmailAddress;
+use vault_core::id::AccountId;
+use vault_core::passcode::{Digits, TimeStep};
+use vault_core::port::{
+    AuditSealer, HashError, HashPermit, KeyedDigester, NewRecoveryCodes, NewSeed, PasscodeVerifier, PasswordHasher,
+    PasswordVerdict, SealError, TokenIssuer, TokenRefusal,
+};
+use vault_core::sealed::{SealedPassword, SealedSeed};
+use vault_core::seats::Requester;
+use vault_core::session::{AccessToken, SessionClaims};
+use vault_core::time::Timestamp;
+
+/// The operations so far.
+#[derive(Default)]
+pub(crate) struct Work(Mutex<Vec<String>>);
+
+impl Work {
+    fn note(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+
+    /// The operations since it was last asked.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// An adapter whose operations are noted.
+pub(crate) struct Noted<A> {
+    pub(crate) adapter: A,
+    pub(crate) work: Arc<Work>,
+}
+
+impl<A> Noted<A> {
+    pub(crate) fn new(adapter: A, work: &Arc<Work>) -> Arc<Self> {
+        Arc::new(Self { adapter, work: Arc::clone(work) })
+    }
+}
+
+impl<A: AuditSealer> AuditSealer for Noted<A> {
+    fn seal(&self, record: AuditRecord) -> SealedAuditRecord {
+        self.work.note(format!("seal the record {}", record.action.as_str()));
+        self.adapter.seal(record)
+    }
+}
+
+impl<A: KeyedDigester> KeyedDigester for Noted<Arc<A>> {
+    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+        self.work.note(format!("digest {purpose:?}"));
+        self.adapter.digest(purpose, parts)
+    }
+}
+
+#[async_trait]
+impl<A: PasswordHasher> PasswordHasher for Noted<Arc<A>> {
+    fn permit(&self, requester: Requester) -> Result<HashPermit, HashError> {
+        self.work.note("permit a hash");
+        self.adapter.permit(requester)
+    }
+
+    async fn verify(
+        &self,
+        permit: HashPermit,
+        account: Option<AccountId>,
+        password: SecretString,
+        stored: Option<SealedPassword>,
+    ) -> Result<PasswordVerdict, HashError> {
+        self.work.note("verify a password");
+        self.adapter.verify(permit, account, password, stored).await
+    }
+
+    async fn hash(
+        &self,
+        permit: HashPermit,
+        account: AccountId,
+        password: SecretString,
+    ) -> Result<SealedPassword, HashError> {
+        self.work.note("hash a password");
+        self.adapter.hash(permit, account, password).await
+    }
+}
+
+impl<A: PasscodeVerifier> PasscodeVerifier for Noted<A> {
+    fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError> {
+        self.work.note("make a seed");
+        self.adapter.new_seed(account, email)
+    }
+
+    fn new_recovery_codes(&self, account: AccountId) -> Result<NewRecoveryCodes, SealError> {
+        self.work.note("make recovery codes");
+        self.adapter.new_recovery_codes(account)
+    }
+
+    fn matching_step(
+        &self,
+        account: AccountId,
+        seed: &SealedSeed,
+        digits: &Digits,
+        now: Timestamp,
+    ) -> Result<Option<TimeStep>, SealError> {
+        self.work.note("open a seed and compare codes");
+        self.adapter.matching_step(account, seed, digits, now)
+    }
+
+    fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError> {
+        self.work.note("show a code");
+        self.adapter.code_at(account, seed, step)
+    }
+}
+
+impl<A: TokenIssuer> TokenIssuer for Noted<Arc<A>> {
+    fn issue(&self, claims: &SessionClaims) -> Result<AccessToken, SealError> {
+        self.work.note("issue a token");
+        self.adapter.issue(claims)
+    }
+
+    fn verify(&self, token: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
+        self.work.note("verify a token");
+        self.adapter.verify(token, now)
+    }
+}
