@@ -11,14 +11,16 @@ GRANT SELECT ON instance, instance_keys, schema_versions TO :"role";
 GRANT INSERT ON audit TO :"role";
 GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 
+GRANT SELECT, INSERT, UPDATE ON check_rounds TO :"role";
+
 GRANT SELECT, INSERT, DELETE ON
-    account_notices, credential_versions, directory, enrolment_codes, enrolment_drafts, erasures, frozen_namespaces,
-    idempotency_keys, integration_tokens, invited_addresses
+    account_notices, credential_labels, credential_uses, directory, enrolment_codes, enrolment_drafts, erasures,
+    frozen_namespaces, idempotency_keys, integration_tokens, invited_addresses
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    account_logins, accounts, activations, address_conflicts, attempt_classes, credential_counts, credential_secrets,
-    credentials, integrations, invitations, known_networks, organization_keys, organizations, pending_seeds,
-    recovery_codes, sessions
+    account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
+    credential_versions, credentials, hourly_counts, integrations, invitations, known_networks, organization_keys,
+    organizations, pending_seeds, recovery_codes, sessions
     TO :"role";
 COMMIT;

@@ -177,6 +177,19 @@ impl Session {
         self.call("POST", &format!("/v1/organization-vault/{id}/versions")).json(&body).send()
     }
 
+    /// Changes what is said of a credential, or tries to.
+    #[track_caller]
+    pub fn describe(&self, id: &str, patch: &Value) -> Answer {
+        self.call("PATCH", &format!("/v1/organization-vault/{id}")).json(patch).send()
+    }
+
+    /// Compares data with a credential's, or tries to.
+    #[track_caller]
+    pub fn matches(&self, id: &str, save: &Value) -> Answer {
+        let body = json!({"data": save["data"]});
+        self.call("POST", &format!("/v1/organization-vault/{id}/match")).json(&body).send()
+    }
+
     /// Promotes a version, or tries to.
     #[track_caller]
     pub fn promote(&self, id: &str, version: i64) -> Answer {

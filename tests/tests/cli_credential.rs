@@ -120,6 +120,32 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
     let secret = small("a", 1)["data"]["secret_access_key"].as_str().unwrap().to_owned();
     assert!(![&shown, &table, &list].iter().any(|text| text.contains(&secret)));
 
+    // What is said of it, and who uses it.
+    let labelled = machine.json(&["credential", "label", &id, "team=data", "env=prod"]);
+    assert_eq!(labelled["labels"], json!({"team": "data", "env": "prod"}));
+    assert_eq!(machine.json(&["credential", "label", &id, "env-"])["labels"], json!({"team": "data"}));
+    let describe = ["credential", "describe", &id, "--description", "the nightly import", "--expires-at", "2031-01-31"];
+    assert_eq!(machine.json(&describe)["description"], "the nightly import");
+    assert_eq!(
+        machine.json(&["credential", "list", "--label", "team=data", "--expires-before", "2032-01-01"])[0]["id"],
+        *id
+    );
+    assert_eq!(machine.json(&["credential", "list", "--health", "failing"]), json!([]));
+    assert_eq!(machine.json(&["credential", "describe", &id, "--no-expires-at"]).get("expires_at"), None);
+    machine.run(&["credential", "describe", &id]).misused();
+    machine.run(&["credential", "label", &id, "team"]).misused();
+    assert_eq!(machine.json(&["credential", "match", &id, "--data-file", &first])["same"], true);
+    assert_eq!(machine.json(&["credential", "match", &id, "--data-file", &second])["same"], false);
+    assert_eq!(machine.json(&["credential", "uses", &id]), json!([]));
+    let dry = machine.json(&[&replace[..], &[&second, "--dry-run"]].concat());
+    assert_eq!(
+        (dry, &machine.json(&["credential", "show", &id])["version"]),
+        (json!({"id": id, "used_by": []}), &json!(4))
+    );
+    machine.json(&["credential", "delete", &id, "--dry-run"]);
+    let said = machine.run(&["credential", "check", &id]).refused().stderr;
+    assert!(said.contains("--recheck-every"), "{said}");
+
     // What destroys asks first.
     machine.run(&["credential", "destroy-version", &id, "3"]).misused();
     machine.run(&["credential", "delete", &id]).misused();

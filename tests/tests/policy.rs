@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use vault_http::routes;
 use vault_tests::policy::{Caller, POLICY, Rule};
 use vault_tests::samples::small;
-use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
+use vault_tests::{Account, Answer, Client, Database, Door, Session, Vault, on_both_databases};
 
 on_both_databases! {
     every_route_answers_every_caller_as_the_table_says,
@@ -34,7 +34,8 @@ fn what_anybody_may_ask_for_is_marked_as_such() {
 }
 
 fn every_route_answers_every_caller_as_the_table_says(database: Database) {
-    let vault = Vault::start(database);
+    // With an activation side that checks credentials on request.
+    let (vault, _) = Door::open_with(database, &["--recheck-every", "30d"]);
     let stage = Stage::of(&vault);
     for rule in &POLICY {
         for caller in Caller::ALL {
@@ -208,6 +209,9 @@ impl Stage {
                 json!({"data": small("policy", self.number() as usize)["data"]})
             }
             ("POST", "{base}/organization-vault/{id}/promote") => json!({"version": 2}),
+            ("PATCH", "{base}/organization-vault/{id}") => json!({"labels": {"team": "data"}}),
+            ("POST", "{base}/organization-vault/{id}/match") => json!({"data": small("policy", 1)["data"]}),
+            ("POST", "{base}/organization-vault/{id}/check") => json!({}),
             ("POST", "{base}/accounts") => {
                 json!({"email": format!("new.{}@example.com", self.number()), "role": "viewer"})
             }

@@ -17,6 +17,7 @@ mod limits;
 mod login;
 mod methods;
 mod own_account;
+mod said;
 mod slowness;
 mod support;
 mod tls;

@@ -82,6 +82,9 @@ fn every_id_that_is_not_there_is_the_same_not_found() {
         ("POST", "/versions", &*replace),
         ("DELETE", "/versions/1", ""),
         ("POST", "/promote", "{\"version\": 1}"),
+        ("PATCH", "", "{\"labels\": {\"team\": \"data\"}}"),
+        ("POST", "/match", &*replace),
+        ("GET", "/activations", ""),
     ] {
         let answers: Vec<_> = ids
             .iter()

@@ -23,6 +23,8 @@ impl Vault {
     ) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
         if !self.checks {
+            // Whoever may not ask is told that first.
+            self.type_and_revision(principal, id).await?;
             return Err(Refusal::ChecksUnavailable.into());
         }
         let (action, subject) = (AuditAction::CredentialCheckRequested, Subject::Credential(id));

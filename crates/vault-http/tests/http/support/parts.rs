@@ -58,7 +58,7 @@ impl Fakes {
         Integrations::new(self.ambient.clone(), self.store.clone(), entropy, digester)
     }
 
-    pub(super) fn activation(&self) -> ActivationParts {
+    pub(crate) fn activation(&self) -> ActivationParts {
         let (store, opener, digester) = (self.store.clone(), self.sealer.clone(), self.digester.clone());
         ActivationParts {
             runtime: self.runtime.clone(),
