@@ -225,7 +225,7 @@ mod tests {
             assert_eq!(code(refused), Some(ProblemCode::RefusedValue), "{refused}");
         }
         for malformed in ["health=healthy&health=healthy", "labels=a:b", "label", "expires_before=1&expires_before=2"] {
-            assert_eq!(code(malformed).is_some(), true, "{malformed}");
+            assert!(code(malformed).is_some(), "{malformed}");
         }
     }
 
