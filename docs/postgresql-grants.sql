@@ -12,12 +12,13 @@ GRANT INSERT ON audit TO :"role";
 GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 
 GRANT SELECT, INSERT, DELETE ON
-    account_notices, credential_secrets, directory, enrolment_codes, enrolment_drafts, erasures, frozen_namespaces,
+    account_notices, credential_labels, credential_uses, directory, enrolment_codes, enrolment_drafts, erasures, frozen_namespaces,
     idempotency_keys, integration_tokens, invited_addresses
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    account_logins, accounts, activations, address_conflicts, attempt_classes, credential_counts, credentials,
-    integrations, invitations, known_networks, organization_keys, organizations, pending_seeds, recovery_codes, sessions
+    account_logins, accounts, activations, attempt_classes, check_requests, check_rounds, credential_counts,
+    credential_secrets, credential_versions, credentials, hourly_counts, integrations, invitations, known_networks,
+    organization_keys, organizations, pending_seeds, recovery_codes, sessions
     TO :"role";
 COMMIT;

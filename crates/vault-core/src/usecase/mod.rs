@@ -18,5 +18,6 @@ pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
 pub use operator::{Operator, OrganizationCommand, Tidied};
 pub use vault::{
-    CountedSealer, CredentialRef, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest, SaveRequest, Vault,
+    CountedSealer, CredentialRef, DescribeRequest, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest,
+    SaveRequest, Vault,
 };
