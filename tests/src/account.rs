@@ -170,6 +170,36 @@ impl Session {
         self.call("DELETE", &format!("/v1/organization-vault/{id}")).send()
     }
 
+    /// Replaces a credential's data by that of `save`, the body of a save, or stages it; or tries to.
+    #[track_caller]
+    pub fn replace(&self, id: &str, save: &Value, stage: bool) -> Answer {
+        let body = json!({"data": save["data"], "stage": stage});
+        self.call("POST", &format!("/v1/organization-vault/{id}/versions")).json(&body).send()
+    }
+
+    /// Promotes a version, or tries to.
+    #[track_caller]
+    pub fn promote(&self, id: &str, version: i64) -> Answer {
+        self.call("POST", &format!("/v1/organization-vault/{id}/promote")).json(&json!({"version": version})).send()
+    }
+
+    /// Destroys a version, or tries to.
+    #[track_caller]
+    pub fn destroy_version(&self, id: &str, version: i64) -> Answer {
+        self.call("DELETE", &format!("/v1/organization-vault/{id}/versions/{version}")).send()
+    }
+
+    /// Numbers and states of a credential's versions, in the order of the list.
+    #[track_caller]
+    pub fn versions(&self, id: &str) -> Vec<(i64, String)> {
+        let answer = self.call("GET", &format!("/v1/organization-vault/{id}/versions")).send().expect(200).json();
+        let versions = answer.as_array().expect("an array").iter();
+        let shown = versions.map(|version| {
+            (version["version"].as_i64().expect("a number"), version["state"].as_str().expect("a state").to_owned())
+        });
+        shown.collect()
+    }
+
     /// Invites, or tries to.
     #[track_caller]
     pub fn invite(&self, email: &str, role: &str) -> Answer {

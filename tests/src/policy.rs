@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The table. The columns are those of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 29] = [
+pub const POLICY: [Rule; 33] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -90,6 +90,11 @@ pub const POLICY: [Rule; 29] = [
     rule("GET",    "{base}/organization-vault",       "200",               "401 401 401 401 401 401 yes yes yes yes"),
     rule("GET",    "{base}/organization-vault/{id}",  "200",               "401 401 401 401 401 401 yes yes yes 404"),
     rule("DELETE", "{base}/organization-vault/{id}",  "204",               "401 401 401 401 401 401 403 yes yes 404"),
+
+    rule("POST",   "{base}/organization-vault/{id}/versions", "201",       "401 401 401 401 401 401 403 yes yes 404"),
+    rule("GET",    "{base}/organization-vault/{id}/versions", "200",       "401 401 401 401 401 401 yes yes yes 404"),
+    rule("POST",   "{base}/organization-vault/{id}/promote", "200",        "401 401 401 401 401 401 403 yes yes 404"),
+    rule("DELETE", "{base}/organization-vault/{id}/versions/{version}", "204", "401 401 401 401 401 401 403 yes yes 404"),
 
     rule("GET",    "{base}/accounts",                 "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/accounts",                 "201",               "401 401 401 401 401 401 403 403 yes yes"),

@@ -36,7 +36,6 @@ fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
     let [acme, globex] = ["Acme", "Globex"].map(|name| vault.account(name, "admin").log_in(&client));
     let theirs: Vec<String> = every_type().iter().map(|sample| globex.save(&sample.request)).collect();
     let own = acme.save(&small("a", 1));
-    let before = state(&vault, &globex);
 
     // The same id but for its last digits is an id that nobody has.
     let unknown = format!("{}{}", &theirs[0][..30], if theirs[0].ends_with("000000") { "111111" } else { "000000" });
@@ -57,6 +56,39 @@ fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
             assert_eq!(ask(method, id), expected, "{method}");
         }
     }
+    // Nor do its versions tell, whatever else is right or wrong with the request.
+    let of_type = |index: usize| every_type()[index].request["data"].clone();
+    for (index, id) in theirs.iter().enumerate() {
+        globex.replace(id, &every_type()[index].request, true).expect(201);
+        let before = state(&vault, &globex);
+        let tag = globex.show(id).expect(200).header("etag").unwrap().to_owned();
+        for if_match in [None, Some(&*tag), Some("\"999\""), Some("\"998\", \"999\"")] {
+            for (method, below, body) in [
+                ("GET", "/versions", None),
+                ("POST", "/versions", Some(json!({"data": of_type(index)}))),
+                ("POST", "/versions", Some(json!({"data": {"colour": "mauve"}, "stage": 1}))),
+                ("POST", "/promote", Some(json!({"version": 2}))),
+                ("POST", "/promote", Some(json!({"version": 99}))),
+                ("DELETE", "/versions/1", None),
+                ("DELETE", "/versions/2", None),
+                ("DELETE", "/versions/99999999999999999999", None),
+                ("DELETE", "/versions/abc", None),
+            ] {
+                let ask = |id: &str| {
+                    let call = acme.call(method, &format!("/v1/organization-vault/{id}{below}"));
+                    let call = if_match.into_iter().fold(call, |call, tag| call.header("if-match", tag));
+                    let answer = match &body {
+                        Some(body) => call.json(body).send(),
+                        None => call.send(),
+                    };
+                    answer.problem("not-found").indistinct()
+                };
+                assert_eq!(ask(id), ask(&unknown), "{method} {below} {if_match:?}");
+            }
+        }
+        assert_eq!(state(&vault, &globex), before);
+    }
+    let before = state(&vault, &globex);
     assert_eq!(acme.ids(), [&*own]);
     assert_eq!(state(&vault, &globex), before);
     // A cursor of theirs is none of ours.
@@ -305,6 +337,20 @@ fn roles_permit_exactly_what_is_written(database: Database) {
         let count = admin.list().len();
         assert_eq!(session.list().len(), count, "{role}");
         session.show(&id).expect(200);
+        assert_eq!(session.versions(&id).len(), 1);
+        let changes = |id: &str| {
+            let staged = session.replace(id, &small(role, 3), true);
+            [staged, session.promote(id, 2), session.destroy_version(id, 1)]
+        };
+        for (change, of_unknown) in changes(&id).into_iter().zip(changes("00000000-0000-7000-8000-000000000000")) {
+            if writes {
+                assert!(matches!(change.status, 200 | 201 | 204), "{}", change.text());
+                of_unknown.problem("not-found");
+            } else {
+                let of_unknown = of_unknown.problem("insufficient-role").indistinct();
+                assert_eq!(change.problem("insufficient-role").indistinct(), of_unknown);
+            }
+        }
         let (saved, deleted) = (session.try_save(&small(role, 2)), session.delete(&id));
         // A role that may not delete learns nothing about ids.
         let unknown = session.delete("00000000-0000-7000-8000-000000000000");

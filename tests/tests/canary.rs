@@ -104,6 +104,17 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
         let saved = session.try_save(&body).expect(201);
         let id = saved.json()["id"].as_str().unwrap().to_owned();
         answers.extend([saved, session.show(&id)]);
+        answers.extend([
+            session.replace(&id, &body, true),
+            session.promote(&id, 2),
+            session.replace(&id, &body, false),
+        ]);
+        answers.push(session.call("GET", &format!("/v1/organization-vault/{id}/versions")).send());
+        answers.push(session.replace(
+            &id,
+            &json!({"data": {"secret": body["data"], "secrets": body.to_string()}}),
+            false,
+        ));
         // Each member in turn of the wrong type, unknown, doubled; the whole of another type, cut off, repeated.
         for name in body["data"].as_object().unwrap().keys() {
             let mut flawed = body.clone();

@@ -227,6 +227,10 @@ fn help_and_completions_are_complete() {
         "account passcode",
         "database key",
         "completions",
+        "login",
+        "logout",
+        "credential replace",
+        "credential destroy-version",
     ] {
         assert!(seen.iter().any(|path| path == expected), "{expected} is not among {seen:?}");
     }

@@ -161,7 +161,12 @@ impl Stage {
         let Some((collection, _)) = path.split_once("{id}") else { return path };
         let admin = &self.sessions[2];
         let id = match collection {
-            "/v1/organization-vault/" => admin.save(&small("policy", self.number() as usize)),
+            "/v1/organization-vault/" => {
+                let id = admin.save(&small("policy", self.number() as usize));
+                // One that waits, to be promoted or destroyed.
+                admin.replace(&id, &small("policy", self.number() as usize), true).expect(201);
+                id
+            }
             "/v1/accounts/" => {
                 let email = format!("target.{}@example.com", self.number());
                 let invited = admin.invite(&email, "viewer").expect(201).json();
@@ -181,7 +186,7 @@ impl Stage {
             }
             other => panic!("what does an id below {other} name?"),
         };
-        path.replace("{id}", &id)
+        path.replace("{id}", &id).replace("{version}", "2")
     }
 
     /// An integration to make.
@@ -199,6 +204,10 @@ impl Stage {
             ("POST", "{base}/enrol") => json!({"enrolment_code": "no code", "password": password}),
             ("POST", "{base}/enrol/confirm") => json!({"enrolment_code": "no code", "passcode": passcode}),
             ("PATCH", "{base}/organization-vault") => small("policy", self.number() as usize),
+            ("POST", "{base}/organization-vault/{id}/versions") => {
+                json!({"data": small("policy", self.number() as usize)["data"]})
+            }
+            ("POST", "{base}/organization-vault/{id}/promote") => json!({"version": 2}),
             ("POST", "{base}/accounts") => {
                 json!({"email": format!("new.{}@example.com", self.number()), "role": "viewer"})
             }

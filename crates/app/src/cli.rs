@@ -1,6 +1,7 @@
 //! The command line: every command, flag and help text.
 
 use crate::activation::args::{ActivateArgs, ExecArgs};
+use crate::client::args::{CredentialCommand, LoginArgs};
 use crate::failure::Failure;
 use crate::settings::{self, seconds};
 use crate::text::Moment;
@@ -67,7 +68,7 @@ pub(crate) fn command() -> clap::Command {
 
 /// Points from the help of commands that open the vault to the settings.
 fn hint(command: clap::Command) -> clap::Command {
-    if ["activate", "exec", "completions", "settings"].contains(&command.get_name()) {
+    if ["login", "logout", "credential", "activate", "exec", "completions", "settings"].contains(&command.get_name()) {
         return command;
     }
     if command.has_subcommands() {
@@ -135,6 +136,16 @@ pub(crate) enum Command {
     /// Manage the embedded database file
     #[command(subcommand)]
     Database(DatabaseCommand),
+    /// Log in to a server's HTTP interface, for `orgvault credential`
+    ///
+    /// Asks for password and passcode. The access token is kept in your state directory ($XDG_STATE_HOME/orgvault, else
+    /// ~/.local/state/orgvault) until it expires or you log out.
+    Login(LoginArgs),
+    /// Log out: revoke the access token and remove it from this machine
+    Logout,
+    /// Save, list, replace and delete credentials, as an account that is logged in
+    #[command(subcommand)]
+    Credential(CredentialCommand),
     /// Print a namespace's credentials in a tool's format, as an integration
     ///
     /// Connects to the activation listener with an integration token; no vault is needed on this machine. Every activation
@@ -163,6 +174,19 @@ impl Command {
     /// Whether the command listens on the addresses of the settings.
     pub(crate) fn serves(&self) -> bool {
         matches!(self, Self::Serve(_) | Self::Quickstart(_))
+    }
+
+    /// Whether the command opens no vault: its settings mean nothing to it.
+    pub(crate) fn is_without_vault(&self) -> bool {
+        matches!(
+            self,
+            Self::Login(_)
+                | Self::Logout
+                | Self::Credential(_)
+                | Self::Activate(_)
+                | Self::Exec(_)
+                | Self::Completions { .. }
+        )
     }
 
     /// The files with secrets that the command's own flags name.

@@ -31,6 +31,8 @@ impl EventSink for ServerEvents {
             Event::Recorded(record) => match record.action {
                 AuditAction::CredentialSaved => metrics::counter!("orgvault_credentials_saved_total").increment(1),
                 AuditAction::CredentialDeleted => metrics::counter!("orgvault_credentials_deleted_total").increment(1),
+                AuditAction::CredentialHealthy => count_health("healthy"),
+                AuditAction::CredentialFailing => count_health("failing"),
                 AuditAction::NamespaceActivated => metrics::counter!("orgvault_activations_total").increment(1),
                 _ => {}
             },
@@ -45,6 +47,10 @@ impl EventSink for ServerEvents {
     }
 }
 
+fn count_health(state: &'static str) {
+    metrics::counter!("orgvault_credential_health_changes_total", "state" => state).increment(1);
+}
+
 /// Says what each metric means; called once at start.
 pub(crate) fn describe_metrics() {
     metrics::describe_counter!(
@@ -54,6 +60,10 @@ pub(crate) fn describe_metrics() {
     metrics::describe_counter!("orgvault_logins_total", "Logins, by outcome");
     metrics::describe_counter!("orgvault_credentials_saved_total", "Credentials saved");
     metrics::describe_counter!("orgvault_credentials_deleted_total", "Credentials deleted");
+    metrics::describe_counter!(
+        "orgvault_credential_health_changes_total",
+        "Saved credentials whose check found another state than the one before, by the new state"
+    );
     metrics::describe_counter!("orgvault_activations_total", "Activations");
     metrics::describe_counter!("orgvault_integrations_refused_total", "Integration tokens refused, by reason");
     metrics::describe_counter!(

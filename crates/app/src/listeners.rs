@@ -1,5 +1,6 @@
 //! The listeners of a server: the HTTP interface, activations, and metrics and health, as far as the settings enable them.
 
+use crate::checks;
 use crate::failure::Failure;
 use crate::parts;
 use crate::settings::{Activation, ActivationListen, Settings};
@@ -11,6 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use vault_core::credential::DataPolicy;
 use vault_core::port::Opener;
 use vault_embed::OpenVault;
@@ -34,6 +36,7 @@ pub(crate) struct Listeners {
     public: Vec<SocketAddr>,
     activation: Vec<String>,
     admin: Vec<SocketAddr>,
+    checks: Option<JoinHandle<()>>,
 }
 
 /// An address, named by `flag`, that cannot be listened on.
@@ -66,6 +69,7 @@ impl Listeners {
             public: Vec::new(),
             activation: Vec::new(),
             admin: Vec::new(),
+            checks: None,
         };
         if settings.server.role.serves_api() {
             listeners.bind_public(settings, vault, &parts)?;
@@ -136,6 +140,7 @@ impl Listeners {
             ActivationSettings { listener, unix, base_path: settings.server.base_path.clone(), rate: activation.rate };
         let storage = parts.storage.as_ref();
         let parts = parts::activation(activation, vault, opener, storage, &parts.readiness);
+        let activations = parts.activations.clone();
         let bound = activation_server(&activation_settings, parts).map_err(|error| match &activation.listen {
             ActivationListen::Tcp(address) => cannot_listen("--activation-listen", address, &error),
             // Its text names the socket.
@@ -143,6 +148,7 @@ impl Listeners {
                 Failure::new(format!("cannot listen on {error}. Choose another with --activation-listen"))
             }
         })?;
+        self.checks = checks::start(&settings.server, activations);
         let addresses = self.keep(bound);
         let addresses = addresses.iter().map(|address| format!("{scheme}://{address}{}", settings.server.base_path));
         self.activation = addresses.chain(place).collect();
@@ -195,7 +201,7 @@ impl Listeners {
         });
         try_join_all(self.servers).await?;
         let outcome = stopping.await?;
-        for task in following {
+        for task in following.into_iter().chain(self.checks) {
             task.abort();
         }
         outcome

@@ -4,7 +4,9 @@
 //! cases as ports, and runs one command.
 
 mod activation;
+mod checks;
 mod cli;
+mod client;
 mod command;
 mod compose;
 mod event_log;
@@ -51,8 +53,8 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     let output = Output::new(cli.json);
-    // The integration's side has no vault of its own, and so none of its settings.
-    if let Command::Activate(_) | Command::Exec(_) | Command::Completions { .. } = &cli.command {
+    // The clients' side has no vault of its own, and so none of its settings.
+    if cli.command.is_without_vault() {
         settings::refuse_vault_flags(flags.subcommand_name().unwrap_or_default(), flags)?;
     }
     match &cli.command {
@@ -67,6 +69,12 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         }
         _ => hardening::apply()?,
     }
+    let cli = match cli.command {
+        Command::Login(args) => return command::login::log_in(args, output).map(|()| ExitCode::SUCCESS),
+        Command::Logout => return command::login::log_out(output).map(|()| ExitCode::SUCCESS),
+        Command::Credential(command) => return command::credential::run(command, output),
+        command => Cli { command, ..cli },
+    };
     let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files(), cli.command.serves())?)?;
     let became = run_as.became().cloned();
     run_on_vault(cli, flags, run_as, output).map_err(|failure| match &became {

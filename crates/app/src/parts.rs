@@ -17,9 +17,12 @@ pub(crate) fn public(
     readiness: &Readiness,
 ) -> ServerParts {
     let probe = storage.filter(|_| settings.server.verify_on_save).map(as_probe);
+    let server = &settings.server;
+    let vault = opened.vault().limit(server.max_credentials).version_limits(server.version_limits());
+    let vault = vault.expiring_seconds(server.expiring_within).checks(server.checks_on_request());
     ServerParts {
         runtime: Handle::current(),
-        vault: opened.vault().limit(settings.server.max_credentials).probe(probe),
+        vault: vault.probe(probe),
         accounts: opened.accounts().with_max_ttl(settings.server.max_ttl),
         integrations: opened.integrations(),
         ids: opened.ports().ambient.ids.clone(),

@@ -20,6 +20,7 @@ use flags::{DEFAULT_LISTEN, VaultFlags};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use vault_core::credential::VersionLimits;
 use vault_embed::Database;
 use vault_http::{BasePath, Rate};
 
@@ -197,6 +198,16 @@ impl ServerSettings {
             ("--activation-listen", activation),
         ];
         places.into_iter().filter_map(|(flag, address)| Some((flag, address?))).collect()
+    }
+
+    /// How many versions of a credential are kept, and for how long.
+    pub(crate) fn version_limits(&self) -> VersionLimits {
+        VersionLimits { versions: self.keep_versions, previous_seconds: self.keep_previous }
+    }
+
+    /// Whether somebody checks saved credentials when it is asked for.
+    pub(crate) fn checks_on_request(&self) -> bool {
+        self.recheck_every.is_some() || self.verify_on_save
     }
 
     /// How often one network may log in; none: no limit.

@@ -19,7 +19,10 @@ pub use activation::{
     VendedCredential,
 };
 pub use check::CheckItem;
-pub use credential::{CredentialItem, SaveRequest, SavedCredential};
+pub use credential::{
+    CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, HealthItem, MatchRequest,
+    MatchedCredential, PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
+};
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
 pub use integration::{
     ChangeIntegrationRequest, CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IssuedIntegration,

@@ -66,6 +66,8 @@ problem_codes! {
     AddressInUse = 409 "address-in-use" "The e-mail address is in use";
     /// The namespace has more credentials than one activation may issue.
     NamespaceTooLarge = 409 "namespace-too-large" "The namespace has too many credentials";
+    /// No activation listener is there to check credentials.
+    NoChecker = 409 "no-checker" "No checks are made at the moment";
     /// A precondition of the request does not hold.
     PreconditionFailed = 412 "precondition-failed" "A precondition failed";
     /// The body is too large.

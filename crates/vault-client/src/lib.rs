@@ -36,12 +36,13 @@ pub use base::BaseUrl;
 pub use client::{Client, ClientSettings};
 pub use error::ClientError;
 pub use list::{Credentials, ListFilter, Page};
-pub use session::Session;
+pub use session::{RequestOptions, Session};
 pub use trust::ClientIdentity;
 pub use vault_api::{
     AccountItem, AccountNotice, ActivateRequest, ActivationItem, BegunActivation, ChangeAccountRequest,
     ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest,
-    CredentialItem, EnrolRequest, EnrolResponse, FieldProblem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount,
-    Problem, ProblemCode, ProofRequest, SaveRequest, SavedCredential, SessionItem, Totp, VendedCredential, WireJson,
-    WireSecret,
+    CredentialItem, CredentialUse, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem, HealthItem,
+    InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest,
+    ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, SessionItem, Totp, VendedCredential, VersionItem,
+    WireJson, WireSecret,
 };

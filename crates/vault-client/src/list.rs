@@ -11,6 +11,12 @@ pub struct ListFilter {
     pub namespace: Option<String>,
     /// Only those of this type.
     pub kind: Option<String>,
+    /// Only those with all of these labels, each spelt `name:value`.
+    pub labels: Vec<String>,
+    /// Only those in this state: `unchecked`, `healthy`, `failing`, `expiring` or `expired`.
+    pub health: Option<String>,
+    /// Only those that expire before this moment, RFC 3339; the soonest first.
+    pub expires_before: Option<String>,
     /// At most so many in a page, 1 to 1,000; as many as can be, if `None`.
     pub page_size: Option<u32>,
 }
@@ -20,13 +26,15 @@ impl ListFilter {
     pub(crate) fn query(&self, cursor: Option<&str>) -> String {
         let mut query = String::new();
         let limit = self.page_size.map(|size| size.to_string());
-        let parameters = [
-            ("namespace", &self.namespace),
-            ("type", &self.kind),
-            ("limit", &limit),
-            ("cursor", &cursor.map(str::to_owned)),
+        let labels = self.labels.iter().map(|label| ("label", Some(label.as_str())));
+        let parameters = [("namespace", self.namespace.as_deref()), ("type", self.kind.as_deref())];
+        let more = [
+            ("health", self.health.as_deref()),
+            ("expires_before", self.expires_before.as_deref()),
+            ("limit", limit.as_deref()),
+            ("cursor", cursor),
         ];
-        for (name, value) in parameters {
+        for (name, value) in parameters.into_iter().chain(labels).chain(more) {
             if let Some(value) = value {
                 let mark = if query.is_empty() { '?' } else { '&' };
                 let _ = write!(query, "{mark}{name}={}", encode(value)); // a String takes everything
@@ -107,7 +115,12 @@ mod tests {
     #[test]
     fn queries_hold_what_was_asked_for() {
         assert_eq!(ListFilter::default().query(None), "");
-        let filter = ListFilter { namespace: Some("a/b&c".into()), kind: Some("s3".into()), page_size: Some(2) };
+        let filter = ListFilter {
+            namespace: Some("a/b&c".into()),
+            kind: Some("s3".into()),
+            page_size: Some(2),
+            ..ListFilter::default()
+        };
         assert_eq!(filter.query(Some("x-_")), "?namespace=a%2Fb%26c&type=s3&limit=2&cursor=x-_");
     }
 

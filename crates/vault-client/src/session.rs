@@ -8,9 +8,25 @@ use secrecy::SecretString;
 use serde::Serialize;
 use std::fmt;
 use ureq::http::{Method, header};
-use vault_api::{CredentialItem, SaveRequest, SavedCredential};
+use vault_api::{
+    CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, MatchRequest, MatchedCredential,
+    PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem, WireJson,
+};
 
 const VAULT: &str = "/organization-vault";
+const VERSIONS: &str = "/versions";
+
+/// What a request that changes a credential goes by, beside its body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestOptions {
+    /// The client's name for the request (1 to 255 visible ASCII characters): the same request under the same name has
+    /// one effect however often it is sent within 24 h.
+    pub idempotency_key: Option<String>,
+    /// The entity tag that the credential must still have; see [`Session::show_tagged`].
+    pub if_match: Option<String>,
+    /// Whether the credential is tried out on its storage first, and kept only if that accepts it.
+    pub verify: bool,
+}
 
 /// A login, and all that it permits.
 pub struct Session {
@@ -40,11 +56,99 @@ impl Session {
     /// # Errors
     /// [`ClientError::Problem`] with all flaws of the request at once.
     pub fn save(&self, request: &SaveRequest, idempotency_key: Option<&str>) -> Result<SavedCredential, ClientError> {
-        let mut parts = self.request(Method::PATCH, VAULT)?;
-        if let Some(key) = idempotency_key {
-            parts = parts.header("idempotency-key", key)?;
-        }
-        self.client.send(parts, Some(&json(request)?))?.json()
+        let idempotency_key = idempotency_key.map(str::to_owned);
+        self.save_with(request, &RequestOptions { idempotency_key, ..RequestOptions::default() })
+    }
+
+    /// The same with other options. No entity tag can hold here: a save only creates.
+    ///
+    /// # Errors
+    /// As of [`Session::save`].
+    pub fn save_with(&self, request: &SaveRequest, options: &RequestOptions) -> Result<SavedCredential, ClientError> {
+        self.change(Method::PATCH, VAULT.to_owned(), Some(&json(request)?), options)?.json()
+    }
+
+    /// Replaces a credential's data, or stages the new data.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] with all flaws of the request at once.
+    pub fn replace(
+        &self,
+        id: &str,
+        request: &ReplaceRequest,
+        options: &RequestOptions,
+    ) -> Result<ReplacedCredential, ClientError> {
+        self.change(Method::POST, credential(id) + VERSIONS, Some(&json(request)?), options)?.json()
+    }
+
+    /// Changes what is said of a credential. With an entity tag, only if it still has that.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] with all flaws of the request at once.
+    pub fn describe(
+        &self,
+        id: &str,
+        request: &DescribeRequest,
+        if_match: Option<&str>,
+    ) -> Result<CredentialItem, ClientError> {
+        self.change(Method::PATCH, credential(id), Some(&json(request)?), &only_if(if_match))?.json()
+    }
+
+    /// Whether the credential's current data equals `data`. Refused when it is asked too often.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] with all flaws of the data at once.
+    pub fn matches(&self, id: &str, data: WireJson) -> Result<bool, ClientError> {
+        let answer = self.send_json(Method::POST, &(credential(id) + "/match"), &MatchRequest { data })?;
+        Ok(answer.json::<MatchedCredential>()?.same)
+    }
+
+    /// Requests a check of a version at its storage: of `version`, else the staged one, else the current one. The result
+    /// appears with the credential's versions.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if nobody checks, or it is asked too often.
+    pub fn request_check(&self, id: &str, version: Option<i64>) -> Result<(), ClientError> {
+        let path = credential(id) + "/check";
+        self.send_json(Method::POST, &path, &CheckCredentialRequest { version }).map(|_| ())
+    }
+
+    /// A page of the activations of the last 30 days that issued a credential, newest first, beginning at `cursor`; and the
+    /// cursor of the next page, if there is one.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if there is no credential of this id, or the cursor is refused.
+    pub fn uses(&self, id: &str, cursor: Option<&str>) -> Result<(Vec<CredentialUse>, Option<String>), ClientError> {
+        let filter = ListFilter::default();
+        let answer = self.send(Method::GET, &[&credential(id), "/activations", &*filter.query(cursor)].concat())?;
+        let next = answer.header(header::LINK).find_map(next_cursor);
+        Ok((answer.json()?, next))
+    }
+
+    /// A credential's versions: the current one, then the others by number, highest first.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if there is no credential of this id.
+    pub fn versions(&self, id: &str) -> Result<Vec<VersionItem>, ClientError> {
+        self.send(Method::GET, &(credential(id) + VERSIONS))?.json()
+    }
+
+    /// Makes a version the current one. With an entity tag, only if the credential still has it.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if there is no such version, or another change came between.
+    pub fn promote(&self, id: &str, version: i64, if_match: Option<&str>) -> Result<CredentialItem, ClientError> {
+        let path = credential(id) + "/promote";
+        self.change(Method::POST, path, Some(&json(&PromoteRequest { version })?), &only_if(if_match))?.json()
+    }
+
+    /// Destroys a staged or previous version for good. With an entity tag, only if the credential still has it.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if there is no such version, it is the current one, or another change came between.
+    pub fn destroy_version(&self, id: &str, version: i64, if_match: Option<&str>) -> Result<(), ClientError> {
+        let path = format!("{}{VERSIONS}/{version}", credential(id));
+        self.change(Method::DELETE, path, None, &only_if(if_match)).map(|_| ())
     }
 
     /// The page of a list that begins at `cursor`, newest first.
@@ -70,6 +174,16 @@ impl Session {
         self.send(Method::GET, &credential(id))?.json()
     }
 
+    /// The same with its entity tag, which changes with every change that a client makes.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if there is none of this id.
+    pub fn show_tagged(&self, id: &str) -> Result<(CredentialItem, Option<String>), ClientError> {
+        let answer = self.send(Method::GET, &credential(id))?;
+        let tag = answer.header(header::ETAG).next().map(str::to_owned);
+        Ok((answer.json()?, tag))
+    }
+
     /// Deletes a credential for good.
     ///
     /// # Errors
@@ -86,6 +200,25 @@ impl Session {
         self.send(Method::POST, "/logout").map(|_| ())
     }
 
+    fn change(
+        &self,
+        method: Method,
+        mut path: String,
+        body: Option<&[u8]>,
+        options: &RequestOptions,
+    ) -> Result<Answer, ClientError> {
+        if options.verify {
+            path += "?verify=true";
+        }
+        let mut parts = self.request(method, &path)?;
+        for (name, value) in [("idempotency-key", &options.idempotency_key), ("if-match", &options.if_match)] {
+            if let Some(value) = value {
+                parts = parts.header(name, value)?;
+            }
+        }
+        self.client.send(parts, body)
+    }
+
     fn request(&self, method: Method, path: &str) -> Result<RequestParts, ClientError> {
         self.client.request(method, path).bearer(&self.token)
     }
@@ -97,6 +230,10 @@ impl Session {
     pub(crate) fn send_json(&self, method: Method, path: &str, body: &impl Serialize) -> Result<Answer, ClientError> {
         self.client.send(self.request(method, path)?, Some(&json(body)?))
     }
+}
+
+fn only_if(if_match: Option<&str>) -> RequestOptions {
+    RequestOptions { if_match: if_match.map(str::to_owned), ..RequestOptions::default() }
 }
 
 fn credential(id: &str) -> String {

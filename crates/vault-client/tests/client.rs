@@ -3,15 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use secrecy::{ExposeSecret, SecretString};
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 use vault_client::{
-    ChangeAccountRequest, ChangePasswordRequest, Client, ClientError, ConfirmEnrolmentRequest, EnrolRequest,
-    InviteRequest, ListFilter, LoginRequest, ProblemCode, ProofRequest, SaveRequest, Session, WireSecret,
+    ChangeAccountRequest, ChangePasswordRequest, Client, ClientError, ConfirmEnrolmentRequest, DescribeRequest,
+    EnrolRequest, InviteRequest, ListFilter, LoginRequest, ProblemCode, ProofRequest, ReplaceRequest, RequestOptions,
+    SaveRequest, Session, WireSecret,
 };
 
-const ITEM: &str = r#"{"id":"i","type":"s3","namespace":"n","information":{"fingerprint":"f"},"version":1,"created_at":"c","updated_at":"u"}"#;
+const ITEM: &str = r#"{"id":"i","type":"s3","namespace":"n","information":{"fingerprint":"f"},"version":1,"created_at":"c","updated_at":"u","labels":{"team":"data"},"vend":"any","health":{"state":"unchecked"}}"#;
 
 /// A server that gives `answers` one after another; what it was asked comes back when it is joined.
 fn server(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
@@ -81,8 +83,7 @@ fn a_login_gives_a_session_that_does_not_show_its_token() {
 #[test]
 fn data_is_saved_as_it_stands() {
     let (client, server) = server(vec![answer("201 Created", "", r#"{"id":"i"}"#)]);
-    let request =
-        |data: &str| SaveRequest { kind: "s3".into(), namespace: "a/b".into(), data: SecretString::from(data).into() };
+    let request = |data: &str| SaveRequest::new("s3", "a/b", SecretString::from(data).into());
     let saved = session(&client).save(&request(r#"{"bucket": "b"}"#), Some("key-1")).unwrap();
     assert_eq!(saved.id, "i");
     let error = session(&client).save(&request("secret, not JSON"), None).unwrap_err();
@@ -98,7 +99,7 @@ fn pages_are_followed_by_their_cursor_alone() {
     let link = "Link: <http://elsewhere.example/v9?cursor=abc>; rel=\"next\"\r\n";
     let (client, server) =
         server(vec![answer("200 OK", link, &format!("[{ITEM},{ITEM}]")), answer("200 OK", "", &format!("[{ITEM}]"))]);
-    let filter = ListFilter { namespace: Some("a/b".into()), kind: None, page_size: Some(2) };
+    let filter = ListFilter { namespace: Some("a/b".into()), page_size: Some(2), ..ListFilter::default() };
     let found: Result<Vec<_>, _> = session(&client).list(filter).collect();
     let found = found.unwrap();
     let fingerprint = found[0].information.as_ref().map(|shown| &shown["fingerprint"]);
@@ -106,6 +107,104 @@ fn pages_are_followed_by_their_cursor_alone() {
     let asked = server.join().unwrap();
     assert!(asked[0].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2 HTTP/1.1\r\n"));
     assert!(asked[1].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2&cursor=abc HTTP/1.1\r\n"));
+}
+
+#[test]
+fn versions_are_made_promoted_and_destroyed() {
+    let version = r#"{"version":2,"state":"staged","information":{"fingerprint":"f"},"created_at":"c"}"#;
+    let item = ITEM.replace("\"version\":1", "\"version\":2,\"staged_version\":3,\"expires_at\":\"e\"");
+    let (client, server) = server(vec![
+        answer("201 Created", "", r#"{"id":"i","version":2}"#),
+        answer("200 OK", "", &format!("[{version}]")),
+        answer("200 OK", "ETag: \"7\"\r\n", ITEM),
+        answer("200 OK", "ETag: \"8\"\r\n", &item),
+        answer("204 No Content", "", ""),
+    ]);
+    let session = session(&client);
+    let data = SecretString::from(r#"{"bucket": "b"}"#).into();
+    let request = ReplaceRequest { data, expires_at: Some("t".into()), stage: Some(true) };
+    let options = RequestOptions { idempotency_key: Some("k".into()), if_match: Some("\"6\"".into()), verify: true };
+    assert_eq!(session.replace("../i", &request, &options).unwrap().version, 2);
+    let versions = session.versions("i").unwrap();
+    assert_eq!((versions[0].version, &*versions[0].state, versions[0].damaged), (2, "staged", false));
+    let (item, tag) = session.show_tagged("i").unwrap();
+    assert_eq!((item.staged_version, item.expires_at, tag.as_deref()), (None, None, Some("\"7\"")));
+    let promoted = session.promote("i", 2, tag.as_deref()).unwrap();
+    assert_eq!((promoted.staged_version, promoted.expires_at.as_deref()), (Some(3), Some("e")));
+    session.destroy_version("i", 1, None).unwrap();
+    let asked = server.join().unwrap();
+    for (asked, (line, body, headers)) in asked.iter().zip([
+        (
+            "POST /v1/organization-vault/%2E%2E%2Fi/versions?verify=true ",
+            r#"{"data":{"bucket": "b"},"expires_at":"t","stage":true}"#,
+            &["idempotency-key: k", "if-match: \"6\""][..],
+        ),
+        ("GET /v1/organization-vault/i/versions ", "", &[]),
+        ("GET /v1/organization-vault/i ", "", &[]),
+        ("POST /v1/organization-vault/i/promote ", r#"{"version":2}"#, &["if-match: \"7\""]),
+        ("DELETE /v1/organization-vault/i/versions/1 ", "", &[]),
+    ]) {
+        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+        let head = asked.to_lowercase();
+        assert!(headers.iter().all(|header| head.contains(&format!("\r\n{header}\r\n"))), "{asked}");
+        assert_eq!(head.matches("if-match").count(), headers.iter().filter(|name| name.contains("match")).count());
+    }
+}
+
+#[test]
+fn what_is_said_of_a_credential_is_changed_and_asked_for() {
+    let used = r#"[{"integration":"nightly","at":"t","form":"raw","purpose":"p"}]"#;
+    let (client, server) = server(vec![
+        answer("200 OK", "", ITEM),
+        answer("200 OK", "", r#"{"same":true}"#),
+        answer("202 Accepted", "", ""),
+        answer("202 Accepted", "", ""),
+        answer("200 OK", "Link: </v1/x?limit=1000&cursor=abc>; rel=\"next\"\r\n", used),
+        answer("200 OK", "", "[]"),
+        answer("200 OK", "", "[]"),
+    ]);
+    let session = session(&client);
+    let labels = BTreeMap::from([("team".to_owned(), Some("data".to_owned())), ("env".to_owned(), None)]);
+    let request = DescribeRequest {
+        labels: Some(labels),
+        description: Some(None),
+        vend: Some("short".into()),
+        ..DescribeRequest::default()
+    };
+    let item = session.describe("i", &request, Some("\"7\"")).unwrap();
+    assert_eq!((&*item.vend, &*item.health.state), ("any", "unchecked"));
+    assert_eq!(item.labels.unwrap()["team"], "data");
+    assert!(session.matches("i", SecretString::from(r#"{"bucket": "b"}"#).into()).unwrap());
+    session.request_check("i", None).unwrap();
+    session.request_check("i", Some(2)).unwrap();
+    let (uses, next) = session.uses("i", None).unwrap();
+    assert_eq!(
+        (&*uses[0].integration, uses[0].purpose.as_deref(), next.as_deref()),
+        ("nightly", Some("p"), Some("abc"))
+    );
+    assert_eq!(session.uses("i", next.as_deref()).unwrap(), (Vec::new(), None));
+    let filter = ListFilter {
+        labels: vec!["team:data".into(), "env:".into()],
+        health: Some("expiring".into()),
+        expires_before: Some("2027-01-31T12:00:00+02:00".into()),
+        ..ListFilter::default()
+    };
+    assert_eq!(session.list(filter).count(), 0);
+    let asked = server.join().unwrap();
+    for (asked, (line, body)) in asked.iter().zip([
+        ("PATCH /v1/organization-vault/i ", r#"{"labels":{"env":null,"team":"data"},"description":null,"vend":"short"}"#),
+        ("POST /v1/organization-vault/i/match ", r#"{"data":{"bucket": "b"}}"#),
+        ("POST /v1/organization-vault/i/check ", "{}"),
+        ("POST /v1/organization-vault/i/check ", r#"{"version":2}"#),
+        ("GET /v1/organization-vault/i/activations ", ""),
+        ("GET /v1/organization-vault/i/activations?cursor=abc ", ""),
+        (
+            "GET /v1/organization-vault?label=team%3Adata&label=env%3A&health=expiring&expires_before=2027-01-31T12%3A00%3A00%2B02%3A00 ",
+            "",
+        ),
+    ]) {
+        assert!(asked.starts_with(line) && asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+    }
 }
 
 #[test]

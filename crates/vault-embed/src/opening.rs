@@ -201,7 +201,7 @@ impl Opening {
             lock: lock.filter(|_| keep_lock).map(Arc::new),
         };
         if upkeep {
-            vault.upkeep = Some(Arc::new(Upkeep::start(vault.operator(), vault.accounts())));
+            vault.upkeep = Some(Arc::new(Upkeep::start(vault.operator(), vault.accounts(), vault.vault())));
         }
         Ok((vault, opener))
     }

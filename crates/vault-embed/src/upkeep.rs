@@ -1,16 +1,19 @@
-//! What a vault needs done in the background: expired rows deleted, counted acts and uses of sessions recorded.
+//! What a vault needs done in the background: expired rows deleted, counted acts and uses of sessions recorded, the expiry of
+//! older credentials read.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use vault_core::usecase::{Accounts, Operator};
+use vault_core::usecase::{Accounts, Operator, Vault};
 
 /// How often expired rows are deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// How long a round of deleting may take: a tenth of the time, in milliseconds.
 const SWEEP_MILLIS: i64 = 6_000;
+/// How long expiries are read at a time.
+const READ_FOR: Duration = Duration::from_secs(6);
 /// How often counted acts are recorded.
 const TALLY_EVERY: Duration = Duration::from_secs(5);
 
@@ -23,9 +26,9 @@ struct Running {
 }
 
 impl Upkeep {
-    pub(crate) fn start(operator: Operator, accounts: Accounts) -> Self {
+    pub(crate) fn start(operator: Operator, accounts: Accounts, vault: Vault) -> Self {
         let (end, ends) = oneshot::channel();
-        Self(Mutex::new(Some(Running { end, task: tokio::spawn(work(operator, accounts, ends)) })))
+        Self(Mutex::new(Some(Running { end, task: tokio::spawn(work(operator, accounts, vault, ends)) })))
     }
 
     /// Ends it, and waits until what it is recording is recorded.
@@ -38,7 +41,8 @@ impl Upkeep {
     }
 }
 
-async fn work(operator: Operator, accounts: Accounts, mut ends: oneshot::Receiver<()>) {
+async fn work(operator: Operator, accounts: Accounts, vault: Vault, mut ends: oneshot::Receiver<()>) {
+    let mut unread = true;
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut record = tokio::time::interval(TALLY_EVERY);
     loop {
@@ -48,6 +52,9 @@ async fn work(operator: Operator, accounts: Accounts, mut ends: oneshot::Receive
                 for (expired, error) in &operator.tidy(SWEEP_MILLIS).await.failed {
                     let error = error as &dyn Error;
                     tracing::warn!(error, "expired {} were not deleted; the next attempt is in a minute", expired.as_str());
+                }
+                if unread {
+                    unread = read_expiries(&vault).await;
                 }
             }
             _ = record.tick() => {
@@ -60,4 +67,22 @@ async fn work(operator: Operator, accounts: Accounts, mut ends: oneshot::Receive
             }
         }
     }
+}
+
+/// Reads the expiry of credentials that were saved before expiries were stored, for as long as a round may take. Whether there
+/// may be more.
+async fn read_expiries(vault: &Vault) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < READ_FOR {
+        match vault.read_expiries().await {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(error) => {
+                let error = &error as &dyn Error;
+                tracing::warn!(error, "expiries of older credentials were not read; the next attempt is in a minute");
+                return true;
+            }
+        }
+    }
+    true
 }

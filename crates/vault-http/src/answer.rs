@@ -77,6 +77,18 @@ impl io::Write for Length {
     }
 }
 
+/// `response` with the entity tag of what it shows: it counts the changes that clients have made.
+pub(crate) fn tagged(mut response: HttpResponse, revision: i64) -> Result<HttpResponse, Fault> {
+    let tag = HeaderValue::try_from(format!("\"{revision}\"")).map_err(|error| Fault::internal().caused_by(error))?;
+    response.headers_mut().insert(header::ETAG, tag);
+    Ok(response)
+}
+
+/// 202
+pub(crate) fn accepted() -> HttpResponse {
+    HttpResponse::new(StatusCode::ACCEPTED)
+}
+
 /// 204
 pub(crate) fn no_content() -> HttpResponse {
     HttpResponse::new(StatusCode::NO_CONTENT)

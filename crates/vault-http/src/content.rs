@@ -1,7 +1,7 @@
 //! What a body says it is: `application/json`, plainly.
 
 use crate::fault::Fault;
-use actix_web::http::header::{self, HeaderMap};
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use vault_api::ProblemCode;
 
 /// Refuses every body that is not `application/json`, in whatever encoding.
@@ -17,6 +17,23 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Fault> {
     }
 }
 
+/// What may be said of a patch (RFC 5789 section 3.1).
+pub(crate) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
+/// The media types of a patch, for `Accept-Patch`.
+pub(crate) const PATCH_TYPES: &str = "application/merge-patch+json, application/json";
+
+/// Refuses every body that is no merge patch (RFC 7396), in whatever encoding.
+pub(crate) fn check_patch(headers: &HeaderMap) -> Result<(), Fault> {
+    let plain = |value: &HeaderValue| media_type(value.as_bytes(), b"application/merge-patch+json");
+    let mut types = headers.get_all(header::CONTENT_TYPE);
+    let patch = matches!((types.next(), types.next()), (Some(value), None) if plain(value));
+    let checked = match headers.contains_key(header::CONTENT_ENCODING) || !patch {
+        true => check(headers),
+        false => Ok(()),
+    };
+    checked.map_err(Fault::naming_patch_types)
+}
+
 /// Whether anything is said of a body; there may be none.
 pub(crate) fn is_announced(headers: &HeaderMap) -> bool {
     headers.contains_key(header::CONTENT_TYPE) || headers.contains_key(header::CONTENT_ENCODING)
@@ -27,11 +44,15 @@ pub(crate) fn not_json() -> Fault {
     Fault::new(ProblemCode::UnsupportedMediaType, "Send `Content-Type: application/json`.")
 }
 
-/// `application/json` in any case, with `charset=utf-8` or no parameter.
 fn is_json(value: &[u8]) -> bool {
+    media_type(value, b"application/json")
+}
+
+/// Whether `value` is `expected` in any case, with `charset=utf-8` or no parameter.
+fn media_type(value: &[u8], expected: &[u8]) -> bool {
     let mut parts = value.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
     let media_type = parts.next().unwrap_or_default();
-    if !media_type.eq_ignore_ascii_case(b"application/json") {
+    if !media_type.eq_ignore_ascii_case(expected) {
         return false;
     }
     match (parts.next(), parts.next()) {
@@ -94,6 +115,29 @@ mod tests {
         for encoding in ["gzip", "br", "zstd", "identity", ""] {
             assert!(!ok(json().insert_header(("Content-Encoding", encoding))), "{encoding}");
         }
+    }
+
+    #[test]
+    fn a_patch_is_a_merge_patch_or_plain_json() {
+        let ok = |value: &str| {
+            let request = TestRequest::default().insert_header(("Content-Type", value));
+            check_patch(request.to_http_request().headers()).is_ok()
+        };
+        for value in ["application/merge-patch+json", "Application/Merge-Patch+JSON;charset=utf-8", "application/json"]
+        {
+            assert!(ok(value), "{value}");
+        }
+        for value in ["application/json-patch+json", "application/merge-patch+xml", "text/json", ""] {
+            assert!(!ok(value), "{value}");
+        }
+        let both = TestRequest::default()
+            .append_header(("Content-Type", "application/merge-patch+json"))
+            .append_header(("Content-Type", "application/json"));
+        assert!(check_patch(both.to_http_request().headers()).is_err());
+        let encoded = TestRequest::default()
+            .insert_header(("Content-Type", "application/merge-patch+json"))
+            .insert_header(("Content-Encoding", "gzip"));
+        assert!(check_patch(encoded.to_http_request().headers()).is_err());
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! Everything that can go wrong with a request, on its way to a problem document.
 
 use crate::checks;
+use crate::content::{ACCEPT_PATCH, PATCH_TYPES};
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::header::{self, HeaderValue};
@@ -45,6 +46,7 @@ struct Parts {
     checks: Vec<CheckItem>,
     challenge: Option<Challenge>,
     allow: Option<&'static str>,
+    accept_patch: bool,
     retry_after: Option<u32>,
     closing: bool,
     cause: Option<String>,
@@ -59,6 +61,7 @@ impl Fault {
             checks: Vec::new(),
             challenge: None,
             allow: None,
+            accept_patch: false,
             retry_after: None,
             closing: false,
             cause: None,
@@ -174,6 +177,12 @@ impl Fault {
         Self::waiting(detail, retry_after)
     }
 
+    /// 429 for what may be done so often an hour.
+    pub(crate) fn too_often(retry_after: u32) -> Self {
+        let detail = "Too many requests of this kind within an hour. Retry after the time in `Retry-After`.";
+        Self::waiting(detail, retry_after)
+    }
+
     /// 429 for a network.
     pub(crate) fn too_many_requests(retry_after: u32) -> Self {
         Self::waiting("Too many requests from your network. Retry after the time in `Retry-After`.", retry_after)
@@ -240,6 +249,12 @@ impl Fault {
         self
     }
 
+    /// With the media types that a patch may have.
+    pub(crate) fn naming_patch_types(mut self) -> Self {
+        self.0.accept_patch = true;
+        self.saying("Send `Content-Type: application/merge-patch+json`, without `Content-Encoding`.")
+    }
+
     /// With what the log is to say about it. Never part of the answer.
     pub(crate) fn caused_by(mut self, cause: impl fmt::Display) -> Self {
         self.0.cause = Some(cause.to_string());
@@ -290,6 +305,9 @@ impl Fault {
         }
         if let Some(allow) = parts.allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+        }
+        if parts.accept_patch {
+            headers.insert(ACCEPT_PATCH, HeaderValue::from_static(PATCH_TYPES));
         }
         if let Some(seconds) = parts.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -7,10 +7,11 @@ use crate::answer::time_text;
 use crate::fault::Fault;
 use crate::links::next_page;
 use crate::operation::{
-    parse_activation, parse_change, parse_check, parse_integration, parse_invite, parse_login, parse_rotation,
-    parse_save, parse_whole,
+    parse_activation, parse_change, parse_check, parse_credential_check, parse_description, parse_integration,
+    parse_invite, parse_login, parse_promotion, parse_replacement, parse_rotation, parse_save, parse_whole,
 };
 use crate::query;
+use crate::wire::Document;
 use actix_web::body::MessageBody as _;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ use vault_core::json::{Limits, parse};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::time::Ttl;
-use vault_core::usecase::AccountCommand;
+use vault_core::usecase::{AccountCommand, DescribeRequest, SaveRequest};
 
 /// Put into values to see whether an answer repeats them. `~` is in no fixed text and in no name that is repeated.
 const MARK: &str = "~Q9~";
@@ -109,14 +110,82 @@ fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, Fau
 pub fn save(body: &[u8]) {
     let policy = DataPolicy { allow_http_links: body.len().is_multiple_of(2) };
     match parse_save(body, policy) {
-        Ok((namespace, data)) => {
+        Ok(SaveRequest { namespace, data, labels, .. }) => {
             assert_one_form(&namespace, &data, policy);
             assert_shows_nothing_secret(body, data.kind(), policy);
+            let labels = serde_json::to_vec(&json!({ "labels": labels })).unwrap();
+            assert!(parse_description(&labels).is_ok(), "labels that a save takes, a patch takes");
         }
         Err(fault) => assert_names_its_flaws(fault, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(parse_save(&marked, policy).err());
+    }
+    for kind in CredentialType::ALL {
+        assert_replaces_or_refused(body, kind, policy);
+    }
+    assert_read_or_refused(body, &|body| Ok(json!({ "version": parse_promotion(body)? })));
+    assert_read_or_refused(body, &|body| {
+        Ok(parse_credential_check(body)?.map_or(json!({}), |version| json!({ "version": version })))
+    });
+    assert_describes_or_refused(body);
+}
+
+/// The same for what is said of a credential. Labels are written as they came: a patch of them has one form.
+fn assert_describes_or_refused(body: &[u8]) {
+    match parse_description(body) {
+        Ok(request) => {
+            let DescribeRequest { labels, description, expires_at, vend } = request;
+            let mut written = serde_json::Map::new();
+            if labels.is_some() {
+                let document: Value = serde_json::from_slice(body).unwrap();
+                written.insert("labels".into(), document["labels"].clone());
+            }
+            if let Some(description) = &description {
+                let text = description.as_ref().map(|text| text.as_str().to_owned());
+                written.insert("description".into(), json!(text));
+            }
+            if let Some(expires_at) = expires_at {
+                written.insert("expires_at".into(), json!(expires_at.map(time_text)));
+            }
+            if let Some(vend) = vend {
+                written.insert("vend".into(), vend.as_str().into());
+            }
+            let again = parse_description(Value::from(written).to_string().as_bytes()).ok().unwrap();
+            assert_eq!((again.labels, again.description), (labels, description));
+            assert_eq!((again.expires_at, again.vend), (expires_at, vend));
+        }
+        Err(fault) => assert_names_its_flaws(fault, body),
+    }
+    for marked in marked(body) {
+        assert_repeats_nothing(parse_description(&marked).err());
+    }
+}
+
+/// The same for what is to replace the data of a credential of type `kind`.
+fn assert_replaces_or_refused(body: &[u8], kind: CredentialType, policy: DataPolicy) {
+    let read = |body: &[u8]| {
+        let replacement = parse_replacement(Document::parse(body)?, kind, policy)?;
+        let data = replacement.data.to_canonical_json().expose().to_vec(); // compared
+        Ok((replacement.data.kind(), data, replacement.expires_at, replacement.stage))
+    };
+    match read(body) {
+        Ok((found, data, expires_at, stage)) => {
+            assert_eq!(found, kind);
+            let mut again = format!(r#"{{"stage":{stage},"data":{}"#, std::str::from_utf8(&data).unwrap());
+            if let Some(end) = expires_at {
+                again += &format!(r#","expires_at":"{}""#, time_text(end));
+            }
+            again.push('}');
+            // A key file that came as text may lie too deep for the place of an object.
+            if parse(again.as_bytes(), Limits::REQUEST).is_ok() {
+                assert_eq!(read(again.as_bytes()).ok(), Some((found, data, expires_at, stage)));
+            }
+        }
+        Err(fault) => assert_names_its_flaws(fault, body),
+    }
+    for marked in marked(body) {
+        assert_repeats_nothing(read(&marked).err());
     }
 }
 
@@ -129,9 +198,9 @@ fn assert_one_form(namespace: &Namespace, data: &CredentialData, policy: DataPol
     let again = format!(r#"{{"type":"{kind}","namespace":"{namespace}","data":{text}}}"#);
     // A key file that came as text may lie too deep for the place of an object.
     if parse(again.as_bytes(), Limits::REQUEST).is_ok() {
-        let (same_namespace, same) = parse_save(again.as_bytes(), policy).ok().unwrap();
-        assert_eq!((same_namespace.as_str(), same.kind()), (namespace.as_str(), kind));
-        assert_eq!(same.to_canonical_json().expose(), canonical);
+        let same = parse_save(again.as_bytes(), policy).ok().unwrap();
+        assert_eq!((same.namespace.as_str(), same.data.kind()), (namespace.as_str(), kind));
+        assert_eq!(same.data.to_canonical_json().expose(), canonical);
     }
 }
 
@@ -147,7 +216,7 @@ fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPo
         // Behind a slash, so that it never becomes part of a link's host, which is shown.
         each_text(value, &mut |text| text.push_str(&format!("/{MARK}")));
     }
-    if let Ok((_, data)) = parse_save(document.to_string().as_bytes(), policy) {
+    if let Ok(SaveRequest { data, .. }) = parse_save(document.to_string().as_bytes(), policy) {
         let information = data.information(Fingerprint::from_digest(&[0; 32]));
         assert!(!information.as_json().contains(MARK), "a list shows a secret");
         let shown: Value = serde_json::from_str(information.as_json()).unwrap();
@@ -263,8 +332,13 @@ mod tests {
         let list = |query: &[u8]| query::list(std::str::from_utf8(query).ok()).is_ok();
         assert!(accepted(&list, "cursor") > 0);
         for kind in CredentialType::ALL {
-            let save = |body: &[u8]| parse_save(body, DataPolicy::default()).is_ok_and(|(_, data)| data.kind() == kind);
+            let save =
+                |body: &[u8]| parse_save(body, DataPolicy::default()).is_ok_and(|request| request.data.kind() == kind);
             assert!(accepted(&save, "save") > 0, "{kind}");
+            let replace = |body: &[u8]| {
+                Document::parse(body).is_ok_and(|body| parse_replacement(body, kind, DataPolicy::default()).is_ok())
+            };
+            assert!(accepted(&replace, "save") > 0, "a replacement of {kind}");
         }
     }
 

@@ -1,17 +1,27 @@
 //! Links to the next page of a list (RFC 8288).
 
+use crate::answer::time_text;
 use std::fmt::Write as _;
 use vault_core::cursor::ListFilter;
 
 /// The address of the page that begins at `cursor`, with the filters and the limit of this one.
 pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &str) -> String {
     let mut link = format!("<{base}/organization-vault?");
-    // Neither namespaces, types nor cursors hold anything that a query would have to escape.
+    // Neither namespaces, types, labels, states, times nor cursors hold anything that a query would have to escape.
     if let Some(namespace) = &filter.namespace {
         let _ = write!(link, "namespace={namespace}&"); // a String takes everything
     }
     if let Some(kind) = filter.kind {
         let _ = write!(link, "type={kind}&");
+    }
+    for label in &filter.labels {
+        let _ = write!(link, "label={}:{}&", label.name, label.value);
+    }
+    if let Some(health) = filter.health {
+        let _ = write!(link, "health={}&", health.as_str());
+    }
+    if let Some(before) = filter.expires_before {
+        let _ = write!(link, "expires_before={}&", time_text(before));
     }
     let _ = write!(link, "limit={limit}&cursor={cursor}>; rel=\"next\"");
     link
@@ -20,14 +30,28 @@ pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vault_core::credential::CredentialType;
+    use vault_core::credential::{CredentialType, HealthState, LabelFilter};
     use vault_core::namespace::Namespace;
+    use vault_core::time::Timestamp;
 
     #[test]
     fn the_next_page_has_the_filters_and_the_limit_of_this_one() {
-        let filter = ListFilter { namespace: Namespace::parse("a/b", "").ok(), kind: Some(CredentialType::S3) };
+        let filter = ListFilter {
+            namespace: Namespace::parse("a/b", "").ok(),
+            kind: Some(CredentialType::S3),
+            ..ListFilter::default()
+        };
         let link = next_page("/v1", &filter, 2, "Zm9v-_");
         assert_eq!(link, "</v1/organization-vault?namespace=a/b&type=s3&limit=2&cursor=Zm9v-_>; rel=\"next\"");
+        let filter = ListFilter {
+            labels: ["env:", "team:data"].iter().filter_map(|text| LabelFilter::parse(text, "").ok()).collect(),
+            health: Some(HealthState::Expiring),
+            expires_before: Some(Timestamp::from_millis(0)),
+            ..ListFilter::default()
+        };
+        let link = next_page("/v1", &filter, 2, "x");
+        let query = "label=env:&label=team:data&health=expiring&expires_before=1970-01-01T00:00:00Z&limit=2&cursor=x";
+        assert_eq!(link, format!("</v1/organization-vault?{query}>; rel=\"next\""));
         let link = next_page("/v1", &ListFilter::default(), 1000, "x");
         assert_eq!(link, "</v1/organization-vault?limit=1000&cursor=x>; rel=\"next\"");
     }

@@ -1,9 +1,10 @@
 //! Query parameters: those of a list and of a save, and none for everything else.
 
 use crate::fault::Fault;
+use crate::operation::optional_time;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
-use vault_core::credential::CredentialType;
+use vault_core::credential::{CredentialType, HealthState, LabelFilter, Labels};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::json::pointer_to;
@@ -53,9 +54,20 @@ pub(crate) fn list(query: Option<&str>) -> Result<(ListFilter, PageRequest), Fau
     let namespace = parameters.keep(namespace.map(|text| Namespace::parse(&text, "/namespace")).transpose());
     let kind = parameters.take("type");
     let kind = parameters.keep(kind.map(|text| parse_type(&text)).transpose());
+    let mut labels: Vec<_> = parameters.take_all("label").iter().filter_map(|text| parameters.label(text)).collect();
+    labels.sort();
+    labels.dedup();
+    if labels.len() > Labels::MAX {
+        let detail = "must be repeated at most 16 times: no credential has more labels";
+        parameters.errors.push(FieldError::new("/label", FieldCode::TooLong, detail));
+    }
+    let health = parameters.take("health");
+    let health = parameters.keep(health.map(|text| parse_health(&text)).transpose());
+    let expires_before = parameters.take("expires_before");
+    let expires_before = parameters.keep(optional_time(expires_before.as_deref(), "/expires_before"));
     let page = parameters.page();
     parameters.finish()?;
-    Ok((ListFilter { namespace, kind }, page))
+    Ok((ListFilter { namespace, kind, labels, health, expires_before }, page))
 }
 
 /// The page of a list without filters that is asked for.
@@ -70,6 +82,13 @@ pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, Fault> {
 pub(crate) fn parse_type(text: &str) -> Result<CredentialType, FieldError> {
     CredentialType::parse(text).ok_or_else(|| {
         FieldError::new("/type", FieldCode::OutOfRange, "must be s3, azure_identity, gcs or direct-link")
+    })
+}
+
+fn parse_health(text: &str) -> Result<HealthState, FieldError> {
+    HealthState::parse(text).ok_or_else(|| {
+        let detail = "must be unchecked, healthy, failing, expiring or expired";
+        FieldError::new("/health", FieldCode::OutOfRange, detail)
     })
 }
 
@@ -109,6 +128,16 @@ impl<'a> Parameters<'a> {
             }
         }
         Ok(Self { pairs, errors: Vec::new() })
+    }
+
+    /// A label that is asked for.
+    fn label(&mut self, text: &str) -> Option<LabelFilter> {
+        self.keep(LabelFilter::parse(text, "/label").map(Some))
+    }
+
+    /// The values of `name`, which may be repeated.
+    fn take_all(&mut self, name: &str) -> Vec<Cow<'a, str>> {
+        self.pairs.extract_if(.., |(found, _)| found == name).map(|(_, value)| value).collect()
     }
 
     /// The value of `name`, which may stand only once.
@@ -167,6 +196,37 @@ mod tests {
 
     fn code(query: &str) -> Option<ProblemCode> {
         list(Some(query)).err().map(|fault| fault.code())
+    }
+
+    #[test]
+    fn labels_health_and_expiry_filter_a_list() {
+        let query = "label=team:data&label=env:&label=team:data&health=expiring&expires_before=2027-01-31T12:00:00.5Z";
+        let Ok((filter, _)) = list(Some(query)) else { panic!("all are known") };
+        let labels: Vec<_> = filter.labels.iter().map(|label| (&*label.name, &*label.value)).collect();
+        assert_eq!(labels, [("env", ""), ("team", "data")]);
+        assert_eq!(filter.health, Some(HealthState::Expiring));
+        let before = filter.expires_before.and_then(|at| at.to_rfc3339());
+        assert_eq!(before.as_deref(), Some("2027-01-31T12:00:00Z"));
+        let seventeen: String = (0..17).map(|number| format!("label=a:{number}&")).collect();
+        for refused in [
+            "label=",
+            "label=team",
+            "label=:data",
+            "label=Team:data",
+            "label=team:a%20b",
+            "label=a:b:c",
+            &seventeen,
+            "health=",
+            "health=Healthy",
+            "health=ok",
+            "expires_before=",
+            "expires_before=tomorrow",
+        ] {
+            assert_eq!(code(refused), Some(ProblemCode::RefusedValue), "{refused}");
+        }
+        for malformed in ["health=healthy&health=healthy", "labels=a:b", "label", "expires_before=1&expires_before=2"] {
+            assert_eq!(code(malformed).is_some(), true, "{malformed}");
+        }
     }
 
     #[test]

@@ -86,6 +86,31 @@ impl From<Refusal> for Fault {
                 Self::new(Code::LimitReached, format!("The limit of {limit} {what} is reached. Delete some."))
             }
             Refusal::VerifyUnavailable => Self::fields(vec![verify_unavailable()]),
+            Refusal::Changed => {
+                let detail = "The credential has changed since it was read. Read it again, then decide.";
+                Self::new(Code::PreconditionFailed, detail)
+            }
+            Refusal::NoSuchVersion => {
+                let detail = "The credential has no such version; it may have been destroyed. List its versions.";
+                Self::new(Code::NotFound, detail)
+            }
+            Refusal::CurrentVersion => {
+                Self::conflict("This is the current version. Promote another version first, or delete the credential.")
+            }
+            refusal @ Refusal::TypeDiffers(_) => {
+                Self::fields(vec![FieldError::new("/data", FieldCode::NotAllowed, refusal.to_string())])
+            }
+            refusal @ (Refusal::NoShortForm(_) | Refusal::ReplaceFirst) => {
+                Self::new(Code::Conflict, capitalized(&refusal.to_string()))
+            }
+            Refusal::ChecksUnavailable => Self::malformed(
+                "This server does not check saved credentials: it runs without --recheck-every and --verify-on-save.",
+            ),
+            Refusal::NoChecker => Self::new(
+                Code::NoChecker,
+                "No activation listener was seen for a minute, so nobody would check the credential. Ask an operator.",
+            ),
+            Refusal::TooOften(seconds) => Self::too_often(seconds),
             Refusal::NotUsable(report) => Self::not_usable(&report),
             Refusal::NamespaceNotAllowed => Self::namespace_not_allowed(),
             Refusal::Frozen => Self::new(Code::Frozen, "The namespace is frozen. Ask an admin or operator to thaw it."),
@@ -139,6 +164,13 @@ impl From<HashError> for Fault {
             error => Self::internal().caused_by(Chain(&error)),
         }
     }
+}
+
+/// `text` as a sentence.
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    let first = rest.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(rest).chain(['.']).collect()
 }
 
 /// An error and all of its causes, for the log.

@@ -14,7 +14,7 @@ use table::{ACTIVATION, ADMIN, PUBLIC};
 /// An address, and what each method does there.
 #[derive(Debug)]
 struct Address {
-    /// The path with names in place of values. There is at most one `{id}`, and it is a whole segment.
+    /// The path with names in place of values: `{id}` and `{version}`, each at most once and a whole segment.
     template: &'static str,
     /// The methods but `HEAD`, which is `GET` without the body.
     methods: &'static [(&'static str, Operation)],
@@ -25,6 +25,7 @@ struct Address {
 /// How the template of an address below the base path begins.
 const BASE: &str = "{base}";
 const ID: &str = "{id}";
+const VERSION: &str = "{version}";
 
 /// What one method does at one address of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,7 @@ fn all(table: &'static [Address]) -> impl Iterator<Item = Route> {
 pub(crate) struct Place<'a> {
     address: &'static Address,
     id: &'a str,
+    version: &'a str,
 }
 
 impl<'a> Place<'a> {
@@ -113,20 +115,28 @@ impl<'a> Place<'a> {
     pub(crate) const fn id(self) -> &'a str {
         self.id
     }
+
+    /// The same of `{version}`.
+    pub(crate) const fn version(self) -> &'a str {
+        self.version
+    }
 }
 
 impl Address {
     /// This address as `path` names it, if `path` has the form of `template`.
     fn matching<'a>(&'static self, template: &str, path: &'a str) -> Option<Place<'a>> {
-        let id = match template.split_once(ID) {
-            Some((before, after)) => {
-                let id = path.strip_prefix(before)?.strip_suffix(after)?;
-                Some(id).filter(|id| !id.is_empty() && !id.contains('/'))?
+        let mut place = Place { address: self, id: "", version: "" };
+        let mut segments = path.split('/');
+        for expected in template.split('/') {
+            match (expected, segments.next()?) {
+                (ID | VERSION, "") => return None,
+                (ID, id) => place.id = id,
+                (VERSION, version) => place.version = version,
+                (expected, found) if expected == found => {}
+                _ => return None,
             }
-            None if path == template => "",
-            None => return None,
-        };
-        Some(Place { address: self, id })
+        }
+        segments.next().is_none().then_some(place)
     }
 }
 
@@ -153,7 +163,7 @@ mod tests {
 
     fn each_in_its_one_spelling(table: &'static [Address], find: fn(&str) -> Option<(&'static str, &str)>) {
         for address in table {
-            let path = address.template.replace(BASE, "/v1").replace(ID, "x%2e");
+            let path = address.template.replace(BASE, "/v1").replace(ID, "x%2e").replace(VERSION, "7");
             let id = if address.template.contains(ID) { "x%2e" } else { "" };
             assert_eq!(find(&path), Some((address.template, id)), "{path}");
             for other in [
@@ -185,6 +195,15 @@ mod tests {
             "/v1/livez",
             "/v1/organization-vaults",
             "/v1/login;a",
+            "/v1/organization-vault/",
+            "/v1/organization-vault//versions",
+            "/v1/organization-vault/a/versions/",
+            "/v1/organization-vault/a/versions/1/",
+            "/v1/organization-vault/a/versions//1",
+            "/v1/organization-vault/a/versions/1/2",
+            "/v1/organization-vault/a/b/versions",
+            "/v1/organization-vault/a/promote/1",
+            "/v1/organization-vault/a/promoted",
             "/v1/account/",
             "/v1/account/x",
             "/v1/accounts/",
@@ -207,6 +226,8 @@ mod tests {
         for path in others {
             assert_eq!(find(path), None, "{path}");
         }
+        let versions = Place::find(&BasePath::default(), "/v1/organization-vault/versions/versions/promote");
+        assert_eq!(versions.map(|place| (place.id(), place.version())), Some(("versions", "promote")));
         assert_eq!(find("/v1/integrations/rotate"), Some(("{base}/integrations/{id}", "rotate")));
         assert_eq!(find_activation("/v1/activations/check").map(|(_, id)| id), Some(""), "no id");
         for path in
@@ -215,7 +236,7 @@ mod tests {
             assert_eq!(find_activation(path), None, "{path}");
         }
         for route in routes().filter(|route| !matches!(route.operation, "live" | "ready")) {
-            let path = route.template.replace(BASE, "/v1").replace(ID, "x");
+            let path = route.template.replace(BASE, "/v1").replace(ID, "x").replace(VERSION, "7");
             assert_eq!(find_activation(&path), None, "the activation listener has nothing of the public one: {path}");
         }
     }
@@ -223,7 +244,7 @@ mod tests {
     #[test]
     fn a_method_is_allowed_exactly_if_it_does_something() {
         for address in PUBLIC.iter().chain(&ACTIVATION).chain(&ADMIN) {
-            let place = Place { address, id: "" };
+            let place = Place { address, id: "", version: "" };
             for name in
                 ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get"]
             {

@@ -52,6 +52,12 @@ impl Document {
         }
     }
 
+    /// The value of the member `name`, which is then left out, `null` too: to be read by its own rules.
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Node> {
+        let place = self.members.iter().position(|member| member.name == name)?;
+        Some(self.members.remove(place).value)
+    }
+
     /// Whether the member `name` is `null`, which is then left out.
     pub(crate) fn take_null(&mut self, name: &str) -> bool {
         let before = self.members.len();
@@ -247,6 +253,14 @@ impl<'de> Deserializer<'de> for Value<'_> {
         visitor.visit_i64(0)
     }
 
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
+        if let Some(Node::Bool(value)) = self.node {
+            return visitor.visit_bool(value);
+        }
+        self.refuse("must be true or false");
+        visitor.visit_bool(false)
+    }
+
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
         match self.node {
             None => visitor.visit_none(),
@@ -286,7 +300,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 u8 u16 u32 u64 f32 f64 char bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct map
+        i8 i16 i32 u8 u16 u32 u64 f32 f64 char bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct map
         struct enum identifier
     }
 }
@@ -329,7 +343,7 @@ impl serde::de::Error for Unsupported {
 mod tests {
     use super::*;
     use serde::de::IgnoredAny;
-    use vault_api::{CreateIntegrationRequest, LoginRequest, RotateIntegrationRequest, SaveRequest};
+    use vault_api::{CreateIntegrationRequest, LoginRequest, ReplaceRequest, RotateIntegrationRequest, SaveRequest};
 
     type Found = Vec<(String, &'static str)>;
 
@@ -359,6 +373,14 @@ mod tests {
             expires_at: None,
         };
         assert_eq!(request, Some(expected));
+        let stage = |text: &str| {
+            let (request, flaws) = found::<ReplaceRequest<IgnoredAny>>(&format!("{{\"data\": 1, \"stage\": {text}}}"));
+            request.map(|request| request.stage).ok_or(flaws)
+        };
+        assert_eq!((stage("true"), stage("false")), (Ok(Some(true)), Ok(Some(false))));
+        for wrong in ["null", "\"true\"", "1", "0", "[]", "{}"] {
+            assert_eq!(stage(wrong), Err(named(&[("/stage", "wrong-type")])), "{wrong}");
+        }
         let overlap = |text: &str| {
             let (request, flaws) = found::<RotateIntegrationRequest>(&format!("{{\"overlap\": {text}}}"));
             request.map(|request| request.overlap).ok_or(flaws)

@@ -11,7 +11,6 @@ use crate::settings::Settings;
 use crate::text::{passcode_sheet, rfc3339};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use std::io::Read;
 use std::time::Duration;
 use vault_core::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
 use vault_core::cursor::PageRequest;
@@ -23,7 +22,6 @@ use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 use vault_core::usecase::{AccountCommand, AccountRef, CreateAccountRequest, CreatedAccount, CurrentPasscode};
 use vault_embed::OpenVault;
-use zeroize::Zeroizing;
 
 impl From<RoleArg> for Role {
     fn from(role: RoleArg) -> Self {
@@ -470,15 +468,7 @@ impl PasswordFile {
     fn read(&self, files: &NamedFiles) -> Result<Option<SecretString>, Failure> {
         let Some(path) = &self.password_file else { return Ok(None) };
         const FLAG: &str = "--password-file";
-        let bytes = if path.as_os_str() == "-" {
-            let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_BYTES)); // one that grows leaves copies behind
-            let limit = u64::try_from(2 * MAX_BYTES).unwrap_or(u64::MAX);
-            let read = std::io::stdin().lock().take(limit).read_to_end(&mut bytes);
-            read.map_err(|error| Failure::new(format!("{FLAG}: cannot read standard input: {error}")))?;
-            bytes
-        } else {
-            secret_file::read(files, FLAG, path, 2 * MAX_BYTES)?
-        };
+        let bytes = secret_file::read_or_stdin(files, FLAG, path, 2 * MAX_BYTES)?;
         let text = std::str::from_utf8(&bytes)
             .map_err(|_| Failure::new("--password-file: the password must be UTF-8 text"))?;
         let text = text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text));

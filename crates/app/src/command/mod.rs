@@ -3,11 +3,13 @@
 pub(crate) mod account;
 pub(crate) mod activate;
 mod check;
+pub(crate) mod credential;
 pub(crate) mod database;
 pub(crate) mod exec;
 pub(crate) mod init;
 pub(crate) mod integration;
 pub(crate) mod invitation;
+pub(crate) mod login;
 pub(crate) mod migrate;
 pub(crate) mod migrate_to;
 pub(crate) mod namespace;

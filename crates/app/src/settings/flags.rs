@@ -21,6 +21,9 @@ pub(crate) type MaybeAddress = Option<SocketAddr>;
 /// The default of `--listen`.
 pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
+/// The longest duration of the settings about credentials, in seconds: ten years.
+const TEN_YEARS: i64 = 315_576_000;
+
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -118,6 +121,22 @@ pub(crate) struct ServerSettings {
     /// Maximum number of credentials per organization
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = value::whole(1, i64::MAX))]
     pub(crate) max_credentials: i64,
+
+    /// Maximum number of versions of a credential, current and staged included
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = value::whole(2_usize, 1_000))]
+    pub(crate) keep_versions: usize,
+
+    /// How long a previous version is kept after it was replaced; 0 destroys it at once
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = value::seconds(0_i64, TEN_YEARS))]
+    pub(crate) keep_previous: i64,
+
+    /// How long before its expiry a credential is shown as expiring
+    #[arg(long, value_name = "DURATION", default_value = "14d", value_parser = value::seconds(0_i64, TEN_YEARS))]
+    pub(crate) expiring_within: i64,
+
+    /// How often saved credentials are checked at their storage, by the process with the activation listener [default: off]
+    #[arg(long, value_name = "DURATION", value_parser = value::seconds(60_i64, TEN_YEARS))]
+    pub(crate) recheck_every: Option<i64>,
 
     /// Path prefix of the HTTP interface
     #[arg(long, value_name = "PATH", default_value = "/v1")]

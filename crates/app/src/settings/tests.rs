@@ -69,6 +69,8 @@ fn values_are_refused_with_what_was_expected() {
         (["--max-ttl", "59"], "from 1m to 1day"),
         (["--max-ttl", "2d"], "from 1m to 1day"),
         (["--max-credentials", "0"], "from 1 to"),
+        (["--keep-versions", "1"], "from 2 to 1000"),
+        (["--keep-previous", "11y"], "from 0s to 10years"),
         (["--login-rate", "-1"], "from 0 to 1000000"),
         (["--activation-burst", "0"], "from 1 to 1000000"),
         (["--max-activations", "0"], "from 1 to"),
@@ -93,6 +95,14 @@ fn printed_urls_can_be_connected_to() {
     assert_eq!(shown(&[&["--listen", "[::]:8443"], &TLS[..]].concat()).as_deref(), Ok("https://[::1]:8443/v1"));
     let public = ["--public-url", "https://vault.example.com/", "--base-path", "/vault/v1"];
     assert_eq!(shown(&public).as_deref(), Ok("https://vault.example.com/vault/v1"));
+}
+
+#[test]
+fn previous_versions_are_kept_as_long_as_is_set() {
+    let limits = |words: &[&str]| server(words).map(|settings| settings.version_limits());
+    assert_eq!(limits(&[]), Ok(VersionLimits::default()));
+    let set = VersionLimits { versions: 2, previous_seconds: 0 };
+    assert_eq!(limits(&["--keep-versions", "2", "--keep-previous", "0"]), Ok(set));
 }
 
 /// One row for each setting, as `docs/OPERATIONS.md` has it.

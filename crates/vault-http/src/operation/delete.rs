@@ -1,6 +1,7 @@
 //! `DELETE {base_url}/organization-vault/<credential_id>`
 
-use super::{Inner, credential_id, precondition};
+use super::precondition::Permitted;
+use super::{Inner, credential_id};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
@@ -11,12 +12,16 @@ use vault_core::role::Action;
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.principal(call, Action::Delete)?;
     query::none(call.query())?;
-    precondition::none_but_existence(call.headers())?;
+    let permitted = Permitted::by(call.headers())?;
     body.ignore().await?;
     let id = credential_id(call.place);
     let vault = api.parts.vault.clone();
 
-    api.complete(async move { vault.delete(&principal, id).await }).await?;
+    let deleting = async move {
+        let credential = permitted.of(&vault, &principal, id).await?;
+        vault.delete(&principal, credential).await
+    };
+    api.complete(deleting).await?;
 
     Ok(answer::no_content())
 }

@@ -1,6 +1,6 @@
 //! The body of a request that is JSON.
 
-use crate::body::Incoming;
+use crate::body::{Body, Incoming};
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::{content, query, wire};
@@ -15,6 +15,19 @@ pub(super) async fn read<T: DeserializeOwned>(call: &Call<'_>, body: &mut Incomi
     parse(&body.read().await?)
 }
 
+/// The body of a request that may have none.
+pub(super) async fn optional(call: &Call<'_>, body: &mut Incoming) -> Result<Option<Body>, Fault> {
+    if content::is_announced(call.headers()) {
+        content::check(call.headers())?;
+        return Ok(Some(body.read().await?).filter(|body| !body.is_empty()));
+    }
+    match body.read().await? {
+        nothing if nothing.is_empty() => Ok(None),
+        // Nothing says what it is.
+        _ => Err(content::not_json()),
+    }
+}
+
 /// The `T` in `body`, of which every value will do.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
     let (request, flaws) = wire::read(body)?;
@@ -22,7 +35,7 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
 }
 
 /// The point in time `text` at `pointer`, if there is one, to the second.
-pub(super) fn optional_time(text: Option<&str>, pointer: &str) -> Result<Option<Timestamp>, FieldError> {
+pub(crate) fn optional_time(text: Option<&str>, pointer: &str) -> Result<Option<Timestamp>, FieldError> {
     let Some(text) = text else { return Ok(None) };
     let detail = "must be a time in RFC 3339, such as 2026-11-20T12:00:00Z";
     let malformed = || FieldError::new(pointer, FieldCode::Malformed, detail);

@@ -3,17 +3,25 @@
 
 mod accounts;
 mod activation;
+mod check_credential;
 mod delete;
+mod describe;
+mod destroy_version;
 mod document;
 mod enrolment;
 mod integrations;
 mod list;
+mod list_uses;
+mod list_versions;
 mod log_in;
 mod log_out;
+mod match_credential;
 mod namespaces;
 mod own;
 mod precondition;
 pub(crate) mod probe;
+mod promote;
+mod replace;
 mod save;
 mod show;
 mod shown;
@@ -22,16 +30,20 @@ mod shown;
 pub(crate) use {
     accounts::change::parse as parse_change, accounts::invite::parse as parse_invite,
     activation::begin::parse as parse_activation, activation::check::parse as parse_check,
+    check_credential::parse as parse_credential_check, describe::parse as parse_description,
     document::parse as parse_whole, integrations::create::parse as parse_integration,
-    integrations::rotate::parse as parse_rotation, log_in::parse as parse_login, save::parse as parse_save,
+    integrations::rotate::parse as parse_rotation, log_in::parse as parse_login, promote::parse as parse_promotion,
+    replace::parse as parse_replacement, save::parse as parse_save,
 };
 
 pub(crate) use activation::ActivationApi;
 
+pub(crate) use document::optional_time;
+
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::concurrency::ConcurrencyLimit;
+use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::exchange::Api;
 use crate::fault::Fault;
 use crate::forwarded::UntrustedProxy;
@@ -113,6 +125,14 @@ impl Inner {
             Operation::List => list::run(self, call, body).await,
             Operation::Show => show::run(self, call, body).await,
             Operation::Delete => delete::run(self, call, body).await,
+            Operation::Describe => describe::run(self, call, body).await,
+            Operation::Replace => replace::run(self, call, body).await,
+            Operation::ListVersions => list_versions::run(self, call, body).await,
+            Operation::Promote => promote::run(self, call, body).await,
+            Operation::DestroyVersion => destroy_version::run(self, call, body).await,
+            Operation::Match => match_credential::run(self, call, body).await,
+            Operation::CheckCredential => check_credential::run(self, call, body).await,
+            Operation::ListUses => list_uses::run(self, call, body).await,
             Operation::ListAccounts => accounts::list::run(self, call, body).await,
             Operation::Invite => accounts::invite::run(self, call, body).await,
             Operation::ChangeAccount => accounts::change::run(self, call, body).await,
@@ -179,6 +199,12 @@ impl Inner {
         self.session_for(call, action).map(Principal::Session)
     }
 
+    /// Counts a request of this organization that waits for a storage provider, if it is to `verify` a credential.
+    fn verifying(&self, verify: bool, organization: OrganizationId) -> Result<Option<Permit<OrganizationId>>, Fault> {
+        let permit = verify.then(|| self.verifying.acquire(organization).ok_or_else(Fault::too_many_in_progress));
+        permit.transpose()
+    }
+
     /// What `use_case` comes to, on the main runtime.
     async fn complete<T, E>(&self, use_case: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, Fault>
     where
@@ -210,6 +236,16 @@ async fn complete<T: Send + 'static>(
 fn credential_id(place: Place<'_>) -> CredentialId {
     place.id().parse().unwrap_or(CredentialId::from_bytes(NO_ID))
 }
+
+/// The version that the path names, in its one spelling. Text that is no number stands for a version that is not there.
+fn version_number(place: Place<'_>) -> i64 {
+    let text = place.version();
+    let digits = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits { text.parse().unwrap_or(NO_VERSION) } else { NO_VERSION }
+}
+
+/// Versions count from 1.
+const NO_VERSION: i64 = 0;
 
 /// The nil UUID: ids are of version 4 or 7, so nothing has it.
 const NO_ID: [u8; 16] = [0; 16];

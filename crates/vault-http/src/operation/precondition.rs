@@ -1,14 +1,174 @@
-//! Preconditions of requests that change or delete something.
+//! Preconditions of requests that change or delete something (RFC 9110 section 13.1.1).
 
 use crate::fault::Fault;
 use actix_web::http::header::{self, HeaderMap};
 use vault_api::ProblemCode;
+use vault_core::Error;
+use vault_core::id::CredentialId;
+use vault_core::principal::Principal;
+use vault_core::usecase::{CredentialRef, Vault};
 
-/// Refuses every `If-Match` but `*`: nothing here has an entity tag, so only that can hold (RFC 9110 section 13.1.1).
+/// Refuses every `If-Match` but `*` where nothing has an entity tag, so that only that can hold.
 pub(super) fn none_but_existence(headers: &HeaderMap) -> Result<(), Fault> {
     if headers.get_all(header::IF_MATCH).all(|value| value.as_bytes().trim_ascii() == b"*") {
         return Ok(());
     }
     let detail = "This operation has no `ETag`. Send the request without `If-Match`.";
     Err(Fault::new(ProblemCode::PreconditionFailed, detail))
+}
+
+/// The revisions of a credential that `If-Match` permits. `None`: any. Weak tags, and those that no credential ever has,
+/// permit nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Permitted(Option<Vec<i64>>);
+
+/// Revisions count from 1.
+const NO_REVISION: i64 = 0;
+
+impl Permitted {
+    /// What the request's headers permit.
+    pub(super) fn by(headers: &HeaderMap) -> Result<Self, Fault> {
+        let mut values = headers.get_all(header::IF_MATCH).map(|value| value.as_bytes()).peekable();
+        if values.peek().is_none() {
+            return Ok(Self(None));
+        }
+        // Several fields of one name are one, with commas between them (RFC 9110 section 5.3).
+        Self::parse(&values.collect::<Vec<_>>().join(&b',')).ok_or_else(|| {
+            Fault::malformed("`If-Match` must be `*`, or entity tags in quotation marks with commas between them.")
+        })
+    }
+
+    fn parse(field: &[u8]) -> Option<Self> {
+        if field.trim_ascii() == b"*" {
+            return Some(Self(None));
+        }
+        let (mut revisions, mut tags) = (Vec::new(), 0);
+        let mut rest = field.trim_ascii_start();
+        while !rest.is_empty() {
+            if let Some(behind) = rest.strip_prefix(b",") {
+                rest = behind.trim_ascii_start(); // an empty element
+                continue;
+            }
+            let strong = rest.strip_prefix(b"W/");
+            let (opaque, behind) = quoted(strong.unwrap_or(rest))?;
+            revisions.extend(revision(opaque).filter(|_| strong.is_none()));
+            tags += 1;
+            rest = behind.trim_ascii_start();
+            if !rest.is_empty() && !rest.starts_with(b",") {
+                return None;
+            }
+        }
+        (tags > 0).then_some(Self(Some(revisions)))
+    }
+
+    /// The credential `id` in the revision that is permitted. One that is not there is told first of all.
+    pub(super) async fn of(
+        self,
+        vault: &Vault,
+        principal: &Principal,
+        id: CredentialId,
+    ) -> Result<CredentialRef, Error> {
+        let revision = match self.0.as_deref() {
+            None => None,
+            Some([]) => Some(NO_REVISION),
+            Some([revision]) => Some(*revision),
+            Some(several) => {
+                let (_, current) = vault.type_and_revision(principal, id).await?;
+                Some(if several.contains(&current) { current } else { NO_REVISION })
+            }
+        };
+        Ok(CredentialRef { id, revision })
+    }
+}
+
+/// What is in the quotation marks that `text` begins with, and what comes after them.
+fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.strip_prefix(b"\"")?;
+    let end = text.iter().position(|&byte| byte == b'"')?;
+    let (opaque, behind) = text.split_at(end);
+    let sound = opaque.iter().all(|&byte| byte == b'!' || (b'#'..=b'~').contains(&byte) || byte >= 0x80);
+    sound.then_some((opaque, &behind[1..]))
+}
+
+/// The revision whose entity tag this is: each has one.
+fn revision(opaque: &[u8]) -> Option<i64> {
+    let digits = !opaque.starts_with(b"0") && opaque.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(opaque).ok().filter(|_| digits)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parsed(field: &str) -> Option<Option<Vec<i64>>> {
+        Permitted::parse(field.as_bytes()).map(|permitted| permitted.0)
+    }
+
+    #[test]
+    fn strong_tags_permit_their_revisions() {
+        for any in ["*", " * "] {
+            assert_eq!(parsed(any), Some(None), "{any}");
+        }
+        for (field, revisions) in [
+            ("\"1\"", vec![1]),
+            (" \"1\" , \"23\"", vec![1, 23]),
+            ("\"1\",,\"2\",", vec![1, 2]),
+            ("W/\"1\"", vec![]),
+            ("W/\"1\", \"2\"", vec![2]),
+            ("\"\"", vec![]),
+            ("\"0\"", vec![]),
+            ("\"01\"", vec![]),
+            ("\"-1\"", vec![]),
+            ("\"+1\"", vec![]),
+            ("\"1,2\"", vec![]),
+            ("\"*\"", vec![]),
+            ("\"W/1\"", vec![]),
+            ("\"99999999999999999999\"", vec![]),
+            ("\"9223372036854775807\"", vec![i64::MAX]),
+            ("\"\u{e4}\"", vec![]),
+        ] {
+            assert_eq!(parsed(field), Some(Some(revisions)), "{field}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_malformed() {
+        for field in [
+            "",
+            " ",
+            ",",
+            "1",
+            "*, \"1\"",
+            "\"1\", *",
+            "**",
+            "\"1",
+            "1\"",
+            "\"1\"2\"",
+            "\"1\" \"2\"",
+            "w/\"1\"",
+            "W/1",
+            "W/ \"1\"",
+            "W/",
+            "'1'",
+            "\"1 2\"",
+            "\"\t\"",
+            "\"\u{7f}\"",
+        ] {
+            assert_eq!(parsed(field), None, "{field}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_field_is_read_or_refused(field in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = Permitted::parse(&field);
+        }
+
+        #[test]
+        fn every_tag_of_a_list_is_read(revisions in prop::collection::vec(1..i64::MAX, 1..10)) {
+            let field: Vec<String> = revisions.iter().map(|revision| format!("\"{revision}\"")).collect();
+            prop_assert_eq!(parsed(&field.join(", ")), Some(Some(revisions)));
+        }
+    }
 }

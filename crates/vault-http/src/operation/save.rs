@@ -1,6 +1,7 @@
 //! `PATCH {base_url}/organization-vault`
 
 use super::Inner;
+use super::document::optional_time;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
@@ -10,7 +11,9 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use serde::de::IgnoredAny;
 use vault_api::{ProblemCode, SavedCredential};
-use vault_core::credential::{CredentialData, DataPolicy};
+use vault_core::activation::VendRule;
+use vault_core::credential::{CredentialData, DataPolicy, Description, Labels};
+use vault_core::field::{FieldCode, FieldError};
 use vault_core::json::ObjectReader;
 use vault_core::namespace::Namespace;
 use vault_core::principal::Principal;
@@ -26,12 +29,10 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         return Err(Fault::new(ProblemCode::PreconditionFailed, detail));
     }
     let idempotency = idempotency_key(call.headers())?;
-    let (namespace, data) = parse(&body.read().await?, api.policy)?;
-    let request = SaveRequest { namespace, data, idempotency, verify };
+    let request = SaveRequest { idempotency, verify, ..parse(&body.read().await?, api.policy)? };
     let vault = api.parts.vault.clone();
 
-    let permit = verify.then(|| api.verifying.acquire(session.organization).ok_or_else(Fault::too_many_in_progress));
-    let permit = permit.transpose()?;
+    let permit = api.verifying(verify, session.organization)?;
     let principal = Principal::Session(session);
     let saving = async move {
         let _permit = permit;
@@ -47,7 +48,8 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     Ok(response)
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Fault> {
+/// The client's name for the request, if it gives one.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Fault> {
     let mut values = headers.get_all("idempotency-key");
     let Some(value) = values.next() else { return Ok(None) };
     let key = value.to_str().ok().and_then(|text| IdempotencyKey::parse(text).ok());
@@ -57,11 +59,12 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Fault>
     }
 }
 
-pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<(Namespace, CredentialData), Fault> {
+pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<SaveRequest, Fault> {
+    type Read = vault_api::SaveRequest<IgnoredAny, IgnoredAny>;
     let mut document = wire::Document::parse(body)?;
-    // Its shape depends on the type, so it is read by itself.
-    let data = document.take("data");
-    let (vault_api::SaveRequest::<IgnoredAny> { kind, namespace, .. }, mut flaws) = document.read()?;
+    // These have rules of their own; the shape of the data depends on the type.
+    let (data, labels) = (document.take("data"), document.take("labels"));
+    let (Read { kind, namespace, description, expires_at, vend, .. }, mut flaws) = document.read()?;
     let kind = flaws.check("/type", || query::parse_type(&kind));
     let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
     let data = data.and_then(|data| {
@@ -71,5 +74,28 @@ pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<(Namespace, Crede
             None => ObjectReader::new(data, "/data").map(|_| None).map_err(|error| vec![error]),
         })
     });
-    flaws.finish(namespace.zip(data.flatten()))
+    let labels =
+        labels.map_or(Some(Labels::default()), |node| flaws.check_all("/labels", || Labels::parse(node, "/labels")));
+    let description = flaws.check("/description", || optional_description(description.as_deref()));
+    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    let vend = flaws.check("/vend", || vend.as_deref().map_or(Ok(VendRule::Any), parse_rule));
+    let said = labels.zip(description).zip(expires_at).zip(vend);
+    let request = namespace.zip(data.flatten()).zip(said);
+    flaws.finish(request.map(|((namespace, data), (((labels, description), expires_at), vend))| SaveRequest {
+        labels,
+        description,
+        expires_at,
+        vend,
+        ..SaveRequest::new(namespace, data)
+    }))
+}
+
+/// The description `text`, if there is one.
+pub(super) fn optional_description(text: Option<&str>) -> Result<Option<Description>, FieldError> {
+    text.map(|text| Description::parse(text, "/description")).transpose()
+}
+
+/// In which forms a credential may be issued.
+pub(super) fn parse_rule(text: &str) -> Result<VendRule, FieldError> {
+    VendRule::parse(text).ok_or_else(|| FieldError::new("/vend", FieldCode::OutOfRange, "must be any or short"))
 }

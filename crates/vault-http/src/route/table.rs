@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// The public listener.
-pub(super) static PUBLIC: [Address; 23] = [
+pub(super) static PUBLIC: [Address; 29] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -13,8 +13,34 @@ pub(super) static PUBLIC: [Address; 23] = [
     },
     Address {
         template: "{base}/organization-vault/{id}",
-        methods: &[("GET", Operation::Show), ("DELETE", Operation::Delete)],
-        allow: "GET, HEAD, DELETE",
+        methods: &[("GET", Operation::Show), ("PATCH", Operation::Describe), ("DELETE", Operation::Delete)],
+        allow: "GET, HEAD, PATCH, DELETE",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/versions",
+        methods: &[("GET", Operation::ListVersions), ("POST", Operation::Replace)],
+        allow: "GET, HEAD, POST",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/versions/{version}",
+        methods: &[("DELETE", Operation::DestroyVersion)],
+        allow: "DELETE",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/promote",
+        methods: &[("POST", Operation::Promote)],
+        allow: "POST",
+    },
+    Address { template: "{base}/organization-vault/{id}/match", methods: &[("POST", Operation::Match)], allow: "POST" },
+    Address {
+        template: "{base}/organization-vault/{id}/check",
+        methods: &[("POST", Operation::CheckCredential)],
+        allow: "POST",
+    },
+    Address {
+        template: "{base}/organization-vault/{id}/activations",
+        methods: &[("GET", Operation::ListUses)],
+        allow: "GET, HEAD",
     },
     Address {
         template: "{base}/accounts",

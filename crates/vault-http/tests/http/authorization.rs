@@ -14,6 +14,11 @@ fn sound_body(line: &str) -> String {
         "POST /v1/integrations/x/rotate" => json!({}),
         "PATCH /v1/integrations/x" => json!({"state": "active"}),
         "POST /v1/namespaces/freeze" | "POST /v1/namespaces/thaw" => json!({"namespace": "a"}),
+        "POST /v1/organization-vault/x/versions" => json!({"data": {}}),
+        "PATCH /v1/organization-vault/x" => json!({"vend": "any"}),
+        "POST /v1/organization-vault/x/match" => json!({"data": {}}),
+        "POST /v1/organization-vault/x/check" => json!({}),
+        "POST /v1/organization-vault/x/promote" => json!({"version": 1}),
         "PATCH /v1/accounts/x" => json!({"role": "viewer"}),
         "POST /v1/account/password" => json!({"password": "a", "passcode": "b", "new_password": "c"}),
         "POST /v1/account/passcode/confirm" => json!({"passcode": "b"}),
@@ -26,8 +31,8 @@ fn sound_body(line: &str) -> String {
 fn protected() -> Vec<String> {
     let routes = routes().filter(|route| !route.is_open && !matches!(route.operation, "live" | "ready"));
     let lines: Vec<_> = routes.map(|route| format!("{} {}", route.method, route.template)).collect();
-    assert_eq!(lines.len(), 24, "{lines:?}");
-    lines.iter().map(|line| line.replace("{base}", "/v1").replace("{id}", "x")).collect()
+    assert_eq!(lines.len(), 32, "{lines:?}");
+    lines.iter().map(|line| line.replace("{base}", "/v1").replace("{id}", "x").replace("{version}", "7")).collect()
 }
 
 #[test]

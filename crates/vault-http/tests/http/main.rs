@@ -23,3 +23,4 @@ mod tls;
 mod unix;
 mod vault;
 mod verify;
+mod versions;

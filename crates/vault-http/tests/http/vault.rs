@@ -73,11 +73,22 @@ fn every_id_that_is_not_there_is_the_same_not_found() {
         &bare,
         &encoded,
     ];
-    for method in ["GET", "DELETE"] {
+    let data = serde_json::from_str::<Value>(&s3("a", "c")).unwrap()["data"].clone();
+    let replace = json!({ "data": data }).to_string();
+    for (method, below, body) in [
+        ("GET", "", ""),
+        ("DELETE", "", ""),
+        ("GET", "/versions", ""),
+        ("POST", "/versions", &*replace),
+        ("DELETE", "/versions/1", ""),
+        ("POST", "/promote", "{\"version\": 1}"),
+    ] {
         let answers: Vec<_> = ids
             .iter()
             .map(|id| {
-                let response = world.send(&format!("{method} {VAULT}/{id}"), &[&token], "");
+                // What else is wrong is no news of an id that is not there.
+                let headers = [&*token, JSON, "If-Match: \"7\", \"8\""];
+                let response = world.send(&format!("{method} {VAULT}/{id}{below}"), &headers, body);
                 assert_problem(&response, 404, "not-found", id);
                 (response.stable_headers(), response.text_without_id())
             })

@@ -4,8 +4,8 @@ use super::{issued, named};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::{Inner, precondition};
-use crate::{answer, content, query, wire};
+use crate::operation::{Inner, document, precondition};
+use crate::{answer, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::RotateIntegrationRequest;
@@ -16,15 +16,9 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;
-    let overlap = if content::is_announced(call.headers()) {
-        content::check(call.headers())?;
-        parse(&body.read().await?)?
-    } else {
-        // Nothing says what a body would be, so it must be none.
-        match body.read().await? {
-            nothing if nothing.is_empty() => Overlap::DEFAULT,
-            _ => return Err(content::not_json()),
-        }
+    let overlap = match document::optional(call, body).await? {
+        Some(body) => parse(&body)?,
+        None => Overlap::DEFAULT,
     };
     let integration = named(call.place);
     let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
@@ -38,9 +32,6 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
 /// For how long the current token works on; the default if nothing is said.
 pub(crate) fn parse(body: &[u8]) -> Result<Overlap, Fault> {
-    if body.is_empty() {
-        return Ok(Overlap::DEFAULT);
-    }
     let (RotateIntegrationRequest { overlap }, mut flaws) = wire::read(body)?;
     let overlap = flaws.check("/overlap", || Overlap::parse(overlap, "/overlap"));
     flaws.finish(overlap)

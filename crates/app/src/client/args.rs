@@ -1,0 +1,232 @@
+//! The flags of `orgvault login` and `orgvault credential`.
+
+use crate::text::Moment;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+const REPLACE_EXAMPLE: &str = "\
+Example: orgvault credential replace 0193… --data-file new.json --stage
+The file holds the `data` of the credential's type, as docs/API.md lists it:
+  {\"access_key_id\": \"…\", \"secret_access_key\": \"…\", \"bucket\": \"nightly-imports\"}";
+
+const PROMOTE_EXAMPLE: &str = "Example, the way back: orgvault credential promote 0193… --version 1";
+
+const DESTROY_EXAMPLE: &str = "Example: orgvault credential destroy-version 0193… 1";
+
+const LABEL_EXAMPLE: &str = "Example: orgvault credential label 0193… team=data env-";
+
+#[derive(Args)]
+pub(crate) struct LoginArgs {
+    /// URL of the server's HTTP interface
+    #[arg(long, env = "ORGVAULT_URL", value_name = "URL", default_value = "http://127.0.0.1:8080/v1")]
+    pub(crate) url: String,
+    /// Additional CA certificates (PEM) for connections to the server; kept with the login
+    #[arg(long = "server-ca-file", env = "ORGVAULT_SERVER_CA_FILE", value_name = "FILE")]
+    pub(crate) server_ca_file: Option<PathBuf>,
+    /// E-mail address of your account
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) email: String,
+    /// Read the password from FILE (mode 0600; a trailing newline is ignored); - reads standard input [default: ask]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// Read the passcode from FILE, likewise [default: ask]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) passcode_file: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct CredentialArg {
+    /// Id of the credential
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+}
+
+#[derive(Args)]
+pub(crate) struct DataArgs {
+    /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data_file: PathBuf,
+    /// Check the data at its storage provider first, and keep it only if that accepts it (needs --verify-on-save on the
+    /// server)
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Name of this request: repeating it under the same name within 24 hours has no further effect
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum CredentialCommand {
+    /// Save a new credential and print its id
+    Save {
+        /// Namespace
+        #[arg(long, value_name = "NAME")]
+        namespace: String,
+        /// Type: s3, azure_identity, gcs or direct-link
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: String,
+        #[command(flatten)]
+        data: DataArgs,
+        /// Label to set, such as team=data; repeatable
+        #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        said: SaidArgs,
+    },
+    /// List credentials, newest first; with --expires-before, the soonest first
+    List {
+        /// Only those of this namespace
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
+        /// Only those of this type
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
+        /// Only those with this label; repeatable: all must be set
+        #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+        labels: Vec<(String, String)>,
+        /// Only those in this state: unchecked, healthy, failing, expiring or expired
+        #[arg(long, value_name = "STATE")]
+        health: Option<String>,
+        /// Only those that expire before a date, a date and time, or within a duration (30d)
+        #[arg(long, value_name = "TIME")]
+        expires_before: Option<Moment>,
+    },
+    /// Show a credential: everything but its secrets
+    Show(CredentialArg),
+    /// Replace the data of a credential. Its id and namespace stay, so jobs notice nothing
+    ///
+    /// The data is replaced as a whole by data of the same type. The new version is issued from now on; the old one is
+    /// kept for a while (--keep-versions and --keep-previous of the server), and `credential promote` goes back to it.
+    #[command(after_help = REPLACE_EXAMPLE)]
+    Replace {
+        #[command(flatten)]
+        credential: CredentialArg,
+        #[command(flatten)]
+        data: DataArgs,
+        /// Only stage the new version: it is issued once it is promoted
+        #[arg(long)]
+        stage: bool,
+        /// With --verify: stage the new version and promote it once its storage provider has accepted it, unless
+        /// somebody else changed the credential in between
+        #[arg(long, requires = "verify", conflicts_with = "stage")]
+        promote: bool,
+        /// When the data expires: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
+        #[arg(long, value_name = "TIME")]
+        expires_at: Option<Moment>,
+        #[command(flatten)]
+        asking: AskingArgs,
+    },
+    /// Set and remove labels of a credential
+    #[command(after_help = LABEL_EXAMPLE)]
+    Label {
+        #[command(flatten)]
+        credential: CredentialArg,
+        /// NAME=VALUE sets a label; NAME- removes it
+        #[arg(value_name = "LABEL", required = true, value_parser = label_change)]
+        labels: Vec<(String, Option<String>)>,
+    },
+    /// Set or remove the description and the expiry of a credential, and the forms in which it may be issued
+    Describe {
+        #[command(flatten)]
+        credential: CredentialArg,
+        #[command(flatten)]
+        said: SaidArgs,
+        /// Remove the description
+        #[arg(long, conflicts_with = "description")]
+        no_description: bool,
+        /// Remove the declared expiry
+        #[arg(long, conflicts_with = "expires_at")]
+        no_expires_at: bool,
+    },
+    /// Tell whether a credential's current data equals the data in a file. At most 10 times an hour per credential
+    Match {
+        #[command(flatten)]
+        credential: CredentialArg,
+        /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input
+        #[arg(long, value_name = "FILE")]
+        data_file: PathBuf,
+    },
+    /// Check a version at its storage provider: the staged one, else the current one. Status 1 if the check fails
+    ///
+    /// The server's activation side makes the check and needs --recheck-every or --verify-on-save.
+    Check {
+        #[command(flatten)]
+        credential: CredentialArg,
+        /// Number of the version [default: the staged version, else the current one]
+        #[arg(id = "number", long = "version", value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+        number: Option<i64>,
+        /// Do not wait for the result; `credential versions` shows it
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// List the activations of the last 30 days that issued a credential, newest first
+    Uses(CredentialArg),
+    /// List the versions of a credential, the current one first
+    Versions(CredentialArg),
+    /// Issue the staged version of a credential from now on, or another one
+    #[command(after_help = PROMOTE_EXAMPLE)]
+    Promote {
+        #[command(flatten)]
+        credential: CredentialArg,
+        /// Number of the version; a previous one is the way back [default: the staged version]
+        #[arg(id = "number", long = "version", value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+        number: Option<i64>,
+    },
+    /// Destroy a staged or previous version of a credential permanently
+    #[command(after_help = DESTROY_EXAMPLE)]
+    DestroyVersion {
+        #[command(flatten)]
+        credential: CredentialArg,
+        /// Number of the version
+        #[arg(value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+        number: i64,
+        /// Do not ask for confirmation
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Delete a credential permanently, with all of its versions
+    Delete {
+        #[command(flatten)]
+        credential: CredentialArg,
+        #[command(flatten)]
+        asking: AskingArgs,
+    },
+}
+
+/// What is said of a credential beside its data.
+#[derive(Args)]
+pub(crate) struct SaidArgs {
+    /// What the credential is for, up to 500 characters
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    /// When the data expires: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires_at: Option<Moment>,
+    /// any: issue it in every form. short: only as short-lived credentials made from it
+    #[arg(long, value_name = "RULE")]
+    pub(crate) vend: Option<String>,
+}
+
+/// Before jobs get something else, or nothing any more.
+#[derive(Args)]
+pub(crate) struct AskingArgs {
+    /// Only print which integrations activated the credential in the last 30 days; change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+fn label(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE, such as team=data")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn label_change(text: &str) -> Result<(String, Option<String>), &'static str> {
+    if let Some((name, value)) = text.split_once('=') {
+        return Ok((name.to_owned(), Some(value.to_owned())));
+    }
+    let name = text.strip_suffix('-').ok_or("must be NAME=VALUE, or NAME- to remove a label")?;
+    Ok((name.to_owned(), None))
+}

@@ -1,0 +1,5 @@
+//! `orgvault login` and `orgvault credential`: a client of the HTTP interface.
+
+pub(crate) mod args;
+pub(crate) mod login;
+pub(crate) mod prompt;

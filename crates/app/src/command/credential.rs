@@ -1,0 +1,506 @@
+//! `orgvault credential …`
+
+use crate::client::args::{AskingArgs, CredentialCommand, DataArgs, SaidArgs};
+use crate::client::login::{Login, failure};
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use crate::run_as::NamedFiles;
+use crate::secret_file;
+use crate::text::{Moment, rfc3339};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use vault_client::{
+    ClientError, CredentialItem, CredentialUse, DescribeRequest, HealthItem, ListFilter, ReplaceRequest,
+    RequestOptions, SaveRequest, Session, VersionItem, WireJson,
+};
+use vault_core::port::Clock as _;
+use vault_embed::SystemClock;
+
+/// The longest data that is read, in bytes: as much as the server takes.
+const MAX_DATA: usize = 64 * 1024;
+
+/// How long the result of a check is waited for.
+const CHECK_DEADLINE: Duration = Duration::from_secs(60);
+/// How long is waited between two looks at it.
+const CHECK_POLL: Duration = Duration::from_millis(500);
+
+/// Carries the command out.
+pub(crate) fn run(command: CredentialCommand, output: Output) -> Result<ExitCode, Failure> {
+    match command {
+        CredentialCommand::Save { namespace, kind, data, labels, said } => {
+            save(SaveRequest::new(kind, namespace, ()), data, labels, said, output)
+        }
+        CredentialCommand::List { namespace, kind, labels, health, expires_before } => {
+            let labels = labels.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+            let expires_before = expires_before.map(moment);
+            list(ListFilter { namespace, kind, labels, health, expires_before, page_size: None }, output)
+        }
+        CredentialCommand::Show(credential) => show(&credential.id, output),
+        CredentialCommand::Replace { credential, data, stage, promote, expires_at, asking } => {
+            replace(&credential.id, data, Becoming::of(stage, promote), expires_at, &asking, output)
+        }
+        CredentialCommand::Label { credential, labels } => {
+            let labels = labels.into_iter().collect();
+            describe(&credential.id, &DescribeRequest { labels: Some(labels), ..DescribeRequest::default() }, output)
+        }
+        CredentialCommand::Describe { credential, said, no_description, no_expires_at } => {
+            let request = DescribeRequest {
+                description: said.description.map(Some).or(no_description.then_some(None)),
+                expires_at: said.expires_at.map(|at| Some(moment(at))).or(no_expires_at.then_some(None)),
+                vend: said.vend,
+                labels: None,
+            };
+            if request == DescribeRequest::default() {
+                return Err(Failure::usage("nothing to change: pass --description, --expires-at or --vend"));
+            }
+            describe(&credential.id, &request, output)
+        }
+        CredentialCommand::Match { credential, data_file } => matches(&credential.id, &data_file, output),
+        CredentialCommand::Check { credential, number, no_wait } => {
+            return check(&credential.id, number, !no_wait, output);
+        }
+        CredentialCommand::Uses(credential) => uses(&credential.id, output),
+        CredentialCommand::Versions(credential) => versions(&credential.id, output),
+        CredentialCommand::Promote { credential, number } => promote(&credential.id, number, output),
+        CredentialCommand::DestroyVersion { credential, number, yes } => {
+            destroy_version(&credential.id, number, yes, output)
+        }
+        CredentialCommand::Delete { credential, asking } => delete(&credential.id, &asking, output),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
+
+/// A moment as the interface takes it.
+fn moment(moment: Moment) -> String {
+    rfc3339(moment.from(SystemClock.now()))
+}
+
+/// What a new version becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Becoming {
+    Current,
+    Staged,
+    /// Staged, and current if nobody else changes the credential meanwhile.
+    StagedThenCurrent,
+}
+
+impl Becoming {
+    fn of(stage: bool, promote: bool) -> Self {
+        match (stage, promote) {
+            (true, _) => Self::Staged,
+            (false, true) => Self::StagedThenCurrent,
+            (false, false) => Self::Current,
+        }
+    }
+}
+
+/// A new version, as scripts read it.
+#[derive(Serialize)]
+struct Replaced<'a> {
+    id: &'a str,
+    version: i64,
+    state: &'static str,
+}
+
+fn session() -> Result<Session, Failure> {
+    Login::read()?.session()
+}
+
+/// What `request` of `doing` comes to, in the words of the command line.
+fn told<T>(doing: impl FnOnce() -> String, answer: Result<T, ClientError>) -> Result<T, Failure> {
+    answer.map_err(|error| failure(&doing(), &error))
+}
+
+impl DataArgs {
+    /// The data, and how it is to be sent.
+    fn read(self) -> Result<(WireJson, RequestOptions), Failure> {
+        let Self { data_file, verify, idempotency_key } = self;
+        Ok((data_in(&data_file)?, RequestOptions { verify, idempotency_key, if_match: None }))
+    }
+}
+
+/// The data in the file that `--data-file` names.
+fn data_in(file: &Path) -> Result<WireJson, Failure> {
+    let bytes = secret_file::read_or_stdin(&NamedFiles::default(), "--data-file", file, MAX_DATA)?;
+    let text = std::str::from_utf8(&bytes).ok();
+    let text = text.filter(|text| serde_json::from_str::<Map<String, Value>>(text).is_ok());
+    let text =
+        text.ok_or_else(|| Failure::new(format!("--data-file: {} does not hold a JSON object", file.display())))?;
+    Ok(SecretString::from(text).into())
+}
+
+fn save(
+    of: SaveRequest<()>,
+    data: DataArgs,
+    labels: Vec<(String, String)>,
+    said: SaidArgs,
+    output: Output,
+) -> Result<(), Failure> {
+    let session = session()?;
+    let (data, options) = data.read()?;
+    let request = SaveRequest {
+        labels: (!labels.is_empty()).then(|| labels.into_iter().collect()),
+        description: said.description,
+        expires_at: said.expires_at.map(moment),
+        vend: said.vend,
+        ..SaveRequest::new(of.kind, of.namespace, data)
+    };
+    let saved = told(|| format!("save a credential in {}", request.namespace), session.save_with(&request, &options))?;
+    output.print(&saved, &format!("Saved credential {}.", saved.id))
+}
+
+fn list(filter: ListFilter, output: Output) -> Result<(), Failure> {
+    let session = session()?;
+    let credentials: Result<Vec<CredentialItem>, ClientError> = session.list(filter).collect();
+    let credentials = told(|| "list credentials".to_owned(), credentials)?;
+    let rows: Vec<Vec<String>> = credentials
+        .iter()
+        .map(|item| {
+            let expires_at = item.expires_at.clone().unwrap_or_default();
+            let staged = item.staged_version.map(|number| number.to_string()).unwrap_or_default();
+            let version = if item.damaged { format!("{} (damaged)", item.version) } else { item.version.to_string() };
+            let health = item.health.state.clone();
+            vec![item.id.clone(), item.kind.clone(), item.namespace.clone(), version, staged, health, expires_at]
+        })
+        .collect();
+    output.print(&credentials, &table(&["ID", "TYPE", "NAMESPACE", "VERSION", "STAGED", "HEALTH", "EXPIRES"], &rows))
+}
+
+fn show(id: &str, output: Output) -> Result<(), Failure> {
+    let item = told(|| format!("show credential {id}"), session()?.show(id))?;
+    output.print(&item, &described(&item))
+}
+
+fn replace(
+    id: &str,
+    data: DataArgs,
+    becoming: Becoming,
+    expires_at: Option<Moment>,
+    asking: &AskingArgs,
+    output: Output,
+) -> Result<(), Failure> {
+    let session = session()?;
+    if asking.dry_run {
+        return dry_run(&session, id, output);
+    }
+    let (data, options) = data.read()?;
+    // A staged version changes nothing for anybody, and a script has nobody to ask.
+    if becoming != Becoming::Staged && !asking.yes && io::stdin().is_terminal() {
+        let question = format!("{} They get the new data from their next activation on.", used_by(&session, id)?);
+        output.confirm(&question, "yes")?;
+    }
+    let expires_at = expires_at.map(moment);
+    let stage = (becoming != Becoming::Current).then_some(true);
+    let request = ReplaceRequest { data, expires_at, stage };
+    let replaced = told(|| format!("replace the data of credential {id}"), session.replace(id, &request, &options))?;
+    let number = replaced.version;
+    if becoming == Becoming::StagedThenCurrent {
+        // Only if it is still the staged one: who staged another meanwhile did so knowing of this one.
+        let doing = || format!("promote version {number} of credential {id}");
+        let (item, tag) = told(doing, session.show_tagged(id))?;
+        if item.staged_version != Some(number) && item.version != number {
+            let message =
+                "somebody else staged another version meanwhile. List them with `orgvault credential versions`";
+            return Err(Failure::new(format!("cannot {}: {message}", doing())));
+        }
+        told(doing, session.promote(id, number, tag.as_deref()))?;
+    }
+    let (state, text) = match becoming {
+        Becoming::Staged => {
+            let text = format!(
+                "Staged version {number} of credential {id}. It is issued once you promote it:\n  orgvault credential \
+                 promote {id}"
+            );
+            ("staged", text)
+        }
+        _ => ("current", format!("Version {number} of credential {id} is issued from now on.")),
+    };
+    output.print(&Replaced { id, version: number, state }, &text)
+}
+
+fn versions(id: &str, output: Output) -> Result<(), Failure> {
+    let versions = told(|| format!("list the versions of credential {id}"), session()?.versions(id))?;
+    output.print(&versions, &versions_table(&versions))
+}
+
+fn versions_table(versions: &[VersionItem]) -> String {
+    let rows: Vec<Vec<String>> = versions
+        .iter()
+        .map(|version| {
+            let fingerprint = version.information.as_ref().and_then(|shown| shown.get("fingerprint")?.as_str());
+            let fingerprint = if version.damaged { "(damaged)" } else { fingerprint.unwrap_or_default() };
+            let (number, state, made) =
+                (version.version.to_string(), version.state.clone(), version.created_at.clone());
+            let health = version.health.as_ref().map(|health| match &health.reason {
+                Some(reason) => format!("{}: {reason}", health.state),
+                None => health.state.clone(),
+            });
+            vec![number, state, made, fingerprint.to_owned(), health.unwrap_or_default()]
+        })
+        .collect();
+    table(&["VERSION", "STATE", "CREATED", "FINGERPRINT", "HEALTH"], &rows)
+}
+
+fn promote(id: &str, number: Option<i64>, output: Output) -> Result<(), Failure> {
+    let session = session()?;
+    let (number, tag) = match number {
+        Some(number) => (number, None),
+        None => {
+            // What is promoted is what was looked at.
+            let (item, tag) = told(|| format!("show credential {id}"), session.show_tagged(id))?;
+            let none = || Failure::new(format!("credential {id} has no staged version. Name a version with --version"));
+            (item.staged_version.ok_or_else(none)?, tag)
+        }
+    };
+    let answer = session.promote(id, number, tag.as_deref());
+    let item = told(|| format!("promote version {number} of credential {id}"), answer)?;
+    output.print(&item, &format!("Version {number} of credential {id} is issued from now on."))
+}
+
+fn destroy_version(id: &str, number: i64, yes: bool, output: Output) -> Result<(), Failure> {
+    let session = session()?;
+    if !yes {
+        let question = format!("This permanently destroys version {number} of credential {id}.");
+        output.confirm(&question, &number.to_string())?;
+    }
+    let answer = session.destroy_version(id, number, None);
+    told(|| format!("destroy version {number} of credential {id}"), answer)?;
+    output.print(&json!({"id": id, "version": number}), &format!("Destroyed version {number} of credential {id}."))
+}
+
+fn delete(id: &str, asking: &AskingArgs, output: Output) -> Result<(), Failure> {
+    let session = session()?;
+    if asking.dry_run {
+        return dry_run(&session, id, output);
+    }
+    if !asking.yes {
+        let item = told(|| format!("show credential {id}"), session.show(id))?;
+        let question = format!(
+            "{} This permanently deletes credential {id} ({}, namespace {}) with all of its versions.",
+            used_by(&session, id)?,
+            item.kind,
+            item.namespace
+        );
+        output.confirm(&question, &item.namespace)?;
+    }
+    told(|| format!("delete credential {id}"), session.delete(id))?;
+    output.print(&json!({"id": id}), &format!("Deleted credential {id}."))
+}
+
+fn describe(id: &str, request: &DescribeRequest, output: Output) -> Result<(), Failure> {
+    let item = told(|| format!("change credential {id}"), session()?.describe(id, request, None))?;
+    output.print(&item, &described(&item))
+}
+
+fn matches(id: &str, data_file: &Path, output: Output) -> Result<(), Failure> {
+    let session = session()?;
+    let same = told(|| format!("compare data with credential {id}"), session.matches(id, data_in(data_file)?))?;
+    let text = match same {
+        true => format!("Credential {id} has exactly this data."),
+        false => format!("Credential {id} has other data."),
+    };
+    output.print(&json!({"id": id, "same": same}), &text)
+}
+
+/// Requests a check, and waits for its result: status 1 if the check failed.
+fn check(id: &str, number: Option<i64>, wait: bool, output: Output) -> Result<ExitCode, Failure> {
+    let session = session()?;
+    let doing = || format!("check credential {id}");
+    let item = told(doing, session.show(id))?;
+    let number = number.or(item.staged_version).unwrap_or(item.version);
+    let before = checked(&told(doing, session.versions(id))?, number);
+    told(doing, session.request_check(id, Some(number)))?;
+    if !wait {
+        let text =
+            format!("Requested a check of version {number}. `orgvault credential versions {id}` shows the result.");
+        output.print(&json!({"id": id, "version": number, "health": Value::Null}), &text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let began = Instant::now();
+    let health = loop {
+        let found = checked(&told(doing, session.versions(id))?, number);
+        match found {
+            Some(health) if before.as_ref().is_none_or(|before| before.checked_at != health.checked_at) => {
+                break health;
+            }
+            _ if began.elapsed() > CHECK_DEADLINE => {
+                let hint = "Is a process with the activation listener running? The result appears in";
+                return Err(Failure::new(format!(
+                    "cannot {}: no result within a minute. {hint} `orgvault credential versions {id}`",
+                    doing()
+                )));
+            }
+            _ => std::thread::sleep(CHECK_POLL),
+        }
+    };
+    let healthy = health.state == "healthy";
+    let text = match &health.reason {
+        Some(reason) => format!("Version {number} of credential {id} is {}: {reason}.", health.state),
+        None => format!("Version {number} of credential {id} is {}.", health.state),
+    };
+    output.print(&json!({"id": id, "version": number, "health": health}), &text)?;
+    Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What the last check of the version `number` found.
+fn checked(versions: &[VersionItem], number: i64) -> Option<HealthItem> {
+    versions.iter().find(|version| version.version == number)?.health.clone()
+}
+
+/// All activations of the last 30 days that issued the credential.
+fn all_uses(session: &Session, id: &str) -> Result<Vec<CredentialUse>, Failure> {
+    let (mut uses, mut cursor) = (Vec::new(), None);
+    loop {
+        let (page, next) = told(|| format!("list the uses of credential {id}"), session.uses(id, cursor.as_deref()))?;
+        uses.extend(page);
+        if next.is_none() {
+            return Ok(uses);
+        }
+        cursor = next;
+    }
+}
+
+fn uses(id: &str, output: Output) -> Result<(), Failure> {
+    let uses = all_uses(&session()?, id)?;
+    let rows: Vec<Vec<String>> = uses
+        .iter()
+        .map(|used| {
+            let purpose = used.purpose.clone().unwrap_or_default();
+            vec![used.at.clone(), used.integration.clone(), used.form.clone(), purpose]
+        })
+        .collect();
+    output.print(&uses, &table(&["AT", "INTEGRATION", "FORM", "PURPOSE"], &rows))
+}
+
+/// An integration that activated a credential in the last 30 days.
+#[derive(Serialize)]
+struct UsedBy {
+    integration: String,
+    activations: usize,
+    last: String,
+}
+
+/// The integrations that activated the credential in the last 30 days, the latest first.
+fn users(uses: Vec<CredentialUse>) -> Vec<UsedBy> {
+    let mut users: Vec<UsedBy> = Vec::new();
+    for used in uses {
+        match users.iter_mut().find(|user| user.integration == used.integration) {
+            Some(user) => user.activations += 1,
+            None => users.push(UsedBy { integration: used.integration, activations: 1, last: used.at }),
+        }
+    }
+    users
+}
+
+fn dry_run(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+    let users = users(all_uses(session, id)?);
+    let rows: Vec<Vec<String>> = users
+        .iter()
+        .map(|user| vec![user.integration.clone(), user.activations.to_string(), user.last.clone()])
+        .collect();
+    let text = match users.is_empty() {
+        true => "No integration activated it in the last 30 days. Nothing was changed.".to_owned(),
+        false => format!("{}\nNothing was changed.", table(&["INTEGRATION", "ACTIVATIONS", "LAST"], &rows)),
+    };
+    output.print(&json!({"id": id, "used_by": users}), &text)
+}
+
+/// Who would notice, as a sentence.
+fn used_by(session: &Session, id: &str) -> Result<String, Failure> {
+    let names: Vec<String> = users(all_uses(session, id)?).into_iter().map(|user| user.integration).collect();
+    Ok(match names.is_empty() {
+        true => "No integration activated this credential in the last 30 days.".to_owned(),
+        false => format!("Activated in the last 30 days by: {}.", names.join(", ")),
+    })
+}
+
+/// A credential, for people.
+fn described(item: &CredentialItem) -> String {
+    let mut rows = vec![
+        ("id", item.id.clone()),
+        ("type", item.kind.clone()),
+        ("namespace", item.namespace.clone()),
+        ("version", item.version.to_string()),
+    ];
+    rows.extend(item.staged_version.map(|number| ("staged version", number.to_string())));
+    rows.extend(item.expires_at.clone().map(|at| ("expires", at)));
+    let health = &item.health;
+    rows.push((
+        "health",
+        [Some(&health.state), health.reason.as_ref()]
+            .map(|text| text.map(String::as_str))
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(": "),
+    ));
+    rows.push(("vend", item.vend.clone()));
+    rows.extend(item.description.clone().map(|text| ("description", text)));
+    let labels = item.labels.iter().flatten().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    rows.extend((!labels.is_empty()).then(|| ("labels", labels.join(" "))));
+    rows.extend(item.last_activated_at.clone().map(|at| ("last activated", at)));
+    rows.push(("created", item.created_at.clone()));
+    rows.push(("changed", item.updated_at.clone()));
+    match &item.information {
+        Some(information) => rows.extend(information.iter().map(|(name, value)| (&**name, shown(value)))),
+        None => rows.push(("damaged", "yes; ask an operator to look at the server's log".to_owned())),
+    }
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    rows.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<width$}  {value}"); // a String takes everything
+        text
+    })
+}
+
+/// A value of the information, without the quotation marks of JSON.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_is_described_line_by_line() {
+        let item: CredentialItem = serde_json::from_str(
+            r#"{"id":"i","type":"s3","namespace":"a/b","information":{"bucket":"b","path_style_access":true,
+                "secrets":["secret_access_key","external_id"]},"version":3,"created_at":"c","updated_at":"u",
+                "labels":{},"vend":"any","health":{"state":"unchecked"},
+                "expires_at":"e","staged_version":4}"#,
+        )
+        .expect("an item");
+        let text = described(&item);
+        for line in
+            ["namespace          a/b", "staged version     4", "secrets            secret_access_key, external_id"]
+        {
+            assert!(text.lines().any(|found| found == line), "{text}");
+        }
+        let damaged = CredentialItem { information: None, damaged: true, ..item };
+        assert!(described(&damaged).contains("ask an operator"));
+    }
+
+    #[test]
+    fn versions_are_told_apart_by_their_fingerprints() {
+        let versions: Vec<VersionItem> = serde_json::from_str(
+            r#"[{"version":2,"state":"current","information":{"fingerprint":"9f1c2ab04d7e"},"created_at":"c"},
+                {"version":1,"state":"previous","damaged":true,"created_at":"b"}]"#,
+        )
+        .expect("versions");
+        let text = versions_table(&versions);
+        assert!(
+            text.contains("2        current   c        9f1c2ab04d7e\n1        previous  b        (damaged)\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! `POST {base_url}/organization-vault/<credential_id>/check`
+
+use super::{Inner, credential_id, document};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::{answer, query};
+use actix_web::HttpResponse;
+use vault_api::CheckCredentialRequest;
+use vault_core::role::Action;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.principal(call, Action::Save)?;
+    query::none(call.query())?;
+    let version = match document::optional(call, body).await? {
+        Some(body) => parse(&body)?,
+        None => None,
+    };
+    let id = credential_id(call.place);
+    let vault = api.parts.vault.clone();
+
+    api.complete(async move { vault.request_check(&principal, id, version).await }).await?;
+
+    Ok(answer::accepted())
+}
+
+/// The version that the body names. Whether there is one is for the use case to say.
+pub(crate) fn parse(body: &[u8]) -> Result<Option<i64>, Fault> {
+    document::parse::<CheckCredentialRequest>(body).map(|request| request.version)
+}

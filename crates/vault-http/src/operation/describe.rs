@@ -1,0 +1,68 @@
+//! `PATCH {base_url}/organization-vault/<credential_id>`
+
+use super::document::optional_time;
+use super::precondition::Permitted;
+use super::save::{optional_description, parse_rule};
+use super::{Inner, credential_id, shown};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::wire::Document;
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::HeaderValue;
+use serde::Deserialize;
+use vault_core::credential::LabelPatch;
+use vault_core::json::Node;
+use vault_core::role::Action;
+use vault_core::usecase::DescribeRequest;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.principal(call, Action::Save)?;
+    query::none(call.query())?;
+    content::check_patch(call.headers())?;
+    let permitted = Permitted::by(call.headers())?;
+    let request = parse(&body.read().await?)?;
+    let id = credential_id(call.place);
+    let vault = api.parts.vault.clone();
+
+    let describing = async move {
+        let credential = permitted.of(&vault, &principal, id).await?;
+        vault.describe(&principal, credential, request).await?;
+        vault.show(&principal, id).await
+    };
+    let credential = api.complete(describing).await?;
+
+    let response = answer::object(StatusCode::OK, &shown::credential(&credential))?;
+    let mut response = answer::tagged(response, credential.revision)?;
+    response.headers_mut().insert(content::ACCEPT_PATCH, HeaderValue::from_static(content::PATCH_TYPES));
+    Ok(response)
+}
+
+/// The members of a patch that are no `null`, and not the labels.
+#[derive(Deserialize)]
+struct Set {
+    description: Option<String>,
+    expires_at: Option<String>,
+    vend: Option<String>,
+}
+
+/// What the body changes: what it does not name stays, what is `null` goes (RFC 7396).
+pub(crate) fn parse(body: &[u8]) -> Result<DescribeRequest, Fault> {
+    let mut document = Document::parse(body)?;
+    let labels: Option<Node> = document.remove("labels");
+    let gone = ["description", "expires_at"].map(|name| document.take_null(name));
+    let (Set { description, expires_at, vend }, mut flaws) = document.read()?;
+    let labels = labels.map(|node| flaws.check_all("/labels", || LabelPatch::parse(node, "/labels")));
+    let description = flaws.check("/description", || optional_description(description.as_deref()));
+    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    let vend = flaws.check("/vend", || vend.as_deref().map(parse_rule).transpose());
+    let said = description.zip(expires_at).zip(vend);
+    flaws.finish(said.map(|((description, expires_at), vend)| DescribeRequest {
+        labels: labels.flatten(), // with a flaw in them, the request is refused
+        description: description.map(Some).or(gone[0].then_some(None)),
+        expires_at: expires_at.map(Some).or(gone[1].then_some(None)),
+        vend,
+    }))
+}

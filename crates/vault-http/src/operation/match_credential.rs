@@ -1,0 +1,39 @@
+//! `POST {base_url}/organization-vault/<credential_id>/match`
+
+use super::{Inner, credential_id};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::wire::Document;
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use serde::de::IgnoredAny;
+use vault_api::{MatchRequest, MatchedCredential};
+use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::role::Action;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.principal(call, Action::Save)?;
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    let document = Document::parse(&body.read().await?)?;
+    let id = credential_id(call.place);
+
+    // The shape of the data depends on the type, which the request does not repeat.
+    let (vault, asking) = (api.parts.vault.clone(), principal.clone());
+    let (kind, _) = api.complete(async move { vault.type_and_revision(&asking, id).await }).await?;
+    let data = parse(document, kind, api.policy)?;
+
+    let vault = api.parts.vault.clone();
+    let same = api.complete(async move { vault.matches(&principal, id, &data).await }).await?;
+
+    answer::object(StatusCode::OK, &MatchedCredential { same })
+}
+
+fn parse(mut document: Document, kind: CredentialType, policy: DataPolicy) -> Result<CredentialData, Fault> {
+    let data = document.take("data");
+    let (MatchRequest::<IgnoredAny> { .. }, mut flaws) = document.read()?;
+    let data = data.and_then(|data| flaws.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));
+    flaws.finish(data)
+}

@@ -1,0 +1,36 @@
+//! `POST {base_url}/organization-vault/<credential_id>/promote`
+
+use super::precondition::Permitted;
+use super::{Inner, credential_id, document, shown};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use vault_api::PromoteRequest;
+use vault_core::role::Action;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.principal(call, Action::Save)?;
+    query::none(call.query())?;
+    content::check(call.headers())?;
+    let permitted = Permitted::by(call.headers())?;
+    let version = parse(&body.read().await?)?;
+    let id = credential_id(call.place);
+    let vault = api.parts.vault.clone();
+
+    let promoting = async move {
+        let credential = permitted.of(&vault, &principal, id).await?;
+        vault.promote(&principal, credential, version).await?;
+        vault.show(&principal, id).await
+    };
+    let credential = api.complete(promoting).await?;
+
+    answer::tagged(answer::object(StatusCode::OK, &shown::credential(&credential))?, credential.revision)
+}
+
+/// The version that the body names. Whether there is one is for the use case to say.
+pub(crate) fn parse(body: &[u8]) -> Result<i64, Fault> {
+    document::parse::<PromoteRequest>(body).map(|request| request.version)
+}

@@ -1,0 +1,67 @@
+//! `POST {base_url}/organization-vault/<credential_id>/versions`
+
+use super::document::optional_time;
+use super::precondition::Permitted;
+use super::save::idempotency_key;
+use super::{Inner, credential_id};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::wire::Document;
+use crate::{answer, content, query};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use serde::de::IgnoredAny;
+use vault_api::ReplacedCredential;
+use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::principal::Principal;
+use vault_core::role::Action;
+use vault_core::time::Timestamp;
+use vault_core::usecase::ReplaceRequest;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let session = api.session_for(call, Action::Save)?;
+    let verify = query::save(call.query(), api.parts.vault.verifies())?;
+    content::check(call.headers())?;
+    let permitted = Permitted::by(call.headers())?;
+    let idempotency = idempotency_key(call.headers())?;
+    let document = Document::parse(&body.read().await?)?;
+    let id = credential_id(call.place);
+    let organization = session.organization;
+    let principal = Principal::Session(session);
+
+    // The shape of the data depends on the type, which the request does not repeat.
+    let (vault, asking) = (api.parts.vault.clone(), principal.clone());
+    let (kind, _) = api.complete(async move { vault.type_and_revision(&asking, id).await }).await?;
+    let Replacement { data, expires_at, stage } = parse(document, kind, api.policy)?;
+
+    let permit = api.verifying(verify, organization)?;
+    let vault = api.parts.vault.clone();
+    let replacing = async move {
+        let _permit = permit;
+        let credential = permitted.of(&vault, &principal, id).await?;
+        let request = ReplaceRequest { credential, data, expires_at, stage, idempotency, verify };
+        vault.replace(&principal, request).await
+    };
+    let version = api.complete(replacing).await?;
+
+    answer::object(StatusCode::CREATED, &ReplacedCredential { id: id.to_string(), version })
+}
+
+/// What a body replaces a credential's data by.
+pub(crate) struct Replacement {
+    pub(crate) data: CredentialData,
+    pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) stage: bool,
+}
+
+/// What `document` replaces the data of a credential of type `kind` by.
+pub(crate) fn parse(mut document: Document, kind: CredentialType, policy: DataPolicy) -> Result<Replacement, Fault> {
+    let data = document.take("data");
+    let (vault_api::ReplaceRequest::<IgnoredAny> { expires_at, stage, .. }, mut flaws) = document.read()?;
+    let data = data.and_then(|data| flaws.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));
+    let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
+    let replacement =
+        data.zip(expires_at).map(|(data, expires_at)| Replacement { data, expires_at, stage: stage.unwrap_or(false) });
+    flaws.finish(replacement)
+}

@@ -1,0 +1,180 @@
+//! `orgvault login`, `credential` and `logout`: a client of the HTTP interface.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use vault_tests::binary::{self, Run};
+use vault_tests::integration::write_private;
+use vault_tests::samples::{s3, small};
+use vault_tests::{Account, Database, Vault, on_both_databases};
+
+on_both_databases! {
+    a_credential_is_rotated_from_the_command_line,
+}
+
+/// Somebody's machine: a home of its own, and nothing of the vault.
+struct Machine<'a> {
+    vault: &'a Vault,
+    home: PathBuf,
+}
+
+impl<'a> Machine<'a> {
+    fn of(vault: &'a Vault, name: &str) -> Self {
+        let home = vault.scratch(name);
+        fs::create_dir(&home).unwrap();
+        Self { vault, home }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = binary::command();
+        command.env("HOME", &self.home).env_remove("XDG_STATE_HOME").args(arguments);
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(&mut self.command(arguments))
+    }
+
+    #[track_caller]
+    fn json(&self, arguments: &[&str]) -> Value {
+        self.run(&[arguments, &["--json"]].concat()).done().json()
+    }
+
+    fn file(&self, name: &str, content: &str) -> String {
+        let path = self.home.join(name);
+        write_private(&path, content);
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn data(&self, number: usize) -> String {
+        self.file(&format!("data-{number}.json"), &small("a", number)["data"].to_string())
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.home.join(".local/state/orgvault/login.json")
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/v1", self.vault.address())
+    }
+
+    #[track_caller]
+    fn log_in(&self, account: &Account) -> Run {
+        let (password, passcode) = (
+            self.file("password", &format!("{}\n", account.password)),
+            self.file("passcode", &account.recovery_code()),
+        );
+        let url = self.url();
+        let files = ["--password-file", &password, "--passcode-file", &passcode];
+        self.run(&[&["login", "--url", &url, "--email", &account.email, "--json"][..], &files].concat())
+    }
+}
+
+fn a_credential_is_rotated_from_the_command_line(database: Database) {
+    let vault = Vault::start(database);
+    let machine = Machine::of(&vault, "home");
+    let account = vault.account("Acme", "editor");
+    let said = machine.run(&["credential", "list"]).refused().stderr;
+    assert!(said.contains("orgvault login"), "{said}");
+    let login = machine.log_in(&account).done();
+    assert_eq!((&login.json()["email"], &login.json()["url"]), (&json!(account.email), &json!(machine.url())));
+    assert!(!login.stdout.contains("v4.local"), "{}", login.stdout);
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(machine.kept()), mode(machine.kept().parent().unwrap().to_owned())), (0o600, 0o700));
+
+    let (first, second) = (machine.data(1), machine.data(2));
+    let save = ["credential", "save", "--namespace", "a", "--type", "s3", "--data-file", &first];
+    let id = machine.json(&[&save[..], &["--idempotency-key", "k"]].concat())["id"].as_str().unwrap().to_owned();
+    assert_eq!(machine.json(&[&save[..], &["--idempotency-key", "k"]].concat())["id"], *id);
+    let listed = machine.json(&["credential", "list", "--namespace", "a"]);
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &json!(id)));
+    assert_eq!(machine.json(&["credential", "list", "--type", "gcs"]), json!([]));
+
+    let replace = ["credential", "replace", &id, "--data-file"];
+    let staged =
+        machine.run(&[&replace[..], &[&second, "--stage", "--expires-at", "2031-01-31"]].concat()).done().stdout;
+    assert!(staged.contains(&format!("orgvault credential promote {id}")), "{staged}");
+    assert_eq!(machine.json(&["credential", "show", &id])["staged_version"], 2);
+    let promoted = machine.json(&["credential", "promote", &id]);
+    assert_eq!((&promoted["version"], &promoted["expires_at"]), (&json!(2), &json!("2031-01-31T00:00:00Z")));
+    let said = machine.run(&["credential", "promote", &id]).refused().stderr;
+    assert!(said.contains("no staged version") && said.contains("--version"), "{said}");
+    assert_eq!(machine.json(&["credential", "promote", &id, "--version", "1"])["version"], 1);
+    let versions = machine.json(&["credential", "versions", &id]);
+    assert_eq!((&versions[0]["version"], &versions[1]["state"]), (&json!(1), &json!("previous")));
+    assert_eq!(machine.json(&[&replace[..], &[&second]].concat()), json!({"id": id, "version": 3, "state": "current"}));
+    // From standard input, as providers' tools write it.
+    let mut piped = machine.command(&[&replace[..], &["-"]].concat());
+    piped.stdin(fs::File::open(&first).unwrap());
+    assert!(Run::of(&mut piped).done().stdout.contains("Version 4 of credential"));
+
+    let shown = machine.run(&["credential", "show", &id]).done().stdout;
+    let table = machine.run(&["credential", "versions", &id]).done().stdout;
+    let list = machine.run(&["credential", "list"]).done().stdout;
+    assert!(shown.contains("exports-1") && table.contains("current") && list.contains(&id), "{shown}{table}{list}");
+    let secret = small("a", 1)["data"]["secret_access_key"].as_str().unwrap().to_owned();
+    assert!(![&shown, &table, &list].iter().any(|text| text.contains(&secret)));
+
+    // What destroys asks first.
+    machine.run(&["credential", "destroy-version", &id, "3"]).misused();
+    machine.run(&["credential", "delete", &id]).misused();
+    assert_eq!(machine.json(&["credential", "destroy-version", &id, "3", "--yes"]), json!({"id": id, "version": 3}));
+    let said = machine.run(&["credential", "destroy-version", &id, "4", "--yes"]).refused().stderr;
+    assert!(said.contains("current version"), "{said}");
+    assert_eq!(machine.json(&["credential", "delete", &id, "--yes"]), json!({"id": id}));
+    let said = machine.run(&["credential", "show", &id]).refused().stderr;
+    assert!(said.contains(&format!("cannot show credential {id}")), "{said}");
+
+    assert_eq!(machine.json(&["logout"])["ended"], true);
+    assert!(!machine.kept().exists());
+    machine.run(&["logout"]).refused();
+}
+
+#[test]
+fn flaws_of_data_and_login_are_told_without_their_values() {
+    let vault = Vault::start(Database::Sqlite);
+    let machine = Machine::of(&vault, "home");
+    let account = vault.account("Acme", "editor");
+    machine.log_in(&account).done();
+    let id = vault.admin_session().save(&s3().request);
+    let replace = |data: &str, more: &[&str]| {
+        let file = machine.file("new.json", data);
+        machine.run(&[&["credential", "replace", &id, "--data-file", &file][..], more].concat())
+    };
+    for flawed in ["", "h7Qz-secret", "[\"h7Qz-secret\"]", "{\"secret_access_key\": \"h7Qz-secret\""] {
+        let said = replace(flawed, &[]).refused().stderr;
+        assert!(said.contains("does not hold a JSON object") && !said.contains("h7Qz"), "{said}");
+    }
+    let said = replace("{\"secret_access_key\": \"h7Qz-secret\", \"bucket\": 7}", &[]).refused().stderr;
+    assert!(said.contains("/data/access_key_id: is required") && said.contains("/data/bucket"), "{said}");
+    assert!(!said.contains("h7Qz"), "{said}");
+    let said = replace(&s3().request["data"].to_string(), &["--verify"]).refused().stderr;
+    assert!(said.contains("--verify-on-save"), "{said}");
+    for wrong in [&["--promote"][..], &["--verify", "--promote", "--stage"], &["--expires-at", "2031"]] {
+        replace("{}", wrong).misused();
+    }
+    machine.run(&["credential", "promote", &id, "--version", "0"]).misused();
+    // A file that others can read.
+    let file = machine.file("open.json", "{}");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let said = machine.run(&["credential", "replace", &id, "--data-file", &file]).refused().stderr;
+    assert!(said.contains("--data-file") && said.contains("other users"), "{said}");
+    assert_eq!(vault.admin_session().versions(&id).len(), 1);
+
+    // A login that has ended.
+    vault.run(&["account", "disable", "--email", &account.email]).done();
+    let said = machine.run(&["credential", "list"]).refused().stderr;
+    assert!(said.contains("Run `orgvault login`"), "{said}");
+    assert_eq!(machine.json(&["logout"])["ended"], false);
+    let password = machine.file("password", "h7Qz-wrong");
+    let login = ["login", "--url", &machine.url(), "--email", &account.email, "--password-file", &password];
+    machine.run(&login).misused();
+    machine.run(&[&login[..], &["--passcode-file", &password]].concat()).refused();
+    machine.run(&["login", "--email", "a@example.com", "--password-file", "-", "--passcode-file", "-"]).misused();
+    machine.run(&["credential", "list", "--data-dir", "/nowhere"]).misused();
+}
