@@ -16,8 +16,9 @@ const RELEASED: [(&str, &str); 1] =
     [("0001_foundation", "df0916a499e75ff06e963a670b584b04f50df1856aec9bd215d3e4c92b1b5b4a")];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 12] = [
+const SHARED: [&str; 13] = [
     "audit",
+    "check_rounds",
     "decoy_accounts",
     "decoys",
     "directory",

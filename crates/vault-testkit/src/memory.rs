@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
 use std::sync::Mutex;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
-use vault_core::activation::Activation;
+use vault_core::activation::{Activation, SignedRule};
 use vault_core::audit::{AuditRecord, SealedAuditRecord};
 use vault_core::digest::Digest;
 use vault_core::hourly::Hourly;
@@ -215,6 +215,15 @@ impl MemoryStore {
         let Some(row) = state.credentials.values_mut().find(|row| row.stored.id == id) else { return false };
         change(&mut row.sealed);
         row.stored.information = row.sealed.information.clone();
+        true
+    }
+
+    /// Changes what a credential's row says of its forms, as somebody who writes to the database might. `false`: no such
+    /// credential.
+    pub fn tamper_with_rule(&self, id: CredentialId, change: impl FnOnce(&mut SignedRule)) -> bool {
+        let state = &mut lock(&self.inner).state;
+        let Some(row) = state.credentials.values_mut().find(|row| row.stored.id == id) else { return false };
+        change(&mut row.stored.rule);
         true
     }
 

@@ -8,6 +8,8 @@ mod activate;
 mod check;
 #[path = "activation/integrations.rs"]
 mod integrations;
+#[path = "activation/life.rs"]
+mod life;
 #[path = "activation/revocation.rs"]
 mod revocation;
 #[path = "activation/setting.rs"]

@@ -12,7 +12,7 @@ mod world;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vault_core::namespace::Namespace;
-use vault_core::port::CredentialRepository as _;
+use vault_core::port::{CredentialRepository as _, ListCredentials};
 use vault_core::time::Timestamp;
 use vault_diesel::{SqliteSettings, SqliteStore};
 use world::World;

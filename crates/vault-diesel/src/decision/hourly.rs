@@ -4,7 +4,7 @@ use super::backend::{Connection, RunQuery, for_update};
 use crate::failure::Failure;
 use crate::schema::hourly_counts;
 use crate::stored::ToIdText as _;
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::hourly::Hourly;
 use vault_core::id::OrganizationId;
 use vault_core::time::Timestamp;
@@ -22,27 +22,14 @@ macro_rules! row_of {
     };
 }
 
-/// Takes the count, if there is one.
+/// Takes the count, which then nobody else changes.
 pub(crate) async fn hold(
     connection: &mut Connection,
     organization: OrganizationId,
     subject: &str,
-) -> Result<Hourly, Failure> {
-    let counted = row_of!(organization, subject).select((hourly_counts::count, hourly_counts::since));
-    let row: Option<(i64, i64)> = for_update!(counted).get_result(connection).await.optional()?;
-    let Some((count, since)) = row else { return Ok(Hourly::default()) };
-    let damaged = |_| Failure::damaged("hourly_counts", organization.to_string(), "count");
-    let count = u32::try_from(count).map_err(damaged)?;
-    Ok(Hourly { count, since: (count > 0).then_some(Timestamp::from_millis(since)) })
-}
-
-/// Counts one.
-pub(crate) async fn count(
-    connection: &mut Connection,
-    organization: OrganizationId,
-    subject: &str,
     now: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<Hourly, Failure> {
+    // A row that is not there yet could not be taken.
     diesel::insert_into(hourly_counts::table)
         .values((
             hourly_counts::organization_id.eq(organization.text()),
@@ -53,7 +40,22 @@ pub(crate) async fn count(
         .on_conflict_do_nothing()
         .execute(connection)
         .await?;
-    let counted = hold(connection, organization, subject).await?.plus_one(now);
+    let counted = row_of!(organization, subject).select((hourly_counts::count, hourly_counts::since));
+    let (count, since): (i64, i64) = for_update!(counted).get_result(connection).await?;
+    let damaged = |_| Failure::damaged("hourly_counts", organization.to_string(), "count");
+    let count = u32::try_from(count).map_err(damaged)?;
+    Ok(Hourly { count, since: (count > 0).then_some(Timestamp::from_millis(since)) })
+}
+
+/// Counts one more than what is held.
+pub(crate) async fn count(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    subject: &str,
+    held: Hourly,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let counted = held.plus_one(now);
     diesel::update(row_of!(organization, subject))
         .set((
             hourly_counts::count.eq(i64::from(counted.count)),

@@ -174,7 +174,11 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
         Ok(()) => {
             state.audit.push(audit);
             for one in &credentials {
-                state.uses.entry((organization, one.credential)).or_default().push(CredentialUse {
+                let uses = state.uses.entry((organization, one.credential)).or_default();
+                if uses.iter().any(|noted| (noted.activation, noted.at) == (activation, now)) {
+                    continue;
+                }
+                uses.push(CredentialUse {
                     activation,
                     at: now,
                     integration: principal.integration,

@@ -65,7 +65,7 @@ impl Decision for CreateInvitation {
             return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
         if *principal != Principal::Operator
-            && let Some(seconds) = hourly::hold(connection, organization, hourly::ADDRESS_CONFLICTS)
+            && let Some(seconds) = hourly::hold(connection, organization, hourly::ADDRESS_CONFLICTS, *now)
                 .await?
                 .refused_for(Hourly::ADDRESS_CONFLICTS, *now)
         {
@@ -101,7 +101,8 @@ async fn address_in_use(connection: &mut Connection, command: &Command<CreateInv
     // An operator may know every address.
     if command.principal != Principal::Operator {
         let organization = command.act.stored.invitation.grant.organization;
-        hourly::count(connection, organization, hourly::ADDRESS_CONFLICTS, command.now).await?;
+        let held = hourly::hold(connection, organization, hourly::ADDRESS_CONFLICTS, command.now).await?;
+        hourly::count(connection, organization, hourly::ADDRESS_CONFLICTS, held, command.now).await?;
     }
     audit::record(connection, &command.act.address_in_use).await?;
     Ok(Verdict::RefusedOnRecord(Err(Refusal::AddressInUse)))

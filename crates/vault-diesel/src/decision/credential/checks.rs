@@ -45,11 +45,11 @@ impl Decision for MatchCredential {
             return Ok(Verdict::Refused(Err(Refusal::NotFound)));
         };
         let subject = format!("match:{id}");
-        let counted = hourly::hold(connection, organization, &subject).await?;
+        let counted = hourly::hold(connection, organization, &subject, now).await?;
         if let Some(seconds) = counted.refused_for(Hourly::MATCHES, now) {
             return Ok(Verdict::Refused(Err(Refusal::TooOften(seconds))));
         }
-        hourly::count(connection, organization, &subject, now).await?;
+        hourly::count(connection, organization, &subject, counted, now).await?;
         Ok(Verdict::Done(Ok(credential)))
     }
 }
@@ -80,11 +80,11 @@ impl Decision for RequestCheck {
         if seen.is_none_or(|seen| Timestamp::from_millis(seen).plus_seconds(CHECKER_SECONDS) < now) {
             return Ok(Verdict::Refused(Err(Refusal::NoChecker)));
         }
-        let counted = hourly::hold(connection, organization, hourly::CHECKS).await?;
+        let counted = hourly::hold(connection, organization, hourly::CHECKS, now).await?;
         if let Some(seconds) = counted.refused_for(Hourly::CHECKS, now) {
             return Ok(Verdict::Refused(Err(Refusal::TooOften(seconds))));
         }
-        hourly::count(connection, organization, hourly::CHECKS, now).await?;
+        hourly::count(connection, organization, hourly::CHECKS, counted, now).await?;
         let waiting = check_requests::table
             .filter(check_requests::organization_id.eq(organization.text()))
             .filter(check_requests::id.eq(id.text()));

@@ -36,6 +36,7 @@ pub(crate) async fn insert(
                 credential_uses::form.eq(one.form.as_str()),
                 credential_uses::purpose.eq(purpose.map(Purpose::as_str)),
             ))
+            .on_conflict_do_nothing()
             .execute(connection)
             .await?;
     }

@@ -1,0 +1,277 @@
+//! The life of a credential: what is said of it, in which forms it leaves, whether it works, where it is used.
+
+use crate::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, s3};
+use vault_core::activation::{VendMode, VendRule, VendedForm};
+use vault_core::audit::AuditAction;
+use vault_core::check::CheckReason;
+use vault_core::credential::{
+    CredentialData, CredentialType, Description, HealthState, LabelFilter, LabelPatch, Labels,
+};
+use vault_core::cursor::{ListFilter, PageRequest};
+use vault_core::id::CredentialId;
+use vault_core::json::{self, Limits, Node};
+use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
+use vault_core::role::Role;
+use vault_core::time::Timestamp;
+use vault_core::usecase::*;
+use vault_core::{Error, Refusal};
+
+fn node(text: &str) -> Node {
+    json::parse(text.as_bytes(), Limits::default()).unwrap().root
+}
+
+fn labels(text: &str) -> Labels {
+    Labels::parse(node(text), "/labels").unwrap()
+}
+
+fn patch(text: &str) -> Option<LabelPatch> {
+    Some(LabelPatch::parse(node(text), "/labels").unwrap())
+}
+
+fn with_role(principal: &Principal, role: Role) -> Principal {
+    let Principal::Embedder(embedder) = principal else { panic!("a user of an embedding service") };
+    Principal::Embedder(EmbedderPrincipal { role, ..embedder.clone() })
+}
+
+fn vend(vend: VendRule) -> DescribeRequest {
+    DescribeRequest { vend: Some(vend), ..DescribeRequest::default() }
+}
+
+fn replacing(id: CredentialId, json: &str, stage: bool) -> ReplaceRequest {
+    let credential = CredentialRef::from(id);
+    ReplaceRequest { credential, data: s3(json), expires_at: None, stage, idempotency: None, verify: false }
+}
+
+async fn health(setting: &Setting, id: CredentialId) -> HealthState {
+    setting.vault().show(&setting.member(), id).await.unwrap().health.state
+}
+
+#[tokio::test]
+async fn what_is_said_is_shown_patched_and_found_by() {
+    let setting = Setting::new().await;
+    let (vault, saver) = (setting.vault(), setting.member());
+    let request = SaveRequest {
+        labels: labels(r#"{"team":"data","env":"prod"}"#),
+        description: Some(Description::parse("Nightly import", "").unwrap()),
+        expires_at: Some(setting.now().plus_seconds(100)),
+        ..SaveRequest::new(namespace("imports"), s3(PLAIN_S3))
+    };
+    let id = vault.save(&saver, request).await.unwrap();
+    let shown = vault.show(&saver, id).await.unwrap();
+    let said = shown.metadata.unwrap();
+    assert_eq!(said.labels, labels(r#"{"team":"data","env":"prod"}"#));
+    assert_eq!(said.description.as_ref().map(Description::as_str), Some("Nightly import"));
+    assert_eq!((shown.expires_at, shown.health.state), (Some(setting.now().plus_seconds(100)), HealthState::Expiring));
+
+    let change = DescribeRequest {
+        labels: patch(r#"{"env":null,"tier":"1"}"#),
+        description: Some(None),
+        expires_at: Some(None),
+        vend: None,
+    };
+    vault.describe(&saver, id.into(), change.clone()).await.unwrap();
+    let shown = vault.show(&saver, id).await.unwrap();
+    let said = shown.metadata.unwrap();
+    assert_eq!((said.labels, said.description), (labels(r#"{"team":"data","tier":"1"}"#), None));
+    assert_eq!((shown.expires_at, shown.revision), (None, 2));
+    // A patch that changes nothing writes nothing.
+    vault.describe(&saver, id.into(), change).await.unwrap();
+    assert_eq!(vault.show(&saver, id).await.unwrap().revision, 2);
+    assert_eq!(setting.audited(AuditAction::CredentialDescribed).len(), 1);
+
+    let found = async |texts: &[&str]| {
+        let labels = texts.iter().map(|text| LabelFilter::parse(text, "").unwrap()).collect();
+        let filter = ListFilter { labels, ..ListFilter::default() };
+        vault.list(&saver, filter, PageRequest::default()).await.unwrap().items.len()
+    };
+    assert_eq!(found(&["team:data", "tier:1"]).await, 1);
+    assert_eq!(found(&["env:prod"]).await, 0);
+    let stranger = setting.saver(setting.other);
+    let refused = vault.describe(&stranger, id.into(), DescribeRequest::default()).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotFound))));
+}
+
+#[tokio::test]
+async fn an_expiry_belongs_to_its_version() {
+    let setting = Setting::new().await;
+    let (vault, saver) = (setting.vault(), setting.member());
+    let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let (soon, later) = (setting.now().plus_seconds(100), setting.now().plus_seconds(9_000));
+    let expires_at = async || vault.show(&saver, id).await.unwrap().expires_at;
+    let declare = |at| DescribeRequest { expires_at: Some(Some(at)), ..DescribeRequest::default() };
+    vault.describe(&saver, id.into(), declare(soon)).await.unwrap();
+    let staged = ReplaceRequest { expires_at: Some(later), ..replacing(id, ROLE_S3, true) };
+    assert_eq!(vault.replace(&saver, staged).await.unwrap(), 2);
+    assert_eq!(expires_at().await, Some(soon));
+    vault.promote(&saver, id.into(), 2).await.unwrap();
+    assert_eq!(expires_at().await, Some(later));
+    vault.promote(&saver, id.into(), 1).await.unwrap();
+    assert_eq!(expires_at().await, Some(soon));
+    vault.replace(&saver, replacing(id, PLAIN_S3, false)).await.unwrap();
+    assert_eq!(expires_at().await, None);
+
+    // The earlier of what was said and what the data says.
+    let signed = setting.now().plus_seconds(500).as_seconds();
+    let json = format!(r#"{{"url":"https://files.example/a?Expires={signed}&Signature=x"}}"#);
+    let data = || CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
+    for (declared, effective) in [(None, 500), (Some(100), 100), (Some(900), 500)] {
+        let expires_at = declared.map(|seconds| setting.now().plus_seconds(seconds));
+        let request = SaveRequest { expires_at, ..SaveRequest::new(namespace("links"), data()) };
+        let id = vault.save(&saver, request).await.unwrap();
+        let shown = vault.show(&saver, id).await.unwrap().expires_at;
+        assert_eq!(shown.map(Timestamp::as_seconds), Some(setting.now().plus_seconds(effective).as_seconds()));
+    }
+}
+
+#[tokio::test]
+async fn what_must_be_short_lived_never_leaves_as_it_is() {
+    let setting = Setting::new().await;
+    let (vault, editor) = (setting.vault(), setting.member());
+    let short = |json| SaveRequest { vend: VendRule::Short, ..SaveRequest::new(namespace("imports"), s3(json)) };
+    let refused = vault.save(&editor, short(PLAIN_S3)).await;
+    assert!(matches!(refused, Err(Error::Invalid(flaws)) if flaws[0].pointer == "/vend"));
+    let id = vault.save(&editor, short(ROLE_S3)).await.unwrap();
+
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    for mode in [VendMode::Raw, VendMode::PreferShort, VendMode::Short] {
+        let activated = setting.activated(&principal, "imports", mode).await.unwrap();
+        assert_eq!(activated.credentials[0].vended.form(), VendedForm::Short);
+    }
+    setting.storage.refuse(id, CheckReason::UnknownKey);
+    for mode in [VendMode::Raw, VendMode::PreferShort] {
+        let refused = setting.activated(&principal, "imports", mode).await;
+        assert!(matches!(refused, Err(Error::Refused(Refusal::NotVended { .. }))), "{mode:?}");
+    }
+
+    // No way around: other data, an earlier version, the rule itself.
+    let refused = vault.replace(&editor, replacing(id, PLAIN_S3, false)).await;
+    assert!(matches!(refused, Err(Error::Invalid(flaws)) if flaws[0].pointer == "/vend"));
+    let refused = vault.describe(&editor, id.into(), vend(VendRule::Any)).await;
+    assert!(matches!(refused, Err(Error::Denied(Denial::InsufficientRole))));
+    let admin = with_role(&editor, Role::Admin);
+    vault.describe(&admin, id.into(), vend(VendRule::Any)).await.unwrap();
+    vault.replace(&editor, replacing(id, PLAIN_S3, false)).await.unwrap();
+    let refused = vault.describe(&editor, id.into(), vend(VendRule::Short)).await;
+    assert!(matches!(refused, Err(Error::Invalid(flaws)) if flaws[0].pointer == "/vend"));
+    vault.promote(&editor, id.into(), 1).await.unwrap();
+    vault.describe(&editor, id.into(), vend(VendRule::Short)).await.unwrap();
+    let refused = vault.promote(&editor, id.into(), 2).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NoShortForm(CheckReason::NoRole)))));
+}
+
+#[tokio::test]
+async fn whoever_only_writes_the_database_lifts_no_rule() {
+    let setting = Setting::new().await;
+    let request = SaveRequest { vend: VendRule::Short, ..SaveRequest::new(namespace("imports"), s3(ROLE_S3)) };
+    let id = setting.vault().save(&setting.member(), request).await.unwrap();
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    setting.store.tamper_with_rule(id, |rule| rule.vend = VendRule::Any);
+    assert!(matches!(setting.activated(&principal, "imports", VendMode::Raw).await, Err(Error::Seal(_))));
+    let refused = setting.vault().describe(&setting.member(), id.into(), vend(VendRule::Short)).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::Damaged { .. }))));
+}
+
+#[tokio::test]
+async fn data_is_compared_by_fingerprint() {
+    let setting = Setting::new().await;
+    let (vault, saver) = (setting.vault(), setting.member());
+    let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    assert!(vault.matches(&saver, id, &s3(PLAIN_S3)).await.unwrap());
+    assert!(!vault.matches(&saver, id, &s3(ROLE_S3)).await.unwrap());
+    let stranger = setting.saver(setting.other);
+    assert!(matches!(vault.matches(&stranger, id, &s3(PLAIN_S3)).await, Err(Error::Refused(Refusal::NotFound))));
+    let viewer = with_role(&saver, Role::Viewer);
+    assert!(matches!(vault.matches(&viewer, id, &s3(PLAIN_S3)).await, Err(Error::Denied(_))));
+    assert_eq!(setting.audited(AuditAction::CredentialMatched).len(), 2);
+}
+
+#[tokio::test]
+async fn a_requested_check_is_answered_by_the_activation_side() {
+    let setting = Setting::new().await;
+    let saver = setting.member();
+    let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let refused = setting.vault().request_check(&saver, id, None).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::ChecksUnavailable))));
+    let vault = setting.vault().checks(true);
+    let refused = vault.request_check(&saver, id, None).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NoChecker))));
+
+    let checker = setting.activations();
+    assert_eq!(checker.check_due(None).await.unwrap(), 0);
+    setting.storage.fail(Some(CheckReason::UnknownKey));
+    vault.request_check(&saver, id, None).await.unwrap();
+    assert_eq!(health(&setting, id).await, HealthState::Unchecked);
+    assert_eq!(checker.check_due(None).await.unwrap(), 1);
+    let shown = vault.show(&saver, id).await.unwrap().health;
+    assert_eq!((shown.state, shown.reason), (HealthState::Failing, Some(CheckReason::UnknownKey)));
+
+    // A staged version is tried out before it is promoted.
+    vault.replace(&saver, replacing(id, ROLE_S3, true)).await.unwrap();
+    setting.storage.fail(None);
+    vault.request_check(&saver, id, None).await.unwrap();
+    assert_eq!(checker.check_due(None).await.unwrap(), 1);
+    assert_eq!(health(&setting, id).await, HealthState::Failing, "the current version was not checked");
+    vault.promote(&saver, id.into(), 2).await.unwrap();
+    assert_eq!(health(&setting, id).await, HealthState::Healthy);
+    // Health blocks nothing, and a change of it is recorded once.
+    vault.request_check(&saver, id, Some(2)).await.unwrap();
+    assert_eq!(checker.check_due(None).await.unwrap(), 1);
+    assert_eq!(setting.audited(AuditAction::CredentialFailing).len(), 1);
+    assert_eq!(setting.audited(AuditAction::CredentialHealthy).len(), 1);
+}
+
+#[tokio::test]
+async fn every_credential_is_checked_again_in_its_turn() {
+    let setting = Setting::new().await;
+    let mut saved = Vec::new();
+    for _ in 0..5 {
+        saved.push(setting.saved(setting.acme, "imports", PLAIN_S3).await);
+    }
+    let checker = setting.activations();
+    let mut counts = Vec::new();
+    for _ in 0..4 {
+        counts.push(checker.check_due(Some((2, 3_600))).await.unwrap());
+    }
+    assert_eq!(counts, [2, 2, 1, 0]);
+    for id in saved {
+        assert_eq!(health(&setting, id).await, HealthState::Healthy);
+    }
+    setting.clock.advance_millis(3_600_000);
+    assert_eq!(checker.check_due(Some((2, 3_600))).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn what_does_not_open_is_failing() {
+    let setting = Setting::new().await;
+    let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    setting.store.tamper_with_credential(id, |sealed| {
+        sealed.data_key = vault_core::sealed::Blob::from_bytes(Vec::new());
+    });
+    assert_eq!(setting.activations().check_due(Some((2, 60))).await.unwrap(), 1);
+    assert_eq!(health(&setting, id).await, HealthState::Failing);
+}
+
+#[tokio::test]
+async fn each_activation_is_a_use() {
+    let setting = Setting::new().await;
+    let (vault, saver) = (setting.vault(), setting.member());
+    let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    assert!(vault.uses(&saver, id, PageRequest::default()).await.unwrap().items.is_empty());
+    for _ in 0..3 {
+        setting.clock.advance_millis(1_000);
+        setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
+    }
+    let first = vault.uses(&saver, id, PageRequest { limit: 2, cursor: None }).await.unwrap();
+    let second = vault.uses(&saver, id, PageRequest { limit: 2, cursor: first.next.clone() }).await.unwrap();
+    assert_eq!((first.items.len(), second.items.len(), second.next), (2, 1, None));
+    assert!(first.items[0].at > second.items[0].at);
+    assert_eq!(first.items[0].name.as_ref().map(|name| name.as_str().to_owned()), Some("nightly".to_owned()));
+    assert_eq!(vault.show(&saver, id).await.unwrap().last_activated_at, Some(setting.now().floor_to_minute()));
+    let foreign = PageRequest { limit: 2, cursor: first.next };
+    let other = setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    assert!(matches!(vault.uses(&saver, other, foreign).await, Err(Error::Refused(Refusal::Cursor))));
+    let stranger = setting.saver(setting.other);
+    let refused = vault.uses(&stranger, id, PageRequest::default()).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotFound))));
+}
