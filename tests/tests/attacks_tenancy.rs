@@ -42,8 +42,10 @@ fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
     let methods = ["GET", "HEAD", "DELETE", "PATCH", "PUT", "POST"];
     let ask = |method: &str, id: &str| {
         let mut call = acme.call(method, &format!("/v1/organization-vault/{id}"));
-        if matches!(method, "PATCH" | "PUT" | "POST") {
-            call = call.json(&small("a", 2));
+        match method {
+            "PATCH" => call = call.json(&json!({"labels": {"team": "data"}, "vend": "any"})),
+            "PUT" | "POST" => call = call.json(&small("a", 2)),
+            _ => {}
         }
         let (status, mut headers, body) = call.send().indistinct();
         headers.sort();

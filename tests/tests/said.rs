@@ -149,8 +149,11 @@ fn uses_are_told_to_those_who_change(database: Database) {
     assert_eq!(uses[0]["integration"], *integration.id, "a deleted one is named by its id");
 }
 
+/// What must not tell answers apart: status, headers, body.
+type Indistinct = (u16, Vec<(String, String)>, String);
+
 /// Every request of this file about the credential `id`.
-fn asked(session: &Session, id: &str) -> Vec<(u16, Vec<(String, String)>, String)> {
+fn asked(session: &Session, id: &str) -> Vec<Indistinct> {
     let path = format!("/v1/organization-vault/{id}");
     let data = small("a", 1)["data"].clone();
     let bodies = [
