@@ -29,6 +29,7 @@ migrations![
     "0005_upkeep",
     "0006_handing_out",
     "0007_decoy_accounts",
+    "0008_reenrol",
 ];
 
 /// Makes the table of what was applied.

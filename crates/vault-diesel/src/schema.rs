@@ -185,6 +185,7 @@ diesel::table! {
         version -> BigInt,
         created_at -> BigInt,
         expires_at -> BigInt,
+        state -> Nullable<Text>,
     }
 }
 
