@@ -42,7 +42,9 @@ impl AccountState {
 
     /// The state of this exact name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Disabled, Self::ReEnrolling, Self::Invited].into_iter().find(|state| state.as_str() == text)
+        [Self::Active, Self::Disabled, Self::ReEnrolling, Self::Invited]
+            .into_iter()
+            .find(|state| state.as_str() == text)
     }
 }
 

@@ -204,6 +204,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         let confirmed = join_all((0..16).map(|index| {
             let command = ConfirmEnrolment {
                 signed: SignedAccount::new(invitation.enrolled(), seed),
+                account_version: None,
                 digest: Digest::from_bytes([1; 32]),
                 code,
                 version: 1,

@@ -2,12 +2,12 @@
 //! secrets again.
 
 use super::Accounts;
-use crate::digest::Digest;
-use crate::id::SeedId;
-use crate::invitation::Invitation;
 use crate::account::SignedAccount;
 use crate::audit::{Actor, AuditAction, Subject};
+use crate::digest::Digest;
 use crate::error::{Error, Refusal};
+use crate::id::SeedId;
+use crate::invitation::Invitation;
 use crate::passcode::Passcode;
 use crate::port::{ConfirmEnrolment, Event, OpenInvitation, StoreError};
 use secrecy::SecretString;

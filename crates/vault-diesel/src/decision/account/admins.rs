@@ -31,9 +31,7 @@ pub(crate) async fn take(
     let rows: Vec<SignedRow> = for_update!(
         accounts::table
             .filter(accounts::organization_id.eq(organization.text()))
-            .filter(
-                accounts::id.eq_any([admin.text(), target.text()]).or(accounts::role.eq_any(managing)),
-            )
+            .filter(accounts::id.eq_any([admin.text(), target.text()]).or(accounts::role.eq_any(managing)),)
             .order(accounts::id)
             .select(signed_columns!())
     )

@@ -58,11 +58,7 @@ impl Decision for ChangeAccount {
         Ok(Some(others))
     }
 
-    async fn act(
-        connection: &mut Connection,
-        command: &Command<Self>,
-        admins: Option<OtherAdmins>,
-    ) -> Decided<Answer> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, admins: Option<OtherAdmins>) -> Decided<Answer> {
         let Command { principal, now, act, .. } = command;
         let grant = &act.after.grant;
         if !principal.reaches(grant.organization) {

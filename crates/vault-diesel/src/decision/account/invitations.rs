@@ -149,11 +149,8 @@ async fn signed_account(
     connection: &mut Connection,
     grant: &AccountGrant,
 ) -> Result<Option<(SignedAccount, Digest)>, Failure> {
-    let row: Option<(SignedRow, Read<Digest>)> = row_of!(grant)
-        .select((signed_columns!(), accounts::grant_digest))
-        .get_result(connection)
-        .await
-        .optional()?;
+    let row: Option<(SignedRow, Read<Digest>)> =
+        row_of!(grant).select((signed_columns!(), accounts::grant_digest)).get_result(connection).await.optional()?;
     let Some((signed, digest)) = row else { return Ok(None) };
     let signed = signed.decode()?;
     let digest = digest.sound(row::TABLE, &signed.grant.account, "grant_digest")?;
