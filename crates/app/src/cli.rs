@@ -323,6 +323,12 @@ pub(crate) enum AccountCommand {
     },
     /// Clear the lockout after failed logins
     Unlock(ByEmail),
+    /// Have the owner of an account enrol again: print an enrolment code once, valid for 72 hours
+    ///
+    /// For an owner who lost authenticator and recovery codes. Ends the account's sessions and discards its password, passcode
+    /// and recovery codes at once. Role, e-mail address and history stay. Run it again for another code; the earlier one
+    /// stops working.
+    ReEnrol(ByEmail),
     /// Print the current passcode of an account; waits for the next one if the current one is used up
     ///
     /// For machines with access to the data directory and root key. Recorded in the audit log.

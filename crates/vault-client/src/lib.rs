@@ -42,6 +42,6 @@ pub use vault_api::{
     AccountItem, AccountNotice, ActivateRequest, ActivationItem, BegunActivation, ChangeAccountRequest,
     ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest,
     CredentialItem, EnrolRequest, EnrolResponse, FieldProblem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount,
-    Problem, ProblemCode, ProofRequest, SaveRequest, SavedCredential, SessionItem, Totp, VendedCredential, WireJson,
-    WireSecret,
+    Problem, ProblemCode, ProofRequest, ReEnrolment, SaveRequest, SavedCredential, SessionItem, Totp, VendedCredential,
+    WireJson, WireSecret,
 };
