@@ -57,7 +57,8 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("quickstart", |command| command.args(quickstart))
         .mut_subcommand("serve", |command| command.args(server()))
         .mut_subcommand("account", |account| {
-            account.mut_subcommand("invite", |command| command.args(only(&["public_url", "base_path"])))
+            let printing = |command: clap::Command| command.args(only(&["public_url", "base_path"]));
+            account.mut_subcommand("invite", printing).mut_subcommand("re-enrol", printing)
         })
         .mut_subcommand("activate", |command| command.args(base_path()))
         .mut_subcommand("exec", |command| command.args(base_path()))
@@ -325,7 +326,7 @@ pub(crate) enum AccountCommand {
     Unlock(ByEmail),
     /// Have the owner of an account enrol again: print an enrolment code once, valid for 72 hours
     ///
-    /// For an owner who lost authenticator and recovery codes. Ends the account's sessions and discards its password, passcode
+    /// For an owner who lost authenticator and recovery codes. Ends the account's sessions and destroys its password, passcode
     /// and recovery codes at once. Role, e-mail address and history stay. Run it again for another code; the earlier one
     /// stops working.
     ReEnrol(ByEmail),

@@ -58,7 +58,7 @@ impl Session {
         self.send(Method::POST, &[&below(ACCOUNTS, id), "/unlock"].concat()).map(|_| ())
     }
 
-    /// Discards an account's password, passcode and recovery codes. Its sessions end, and its owner enrols again with the
+    /// Destroys an account's password, passcode and recovery codes. Its sessions end, and its owner enrols again with the
     /// returned code; an earlier code is dead. Not for one's own account.
     pub fn re_enrol_account(&self, id: &str) -> Result<ReEnrolment, ClientError> {
         self.send(Method::POST, &[&below(ACCOUNTS, id), "/re-enrol"].concat())?.json()

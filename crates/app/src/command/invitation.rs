@@ -85,7 +85,7 @@ pub(super) async fn re_enrol(
         expires_at: rfc3339(invited.expires_at),
     };
     let done = format!(
-        "Discarded the password, passcode and recovery codes of {} ({organization}, {}) and ended its sessions.",
+        "Destroyed the password, passcode and recovery codes of {} ({organization}, {}) and ended its sessions.",
         grant.email, grant.role
     );
     output.print(&shown, &text(&done, &invited, &base_url))?;

@@ -57,11 +57,11 @@ const fn detail(code: NoticeCode) -> &'static str {
             "An operator replaced the passcode secret and the recovery codes. If you did not request this, ask your operator."
         }
         NoticeCode::ReEnrolled => {
-            "An admin or operator discarded your password, passcode and recovery codes, and you enrolled again. If you did \
+            "An admin or operator destroyed your password, passcode and recovery codes, and you enrolled again. If you did \
              not request this, ask your admins."
         }
         NoticeCode::ColleagueReEnrolled(_) => {
-            "An admin or operator discarded the password, passcode and recovery codes of this account; its owner has to \
+            "An admin or operator destroyed the password, passcode and recovery codes of this account; its owner has to \
              enrol again. If you do not know why, ask the owner and the other admins."
         }
         NoticeCode::RecoveryCodeUsed => {
