@@ -61,8 +61,8 @@ const fn detail(code: NoticeCode) -> &'static str {
              not request this, ask your admins."
         }
         NoticeCode::ColleagueReEnrolled(_) => {
-            "An admin or operator destroyed the password, passcode and recovery codes of this account; its owner has to \
-             enrol again. If you do not know why, ask the owner and the other admins."
+            "An admin or operator destroyed the password, passcode and recovery codes of this account, so that its \
+             owner enrols again. If you do not know why, ask the owner and the other admins."
         }
         NoticeCode::RecoveryCodeUsed => {
             "A recovery code was used. If it was not you, change password, passcode and recovery codes now."
