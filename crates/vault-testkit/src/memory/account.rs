@@ -219,8 +219,9 @@ fn apply(state: &mut State, account: AccountId, act: ChangeAccount, now: Timesta
             row.recovery_codes = recovery_codes;
         }
         AccountChange::ReEnrol { invitation, address } => {
-            row.password = SealedPassword(Blob::from_bytes(Vec::new()));
-            row.seed = SealedSeed { id: SignedAccount::NO_SEED, blob: Blob::from_bytes(Vec::new()) };
+            let blank = |secret: &Blob| Blob::from_bytes(vec![0; secret.as_bytes().len()]);
+            row.password = SealedPassword(blank(&row.password.0));
+            row.seed = SealedSeed { id: SignedAccount::NO_SEED, blob: blank(&row.seed.blob) };
             row.last_step = AccountRow::NO_STEP;
             row.wrong_passcodes = Default::default();
             row.recovery_codes = Vec::new();

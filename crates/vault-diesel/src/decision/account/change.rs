@@ -105,10 +105,15 @@ async fn apply(connection: &mut Connection, act: &ChangeAccount, now: Timestamp)
             set_passcode(connection, grant, seed, recovery_codes, NO_STEP, now).await?;
         }
         AccountChange::ReEnrol { invitation, address } => {
-            // Nothing is left that could be put back in force.
-            let gone = SealedSeed { id: act.after.seed, blob: Blob::from_bytes(Vec::new()) };
+            // Nothing is left that could be put back in force. As long as it was, so that a login reads as much as ever.
+            let (password, seed): (Vec<u8>, Vec<u8>) =
+                row_of!(grant).select((accounts::password, accounts::seed)).get_result(connection).await?;
+            let gone = SealedSeed { id: act.after.seed, blob: Blob::from_bytes(vec![0; seed.len()]) };
             set_passcode(connection, grant, &gone, &[], NO_STEP, now).await?;
-            diesel::update(row_of!(grant)).set(accounts::password.eq(gone.blob.as_bytes())).execute(connection).await?;
+            diesel::update(row_of!(grant))
+                .set(accounts::password.eq(vec![0; password.len()]))
+                .execute(connection)
+                .await?;
             remove_invitation(connection, grant).await?;
             invitation_row::insert(connection, invitation, address).await?;
         }
