@@ -236,6 +236,12 @@ impl Session {
         self.call("PATCH", &format!("/v1/accounts/{id}")).json(change).send()
     }
 
+    /// Has an account's owner enrol again, or tries to.
+    #[track_caller]
+    pub fn re_enrol(&self, id: &str) -> Answer {
+        self.call("POST", &format!("/v1/accounts/{id}/re-enrol")).send()
+    }
+
     /// One's own account.
     #[track_caller]
     pub fn own_account(&self) -> Value {

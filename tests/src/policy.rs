@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The table. The columns are those of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 37] = [
+pub const POLICY: [Rule; 39] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -104,6 +104,8 @@ pub const POLICY: [Rule; 37] = [
     rule("POST",   "{base}/accounts",                 "201",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("PATCH",  "{base}/accounts/{id}",            "200",               "401 401 401 401 401 401 403 403 yes 404"),
     rule("DELETE", "{base}/accounts/{id}",            "204",               "401 401 401 401 401 401 403 403 yes 404"),
+    rule("POST",   "{base}/accounts/{id}/unlock",     "204",               "401 401 401 401 401 401 403 403 yes 404"),
+    rule("POST",   "{base}/accounts/{id}/re-enrol",   "201",               "401 401 401 401 401 401 403 403 yes 404"),
 
     rule("GET",    "{base}/integrations",             "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/integrations",             "201",               "401 401 401 401 401 401 403 403 yes yes"),

@@ -124,7 +124,7 @@ fn an_operator_invites_too(database: Database) {
     invited["id"] = invited["account_id"].clone();
     let state = || vault.json(&["account", "list"])[0]["state"].clone();
     assert_eq!(state(), "invited");
-    for command in ["disable", "enable", "unlock", "set-password", "reset-passcode", "passcode"] {
+    for command in ["disable", "enable", "unlock", "set-password", "reset-passcode", "re-enrol", "passcode"] {
         vault.run(&["account", command, "--email", "first@example.com"]).refused();
     }
     invite("FIRST@example.com").refused();

@@ -212,6 +212,7 @@ fn a43_what_ends_a_session_ends_it_at_once(database: Database) {
     };
     by(&[
         &["account", "disable"],
+        &["account", "re-enrol"],
         &["account", "delete", "--yes"],
         &["account", "set-role", "--role", "viewer"],
         &["account", "set-role", "--role", "editor"],

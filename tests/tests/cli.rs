@@ -101,6 +101,7 @@ fn every_command_prints_one_json_document(database: Database) {
         (&["set-password"], "account_id email organization password role state"),
         (&["reset-passcode"], "account_id email organization recovery_codes role state totp"),
         (&["passcode"], "expires_at passcode"),
+        (&["re-enrol"], "account_id email enrolment_code expires_at organization role state"),
         (&["delete", "--yes"], changed),
     ] {
         let printed = vault.json(&[&["account"], command, &["--email", email]].concat());
@@ -152,7 +153,7 @@ fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
     let vault = Vault::init(database);
     let account = vault.admin();
     let nobody = ["--email", "nobody@example.com"];
-    for command in ["show", "disable", "enable", "unlock", "set-password", "reset-passcode", "passcode"] {
+    for command in ["show", "disable", "enable", "unlock", "set-password", "reset-passcode", "re-enrol", "passcode"] {
         let said = vault.run(&[&["account", command][..], &nobody].concat()).refused().stderr;
         assert!(said.contains("no account has this address; `orgvault account list` shows all"), "{command}: {said}");
     }
@@ -225,6 +226,7 @@ fn help_and_completions_are_complete() {
         "account create",
         "account invite",
         "account passcode",
+        "account re-enrol",
         "database key",
         "completions",
         "login",

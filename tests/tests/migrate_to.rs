@@ -38,6 +38,8 @@ fn a_vault_works_on_postgres_as_before() {
     }
     session.save(&small("frozen", 1));
     let invited = session.invite("grace@example.com", "editor").expect(201).json();
+    let colleague = vault.account("Acme", "viewer");
+    let re_enrolled = session.re_enrol(&colleague.id).expect(201).json();
     let integration = Integration::make(&vault, "nightly", &["imports/*", "frozen"]);
     let before: Vec<Value> = (0..4).map(|n| activated(&integration, &door.client(), &format!("imports/{n}"))).collect();
     let shown: Vec<Value> = saved.iter().map(|id| session.show(id).expect(200).json()).collect();
@@ -73,6 +75,9 @@ fn a_vault_works_on_postgres_as_before() {
     let draft =
         serde_json::json!({"enrolment_code": invited["enrolment_code"], "password": "a rather long passphrase"});
     vault.client().request("POST", "/v1/enrol").json(&draft).send().expect(200);
+    let again = vault.client().enrol(re_enrolled["enrolment_code"].as_str().unwrap(), "a rather long passphrase");
+    assert_eq!(again.expect(200).json()["email"], *colleague.email);
+    vault.client().log_in(&colleague.sound_login()).problem("invalid-login");
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 

@@ -67,6 +67,8 @@ struct Stage {
     disabled: String,
     deleted: String,
     invited: String,
+    /// Whose account is unlocked and re-enrolled; Acme's.
+    colleague: Account,
     made: Cell<u32>,
 }
 
@@ -74,7 +76,7 @@ impl Stage {
     fn of(vault: &Vault) -> Self {
         let client = vault.client();
         let [viewer, editor, admin] = ["viewer", "editor", "admin"].map(|role| vault.account("Acme", role));
-        let stranger = vault.account("Globex", "admin");
+        let (stranger, colleague) = (vault.account("Globex", "admin"), vault.account("Acme", "viewer"));
         let sessions = [&viewer, &editor, &admin, &stranger].map(|account| account.log_in(&client));
         let [logged_out, disabled, deleted] = [0; 3].map(|_| vault.admin());
         let tokens = [&logged_out, &disabled, &deleted].map(|account| account.log_in(&client));
@@ -85,7 +87,20 @@ impl Stage {
         let invited = invited.json()["enrolment_code"].as_str().unwrap().to_owned();
         let [logged_out, disabled, deleted] = tokens.map(|session| session.token);
         let made = Cell::new(0);
-        Self { client, viewer, editor, admin, stranger, sessions, logged_out, disabled, deleted, invited, made }
+        Self {
+            client,
+            viewer,
+            editor,
+            admin,
+            stranger,
+            sessions,
+            logged_out,
+            disabled,
+            deleted,
+            invited,
+            colleague,
+            made,
+        }
     }
 
     fn session(&self, caller: Caller) -> Option<&Session> {
@@ -159,7 +174,7 @@ impl Stage {
     /// The address, its id that of something new.
     fn path(&self, rule: &Rule, caller: Caller) -> String {
         let path = rule.template.replace("{base}", "/v1");
-        let Some((collection, _)) = path.split_once("{id}") else { return path };
+        let Some((collection, rest)) = path.split_once("{id}") else { return path };
         let admin = &self.sessions[2];
         let id = match collection {
             "/v1/organization-vault/" => {
@@ -168,6 +183,7 @@ impl Stage {
                 admin.replace(&id, &small("policy", self.number() as usize), true).expect(201);
                 id
             }
+            "/v1/accounts/" if !rest.is_empty() => self.colleague.id.clone(),
             "/v1/accounts/" => {
                 let email = format!("target.{}@example.com", self.number());
                 let invited = admin.invite(&email, "viewer").expect(201).json();
@@ -228,6 +244,7 @@ impl Stage {
             }
             ("POST", "{base}/account/passcode/confirm") => json!({"passcode": passcode}),
             ("GET" | "DELETE", _) | ("POST", "{base}/logout") => return None,
+            ("POST", "{base}/accounts/{id}/unlock" | "{base}/accounts/{id}/re-enrol") => return None,
             other => panic!("what is the body of {other:?}?"),
         })
     }

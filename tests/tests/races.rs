@@ -206,7 +206,7 @@ fn nothing_is_saved_after_an_operator_s_change(database: Database) {
     let replicas = Replicas::of(&vault);
     let watcher = vault.account("Acme", "admin");
     let mut expected = 0;
-    for change in ["set-role", "disable", "set-password", "reset-passcode", "delete", "org disable"] {
+    for change in ["set-role", "disable", "set-password", "reset-passcode", "re-enrol", "delete", "org disable"] {
         let account = vault.account("Acme", "editor");
         let session = account.log_in(&vault.client());
         let command: Vec<&str> = match change {

@@ -58,7 +58,8 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("quickstart", |command| command.args(quickstart))
         .mut_subcommand("serve", |command| command.args(server()))
         .mut_subcommand("account", |account| {
-            account.mut_subcommand("invite", |command| command.args(only(&["public_url", "base_path"])))
+            let printing = |command: clap::Command| command.args(only(&["public_url", "base_path"]));
+            account.mut_subcommand("invite", printing).mut_subcommand("re-enrol", printing)
         })
         .mut_subcommand("activate", |command| command.args(base_path()))
         .mut_subcommand("exec", |command| command.args(base_path()))
@@ -347,6 +348,12 @@ pub(crate) enum AccountCommand {
     },
     /// Clear the lockout after failed logins
     Unlock(ByEmail),
+    /// Have the owner of an account enrol again: print an enrolment code once, valid for 72 hours
+    ///
+    /// For an owner who lost authenticator and recovery codes. Ends the account's sessions and destroys its password, passcode
+    /// and recovery codes at once. Role, e-mail address and history stay. Run it again for another code; the earlier one
+    /// stops working.
+    ReEnrol(ByEmail),
     /// Print the current passcode of an account; waits for the next one if the current one is used up
     ///
     /// For machines with access to the data directory and root key. Recorded in the audit log.

@@ -12,7 +12,7 @@ pub struct AccountItem {
     pub email: String,
     /// Its role: `admin`, `editor` or `viewer`.
     pub role: String,
-    /// Its state: `active`, `disabled` or `invited`.
+    /// Its state: `active`, `disabled`, `re-enrolling` or `invited`.
     pub state: String,
     /// When it was made, RFC 3339 in UTC.
     pub created_at: String,
@@ -23,7 +23,8 @@ pub struct AccountItem {
     /// wrong.
     #[serde(default)]
     pub locked: bool,
-    /// The end of the invitation, RFC 3339 in UTC, if it is one.
+    /// Until when the enrolment code works, RFC 3339 in UTC; of an invitation, and of an account whose owner has to enrol
+    /// again while the code works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invitation_expires_at: Option<String>,
 }
@@ -44,6 +45,15 @@ pub struct InvitedAccount {
     /// The id that the account will have.
     pub id: String,
     /// What its owner enrols with. Shown this once.
+    pub enrolment_code: WireSecret,
+    /// Until when the code works, RFC 3339 in UTC.
+    pub expires_at: String,
+}
+
+/// How the owner of an account enrols again.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ReEnrolment {
+    /// What the owner enrols with. Shown this once.
     pub enrolment_code: WireSecret,
     /// Until when the code works, RFC 3339 in UTC.
     pub expires_at: String,

@@ -13,7 +13,7 @@ mod probe;
 mod problem;
 mod secret;
 
-pub use account::{AccountItem, ChangeAccountRequest, InviteRequest, InvitedAccount};
+pub use account::{AccountItem, ChangeAccountRequest, InviteRequest, InvitedAccount, ReEnrolment};
 pub use activation::{
     ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedCredential, CheckedNamespace,
     VendedCredential,

@@ -31,6 +31,9 @@ pub struct AccountNotice {
     /// When it happened, RFC 3339 in UTC; absent where it is how things are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
+    /// The id of the account that it is about, if that is another one of the organization.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// What it is and what to do about it, for people.
     pub detail: Cow<'static, str>,
 }

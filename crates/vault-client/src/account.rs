@@ -8,14 +8,14 @@ use ureq::http::Method;
 use vault_api::{
     AccountItem, ChangeAccountRequest, ChangePasswordRequest, ConfirmEnrolmentRequest, ConfirmPasscodeRequest,
     EnrolRequest, EnrolResponse, InviteRequest, InvitedAccount, NewPasscode, NewRecoveryCodes, OwnAccount,
-    ProofRequest, SessionItem, Totp, WireSecret,
+    ProofRequest, ReEnrolment, SessionItem, Totp, WireSecret,
 };
 
 const ACCOUNTS: &str = "/accounts";
 const SESSIONS: &str = "/account/sessions";
 
 impl Client {
-    /// Takes an invitation up. May be repeated until it is confirmed; only the newest answer counts.
+    /// Takes an invitation up, or enrols again. May be repeated until it is confirmed; only the newest answer counts.
     ///
     /// # Errors
     /// [`ClientError::Problem`] if the code does not work or the password is refused.
@@ -23,7 +23,7 @@ impl Client {
         self.send(self.request(Method::POST, "/enrol"), Some(&json(request)?))?.json()
     }
 
-    /// Makes the account of the newest [`Client::enrol`]. The passcode is spent.
+    /// Makes the account of the newest [`Client::enrol`], or gives it its new secrets. The passcode is spent.
     ///
     /// # Errors
     /// [`ClientError::Problem`] if code or passcode is not right.
@@ -51,6 +51,17 @@ impl Session {
     /// Changes an account's role or state. Its sessions end.
     pub fn change_account(&self, id: &str, change: &ChangeAccountRequest) -> Result<AccountItem, ClientError> {
         self.send_json(Method::PATCH, &below(ACCOUNTS, id), change)?.json()
+    }
+
+    /// Lifts an account's lockout after failed logins.
+    pub fn unlock_account(&self, id: &str) -> Result<(), ClientError> {
+        self.send(Method::POST, &[&below(ACCOUNTS, id), "/unlock"].concat()).map(|_| ())
+    }
+
+    /// Destroys an account's password, passcode and recovery codes. Its sessions end, and its owner enrols again with the
+    /// returned code; an earlier code is dead. Not for one's own account.
+    pub fn re_enrol_account(&self, id: &str) -> Result<ReEnrolment, ClientError> {
+        self.send(Method::POST, &[&below(ACCOUNTS, id), "/re-enrol"].concat())?.json()
     }
 
     /// Deletes an account or withdraws an invitation.

@@ -22,6 +22,8 @@ pub enum AccountState {
     Active,
     /// May not log in; its tokens are dead.
     Disabled,
+    /// May not log in until its owner has enrolled again: password, passcode seed and recovery codes are gone.
+    ReEnrolling,
     /// Not an account yet: an [`Invitation`](crate::invitation::Invitation) that nobody has taken up. Only
     /// lists and invitations say so; no row that logs in does.
     Invited,
@@ -33,13 +35,16 @@ impl AccountState {
         match self {
             Self::Active => "active",
             Self::Disabled => "disabled",
+            Self::ReEnrolling => "re-enrolling",
             Self::Invited => "invited",
         }
     }
 
     /// The state of this exact name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Disabled, Self::Invited].into_iter().find(|state| state.as_str() == text)
+        [Self::Active, Self::Disabled, Self::ReEnrolling, Self::Invited]
+            .into_iter()
+            .find(|state| state.as_str() == text)
     }
 }
 
@@ -77,13 +82,16 @@ pub struct SignedAccount {
     pub version: i64,
     /// Counts changes of the password.
     pub password_version: i64,
-    /// The passcode seed.
+    /// The passcode seed, or [`SignedAccount::NO_SEED`].
     pub seed: SeedId,
 }
 
 impl SignedAccount {
     /// The first version of an account and of its password.
     pub const FIRST_VERSION: i64 = 1;
+    /// Stands for the seed of an account that awaits its owner's enrolment. Signed, so that whoever writes to the
+    /// database cannot put the old password and seed back in force.
+    pub const NO_SEED: SeedId = SeedId::from_bytes([0; 16]);
 
     /// A new account.
     pub const fn new(grant: AccountGrant, seed: SeedId) -> Self {
@@ -106,6 +114,42 @@ impl SignedAccount {
     #[must_use]
     pub fn with_seed(&self, seed: SeedId) -> Self {
         Self { version: self.version + 1, seed, ..self.clone() }
+    }
+
+    /// Whether it has no password, seed and recovery codes until its owner enrols again. Apart from the state, because a
+    /// disabled account may await it too.
+    pub fn awaits_enrolment(&self) -> bool {
+        self.seed == Self::NO_SEED
+    }
+
+    /// The state that enabling it gives.
+    pub fn enabled_state(&self) -> AccountState {
+        if self.awaits_enrolment() { AccountState::ReEnrolling } else { AccountState::Active }
+    }
+
+    /// The account after it lost its secrets. The role stays, and a disabled account stays disabled.
+    #[must_use]
+    pub fn without_secrets(&self) -> Self {
+        let after = Self { seed: Self::NO_SEED, ..self.with_new_password() };
+        match self.grant.state {
+            AccountState::Disabled => after,
+            _ => after.in_state(AccountState::ReEnrolling),
+        }
+    }
+
+    /// The account after its owner enrolled again and has this seed. The role stays, and a disabled account stays
+    /// disabled.
+    #[must_use]
+    pub fn re_enrolled(&self, seed: SeedId) -> Self {
+        let after = Self { seed, ..self.with_new_password() };
+        match self.grant.state {
+            AccountState::ReEnrolling => after.in_state(AccountState::Active),
+            _ => after,
+        }
+    }
+
+    fn in_state(self, state: AccountState) -> Self {
+        Self { grant: AccountGrant { state, ..self.grant }, ..self }
     }
 
     /// The digest that the row must carry.
@@ -141,6 +185,8 @@ pub struct Account {
     pub created_at: Timestamp,
     /// What its logins left.
     pub logins: AccountLogins,
+    /// Until when its owner can enrol again, if an enrolment code for that is open.
+    pub enrolment_until: Option<Timestamp>,
 }
 
 impl Account {
@@ -155,7 +201,7 @@ impl Account {
             grant: self.signed.grant.clone(),
             created_at: self.created_at,
             logins: self.logins,
-            invitation_expires_at: None,
+            invitation_expires_at: self.enrolment_until,
         }
     }
 }
@@ -195,6 +241,7 @@ pub struct ListedAccount {
     pub created_at: Timestamp,
     /// What its logins left.
     pub logins: AccountLogins,
-    /// The end of the invitation, if it is one.
+    /// Until when an enrolment code can be used, if one is open: of an invitation, or of an account that awaits its
+    /// owner's enrolment.
     pub invitation_expires_at: Option<Timestamp>,
 }

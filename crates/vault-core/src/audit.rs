@@ -112,7 +112,7 @@ pub enum AuditAction {
     EnrolmentRefused,
     /// An invited person chose a password and was given a passcode seed; not confirmed yet.
     EnrolmentDrafted,
-    /// An invited person confirmed: the account was created.
+    /// An invited person confirmed: the account was created, or has secrets again.
     AccountEnrolled,
     /// An invitation got another role.
     InvitationChanged,
@@ -130,6 +130,8 @@ pub enum AuditAction {
     AccountPasswordChanged,
     /// An account's passcode seed and recovery codes were replaced.
     AccountPasscodeReset,
+    /// An account's password, passcode seed and recovery codes were taken, and its owner may enrol again.
+    AccountReEnrolled,
     /// An account's owner asked for a new passcode seed; not confirmed yet.
     AccountPasscodeDrafted,
     /// An account's owner replaced the passcode seed.
@@ -249,6 +251,7 @@ impl AuditAction {
             Self::AccountRoleChanged => "account.role-changed",
             Self::AccountPasswordChanged => "account.password-changed",
             Self::AccountPasscodeReset => "account.passcode-reset",
+            Self::AccountReEnrolled => "account.re-enrolled",
             Self::AccountPasscodeDrafted => "account.passcode-drafted",
             Self::AccountPasscodeChanged => "account.passcode-changed",
             Self::AccountPasscodeUnconfirmed => "account.passcode-unconfirmed",

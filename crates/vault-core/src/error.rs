@@ -81,8 +81,14 @@ pub enum Refusal {
     /// The account has not accepted its invitation.
     #[error("the account has not accepted its invitation")]
     OnlyInvited,
+    /// The account's owner has to enrol again first.
+    #[error("the account's owner has to enrol again first")]
+    AwaitsEnrolment,
+    /// Nobody can re-enrol their own account.
+    #[error("nobody can re-enrol their own account")]
+    OwnAccount,
     /// The organization would be left without an active admin.
-    #[error("the last active admin cannot be demoted, disabled or deleted")]
+    #[error("the last active admin cannot be demoted, disabled, re-enrolled or deleted")]
     LastAdmin,
     /// The cursor was not made for this list.
     #[error("invalid cursor")]
@@ -240,6 +246,8 @@ impl Refusal {
             | Self::AddressTaken
             | Self::NameTaken
             | Self::OnlyInvited
+            | Self::AwaitsEnrolment
+            | Self::OwnAccount
             | Self::LastAdmin
             | Self::NamespaceTooLarge
             | Self::TooManyLive

@@ -1,4 +1,5 @@
-//! Invitations: accounts to be. They lie apart from accounts, so that nothing that logs in can meet one.
+//! Invitations: accounts to be. They lie apart from accounts, so that nothing that logs in can meet one. An invitation
+//! may also be for the owner of an account that lost its secrets, to enrol again.
 
 use crate::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
 use crate::digest::{Digest, DigestPurpose};
@@ -10,10 +11,12 @@ use crate::time::Timestamp;
 /// How long an invitation can be taken up, in seconds: 72 h.
 pub const INVITATION_SECONDS: i64 = 72 * 3600;
 
-/// Somebody may make an account of this address and role by an enrolment code.
+/// Somebody may make an account of this address and role by an enrolment code, or give the account new secrets by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// What it will grant; its state is [`AccountState::Invited`], its account the future account's id.
+    /// What it will grant; its state is [`AccountState::Invited`], its account the future account's id. Where it re-enrols
+    /// an account, its state is [`AccountState::ReEnrolling`], its account that account, and its role grants nothing: the
+    /// account's own does.
     pub grant: AccountGrant,
     /// The digest of its enrolment code.
     pub code: Digest,
@@ -44,7 +47,12 @@ impl Invitation {
         now < self.expires_at
     }
 
-    /// What it grants once it is taken up.
+    /// Whether it gives an existing account new secrets instead of making one. The digest covers it.
+    pub fn re_enrols(&self) -> bool {
+        self.grant.state == AccountState::ReEnrolling
+    }
+
+    /// What it grants once it is taken up, if it makes an account.
     pub fn enrolled(&self) -> AccountGrant {
         AccountGrant { state: AccountState::Active, ..self.grant.clone() }
     }

@@ -1,6 +1,8 @@
 //! Notices: events of an account that its owner sees.
 
+use crate::id::AccountId;
 use crate::time::Timestamp;
+use std::borrow::Cow;
 
 /// How long a notice is kept, in seconds: 90 days.
 pub const NOTICE_SECONDS: i64 = 90 * 24 * 3600;
@@ -18,6 +20,10 @@ pub enum NoticeCode {
     PasswordChangedByOperator,
     /// An operator replaced the passcode seed and the recovery codes.
     PasscodeResetByOperator,
+    /// An admin or operator took the account's secrets, and its owner had to enrol again.
+    ReEnrolled,
+    /// To admins: an admin or operator took the secrets of this account, whose owner has to enrol again.
+    ColleagueReEnrolled(AccountId),
     /// A recovery code was used.
     RecoveryCodeUsed,
     /// At most [`FEW_RECOVERY_CODES`] recovery codes are left. Never stored: computed from their number.
@@ -25,30 +31,60 @@ pub enum NoticeCode {
 }
 
 impl NoticeCode {
-    /// Every code that is stored.
-    pub const STORED: [Self; 5] = [
+    /// Every code that is stored, [`NoticeCode::ColleagueReEnrolled`] aside.
+    pub const STORED: [Self; 6] = [
         Self::AttemptsClosed,
         Self::PasscodeDisabled,
         Self::PasswordChangedByOperator,
         Self::PasscodeResetByOperator,
+        Self::ReEnrolled,
         Self::RecoveryCodeUsed,
     ];
 
-    /// The code's name, stored and on the wire.
+    /// The code's name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AttemptsClosed => "attempts-closed",
             Self::PasscodeDisabled => "passcode-disabled",
             Self::PasswordChangedByOperator => "password-changed-by-operator",
             Self::PasscodeResetByOperator => "passcode-reset-by-operator",
+            Self::ReEnrolled => "re-enrolled",
+            Self::ColleagueReEnrolled(_) => "colleague-re-enrolled",
             Self::RecoveryCodeUsed => "recovery-code-used",
             Self::RecoveryCodesLow => "recovery-codes-low",
         }
     }
 
-    /// The stored code of this exact name.
+    /// The account that it is about, if that is another one than its owner's.
+    pub const fn colleague(self) -> Option<AccountId> {
+        match self {
+            Self::ColleagueReEnrolled(account) => Some(account),
+            _ => None,
+        }
+    }
+
+    /// The code as it is stored: its name, and the account that it is about, so that notices about several accounts are
+    /// told apart even at one moment.
+    pub fn stored(self) -> Cow<'static, str> {
+        match self.colleague() {
+            Some(account) => format!("{}:{account}", self.as_str()).into(),
+            None => self.as_str().into(),
+        }
+    }
+
+    /// The code that is stored so.
     pub fn parse_stored(text: &str) -> Option<Self> {
-        Self::STORED.into_iter().find(|code| code.as_str() == text)
+        let Some((name, account)) = text.split_once(':') else {
+            return Self::STORED.into_iter().find(|code| code.as_str() == text);
+        };
+        let code = Self::ColleagueReEnrolled(account.parse().ok()?);
+        Some(code).filter(|code| code.as_str() == name && code.stored() == text)
+    }
+
+    /// Whether only the newest of it is kept, so that nobody can fill another account with notices by repeating what
+    /// they tell of.
+    pub const fn replaces_earlier(self) -> bool {
+        matches!(self, Self::ReEnrolled | Self::ColleagueReEnrolled(_))
     }
 }
 

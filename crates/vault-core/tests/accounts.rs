@@ -23,7 +23,8 @@ use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::{Action, Role};
 use vault_core::time::Timestamp;
 
-const STATES: [AccountState; 3] = [AccountState::Active, AccountState::Disabled, AccountState::Invited];
+const STATES: [AccountState; 4] =
+    [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling, AccountState::Invited];
 
 /// Tells apart what has different parts, which is all that the properties need.
 struct Hashes;
@@ -197,6 +198,34 @@ proptest! {
     }
 
     #[test]
+    fn a_re_enrolment_gives_no_right_that_was_not_there(before in signed(), seed in 1_u8..5) {
+        let seed = SeedId::from_bytes([seed; 16]);
+        let waiting = before.without_secrets();
+        prop_assert!(waiting.awaits_enrolment() && !waiting.grant.is_active_admin());
+        let disabled = before.grant.state == AccountState::Disabled;
+        prop_assert_eq!(waiting.grant.state == AccountState::Disabled, disabled);
+        prop_assert_eq!(waiting.enabled_state(), AccountState::ReEnrolling);
+        let after = waiting.re_enrolled(seed);
+        prop_assert!(!after.awaits_enrolment());
+        prop_assert_eq!(after.enabled_state(), AccountState::Active);
+        prop_assert_eq!(after.grant.state, if disabled { AccountState::Disabled } else { AccountState::Active });
+        // Whatever is changed meanwhile holds, and nothing that was decided on the row before fits it.
+        for state in [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling] {
+            let changed = waiting.with_grant(AccountGrant { role: Role::Viewer, state, ..waiting.grant.clone() });
+            let after = changed.re_enrolled(seed);
+            let expected = if state == AccountState::ReEnrolling { AccountState::Active } else { state };
+            prop_assert_eq!((after.grant.role, after.grant.state), (Role::Viewer, expected));
+        }
+        let passwords = [before.password_version, waiting.password_version, after.password_version];
+        prop_assert!(before.version < waiting.version && waiting.version < after.version);
+        prop_assert!(passwords.is_sorted_by(|a, b| a < b));
+        for grant in [&waiting.grant, &after.grant] {
+            let same = AccountGrant { state: before.grant.state, ..grant.clone() };
+            prop_assert_eq!(&same, &before.grant);
+        }
+    }
+
+    #[test]
     fn an_invitation_is_open_until_its_end(invitation in invitations(), now in -1_i64..6) {
         prop_assert_eq!(invitation.is_open(at(now)), at(now) < invitation.expires_at);
     }
@@ -253,4 +282,13 @@ fn names_are_read_as_they_are_written() {
         assert_eq!(NoticeCode::parse_stored(code.as_str()), Some(code));
     }
     assert_eq!(NoticeCode::parse_stored(NoticeCode::RecoveryCodesLow.as_str()), None);
+    let account = AccountId::from_uuid(Uuid::from_u128(7));
+    let colleague = NoticeCode::ColleagueReEnrolled(account);
+    assert_eq!(colleague.stored(), format!("colleague-re-enrolled:{account}"));
+    assert_eq!(NoticeCode::parse_stored(&colleague.stored()), Some(colleague));
+    for other in ["colleague-re-enrolled", "colleague-re-enrolled:", "colleague-re-enrolled:x", "re-enrolled:7"] {
+        assert_eq!(NoticeCode::parse_stored(other), None, "{other}");
+    }
+    assert_eq!(NoticeCode::parse_stored(&format!("recovery-code-used:{account}")), None);
+    assert_eq!(NoticeCode::parse_stored(&colleague.stored().to_uppercase()), None);
 }

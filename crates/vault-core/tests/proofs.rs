@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn what_changed_since_the_reservation_proves_nothing(which in 0_usize..7) {
+    fn what_changed_since_the_reservation_proves_nothing(which in 0_usize..9) {
         let reserved = account();
         let mut now = Some(account());
         let row = now.as_mut().unwrap();
@@ -98,6 +98,8 @@ proptest! {
             3 => row.seed = SeedId::from_bytes([9; 16]),
             4 => row.grant.email = EmailAddress::parse("other@example.com").unwrap(),
             5 => row.grant.organization = OrganizationId::from_bytes([9; 16]),
+            6 => *row = account().without_secrets(),
+            7 => *row = account().without_secrets().re_enrolled(reserved.seed),
             _ => now = None,
         }
         prop_assert!(now.as_ref().is_none_or(|row| !is_as_reserved(&reserved, row)));

@@ -30,6 +30,7 @@ migrations![
     "0006_handing_out",
     "0007_decoy_accounts",
     "0008_life",
+    "0009_reenrol",
 ];
 
 /// Makes the table of what was applied.

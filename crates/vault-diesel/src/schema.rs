@@ -177,6 +177,7 @@ diesel::table! {
         version -> BigInt,
         created_at -> BigInt,
         expires_at -> BigInt,
+        state -> Nullable<Text>,
     }
 }
 

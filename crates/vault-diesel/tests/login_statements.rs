@@ -92,8 +92,8 @@ async fn every_refused_login_costs_the_same_statements() {
     let scratch = Scratch::new();
     let store = scratch.migrated().await;
     let world = World::make(&*store, 1).await;
-    let [wrong_password, wrong_code, waiting, closed, disabled] = [11, 12, 13, 14, 15];
-    for number in [wrong_password, wrong_code, waiting, closed, disabled] {
+    let [wrong_password, wrong_code, waiting, closed, disabled, re_enrolling] = [11, 12, 13, 14, 15, 16];
+    for number in [wrong_password, wrong_code, waiting, closed, disabled, re_enrolling] {
         world.account_at(&*store, number, Role::Viewer).await;
     }
     let wrong = || Brought::WrongPassword { recovery_code: None };
@@ -106,6 +106,9 @@ async fn every_refused_login_costs_the_same_statements() {
         attempt(&store, &world, waiting, wrong(), now).await;
     }
     scratch.bare().execute("UPDATE accounts SET state = 'disabled' WHERE email = 'owner-15@example.com'", []).unwrap();
+    let without_secrets = "UPDATE accounts SET state = 're-enrolling', seed_id = '00000000-0000-0000-0000-000000000000', \
+        password = zeroblob(length(password)), seed = zeroblob(length(seed)) WHERE email = 'owner-16@example.com'";
+    assert_eq!(scratch.bare().execute(without_secrets, []).unwrap(), 1);
     // What every connection prepares once is prepared.
     attempt(&store, &world, 99, wrong(), now).await;
     attempt(&store, &world, wrong_password, wrong(), now).await;
@@ -114,7 +117,7 @@ async fn every_refused_login_costs_the_same_statements() {
     assert_eq!(unknown.iter().filter(|cost| **cost == Cost::Writes).count(), 3, "{unknown:?}");
     let anew = |cost: &Cost| matches!(cost, Cost::Reads { parsed_anew: true, .. });
     assert!(!unknown.iter().any(anew), "{unknown:?}");
-    for number in [wrong_password, waiting, closed, disabled] {
+    for number in [wrong_password, waiting, closed, disabled, re_enrolling] {
         assert_eq!(attempt(&store, &world, number, wrong(), now).await, unknown, "owner-{number}");
     }
     assert_eq!(attempt(&store, &world, wrong_code, Brought::WrongPasscode, now).await, unknown);
@@ -122,7 +125,7 @@ async fn every_refused_login_costs_the_same_statements() {
     let with_code = || Brought::WrongPassword { recovery_code: Some(Digest::from_bytes([5; 32])) };
     attempt(&store, &world, 99, with_code(), now).await;
     let unknown = attempt(&store, &world, 99, with_code(), now).await;
-    for number in [wrong_password, waiting, closed, disabled] {
+    for number in [wrong_password, waiting, closed, disabled, re_enrolling] {
         assert_eq!(attempt(&store, &world, number, with_code(), now).await, unknown, "owner-{number} with 20 digits");
     }
 }

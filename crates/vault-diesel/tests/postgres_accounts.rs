@@ -5,7 +5,8 @@
 
 mod support;
 
-use futures_util::future::{join, join_all};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, join, join_all};
 use std::sync::{Arc, LazyLock};
 use support::NOW;
 use support::postgres::{query, store};
@@ -19,8 +20,8 @@ use vault_core::invitation::{EnrolmentDraft, Invitation, StoredInvitation};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AccountKey, AccountRepository as _, ChangeAccount, Conclusion, ConfirmEnrolment, CreateInvitation,
-    EndSession, Find, FoundAccount, InvitationRepository as _, LoginGuard as _, SessionRepository as _, StoreError,
-    WriteDraft,
+    EndSession, Expired, Find, FoundAccount, Housekeeping as _, InvitationRepository as _, LoginGuard as _,
+    SessionRepository as _, StoreError, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -204,6 +205,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         let confirmed = join_all((0..16).map(|index| {
             let command = ConfirmEnrolment {
                 signed: SignedAccount::new(invitation.enrolled(), seed),
+                account_version: None,
                 digest: Digest::from_bytes([1; 32]),
                 code,
                 version: 1,
@@ -217,5 +219,124 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         let refused = |outcome: &&Result<(), _>| matches!(outcome, Err(StoreError::Refused(Refusal::Contended)));
         assert_eq!(confirmed.iter().filter(|outcome| outcome.is_ok()).count(), 1);
         assert_eq!(confirmed.iter().filter(refused).count(), 15);
+    }
+}
+
+/// The change by which the owner of `target` has to enrol again with `code`, decided on `version` of the row.
+async fn re_enrolment(
+    store: &PostgresStore,
+    world: &World,
+    (by, target): (&Principal, &SessionPrincipal),
+    version: i64,
+    code: Digest,
+) -> Command<ChangeAccount> {
+    let grant = grant(store, target).await;
+    let seed = SeedId::from_bytes(*target.account.as_bytes());
+    let before = SignedAccount { version, ..SignedAccount::new(grant.clone(), seed) };
+    let grant = AccountGrant { state: AccountState::ReEnrolling, ..grant };
+    let invitation = Invitation { grant, code, created_at: NOW, expires_at: NOW.plus_seconds(60) };
+    let digest = Digest::from_bytes([1; 32]);
+    let stored = StoredInvitation { invitation, digest, version: StoredInvitation::FIRST_VERSION };
+    let change = AccountChange::ReEnrol { invitation: Box::new(stored), address: address(world.next()) };
+    let act = ChangeAccount { version, after: before.without_secrets(), digest, change };
+    let audit = world.audit(Actor::from(by), AuditAction::AccountReEnrolled, Subject::Account(target.account));
+    Command { principal: by.clone(), now: NOW, audit, act }
+}
+
+/// Everything that takes rows of accounts and invitations at once: re-enrolments of a colleague and of each other, role
+/// changes, drafts, confirmations, logins and the sweep.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_for_ever() {
+    let (here, there) = servers().await;
+    for round in 0..ROUNDS / 2 {
+        let world = &World::make(&*here, number()).await;
+        let (one, two) = (&world.member(&*here, Role::Admin).await, &world.member(&*here, Role::Admin).await);
+        let target = &world.member(&*here, Role::Viewer).await;
+        let (by_one, by_two) = (&Principal::Session(one.clone()), &Principal::Session(two.clone()));
+        let code = address(world.next());
+        let first = re_enrolment(&here, world, (by_one, target), 1, code).await;
+        here.change_account(first.clone()).await.unwrap();
+        let seed = SealedSeed { id: SeedId::from_bytes(bytes(world.next())), blob: Blob::from_bytes(vec![1; 66]) };
+        let draft = |audit| WriteDraft {
+            organization: world.organization,
+            account: target.account,
+            code,
+            draft: EnrolmentDraft {
+                password: SealedPassword(Blob::from_bytes(vec![1; 140])),
+                seed: seed.clone(),
+                recovery_codes: vec![RECOVERY_CODE],
+            },
+            now: NOW,
+            audit,
+        };
+        let drafted = || world.audit(Actor::Unknown, AuditAction::EnrolmentDrafted, Subject::Vault);
+        assert!(here.write_draft(draft(drafted())).await.unwrap());
+        let waiting = &first.act.after;
+
+        let mut deeds: Vec<BoxFuture<'_, bool>> = Vec::new();
+        for server in [&here, &there] {
+            for _ in 0..2 {
+                let confirmation = ConfirmEnrolment {
+                    signed: waiting.re_enrolled(seed.id),
+                    account_version: Some(waiting.version),
+                    digest: Digest::from_bytes([1; 32]),
+                    code,
+                    version: 1,
+                    step: TimeStep(1),
+                    now: NOW,
+                    audit: world.audit(Actor::Unknown, AuditAction::AccountEnrolled, Subject::Vault),
+                };
+                deeds.push(async move { decided(server.confirm_enrolment(confirmation).await) }.boxed());
+                let again = draft(drafted());
+                deeds.push(async move { made(server.write_draft(again).await) }.boxed());
+            }
+            for (by, whom, version) in [
+                (by_one, target, waiting.version),
+                (&Principal::Operator, target, waiting.version),
+                (by_one, two, 1),
+                (by_two, one, 1),
+            ] {
+                let again = re_enrolment(&here, world, (by, whom), version, address(world.next())).await;
+                let counts = whom.account == target.account;
+                deeds.push(async move { decided(server.change_account(again).await) && counts }.boxed());
+            }
+            let lowered = SignedAccount { version: waiting.version + 1, ..waiting.clone() };
+            let lowering = ChangeAccount {
+                version: waiting.version,
+                after: lowered,
+                digest: Digest::from_bytes([1; 32]),
+                change: if round % 2 == 0 { AccountChange::Grant } else { AccountChange::Delete },
+            };
+            let audit =
+                world.audit(Actor::from(two), AuditAction::AccountRoleChanged, Subject::Account(target.account));
+            let lowering = Command { principal: by_two.clone(), now: NOW, audit, act: lowering };
+            deeds.push(async move { decided(server.change_account(lowering).await) }.boxed());
+            for whom in [one, two, target] {
+                let session = SessionId::from_bytes(bytes(world.next()));
+                let login = world.login(grant(&here, whom).await, session, PasscodeProof::Step(TimeStep(9)));
+                deeds.push(async move { made(server.conclude_attempt(login).await) }.boxed());
+            }
+            deeds.push(async move { made(server.sweep(Expired::Invitations, NOW).await) }.boxed());
+            deeds.push(async move { made(server.find_invitation(code, NOW).await) }.boxed());
+        }
+        let changed = join_all(deeds).await.into_iter().filter(|changed| *changed).count();
+        assert_eq!(changed, 1, "of what was decided on one version, one is carried out");
+        let admins = [grant(&here, one).await, grant(&here, two).await];
+        assert!(admins.iter().any(AccountGrant::is_active_admin), "{admins:?}");
+    }
+}
+
+/// A decision was made, and none on the version that counts.
+fn made<T>(outcome: Result<T, StoreError>) -> bool {
+    decided(outcome);
+    false
+}
+
+/// Whether it was carried out. A refusal is a decision too.
+fn decided<T>(outcome: Result<T, StoreError>) -> bool {
+    match outcome {
+        Ok(_) => true,
+        Err(StoreError::Denied(_) | StoreError::Refused(_)) => false,
+        Err(error) => panic!("{error:?}"),
     }
 }

@@ -73,7 +73,14 @@ impl From<Refusal> for Fault {
             Refusal::OnlyInvited => {
                 Self::conflict("The account has not accepted its invitation: only its role can be changed until then.")
             }
-            Refusal::LastAdmin => Self::conflict("You cannot demote, disable or delete the last active admin."),
+            Refusal::AwaitsEnrolment => Self::conflict("The owner of the account has to enrol again first."),
+            Refusal::OwnAccount => Self::conflict(
+                "You cannot re-enrol your own account. Replace your password, passcode or recovery codes, or ask another \
+                 admin.",
+            ),
+            Refusal::LastAdmin => {
+                Self::conflict("You cannot demote, disable, re-enrol or delete the last active admin.")
+            }
             Refusal::Cursor => {
                 let detail = "invalid cursor; use the one from the previous page's Link header, with the same filters";
                 Self::fields(vec![FieldError::new("/cursor", FieldCode::Malformed, detail)])

@@ -41,6 +41,7 @@ pub mod model;
 mod model_activators;
 pub mod organization;
 pub mod own_account;
+pub mod re_enrolment;
 pub mod session;
 mod tools;
 pub mod version;
@@ -196,6 +197,21 @@ macro_rules! store_contract {
                 an_invitation_is_withdrawn
                 an_admins_session_reaches_its_own_invitations
                 a_role_lowered_beside_a_confirmation_is_lowered
+            }
+            re_enrolment {
+                a_re_enrolling_account_has_nothing_to_log_in_with
+                a_re_enrolled_account_is_what_it_was
+                the_newest_re_enrolment_counts
+                an_expired_re_enrolment_revives_nothing
+                role_and_state_at_the_confirmation_hold
+                a_deleted_account_is_not_re_enrolled
+                a_confirmation_does_what_its_invitation_is_for
+                a_disabled_organization_re_enrols_nobody
+                a_session_re_enrols_its_own_organization
+                owner_and_admins_are_told_of_a_re_enrolment
+                parallel_confirmations_re_enrol_once
+                a_change_beside_a_re_enrolment_is_not_lost
+                a_login_beside_a_re_enrolment_leaves_no_session
             }
             integration {
                 an_integration_is_found_as_it_was_made

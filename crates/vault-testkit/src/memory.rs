@@ -280,15 +280,19 @@ impl State {
 
     /// The invitation of an address in an organization.
     fn invitation_by_address(&self, address: Digest, organization: OrganizationId) -> Option<&InvitationRow> {
-        let own = |row: &&InvitationRow| row.stored.invitation.grant.organization == organization;
+        let own = |row: &&InvitationRow| {
+            let invitation = &row.stored.invitation;
+            invitation.grant.organization == organization && !invitation.re_enrols()
+        };
         self.invitations.values().filter(own).find(|row| row.address == address)
     }
 
     /// Whether the organization may have one more account or invitation.
     fn has_room(&self, organization: OrganizationId) -> bool {
         let accounts = self.accounts.values().filter(|row| row.signed.grant.organization == organization).count();
-        let invited = self.invitations.values().filter(|row| row.stored.invitation.grant.organization == organization);
-        i64::try_from(accounts + invited.count()).is_ok_and(|there| there < MAX_ACCOUNTS)
+        let invited = self.invitations.values().filter(|row| !row.stored.invitation.re_enrols());
+        let invited = invited.filter(|row| row.stored.invitation.grant.organization == organization).count();
+        i64::try_from(accounts + invited).is_ok_and(|there| there < MAX_ACCOUNTS)
     }
 
     fn account_in(&mut self, organization: OrganizationId, account: AccountId) -> Option<&mut AccountRow> {

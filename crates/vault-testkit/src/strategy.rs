@@ -204,6 +204,8 @@ pub(crate) enum VaultCommand {
     Password(usize),
     /// An account gets another passcode.
     Passcode(usize),
+    /// The account's owner has to enrol again, and does so at once if it says so.
+    ReEnrol(usize, bool),
     /// An account is unlocked.
     Unlock(usize),
     /// The organization is in use, or not.
@@ -269,6 +271,7 @@ pub(crate) fn vault_command() -> impl Strategy<Value = VaultCommand> {
         1 => (few(), role(), proptest::bool::weighted(0.8)).prop_map(|(who, role, on)| Command::Grant(who, role, on)),
         1 => few().prop_map(Command::Password),
         1 => few().prop_map(Command::Passcode),
+        1 => (few(), any::<bool>()).prop_map(|(account, confirmed)| Command::ReEnrol(account, confirmed)),
         1 => few().prop_map(Command::Unlock),
         1 => proptest::bool::weighted(0.8).prop_map(Command::SetOrganization),
         12 => (many(), few(), option::of(few()), few())

@@ -10,6 +10,8 @@ mod enrolment;
 mod logins;
 #[path = "usecase/own_account.rs"]
 mod own_account;
+#[path = "usecase/re_enrolment.rs"]
+mod re_enrolment;
 #[path = "usecase/service.rs"]
 mod service;
 #[path = "usecase/work.rs"]

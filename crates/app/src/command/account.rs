@@ -168,7 +168,10 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             change(vault, &account.email, AccountCommand::Disable, "disable", done, output).await
         }
         Asked::Enable(account) => {
-            let done = |grant: &AccountGrant| format!("Enabled {}.", grant.email);
+            let done = |grant: &AccountGrant| match grant.state {
+                AccountState::ReEnrolling => format!("Enabled {}. Its owner has to enrol again first.", grant.email),
+                _ => format!("Enabled {}.", grant.email),
+            };
             change(vault, &account.email, AccountCommand::Enable, "enable", done, output).await
         }
         Asked::Delete { account, yes } => {
@@ -200,6 +203,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let command = AccountCommand::SetRole(role.into());
             change(vault, &account.email, command, "change the role of", done, output).await
         }
+        Asked::ReEnrol(account) => invitation::re_enrol(settings, vault, &account.email, output).await,
         Asked::Unlock(account) => unlock(vault, &account.email, output).await,
         Asked::Passcode(account) => passcode(vault, &account.email, output).await,
     }
@@ -335,15 +339,18 @@ async fn show(vault: &OpenVault, email: &str, output: Output) -> Result<(), Fail
         ("state", row.state.to_owned()),
         ("created", row.created_at.clone().unwrap_or_default()),
     ];
-    match &row.invitation_expires_at {
-        Some(expires) => lines.push(("invitation until", expires.clone())),
-        None => lines.extend([
+    if let Some(expires) = &row.invitation_expires_at {
+        let name = if account.grant.state == AccountState::Invited { "invitation until" } else { "code until" };
+        lines.push((name, expires.clone()));
+    }
+    if account.grant.state != AccountState::Invited {
+        lines.extend([
             ("last login", row.last_login_at.clone().unwrap_or_else(never)),
             ("last refusal", row.last_refused_at.clone().unwrap_or_else(never)),
             ("locked", if lock.locked { lock.all().join(", ") } else { "no".to_owned() }),
             ("failed logins", format!("{} in a row", lock.attempts)),
             ("wrong passcodes", format!("{} of {WRONG_PASSCODES}", lock.wrong_passcodes)),
-        ]),
+        ]);
     }
     let mut text: String = lines.iter().map(|(name, value)| format!("{name:<16}  {value}\n")).collect();
     if !lock.lockouts().is_empty() {
@@ -399,7 +406,7 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
 }
 
 /// Every account of a scope, by organization and address.
-async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAccount>, Failure> {
+pub(super) async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAccount>, Failure> {
     let accounts = vault.accounts();
     let (mut listed, mut request) = (Vec::new(), PageRequest::default());
     loop {
@@ -431,7 +438,7 @@ fn shown(grant: &AccountGrant, organization: String) -> ShownAccount {
     }
 }
 
-async fn organization_name(vault: &OpenVault, grant: &AccountGrant) -> Result<String, Failure> {
+pub(super) async fn organization_name(vault: &OpenVault, grant: &AccountGrant) -> Result<String, Failure> {
     let organization = vault.ports().store.organizations.organization(grant.organization).await?;
     Ok(organization.map_or_else(String::new, |organization| organization.name.to_string()))
 }

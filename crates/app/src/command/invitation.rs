@@ -1,5 +1,6 @@
-//! `orgvault account invite`
+//! `orgvault account invite` and `orgvault account re-enrol`: enrolment codes.
 
+use super::account::{all, organization_name};
 use super::organization::Organizations;
 use crate::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use crate::output::{Output, warn};
@@ -7,9 +8,10 @@ use crate::settings::Settings;
 use crate::text::rfc3339;
 use secrecy::ExposeSecret;
 use serde::Serialize;
-use vault_core::principal::Principal;
+use vault_core::account::AccountState;
+use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
-use vault_core::usecase::Invited;
+use vault_core::usecase::{AccountCommand, AccountRef, Invited};
 use vault_embed::OpenVault;
 
 /// An invitation, as scripts read it.
@@ -19,6 +21,9 @@ struct ShownInvitation<'a> {
     email: String,
     organization: &'a str,
     role: &'static str,
+    /// Of `re-enrol`: a disabled account stays disabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
     enrolment_code: &'a str,
     expires_at: String,
 }
@@ -44,26 +49,72 @@ pub(super) async fn run(
         email: invited.grant.email.to_string(),
         organization: &organization,
         role: invited.grant.role.as_str(),
+        state: None,
         enrolment_code: invited.code.text().expose_secret(), // printed for its owner, once
         expires_at: rfc3339(invited.expires_at),
     };
     let base_url = settings.server.base_url(settings.server.listen);
-    output.print(&shown, &text(&invited, &organization, &base_url))?;
+    let done = format!("Invited {} to {organization} ({}).", invited.grant.email, invited.grant.role);
+    output.print(&shown, &text(&done, &invited, &base_url))?;
+    warn_of_local_url(settings, &base_url, output);
+    Ok(())
+}
+
+/// Has the owner of an account enrol again.
+pub(super) async fn re_enrol(
+    settings: &Settings,
+    vault: &OpenVault,
+    email: &str,
+    output: Output,
+) -> Result<(), Failure> {
+    let what = || format!("re-enrol {email}");
+    let account = AccountRef::email(email);
+    let changed = vault.accounts().change(&Principal::Operator, account, AccountCommand::ReEnrol).await;
+    let changed = changed.map_err(|error| refused(error, NO_ACCOUNT)).doing(what)?;
+    let (code, expires_at) = changed.enrolment.ok_or_else(|| Failure::new("no enrolment code was made")).doing(what)?;
+    let invited = Invited { grant: changed.account.grant, code, expires_at };
+    let (grant, organization) = (&invited.grant, organization_name(vault, &invited.grant).await?);
+    let base_url = settings.server.base_url(settings.server.listen);
+    let shown = ShownInvitation {
+        account_id: grant.account.to_string(),
+        email: grant.email.to_string(),
+        organization: &organization,
+        role: grant.role.as_str(),
+        state: Some(grant.state.as_str()),
+        enrolment_code: invited.code.text().expose_secret(), // printed for its owner, once
+        expires_at: rfc3339(invited.expires_at),
+    };
+    let done = format!(
+        "Destroyed the password, passcode and recovery codes of {} ({organization}, {}) and ended its sessions.",
+        grant.email, grant.role
+    );
+    output.print(&shown, &text(&done, &invited, &base_url))?;
+    if grant.state == AccountState::Disabled {
+        warn(&format!("{0} is disabled. Enable it with `orgvault account enable --email {0}`", grant.email));
+    }
+    let colleagues = all(vault, Scope::One(grant.organization)).await?;
+    if grant.role == Role::Admin && !colleagues.iter().any(|account| account.grant.is_active_admin()) {
+        warn(&format!("{organization} has no active admin until {} has enrolled", grant.email));
+    }
+    warn_of_local_url(settings, &base_url, output);
+    Ok(())
+}
+
+fn warn_of_local_url(settings: &Settings, base_url: &str, output: Output) {
     if !output.is_json() && settings.server.is_local_url() {
         warn(&format!(
             "{base_url} can be reached from this machine only. Set --public-url to the URL at which others reach the server"
         ));
     }
-    Ok(())
 }
 
-/// The invitation for people. The commands hold no secret, so that none reaches a shell's history: they ask for the code
-/// and the password, and send them through standard input, because other users of a machine can read a process's
-/// arguments.
-fn text(invited: &Invited, organization: &str, base_url: &str) -> String {
+/// An enrolment code for people, after what was `done`. The commands hold no secret, so that none reaches a shell's
+/// history: they ask for the code and the password, and send them through standard input, because other users of a machine
+/// can read a process's arguments.
+fn text(done: &str, invited: &Invited, base_url: &str) -> String {
     let (grant, code) = (&invited.grant, invited.code.text().expose_secret()); // printed for its owner, once
     format!(
-        r#"Invited {email} to {organization} ({role}). Give its owner the enrolment code; it is not shown again:
+        r#"{done} Give its owner the enrolment code; it is not shown again:
 
   e-mail         {email}
   enrolment code {code}
@@ -86,7 +137,6 @@ echo 'Enrolled. Log in with the next passcode.'
 )
 "#,
         email = grant.email,
-        role = grant.role,
         until = rfc3339(invited.expires_at),
         id = grant.account,
     )

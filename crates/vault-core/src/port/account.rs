@@ -67,6 +67,14 @@ pub enum AccountChange {
         /// The recovery codes, instead of those before.
         recovery_codes: Vec<Digest>,
     },
+    /// Password, seed and recovery codes are destroyed; wrong passcodes are forgotten. Waits and closed classes are
+    /// lifted. Its owner can enrol again by this invitation, in the place of any before.
+    ReEnrol {
+        /// The invitation.
+        invitation: Box<StoredInvitation>,
+        /// The digest of the account's address.
+        address: Digest,
+    },
     /// Waits and closed classes are lifted.
     Unlock,
     /// The account is deleted, with all that hangs on it.
@@ -79,13 +87,22 @@ impl AccountChange {
         match self {
             Self::Password(_) => Some(NoticeCode::PasswordChangedByOperator),
             Self::Passcode { .. } => Some(NoticeCode::PasscodeResetByOperator),
+            Self::ReEnrol { .. } => Some(NoticeCode::ReEnrolled),
             Self::Grant | Self::Unlock | Self::Delete => None,
+        }
+    }
+
+    /// The notice for every other admin of the organization, where `account` is changed.
+    pub const fn admins_notice(&self, account: AccountId) -> Option<NoticeCode> {
+        match self {
+            Self::ReEnrol { .. } => Some(NoticeCode::ColleagueReEnrolled(account)),
+            _ => None,
         }
     }
 
     /// Whether it lifts waits and closed classes.
     pub const fn unlocks(&self) -> bool {
-        matches!(self, Self::Password(_) | Self::Passcode { .. } | Self::Unlock)
+        matches!(self, Self::Password(_) | Self::Passcode { .. } | Self::ReEnrol { .. } | Self::Unlock)
     }
 }
 
@@ -147,7 +164,8 @@ pub trait AccountRepository: Send + Sync {
     /// Reads a page: by organization, in it the newest first.
     async fn list_accounts(&self, query: List<(OrganizationId, AccountId)>) -> Result<Vec<ListedAccount>, StoreError>;
 
-    /// Changes one. Where [`AccountChange::notice`] says so, its owner gets a notice in the same decision.
+    /// Changes one. Where [`AccountChange::notice`] and [`AccountChange::admins_notice`] say so, its owner and the other
+    /// admins of its organization get a notice in the same decision.
     ///
     /// Refused with [`Refusal::NotFound`](crate::Refusal::NotFound): no such account that the principal may see;
     /// [`Refusal::Contended`](crate::Refusal::Contended): the row has another version; and, not for an operator,

@@ -33,6 +33,8 @@ pub struct OpenInvitation {
     pub organization: OrganizationName,
     /// The seed of the newest draft, if there is a draft.
     pub seed: Option<SealedSeed>,
+    /// The account that it re-enrols, as its row is now, with the digest that the row carries; absent where it makes one.
+    pub account: Option<(SignedAccount, Digest)>,
 }
 
 /// Writes the draft of an enrolment, in the place of any before. There is no principal yet: the code is the authority.
@@ -52,13 +54,15 @@ pub struct WriteDraft {
     pub audit: SealedAuditRecord,
 }
 
-/// Makes an account of an invitation and its draft: password, seed and recovery codes are the draft's. There is no
-/// principal yet: the code is the authority.
+/// Makes an account of an invitation and its draft, or gives the account that it re-enrols new secrets: password, seed and
+/// recovery codes are the draft's. There is no principal yet: the code is the authority.
 #[derive(Clone, Debug)]
 pub struct ConfirmEnrolment {
-    /// What the account's row will be signed with: the invitation's grant, active, and the seed of the draft as read,
-    /// which must be unchanged.
+    /// What the account's row will be signed with: the invitation's grant, active, or what the account that is re-enrolled
+    /// grants; and the seed of the draft as read, which must be unchanged.
     pub signed: SignedAccount,
+    /// The version of the account that is re-enrolled, as read; must be unchanged. Absent: an account is made.
+    pub account_version: Option<i64>,
     /// The code over it.
     pub digest: Digest,
     /// The digest of the enrolment code that the invitation must still have.
@@ -67,7 +71,7 @@ pub struct ConfirmEnrolment {
     pub version: i64,
     /// The step whose code confirmed it; marked used, so that this code cannot log in.
     pub step: TimeStep,
-    /// The time of the account's creation and of its passcode's enrolment.
+    /// The time of the passcode's enrolment, and of the creation of an account that is made.
     pub now: Timestamp,
     /// The record of it.
     pub audit: SealedAuditRecord,
@@ -123,10 +127,10 @@ pub trait InvitationRepository: Send + Sync {
     /// Writes a draft. `false`: there is no such open invitation in an active organization; nothing was changed.
     async fn write_draft(&self, command: WriteDraft) -> Result<bool, StoreError>;
 
-    /// Makes the account; invitation and code are gone. Of several at once, one is told so.
+    /// Makes the account, or gives it new secrets; invitation and code are gone. Of several at once, one is told so.
     ///
-    /// Refused with [`Refusal::Contended`](crate::Refusal::Contended): the invitation is not as read, over, gone, or its
-    /// organization not active; [`Refusal::AddressInUse`](crate::Refusal::AddressInUse): the address has got an account
+    /// Refused with [`Refusal::Contended`](crate::Refusal::Contended): the invitation or the account that it re-enrols is
+    /// not as read, over, gone, or its organization not active; [`Refusal::AddressInUse`](crate::Refusal::AddressInUse): the address has got an account
     /// meanwhile, by an invitation of another organization.
     async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<(), StoreError>;
 

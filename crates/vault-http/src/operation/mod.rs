@@ -137,6 +137,8 @@ impl Inner {
             Operation::Invite => accounts::invite::run(self, call, body).await,
             Operation::ChangeAccount => accounts::change::run(self, call, body).await,
             Operation::DeleteAccount => accounts::delete::run(self, call, body).await,
+            Operation::UnlockAccount => accounts::unlock::run(self, call, body).await,
+            Operation::ReEnrol => accounts::re_enrol::run(self, call, body).await,
             Operation::Enrol => enrolment::draft::run(self, call, body).await,
             Operation::ConfirmEnrolment => enrolment::confirm::run(self, call, body).await,
             Operation::ShowAccount => own::show::run(self, call, body).await,

@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// The public listener.
-pub(super) static PUBLIC: [Address; 29] = [
+pub(super) static PUBLIC: [Address; 31] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -52,6 +52,8 @@ pub(super) static PUBLIC: [Address; 29] = [
         methods: &[("PATCH", Operation::ChangeAccount), ("DELETE", Operation::DeleteAccount)],
         allow: "PATCH, DELETE",
     },
+    Address { template: "{base}/accounts/{id}/unlock", methods: &[("POST", Operation::UnlockAccount)], allow: "POST" },
+    Address { template: "{base}/accounts/{id}/re-enrol", methods: &[("POST", Operation::ReEnrol)], allow: "POST" },
     Address { template: "{base}/enrol", methods: &[("POST", Operation::Enrol)], allow: "POST" },
     Address { template: "{base}/enrol/confirm", methods: &[("POST", Operation::ConfirmEnrolment)], allow: "POST" },
     Address { template: "{base}/account", methods: &[("GET", Operation::ShowAccount)], allow: "GET, HEAD" },

@@ -9,6 +9,7 @@ mod admin;
 mod authorization;
 mod bodies;
 mod closing;
+mod colleagues;
 mod enrolment;
 mod failures;
 mod headers;

@@ -28,6 +28,7 @@ pub async fn an_account_is_found_as_it_was_made(suite: &dyn ContractStore) {
         digest: holder.signed.digest(&FakeDigester::default()),
         created_at: world.now(),
         logins: AccountLogins::default(),
+        enrolment_until: None,
     };
     assert_eq!(found, made);
     assert_eq!(world.accounts(Some(world.organization)).await, [made.listed()]);

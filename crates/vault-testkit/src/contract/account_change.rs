@@ -101,7 +101,7 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn ContractStore)
     let colleague = world.holder(Role::Editor).await;
     let colleague = Principal::Session(world.log_in(&colleague).await);
     type Change = fn(&World<'_>, &Holder) -> Wanted;
-    let changes: [(Change, Result<(), Denial>); 7] = [
+    let changes: [(Change, Result<(), Denial>); 8] = [
         (|_, _| AccountChange::Unlock.into(), Ok(())),
         // The same role again: the row still has what the token says, so what refuses is that the session ended.
         (|_, holder| regrant(holder, Role::Editor, AccountState::Active), Err(Denial::SessionEnded)),
@@ -110,6 +110,7 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn ContractStore)
             |world, _| AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() }.into(),
             Err(Denial::SessionEnded),
         ),
+        (|world, holder| world.re_enrolment(holder).0.into(), Err(Denial::AccountChanged)),
         (|_, holder| regrant(holder, Role::Viewer, AccountState::Active), Err(Denial::AccountChanged)),
         (|_, holder| regrant(holder, Role::Editor, AccountState::Disabled), Err(Denial::AccountChanged)),
         (|_, _| AccountChange::Delete.into(), Err(Denial::AccountChanged)),

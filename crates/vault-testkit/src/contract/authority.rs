@@ -96,12 +96,14 @@ pub async fn a_session_changes_its_own_organization(suite: &dyn ContractStore) {
     assert_eq!((other.read(&stranger).await, other.audit_length().await), (before, entries));
 }
 
-/// A session takes no organization's last active admin: not its own, and none beside disabled ones, other roles,
-/// invitations and other organizations' admins. An operator may.
+/// A session takes no organization's last active admin: not its own, and none beside disabled and re-enrolling ones, other
+/// roles, invitations and other organizations' admins. An operator may.
 pub async fn the_last_active_admin_stays(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let admin = world.holder(Role::Admin).await;
     let disabled = world.holder(Role::Admin).await;
+    let re_enrolling = world.holder(Role::Admin).await;
+    world.re_enrolling(&re_enrolling).await;
     world.change(&disabled, regrant(&disabled, Role::Admin, AccountState::Disabled)).await;
     world.holder(Role::Editor).await;
     world.invited(Role::Admin).await;
@@ -109,7 +111,7 @@ pub async fn the_last_active_admin_stays(suite: &dyn ContractStore) {
     let session = world.log_in(&admin).await;
     let version = world.read(&admin).await.signed.version;
     let entries = world.audit_length().await;
-    for taking in takings(&admin) {
+    for taking in takings(&world, &admin) {
         let command = by(&session, world.change_account(&admin, version, taking));
         assert_eq!(world.store.change_account(command).await.decided(), Err(Refusal::LastAdmin));
     }
@@ -129,7 +131,7 @@ pub async fn the_last_active_admin_stays(suite: &dyn ContractStore) {
     assert_eq!(world.read(&successor).await.signed.grant.role, Role::Viewer);
 }
 
-/// Two admins that lower, disable or delete each other at once: one of them stays.
+/// Two admins that lower, disable, re-enrol or delete each other at once: one of them stays.
 pub async fn two_admins_do_not_take_each_other(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     for round in 0..8 {
@@ -137,8 +139,7 @@ pub async fn two_admins_do_not_take_each_other(suite: &dyn ContractStore) {
         let (ones, twos) = (world.log_in(&one).await, world.log_in(&two).await);
         let mut commands = Vec::new();
         for (session, target) in [(&ones, &two), (&twos, &one)] {
-            let [lowering, disabling, deletion] = takings(target);
-            let change = [lowering, disabling, deletion].into_iter().nth(round % 3).unwrap();
+            let change = takings(&world, target).into_iter().nth(round % 4).unwrap();
             let version = world.read(target).await.signed.version;
             commands.push(by(session, world.change_account(target, version, change)));
         }
@@ -182,10 +183,11 @@ pub async fn admins_do_not_all_resign_at_once(suite: &dyn ContractStore) {
 }
 
 /// The changes that take an admin.
-fn takings(admin: &Holder) -> [Wanted; 3] {
+fn takings(world: &World<'_>, admin: &Holder) -> [Wanted; 4] {
     [
         regrant(admin, Role::Editor, AccountState::Active),
         regrant(admin, Role::Admin, AccountState::Disabled),
+        world.re_enrolment(admin).0.into(),
         AccountChange::Delete.into(),
     ]
 }

@@ -241,7 +241,8 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn ContractStore) {
     let account = world.account(address).await.expect("the account is there");
     let signed = SignedAccount::new(grant, draft.seed.id);
     let digest = signed.digest(&FakeDigester::default());
-    let made = Account { signed, digest, created_at: world.now(), logins: AccountLogins::default() };
+    let logins = AccountLogins::default();
+    let made = Account { signed, digest, created_at: world.now(), logins, enrolment_until: None };
     assert_eq!(account, made);
     assert_eq!(world.accounts(Some(world.organization)).await, [made.listed()]);
     assert!(world.open(&invitation).await.is_none());

@@ -91,7 +91,7 @@ pub async fn a_recovery_code_spends_no_step(suite: &dyn ContractStore) {
 pub async fn a_login_is_overtaken_by_each_change(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     type Change = fn(&World<'_>, &Holder) -> Wanted;
-    let changes: [Change; 5] = [
+    let changes: [Change; 6] = [
         |_, holder| regrant(holder, Role::Admin, AccountState::Active),
         |_, holder| regrant(holder, Role::Viewer, AccountState::Disabled),
         |world, _| AccountChange::Password(world.password()).into(),
@@ -99,6 +99,7 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn ContractStore) {
             let recovery_codes = holder.recovery_codes.clone();
             AccountChange::Passcode { seed: world.seed(), recovery_codes }.into()
         },
+        |world, holder| world.re_enrolment(holder).0.into(),
         |_, _| AccountChange::Delete.into(),
     ];
     for change in changes {
@@ -108,7 +109,7 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn ContractStore) {
         world.change(&holder, change.clone()).await;
         refused(&world, command, Conclusion::Refused(LoginRefusal::Overtaken)).await;
 
-        if matches!(change.change, AccountChange::Delete) {
+        if matches!(change.change, AccountChange::ReEnrol { .. } | AccountChange::Delete) {
             continue;
         }
         // On the new facts the same proof works.

@@ -14,9 +14,9 @@ use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, Sto
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment, CreateInvitation,
-    EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List, OpenInvitation, OwnAccount,
-    OwnChange, ProofEffect, WriteDraft,
+    AccountChange, AccountKey, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment,
+    CreateInvitation, EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List,
+    OpenInvitation, OwnAccount, OwnChange, ProofEffect, WriteDraft,
 };
 use vault_core::principal::{Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -128,8 +128,11 @@ impl World<'_> {
     pub(super) fn confirm_enrolment(&self, open: &OpenInvitation, step: TimeStep) -> ConfirmEnrolment {
         let StoredInvitation { invitation, version, .. } = &open.stored;
         let seed = open.seed.as_ref().expect("there is a draft").id;
-        let signed = SignedAccount::new(invitation.enrolled(), seed);
+        let current = open.account.as_ref().map(|(current, _)| current);
+        let new = || SignedAccount::new(invitation.enrolled(), seed);
+        let signed = current.map_or_else(new, |current| current.re_enrolled(seed));
         ConfirmEnrolment {
+            account_version: current.map(|current| current.version),
             digest: signed.digest(&FakeDigester::default()),
             code: invitation.code,
             version: *version,
@@ -143,6 +146,35 @@ impl World<'_> {
     /// Confirms an enrolment. Whether the account was made.
     pub(super) async fn confirms(&self, command: ConfirmEnrolment) -> bool {
         self.store.confirm_enrolment(command).await.decided() == Ok(())
+    }
+
+    /// The change by which the holder has to enrol again, and the invitation to it.
+    pub(super) fn re_enrolment(&self, holder: &Holder) -> (AccountChange, Invitation) {
+        let (Invitation { code, created_at, expires_at, .. }, _) = self.invitation(holder.signed.grant.role);
+        let grant = AccountGrant { state: AccountState::ReEnrolling, ..holder.signed.grant.clone() };
+        let invitation = Invitation { grant, code, created_at, expires_at };
+        let version = StoredInvitation::FIRST_VERSION;
+        let stored = StoredInvitation::sign(invitation.clone(), version, &FakeDigester::default());
+        (AccountChange::ReEnrol { invitation: Box::new(stored), address: holder.address }, invitation)
+    }
+
+    /// Has the holder enrol again, as an operator.
+    pub(super) async fn re_enrolling(&self, holder: &Holder) -> Invitation {
+        let (change, invitation) = self.re_enrolment(holder);
+        self.change(holder, change).await;
+        invitation
+    }
+
+    /// Takes the newest draft of a re-enrolment; the holder as it then is.
+    pub(super) async fn re_enrolled(&self, holder: &Holder, invitation: &Invitation) -> Holder {
+        let draft = self.drafted(invitation).await;
+        let open = self.open(invitation).await.expect("it is open");
+        let PasscodeProof::Step(step) = self.fresh_step() else { panic!("a step") };
+        let command = self.confirm_enrolment(&open, step);
+        let signed = command.signed.clone();
+        assert!(self.confirms(command).await);
+        let EnrolmentDraft { password, seed, recovery_codes } = draft;
+        Holder { signed, password, seed, recovery_codes, ..holder.clone() }
     }
 
     pub(super) fn change_invitation(

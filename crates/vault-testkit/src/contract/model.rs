@@ -20,6 +20,7 @@ use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{CredentialId, KeyId};
+use vault_core::invitation::EnrolmentDraft;
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
@@ -162,6 +163,7 @@ impl<'a> History<'a> {
                 let recovery_codes = (0..4).map(|_| self.world.recovery_code()).collect();
                 self.change(account, AccountChange::Passcode { seed: self.world.seed(), recovery_codes }).await?;
             }
+            VaultCommand::ReEnrol(account, confirmed) => self.re_enrol(account, confirmed).await?,
             VaultCommand::Unlock(account) => self.change(account, AccountChange::Unlock).await?,
             VaultCommand::SetOrganization(active) => self.set_organization(active).await?,
             VaultCommand::Save(who, namespace, key, body) => self.save(who, namespace, key, body).await?,
@@ -228,6 +230,26 @@ impl<'a> History<'a> {
         if let AccountChange::Passcode { seed, recovery_codes } = wanted.change {
             (holder.seed, holder.recovery_codes) = (seed, recovery_codes);
         }
+        Ok(())
+    }
+
+    /// Has an account's owner enrol again, as far as the organization lets anybody.
+    async fn re_enrol(&mut self, account: usize, confirmed: bool) -> Result<(), Difference> {
+        let (change, invitation) = self.world.re_enrolment(self.holder(account));
+        self.change(account, change).await?;
+        let draft = self.world.write_draft(&invitation);
+        let holder = account % self.holders.len();
+        let EnrolmentDraft { password, seed, recovery_codes } = draft.draft.clone();
+        if !confirmed || !both!(self, write_draft(draft))? {
+            return Ok(());
+        }
+        let PasscodeProof::Step(step) = self.world.fresh_step() else { return Err("no step".to_owned()) };
+        let open = self.world.open(&invitation).await.ok_or("a draft without an invitation")?;
+        let confirmation = self.world.confirm_enrolment(&open, step);
+        let signed = confirmation.signed.clone();
+        decided!(self, confirm_enrolment(confirmation))?.map_err(|error| error.to_string())?;
+        let holder = &mut self.holders[holder];
+        *holder = Holder { signed, password, seed, recovery_codes, ..holder.clone() };
         Ok(())
     }
 

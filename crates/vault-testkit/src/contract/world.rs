@@ -273,6 +273,7 @@ impl<'a> World<'a> {
             AccountChange::Grant => AuditAction::AccountRoleChanged,
             AccountChange::Password(_) => AuditAction::AccountPasswordChanged,
             AccountChange::Passcode { .. } => AuditAction::AccountPasscodeReset,
+            AccountChange::ReEnrol { .. } => AuditAction::AccountReEnrolled,
             AccountChange::Unlock => AuditAction::AccountUnlocked,
             AccountChange::Delete => AuditAction::AccountDeleted,
         };
@@ -281,6 +282,7 @@ impl<'a> World<'a> {
             (_, Some((role, state))) => before.with_grant(AccountGrant { role, state, ..before.grant.clone() }),
             (AccountChange::Password(_), None) => before.with_new_password(),
             (AccountChange::Passcode { seed, .. }, None) => before.with_seed(seed.id),
+            (AccountChange::ReEnrol { .. }, None) => before.without_secrets(),
             _ => before,
         };
         let organization = after.grant.organization;

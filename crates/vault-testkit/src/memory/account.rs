@@ -1,16 +1,21 @@
 //! Accounts.
 
-use super::row::{AccountRow, NewAccount};
+use super::row::{AccountRow, InvitationRow, NewAccount};
 use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use std::cmp::Reverse;
-use vault_core::account::{ACCOUNT_LIMIT_REACHED, ListedAccount, takes_last_admin};
+use vault_core::account::{
+    ACCOUNT_LIMIT_REACHED, Account, AccountGrant, ListedAccount, SignedAccount, takes_last_admin,
+};
 use vault_core::id::{AccountId, OrganizationId};
+use vault_core::notice::NoticeCode;
 use vault_core::port::{
     AccountChange, AccountKey, AccountRepository, ChangeAccount, CreateAccount, Find, FoundAccount, List, ReadPasscode,
     StoreError, StoredPasscode,
 };
 use vault_core::principal::{Denial, Principal, Scope};
+use vault_core::role::Action;
+use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
@@ -106,7 +111,7 @@ fn find(state: &State, query: &Find<AccountKey, Scope>, only: Option<Organizatio
     let mut accounts = state.accounts.values();
     let account = accounts
         .find(|row| is_wanted(row.signed.grant.organization, row.signed.grant.account, row.address))
-        .map(|row| row.account(query.now));
+        .map(|row| state.shown(row, query.now));
     if let Some(account) = account {
         return Some(FoundAccount::Account(Box::new(account)));
     }
@@ -126,8 +131,9 @@ fn find(state: &State, query: &Find<AccountKey, Scope>, only: Option<Organizatio
 }
 
 fn list(state: &State, query: &List<(OrganizationId, AccountId)>, only: Option<OrganizationId>) -> Vec<ListedAccount> {
-    let accounts = state.accounts.values().map(|row| row.account(query.now).listed());
-    let open = state.invitations.values().filter(|row| row.stored.invitation.is_open(query.now));
+    let accounts = state.accounts.values().map(|row| state.shown(row, query.now).listed());
+    let own = state.invitations.values().filter(|row| !row.stored.invitation.re_enrols());
+    let open = own.filter(|row| row.stored.invitation.is_open(query.now));
     let order = |organization, account| (organization, Reverse(account));
     let comes = |listed: &ListedAccount| {
         let place = order(listed.grant.organization, listed.grant.account);
@@ -165,12 +171,32 @@ impl State {
         let others = grants.filter(|grant| grant.organization == organization && grant.account != account);
         others.filter(|grant| grant.is_active_admin()).map(|_| 1).sum()
     }
+
+    /// The account with its open enrolment code.
+    fn shown(&self, row: &AccountRow, now: Timestamp) -> Account {
+        let invitation = self.invitations.get(&row.signed.grant.account).map(|row| &row.stored.invitation);
+        let open = invitation.filter(|invitation| invitation.is_open(now));
+        Account { enrolment_until: open.map(|invitation| invitation.expires_at), ..row.account(now) }
+    }
+
+    fn notify_other_admins(&mut self, changed: &AccountGrant, notice: NoticeCode, now: Timestamp) {
+        for row in self.accounts.values_mut() {
+            let grant = &row.signed.grant;
+            let is_other = grant.organization == changed.organization && grant.account != changed.account;
+            if is_other && grant.role.permits(Action::ManageAccounts) {
+                row.notify(notice, now);
+            }
+        }
+    }
 }
 
 fn apply(state: &mut State, account: AccountId, act: ChangeAccount, now: Timestamp) {
     let unlocking = matches!(act.change, AccountChange::Unlock);
     if !unlocking {
         state.end_sessions_of(account);
+    }
+    if let Some(notice) = act.change.admins_notice(account) {
+        state.notify_other_admins(&act.after.grant, notice, now);
     }
     let Some(row) = state.accounts.get_mut(&account) else { return };
     row.pending.take_if(|_| !unlocking);
@@ -192,8 +218,18 @@ fn apply(state: &mut State, account: AccountId, act: ChangeAccount, now: Timesta
             row.wrong_passcodes = Default::default();
             row.recovery_codes = recovery_codes;
         }
+        AccountChange::ReEnrol { invitation, address } => {
+            let blank = |secret: &Blob| Blob::from_bytes(vec![0; secret.as_bytes().len()]);
+            row.password = SealedPassword(blank(&row.password.0));
+            row.seed = SealedSeed { id: SignedAccount::NO_SEED, blob: blank(&row.seed.blob) };
+            row.last_step = AccountRow::NO_STEP;
+            row.wrong_passcodes = Default::default();
+            row.recovery_codes = Vec::new();
+            state.invitations.insert(account, InvitationRow { stored: *invitation, address, draft: None });
+        }
         AccountChange::Delete => {
             state.accounts.remove(&account);
+            state.invitations.remove(&account);
             state.idempotency.retain(|(_, owner, _), _| *owner != account);
         }
     }

@@ -25,11 +25,14 @@ impl InvitationRepository for MemoryStore {
         self.decide(|state| {
             let row = state.invitations.values().find(|row| row.stored.invitation.code == code)?;
             let open = open_invitation(state, row.stored.invitation.grant.account, now)?;
-            let organization = state.organizations.get(&open.stored.invitation.grant.organization)?;
+            let grant = &open.stored.invitation.grant;
+            let organization = state.organizations.get(&grant.organization)?;
+            let account = state.accounts.get(&grant.account).filter(|_| open.stored.invitation.re_enrols());
             Some(OpenInvitation {
                 stored: open.stored.clone(),
                 organization: organization.name.clone(),
                 seed: open.draft.as_ref().map(|draft| draft.seed.clone()),
+                account: account.map(|row| (row.signed.clone(), row.digest)),
             })
         })
     }
@@ -112,16 +115,33 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateI
 
 fn confirm(state: &mut State, command: ConfirmEnrolment) -> Answer {
     let seed = command.seed();
-    let ConfirmEnrolment { signed, digest, code, version, step, now, audit } = command;
+    let ConfirmEnrolment { signed, account_version, digest, code, version, step, now, audit } = command;
     let account = signed.grant.account;
     let as_read = open_invitation(state, account, now).is_some_and(|row| {
         row.stored.invitation.grant.organization == signed.grant.organization
             && row.stored.invitation.code == code
             && row.stored.version == version
+            && row.stored.invitation.re_enrols() == account_version.is_some()
             && row.draft.as_ref().is_some_and(|draft| draft.seed.id == seed)
     });
-    if !as_read {
+    let current = state.accounts.get(&account).map(|row| row.signed.version);
+    if !as_read || account_version.is_some_and(|version| current != Some(version)) {
         return Err(Refusal::Contended);
+    }
+    if account_version.is_some() {
+        let draft = state.invitations.remove(&account).and_then(|row| row.draft);
+        if let (Some(row), Some(draft)) = (state.accounts.get_mut(&account), draft) {
+            row.signed = signed;
+            row.digest = digest;
+            row.password = draft.password;
+            row.seed = draft.seed;
+            row.recovery_codes = draft.recovery_codes;
+            row.passcode_enrolled_at = now;
+            row.last_step = step;
+            row.wrong_passcodes = Default::default();
+        }
+        state.audit.push(audit);
+        return Ok(());
     }
     let address = state.invitations.get(&account).map(|row| row.address);
     if address.is_some_and(|address| state.account_by_address(address).is_some()) {

@@ -131,6 +131,9 @@ impl AccountRow {
     }
 
     pub(super) fn notify(&mut self, code: NoticeCode, at: Timestamp) {
+        if code.replaces_earlier() {
+            self.notices.retain(|notice| notice.code != code);
+        }
         let notice = StoredNotice { code, at };
         if !self.notices.contains(&notice) {
             self.notices.push(notice);
@@ -148,6 +151,7 @@ impl AccountRow {
                 attempts: self.classes.lock(now),
                 wrong_passcodes: self.wrong_passcodes.at(now),
             },
+            enrolment_until: None,
         }
     }
 

@@ -26,11 +26,15 @@ async fn an_admin_changes_its_organizations_accounts() {
     assert_eq!(changed.account.grant.state, AccountState::Disabled);
     assert!(service.try_log_in("jane@example.com", service.proof(&jane)).await.is_err());
     service.as_admin(&session, jane.account, AccountCommand::Enable).await.unwrap();
+    service.as_admin(&session, jane.account, AccountCommand::Unlock).await.unwrap();
+    assert_eq!(service.audited(AuditAction::AccountUnlocked), (1, Some(Actor::from(&session))));
     service.as_admin(&session, jane.account, AccountCommand::Delete).await.unwrap();
 
     for account in [stranger.account, jane.account] {
-        let missing = service.as_admin(&session, account, AccountCommand::Delete).await;
-        assert!(matches!(missing, Err(Error::Refused(Refusal::NotFound))));
+        for command in [AccountCommand::Delete, AccountCommand::Unlock, AccountCommand::ReEnrol] {
+            let missing = service.as_admin(&session, account, command).await;
+            assert!(matches!(missing, Err(Error::Refused(Refusal::NotFound))));
+        }
     }
     service.log_in(&stranger).await;
 }

@@ -57,11 +57,11 @@ async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
 }
 
 /// Every refused login asks the same operations of the crypto, in the same order: whether an account has the address,
-/// whether the password is right, during a wait, in a closed class and on a disabled account.
+/// whether the password is right, during a wait, in a closed class, and on an account that is disabled or re-enrolling.
 #[tokio::test]
 async fn every_refused_login_asks_the_same_of_the_crypto() {
     let service = Service::new().await;
-    for name in ["jane", "joe", "waiting", "closed", "disabled"] {
+    for name in ["jane", "joe", "waiting", "closed", "disabled", "re-enrolling"] {
         service.person("Acme", name, Role::Viewer).await;
     }
     for _ in 0..CLOSING_ATTEMPTS {
@@ -72,6 +72,7 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
         refused(&service, "waiting@example.com", wrong()).await;
     }
     service.as_operator("disabled@example.com", AccountCommand::Disable).await.unwrap();
+    service.as_operator("re-enrolling@example.com", AccountCommand::ReEnrol).await.unwrap();
     let groups = [
         ("nobody", "a wrong password", LoginRefusal::UnknownAddress),
         ("jane", "a wrong password", LoginRefusal::WrongPassword),
@@ -80,6 +81,7 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
         ("waiting", PASSWORD, LoginRefusal::TurnedAway),
         ("closed", PASSWORD, LoginRefusal::TurnedAway),
         ("disabled", PASSWORD, LoginRefusal::Closed),
+        ("re-enrolling", PASSWORD, LoginRefusal::Closed),
     ];
     for (passcode, expected) in [
         ("000000", ["open a seed and compare codes"].as_slice()),

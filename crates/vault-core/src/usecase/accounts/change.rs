@@ -1,15 +1,18 @@
-//! Change an account: state, role, password, passcode, waits; or delete it.
+//! Change an account: state, role, password, passcode, waits; have its owner enrol again; or delete it.
 
 use super::{AccountRef, Accounts};
 use crate::account::{Account, AccountGrant, AccountState, ListedAccount, SignedAccount};
 use crate::audit::{AuditAction, Subject};
+use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
+use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
 use crate::port::{AccountChange, ChangeAccount, Event, FoundAccount};
 use crate::principal::{Denial, Principal};
 use crate::role::{Action, Role};
 use crate::seats::Requester;
+use crate::time::Timestamp;
 use secrecy::SecretString;
 
 /// How often a change is decided anew because the row changed under it.
@@ -27,6 +30,10 @@ pub enum AccountCommand {
     SetPassword(SecretString),
     /// It gets a new passcode seed and new recovery codes. Waits end and closed classes open.
     ResetPasscode,
+    /// Its password, passcode seed and recovery codes are destroyed, and its owner enrols again. Waits end and closed
+    /// classes open. Role and state stay as they are: given again, it replaces the enrolment code. Not for one's own
+    /// account, whose secrets their owner replaces.
+    ReEnrol,
     /// Its waits end and its closed classes open.
     Unlock,
     /// It is deleted.
@@ -34,11 +41,11 @@ pub enum AccountCommand {
 }
 
 impl AccountCommand {
-    /// Whether an admin of the organization may give it, as an operator may. Nobody but its owner and operators
-    /// touches what an account proves itself with.
+    /// Whether an admin of the organization may give it, as an operator may. Nobody but its owner and operators chooses or
+    /// learns what an account proves itself with.
     pub const fn is_for_admins(&self) -> bool {
         match self {
-            Self::Disable | Self::Enable | Self::SetRole(_) | Self::Delete | Self::Unlock => true,
+            Self::Disable | Self::Enable | Self::SetRole(_) | Self::Delete | Self::ReEnrol | Self::Unlock => true,
             Self::SetPassword(_) | Self::ResetPasscode => false,
         }
     }
@@ -50,6 +57,8 @@ pub struct ChangedAccount {
     pub account: ListedAccount,
     /// The new passcode seed and recovery codes; shown this once.
     pub passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
+    /// The code to enrol again with, and the first moment at which it does not work any more; shown this once.
+    pub enrolment: Option<(EnrolmentCode, Timestamp)>,
 }
 
 /// A change as decided on one version of a row.
@@ -58,6 +67,7 @@ struct Decided {
     after: SignedAccount,
     action: AuditAction,
     passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
+    enrolment: Option<(EnrolmentCode, Timestamp)>,
 }
 
 impl Accounts {
@@ -65,8 +75,9 @@ impl Accounts {
     /// be withdrawn.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::SeveralInvitations`], [`Refusal::OnlyInvited`], [`Refusal::LastAdmin`] (never
-    /// for an operator), [`Refusal::Damaged`], [`Refusal::Contended`]; a flaw of the password at `/password`.
+    /// [`Refusal::NotFound`], [`Refusal::SeveralInvitations`], [`Refusal::OnlyInvited`], [`Refusal::AwaitsEnrolment`] (a
+    /// new password or passcode), [`Refusal::OwnAccount`], [`Refusal::LastAdmin`] (never for an operator),
+    /// [`Refusal::Damaged`], [`Refusal::Contended`]; a flaw of the password at `/password`.
     pub async fn change(
         &self,
         principal: &Principal,
@@ -98,13 +109,18 @@ impl Accounts {
         command: &AccountCommand,
     ) -> Result<ChangedAccount, Error> {
         let (organization, account) = (current.signed.grant.organization, current.signed.grant.account);
+        if matches!(command, AccountCommand::ReEnrol) && principal.account() == Some(account) {
+            return Err(Refusal::OwnAccount.into());
+        }
         // Signing it anew would make a row planted by SQL grant something.
         if !current.is_sound(&*self.digester) {
             self.report_damage("accounts", account);
             return Err(Refusal::Damaged { table: "accounts", id: account.to_string() }.into());
         }
-        let Decided { change, after, action, passcode } = self.decide(&current.signed, command).await?;
-        let listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
+        let Decided { change, after, action, passcode, enrolment } = self.decide(&current.signed, command).await?;
+        let mut listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
+        listed.invitation_expires_at =
+            enrolment.as_ref().map(|(_, expires_at)| *expires_at).or(listed.invitation_expires_at);
         let act =
             ChangeAccount { version: current.signed.version, digest: after.digest(&*self.digester), after, change };
         let subject = Subject::Account(account);
@@ -112,7 +128,7 @@ impl Accounts {
         let recorded = Event::recorded(&command.audit);
         self.store.change_account(command).await?;
         self.ambient.emit(recorded);
-        Ok(ChangedAccount { account: listed, passcode })
+        Ok(ChangedAccount { account: listed, passcode, enrolment })
     }
 
     async fn decide(&self, current: &SignedAccount, command: &AccountCommand) -> Result<Decided, Error> {
@@ -122,14 +138,21 @@ impl Accounts {
             after: current.with_grant(grant),
             action,
             passcode: None,
+            enrolment: None,
         };
-        let untouched = |change, action| Decided { change, after: current.clone(), action, passcode: None };
+        let untouched =
+            |change, action| Decided { change, after: current.clone(), action, passcode: None, enrolment: None };
+        if matches!(command, AccountCommand::SetPassword(_) | AccountCommand::ResetPasscode)
+            && current.awaits_enrolment()
+        {
+            return Err(Refusal::AwaitsEnrolment.into());
+        }
         Ok(match command {
             AccountCommand::Disable => {
                 regranted(AccountGrant { state: AccountState::Disabled, ..grant.clone() }, AuditAction::AccountDisabled)
             }
             AccountCommand::Enable => {
-                regranted(AccountGrant { state: AccountState::Active, ..grant.clone() }, AuditAction::AccountEnabled)
+                regranted(AccountGrant { state: current.enabled_state(), ..grant.clone() }, AuditAction::AccountEnabled)
             }
             AccountCommand::SetRole(role) => {
                 regranted(AccountGrant { role: *role, ..grant.clone() }, AuditAction::AccountRoleChanged)
@@ -145,6 +168,7 @@ impl Accounts {
                     after: current.with_new_password(),
                     action: AuditAction::AccountPasswordChanged,
                     passcode: None,
+                    enrolment: None,
                 }
             }
             AccountCommand::ResetPasscode => {
@@ -155,10 +179,30 @@ impl Accounts {
                     change: AccountChange::Passcode { seed: seed.sealed, recovery_codes: recovery.digests },
                     action: AuditAction::AccountPasscodeReset,
                     passcode: Some((seed.secret, recovery.codes)),
+                    enrolment: None,
                 }
             }
+            AccountCommand::ReEnrol => self.decide_re_enrolment(current)?,
             AccountCommand::Unlock => untouched(AccountChange::Unlock, AuditAction::AccountUnlocked),
             AccountCommand::Delete => untouched(AccountChange::Delete, AuditAction::AccountDeleted),
+        })
+    }
+
+    fn decide_re_enrolment(&self, current: &SignedAccount) -> Result<Decided, Error> {
+        let code = EnrolmentCode::generate(&*self.entropy)?;
+        let created_at = self.ambient.now();
+        let expires_at = created_at.plus_seconds(INVITATION_SECONDS);
+        // Says that it re-enrols whatever the account's state is, so that its digest never fits an invitation.
+        let grant = AccountGrant { state: AccountState::ReEnrolling, ..current.grant.clone() };
+        let invitation = Invitation { grant, code: code.digest(&*self.digester), created_at, expires_at };
+        let invitation = StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, &*self.digester);
+        let address = self.address(&current.grant.email);
+        Ok(Decided {
+            change: AccountChange::ReEnrol { invitation: Box::new(invitation), address },
+            after: current.without_secrets(),
+            action: AuditAction::AccountReEnrolled,
+            passcode: None,
+            enrolment: Some((code, expires_at)),
         })
     }
 }

@@ -35,6 +35,6 @@ impl Accounts {
         let recorded = Event::recorded(&command.audit);
         self.store.change_invitation(command).await?;
         self.ambient.emit(recorded);
-        Ok(ChangedAccount { account: changed, passcode: None })
+        Ok(ChangedAccount { account: changed, passcode: None, enrolment: None })
     }
 }

@@ -1,9 +1,13 @@
-//! Confirm an enrolment by a code of the new seed: the invitation becomes an account.
+//! Confirm an enrolment by a code of the new seed: the invitation becomes an account, or the account that it re-enrols has
+//! secrets again.
 
 use super::Accounts;
 use crate::account::SignedAccount;
 use crate::audit::{Actor, AuditAction, Subject};
+use crate::digest::Digest;
 use crate::error::{Error, Refusal};
+use crate::id::SeedId;
+use crate::invitation::Invitation;
 use crate::passcode::Passcode;
 use crate::port::{ConfirmEnrolment, Event, OpenInvitation, StoreError};
 use secrecy::SecretString;
@@ -12,7 +16,8 @@ use secrecy::SecretString;
 const ATTEMPTS: usize = 5;
 
 impl Accounts {
-    /// Creates the account of the latest draft. The passcode is used up and cannot log in.
+    /// Creates the account of the latest draft, or gives the account that is re-enrolled its secrets; role and state of
+    /// that one are then what they are now. The passcode is used up and cannot log in.
     ///
     /// # Errors
     /// [`Refusal::InvalidEnrolment`]: no invitation can be taken up by this code, nothing has been drafted yet, or the
@@ -20,9 +25,11 @@ impl Accounts {
     /// has got an account by another organization's invitation.
     pub async fn confirm_enrolment(&self, code: &SecretString, passcode: &SecretString) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
-            let OpenInvitation { stored, seed, .. } = self.open_invitation(code).await?;
+            let OpenInvitation { stored, seed, account, .. } = self.open_invitation(code).await?;
             let seed = seed.ok_or(Refusal::InvalidEnrolment)?;
-            let grant = stored.invitation.enrolled();
+            let signed = self.enrolled(&stored.invitation, account.as_ref(), seed.id)?;
+            let account_version = account.map(|(current, _)| current.version);
+            let grant = &signed.grant;
             let (now, subject) = (self.ambient.now(), Subject::Account(grant.account));
             let record = |action| self.ambient.record(now, Some(grant.organization), Actor::Unknown, action, subject);
             let step = match Passcode::read(passcode) {
@@ -41,10 +48,10 @@ impl Accounts {
             };
             let audit = record(AuditAction::AccountEnrolled);
             let enrolled = Event::recorded(&audit);
-            let signed = SignedAccount::new(grant, seed.id);
             let command = ConfirmEnrolment {
                 digest: signed.digest(&*self.digester),
                 signed,
+                account_version,
                 code: stored.invitation.code,
                 version: stored.version,
                 step,
@@ -61,5 +68,31 @@ impl Accounts {
             }
         }
         Err(Refusal::InvalidEnrolment.into())
+    }
+
+    /// What the account of `invitation` is once its owner has enrolled with the seed. `current` is the account that it
+    /// re-enrols.
+    fn enrolled(
+        &self,
+        invitation: &Invitation,
+        current: Option<&(SignedAccount, Digest)>,
+        seed: SeedId,
+    ) -> Result<SignedAccount, Error> {
+        match current {
+            None if !invitation.re_enrols() => Ok(SignedAccount::new(invitation.enrolled(), seed)),
+            Some((current, digest)) if invitation.re_enrols() => {
+                // Signing it anew would make a row planted by SQL grant something.
+                if current.digest(&*self.digester) != *digest {
+                    self.report_damage("accounts", current.grant.account);
+                    return Err(Refusal::InvalidEnrolment.into());
+                }
+                match current.awaits_enrolment() {
+                    true => Ok(current.re_enrolled(seed)),
+                    // Only an earlier row that was put back says so: its secrets stay what they are.
+                    false => Err(Refusal::InvalidEnrolment.into()),
+                }
+            }
+            _ => Err(Refusal::InvalidEnrolment.into()),
+        }
     }
 }

@@ -21,11 +21,14 @@ impl Accounts {
     /// The current code of the account with the address `email`, as an operator. Recorded whenever it is asked for.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for an invitation.
+    /// [`Refusal::NotFound`], also for an invitation. [`Refusal::AwaitsEnrolment`]: it has no seed.
     pub async fn read_passcode(&self, email: &str) -> Result<CurrentPasscode, Error> {
         let FoundAccount::Account(found) = self.find(&Principal::Operator, AccountRef::email(email)).await? else {
             return Err(Refusal::NotFound.into());
         };
+        if found.signed.awaits_enrolment() {
+            return Err(Refusal::AwaitsEnrolment.into());
+        }
         let (organization, account) = (found.signed.grant.organization, found.signed.grant.account);
         let act = ReadPasscode { organization, account };
         let (action, subject) = (AuditAction::AccountPasscodeRead, Subject::Account(account));

@@ -110,6 +110,7 @@ pub(crate) async fn has_room(connection: &mut Connection, organization: Organiza
         .await?;
     let invited: i64 = invitations::table
         .filter(invitations::organization_id.eq(organization.text()))
+        .filter(invitations::state.is_null())
         .count()
         .get_result(connection)
         .await?;

@@ -5,8 +5,10 @@ use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use super::super::login::attempts;
 use super::super::{Answer, Decided, Decision, Verdict};
 use super::accounts::{NO_STEP, replace_recovery_codes};
+use super::admins::{self, OtherAdmins};
+use super::invitations::hold_presence;
 use super::row::{SignedRow, row_of, sign, signed_columns};
-use super::{admins, directory, notices, pending_seed};
+use super::{directory, invitation_row, notices, pending_seed};
 use crate::failure::Failure;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, idempotency_keys, recovery_codes, sessions,
@@ -15,9 +17,10 @@ use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, takes_last_admin};
 use vault_core::digest::Digest;
+use vault_core::passcode::TimeStep;
 use vault_core::port::{AccountChange, ChangeAccount};
 use vault_core::principal::Principal;
-use vault_core::sealed::SealedSeed;
+use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
@@ -31,14 +34,19 @@ macro_rules! rows_of {
 }
 
 impl Decision for ChangeAccount {
-    /// How many active admins there are besides the account to be changed, where it matters.
-    type Held = Option<u64>;
+    /// The admins besides the account to be changed, where they matter.
+    type Held = Option<OtherAdmins>;
     type Outcome = Answer;
 
-    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<Option<u64>, Failure> {
-        let target = command.act.after.grant.account;
+    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<Option<OtherAdmins>, Failure> {
+        let AccountGrant { account: target, organization: targets, .. } = command.act.after.grant;
         let (organization, admin) = match &command.principal {
-            Principal::Operator => return Ok(None),
+            Principal::Operator if command.act.change.admins_notice(target).is_none() => return Ok(None),
+            Principal::Operator => {
+                // The order of locks: what is inserted refers to the organization.
+                let _ = hold_presence(connection, targets).await?; // gone, if there is no such account
+                return admins::take(connection, targets, target, target).await.map(Some);
+            }
             Principal::Session(admin) => (admin.organization, admin.account),
             Principal::Embedder(admin) => (admin.organization, admin.account),
         };
@@ -50,7 +58,7 @@ impl Decision for ChangeAccount {
         Ok(Some(others))
     }
 
-    async fn act(connection: &mut Connection, command: &Command<Self>, other_admins: Option<u64>) -> Decided<Answer> {
+    async fn act(connection: &mut Connection, command: &Command<Self>, admins: Option<OtherAdmins>) -> Decided<Answer> {
         let Command { principal, now, act, .. } = command;
         let grant = &act.after.grant;
         if !principal.reaches(grant.organization) {
@@ -63,10 +71,17 @@ impl Decision for ChangeAccount {
         if before.version != act.version {
             return Ok(Verdict::Refused(Err(Refusal::Contended)));
         }
-        if other_admins.is_some_and(|others| takes_last_admin(&before.grant, act.grant_after(), others)) {
+        if *principal != Principal::Operator
+            && admins.as_ref().is_none_or(|others| takes_last_admin(&before.grant, act.grant_after(), others.active))
+        {
             return Ok(Verdict::Refused(Err(Refusal::LastAdmin)));
         }
         apply(connection, act, *now).await?;
+        if let Some(notice) = act.change.admins_notice(grant.account) {
+            for admin in admins.into_iter().flat_map(|others| others.all) {
+                notices::leave(connection, grant.organization, admin, notice, *now).await?;
+            }
+        }
         Ok(Verdict::Done(Ok(())))
     }
 }
@@ -87,7 +102,20 @@ async fn apply(connection: &mut Connection, act: &ChangeAccount, now: Timestamp)
                 .await?;
         }
         AccountChange::Passcode { seed, recovery_codes } => {
-            set_passcode(connection, grant, seed, recovery_codes, now).await?;
+            set_passcode(connection, grant, seed, recovery_codes, NO_STEP, now).await?;
+        }
+        AccountChange::ReEnrol { invitation, address } => {
+            // Nothing is left that could be put back in force. As long as it was, so that a login reads as much as ever.
+            let (password, seed): (Vec<u8>, Vec<u8>) =
+                row_of!(grant).select((accounts::password, accounts::seed)).get_result(connection).await?;
+            let gone = SealedSeed { id: act.after.seed, blob: Blob::from_bytes(vec![0; seed.len()]) };
+            set_passcode(connection, grant, &gone, &[], NO_STEP, now).await?;
+            diesel::update(row_of!(grant))
+                .set(accounts::password.eq(vec![0; password.len()]))
+                .execute(connection)
+                .await?;
+            remove_invitation(connection, grant).await?;
+            invitation_row::insert(connection, invitation, address).await?;
         }
         AccountChange::Delete => return delete(connection, grant).await,
     }
@@ -100,11 +128,21 @@ async fn apply(connection: &mut Connection, act: &ChangeAccount, now: Timestamp)
     sign(connection, &act.after, &act.digest).await
 }
 
-async fn set_passcode(
+/// Removes the invitation by which the account's owner may enrol again.
+async fn remove_invitation(connection: &mut Connection, grant: &AccountGrant) -> Result<(), Failure> {
+    match invitation_row::hold(connection, grant.organization, grant.account).await? {
+        Some(earlier) => invitation_row::remove(connection, &earlier).await,
+        None => Ok(()),
+    }
+}
+
+/// Gives an account this seed, whose codes up to `last_step` are spent, and these recovery codes.
+pub(crate) async fn set_passcode(
     connection: &mut Connection,
     grant: &AccountGrant,
     seed: &SealedSeed,
     codes: &[Digest],
+    last_step: TimeStep,
     now: Timestamp,
 ) -> Result<(), Failure> {
     diesel::update(row_of!(grant))
@@ -113,7 +151,7 @@ async fn set_passcode(
         .await?;
     diesel::update(rows_of!(grant, account_logins))
         .set((
-            account_logins::last_step.eq(NO_STEP.0),
+            account_logins::last_step.eq(last_step.0),
             account_logins::wrong_passcodes.eq(0),
             account_logins::wrong_at.eq(None::<i64>),
         ))
@@ -124,6 +162,7 @@ async fn set_passcode(
 
 async fn delete(connection: &mut Connection, grant: &AccountGrant) -> Result<(), Failure> {
     directory::remove(connection, grant.organization, grant.account).await?;
+    remove_invitation(connection, grant).await?;
     diesel::delete(rows_of!(grant, account_notices)).execute(connection).await?;
     diesel::delete(rows_of!(grant, recovery_codes)).execute(connection).await?;
     diesel::delete(rows_of!(grant, attempt_classes)).execute(connection).await?;

@@ -1,16 +1,18 @@
-//! Enrolling: an invited person's draft, and the account that is made of it.
+//! Enrolling: an invited person's draft, and the account that is made of it or has its secrets.
 
 use super::super::authorize::hold_organization;
-use super::super::backend::{Connection, RunQuery};
+use super::super::backend::{Connection, RunQuery, for_update};
 use super::super::{Answer, Decided, Verdict, audit};
 use super::accounts::{NewAccount, insert_account};
-use super::directory;
 use super::invitation_row::{self, Held};
+use super::row::{row_of as account_row, sign};
+use super::{change, directory};
 use crate::failure::Failure;
-use crate::schema::enrolment_drafts;
+use crate::schema::{accounts, enrolment_drafts};
 use crate::stored::{Digests, Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Refusal;
+use vault_core::account::AccountGrant;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::invitation::EnrolmentDraft;
@@ -51,16 +53,30 @@ pub(crate) async fn write_draft(connection: &mut Connection, command: &WriteDraf
 }
 
 pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolment) -> Decided<Answer> {
-    let ConfirmEnrolment { signed, digest, code, version, step, now, audit: entry } = command;
+    let ConfirmEnrolment { signed, account_version, digest, code, version, step, now, audit: entry } = command;
     let (organization, account) = (signed.grant.organization, signed.grant.account);
+    if let Some(version) = account_version
+        && !take_account(connection, &signed.grant, *version).await?
+    {
+        return Ok(Verdict::Refused(Err(Refusal::Contended)));
+    }
     let held = hold_open(connection, organization, account, code, *now).await?;
-    let Some(held) = held.filter(|held| held.stored.version == *version) else {
+    let as_read = |held: &Held| {
+        held.stored.version == *version && held.stored.invitation.re_enrols() == account_version.is_some()
+    };
+    let Some(held) = held.filter(as_read) else {
         return Ok(Verdict::Refused(Err(Refusal::Contended)));
     };
     let draft = draft_of(connection, organization, account).await?;
     let Some(draft) = draft.filter(|draft| draft.seed.id == command.seed()) else {
         return Ok(Verdict::Refused(Err(Refusal::Contended)));
     };
+    if account_version.is_some() {
+        invitation_row::remove(connection, &held).await?;
+        renew(connection, command, &draft).await?;
+        audit::record(connection, entry).await?;
+        return Ok(Verdict::Recorded(Ok(())));
+    }
     if !directory::enter(connection, &held.address, organization, account).await? {
         return Ok(Verdict::Refused(Err(Refusal::AddressInUse)));
     }
@@ -78,6 +94,27 @@ pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolm
     insert_account(connection, account).await?;
     audit::record(connection, entry).await?;
     Ok(Verdict::Recorded(Ok(())))
+}
+
+/// Takes the account that is re-enrolled, in the order of locks. Whether it has this version.
+async fn take_account(connection: &mut Connection, grant: &AccountGrant, version: i64) -> Result<bool, Failure> {
+    if hold_organization(connection, grant.organization).await?.is_err() {
+        return Ok(false);
+    }
+    let row = account_row!(grant).select(accounts::version);
+    let found: Option<i64> = for_update!(row).get_result(connection).await.optional()?;
+    Ok(found == Some(version))
+}
+
+/// Gives the account that was taken the secrets of the draft.
+async fn renew(connection: &mut Connection, command: &ConfirmEnrolment, draft: &EnrolmentDraft) -> Result<(), Failure> {
+    let grant = &command.signed.grant;
+    diesel::update(account_row!(grant))
+        .set(accounts::password.eq(draft.password.0.as_bytes()))
+        .execute(connection)
+        .await?;
+    change::set_passcode(connection, grant, &draft.seed, &draft.recovery_codes, command.step, command.now).await?;
+    sign(connection, &command.signed, &command.digest).await
 }
 
 /// Takes an invitation that can be taken up now by this code.

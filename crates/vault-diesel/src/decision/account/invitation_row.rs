@@ -25,6 +25,7 @@ pub(crate) struct InvitationRow {
     version: i64,
     created_at: i64,
     expires_at: i64,
+    state: Option<Read<AccountState>>,
 }
 
 /// The columns of [`InvitationRow`].
@@ -40,6 +41,7 @@ macro_rules! columns {
             invitations::version,
             invitations::created_at,
             invitations::expires_at,
+            invitations::state,
         )
     };
 }
@@ -70,7 +72,10 @@ impl InvitationRow {
             organization: self.organization.sound(TABLE, &account, "organization_id")?,
             email: self.email.sound(TABLE, &account, "email")?,
             role: self.role.sound(TABLE, &account, "role")?,
-            state: AccountState::Invited,
+            state: match self.state {
+                Some(state) => state.sound(TABLE, &account, "state")?,
+                None => AccountState::Invited,
+            },
         };
         let invitation = Invitation {
             grant,
@@ -122,7 +127,7 @@ pub(crate) async fn hold_by_address(
     }
 }
 
-/// Stores an invitation with its code. Its address was entered before.
+/// Stores an invitation with its code. The address of one that makes an account was entered before.
 pub(crate) async fn insert(
     connection: &mut Connection,
     stored: &StoredInvitation,
@@ -142,6 +147,7 @@ pub(crate) async fn insert(
             invitations::version.eq(version),
             invitations::created_at.eq(invitation.created_at.as_millis()),
             invitations::expires_at.eq(invitation.expires_at.as_millis()),
+            invitations::state.eq(invitation.re_enrols().then_some(invitation.grant.state.as_str())),
         ))
         .execute(connection)
         .await?;

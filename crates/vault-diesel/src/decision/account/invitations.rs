@@ -5,15 +5,16 @@ use super::super::backend::{Connection, RunQuery, Store, for_share};
 use super::super::{Answer, Decided, Decision, Verdict, audit, decide, hourly};
 use super::accounts::has_room;
 use super::invitation_row::{self, InvitationRow, columns};
+use super::row::{self, SignedRow, row_of, signed_columns};
 use super::{directory, enrolment};
 use crate::failure::Failure;
-use crate::schema::{enrolment_codes, invitations, organizations};
+use crate::schema::{accounts, enrolment_codes, invitations, organizations};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
-use vault_core::account::ACCOUNT_LIMIT_REACHED;
+use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountGrant, SignedAccount};
 use vault_core::digest::Digest;
 use vault_core::hourly::Hourly;
 use vault_core::id::OrganizationId;
@@ -140,8 +141,25 @@ async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Res
         return Ok(None);
     }
     let seed = enrolment::drafted_seed(connection, organization, account).await?;
+    let re_enrolled = match stored.invitation.re_enrols() {
+        true => signed_account(connection, &stored.invitation.grant).await?,
+        false => None,
+    };
     let organization = name.sound("organizations", &organization, "name")?;
-    Ok(Some(OpenInvitation { stored, organization, seed }))
+    Ok(Some(OpenInvitation { stored, organization, seed, account: re_enrolled }))
+}
+
+/// The account of a grant with the digest that its row carries.
+async fn signed_account(
+    connection: &mut Connection,
+    grant: &AccountGrant,
+) -> Result<Option<(SignedAccount, Digest)>, Failure> {
+    let row: Option<(SignedRow, Read<Digest>)> =
+        row_of!(grant).select((signed_columns!(), accounts::grant_digest)).get_result(connection).await.optional()?;
+    let Some((signed, digest)) = row else { return Ok(None) };
+    let signed = signed.decode()?;
+    let digest = digest.sound(row::TABLE, &signed.grant.account, "grant_digest")?;
+    Ok(Some((signed, digest)))
 }
 
 impl Decision for ChangeInvitation {

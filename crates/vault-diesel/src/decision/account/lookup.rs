@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, invitations};
 use crate::stored::{IdText, Read, ToIdText as _};
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
-    Queryable,
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
+    OptionalExtension as _, QueryDsl as _, Queryable,
 };
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -35,6 +35,7 @@ struct AccountRow {
     wrong_passcodes: i64,
     wrong_at: Option<i64>,
     refused_at: Option<i64>,
+    enrolment_until: Option<i64>,
 }
 
 macro_rules! accounts_with_logins {
@@ -45,6 +46,11 @@ macro_rules! accounts_with_logins {
                     .eq(accounts::organization_id)
                     .and(account_logins::account_id.eq(accounts::id))),
             )
+            .left_join(
+                invitations::table.on(invitations::organization_id
+                    .eq(accounts::organization_id)
+                    .and(invitations::account_id.eq(accounts::id))),
+            )
             .select((
                 signed_columns!(),
                 accounts::grant_digest,
@@ -53,6 +59,7 @@ macro_rules! accounts_with_logins {
                 account_logins::wrong_passcodes,
                 account_logins::wrong_at,
                 account_logins::refused_at,
+                invitations::expires_at.nullable(),
             ))
     };
 }
@@ -176,7 +183,10 @@ async fn invitations_of(
     query: &List<(OrganizationId, AccountId)>,
 ) -> Result<Vec<ListedAccount>, Failure> {
     let (after, id) = start(query.after);
-    let open = invitations::table.filter(invitations::expires_at.gt(query.now.as_millis())).select(columns!());
+    let open = invitations::table
+        .filter(invitations::expires_at.gt(query.now.as_millis()))
+        .filter(invitations::state.is_null())
+        .select(columns!());
     let rows: Vec<InvitationRow> = match organization {
         Some(organization) => {
             let own = open
@@ -248,6 +258,7 @@ impl AccountRow {
             signed,
             created_at: Timestamp::from_millis(self.created_at),
             logins,
+            enrolment_until: self.enrolment_until.map(Timestamp::from_millis).filter(|until| now < *until),
         })
     }
 }

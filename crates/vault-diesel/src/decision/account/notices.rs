@@ -9,7 +9,8 @@ use vault_core::id::{AccountId, OrganizationId};
 use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::time::Timestamp;
 
-/// Leaves a notice; part of the decision that it tells of. There is none twice at the same moment.
+/// Leaves a notice; part of the decision that it tells of. There is none twice at the same moment, and of some codes only
+/// the newest.
 pub(crate) async fn leave(
     connection: &mut Connection,
     organization: OrganizationId,
@@ -17,12 +18,23 @@ pub(crate) async fn leave(
     code: NoticeCode,
     at: Timestamp,
 ) -> Result<(), Failure> {
+    let stored = code.stored();
+    if code.replaces_earlier() {
+        diesel::delete(
+            account_notices::table
+                .filter(account_notices::organization_id.eq(organization.text()))
+                .filter(account_notices::account_id.eq(account.text()))
+                .filter(account_notices::code.eq(&*stored)),
+        )
+        .execute(connection)
+        .await?;
+    }
     diesel::insert_into(account_notices::table)
         .values((
             account_notices::organization_id.eq(organization.text()),
             account_notices::account_id.eq(account.text()),
             account_notices::at.eq(at.as_millis()),
-            account_notices::code.eq(code.as_str()),
+            account_notices::code.eq(&*stored),
         ))
         .on_conflict_do_nothing()
         .execute(connection)

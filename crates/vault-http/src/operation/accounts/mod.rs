@@ -4,6 +4,8 @@ pub(super) mod change;
 pub(super) mod delete;
 pub(super) mod invite;
 pub(super) mod list;
+pub(super) mod re_enrol;
+pub(super) mod unlock;
 
 use super::NO_ID;
 use crate::answer::time_text;

@@ -34,6 +34,7 @@ fn notice(notice: &Notice) -> AccountNotice {
     AccountNotice {
         code: notice.code.as_str().into(),
         at: notice.at.map(answer::time_text),
+        account: notice.code.colleague().map(|account| account.to_string()),
         detail: detail(notice.code).into(),
     }
 }
@@ -54,6 +55,14 @@ const fn detail(code: NoticeCode) -> &'static str {
         }
         NoticeCode::PasscodeResetByOperator => {
             "An operator replaced the passcode secret and the recovery codes. If you did not request this, ask your operator."
+        }
+        NoticeCode::ReEnrolled => {
+            "An admin or operator destroyed your password, passcode and recovery codes, and you enrolled again. If you did \
+             not request this, ask your admins."
+        }
+        NoticeCode::ColleagueReEnrolled(_) => {
+            "An admin or operator destroyed the password, passcode and recovery codes of this account, so that its \
+             owner enrols again. If you do not know why, ask the owner and the other admins."
         }
         NoticeCode::RecoveryCodeUsed => {
             "A recovery code was used. If it was not you, change password, passcode and recovery codes now."

@@ -1,0 +1,376 @@
+//! Cases of an account whose owner enrols again: [`AccountChange::ReEnrol`](vault_core::port::AccountChange::ReEnrol) and
+//! the confirmation of its invitation.
+
+use super::ContractStore;
+use super::account_change::regrant;
+use super::tools::{Settled as _, principal_of, race};
+use super::world::{Holder, World};
+use crate::crypto::FakeDigester;
+use std::sync::Arc;
+use vault_core::account::{Account, AccountState, ListedAccount};
+use vault_core::audit::AuditAction;
+use vault_core::invitation::INVITATION_SECONDS;
+use vault_core::notice::NoticeCode;
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::{
+    AccountChange, AccountKey, Conclusion, ConfirmEnrolment, Expired, FoundAccount, LoginRefusal, Reservation,
+    SWEEP_SLICE,
+};
+use vault_core::principal::{Principal, Scope};
+use vault_core::role::Role;
+use vault_core::{Command, ErrorKind, Refusal};
+
+/// Nothing that the owner had proves anything any more; id, address, role and what logins left stay, and the account is
+/// listed once. Its address stays taken.
+pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let login = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
+    world.log_in(&holder).await;
+    let before = world.read(&holder).await;
+    world.clock.advance_seconds(60);
+    let invitation = world.re_enrolling(&holder).await;
+
+    let account = world.read(&holder).await;
+    let signed = before.signed.without_secrets();
+    assert_eq!(signed.grant.state, AccountState::ReEnrolling);
+    let enrolment_until = Some(world.now().plus_seconds(INVITATION_SECONDS));
+    assert_eq!(account, Account { digest: signed.digest(&FakeDigester::default()), signed, enrolment_until, ..before });
+    let listed = std::slice::from_ref(&account).iter().map(Account::listed).collect::<Vec<ListedAccount>>();
+    assert_eq!(listed[0].invitation_expires_at, enrolment_until);
+    assert_eq!(world.accounts(Some(world.organization)).await, listed);
+    let found = Some(FoundAccount::Account(Box::new(account)));
+    assert_eq!(world.find(Principal::Operator, AccountKey::Address(holder.address)).await, found);
+
+    let (organization, account) = (world.organization, holder.signed.grant.account);
+    let closed = Reservation::Disabled(organization, account);
+    assert_eq!(format!("{:?}", world.reserve(&holder, world.network()).await), format!("{closed:?}"));
+    assert_eq!(world.conclude(login).await, Conclusion::Refused(LoginRefusal::Overtaken));
+    let (again, _) = world.invitation(Role::Admin);
+    let command = world.invite(&Principal::Operator, &again, holder.address);
+    assert_eq!(world.store.create_invitation(command).await.decided(), Err(Refusal::AddressInUse));
+
+    let open = world.open(&invitation).await.expect("it is open");
+    assert_eq!(open.stored.invitation, invitation);
+    assert!(open.stored.is_sound(&FakeDigester::default()));
+    let current = world.read(&holder).await;
+    assert_eq!((open.account, open.seed), (Some((current.signed, current.digest)), None));
+    assert_eq!(world.audited(AuditAction::AccountReEnrolled).await, 1);
+}
+
+/// Once it is confirmed, the account is what it was, with the secrets of the draft. Nothing is left of the invitation, and
+/// the code that confirmed it is spent.
+pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = Principal::Session(world.log_in(&holder).await);
+    let credential = world.saved(&session).await;
+    let before = world.read(&holder).await;
+    for _ in 0..3 {
+        world.conclude(world.refuse(&holder, true)).await;
+    }
+    let invitation = world.re_enrolling(&holder).await;
+    world.clock.advance_seconds(60);
+    let draft = world.drafted(&invitation).await;
+    let open = world.open(&invitation).await.unwrap();
+    let PasscodeProof::Step(step) = world.fresh_step() else { panic!("a step") };
+    assert!(world.confirms(world.confirm_enrolment(&open, step)).await);
+    let enrolled = Holder {
+        signed: before.signed.without_secrets().re_enrolled(draft.seed.id),
+        password: draft.password,
+        seed: draft.seed,
+        recovery_codes: draft.recovery_codes,
+        ..holder.clone()
+    };
+
+    let account = world.read(&holder).await;
+    assert_eq!(account.signed, enrolled.signed);
+    assert_eq!(account.signed.grant, before.signed.grant);
+    assert!(account.is_sound(&FakeDigester::default()));
+    assert_eq!((account.created_at, account.enrolment_until), (before.created_at, None));
+    assert_eq!(account.logins.last_login_at, before.logins.last_login_at);
+    assert!(!account.logins.is_locked());
+    assert_eq!(account.logins.wrong_passcodes, 0);
+    assert_eq!(world.accounts(Some(world.organization)).await, [account.listed()]);
+    assert!(world.open(&invitation).await.is_none());
+    assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
+    assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep(step.0 + 1))).await);
+
+    let facts = match world.reserve(&holder, world.network()).await {
+        Reservation::Account(facts) => *facts,
+        other => panic!("it is active: {other:?}"),
+    };
+    assert_eq!((&facts.password, &facts.seed), (&enrolled.password, &enrolled.seed));
+    let conclude =
+        async |holder: &Holder, proof| world.conclude(world.complete_login(holder, world.network(), proof)).await;
+    let overtaken = Conclusion::Refused(LoginRefusal::Overtaken);
+    let old_code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
+    assert_eq!(conclude(&holder, old_code).await, overtaken);
+    assert_eq!(conclude(&holder, world.fresh_step()).await, overtaken);
+    assert_eq!(conclude(&enrolled, old_code).await, Conclusion::Refused(LoginRefusal::WrongPasscode));
+    let spent = conclude(&enrolled, PasscodeProof::Step(step)).await;
+    assert_eq!(spent, Conclusion::Refused(LoginRefusal::SpentPasscode));
+    let by_code = PasscodeProof::RecoveryCode(enrolled.recovery_codes[3]);
+    assert_eq!(conclude(&enrolled, by_code).await, Conclusion::Completed);
+    let session = world.log_in(&enrolled).await;
+    let own = world.own_account(&session).await;
+    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (world.now(), 9));
+    assert_eq!(world.listed(&Principal::Session(session)).await, [credential]);
+    assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
+}
+
+/// Made again, the earlier code and what was drafted by it are dead.
+pub async fn the_newest_re_enrolment_counts(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let first = world.re_enrolling(&holder).await;
+    world.drafted(&first).await;
+    let open = world.open(&first).await.unwrap();
+    let second = world.re_enrolling(&holder).await;
+    assert!(world.open(&first).await.is_none());
+    assert!(!world.store.write_draft(world.write_draft(&first)).await.unwrap());
+    let step = TimeStep::at(world.now());
+    assert!(!world.confirms(world.confirm_enrolment(&open, step)).await);
+    assert!(world.open(&second).await.unwrap().seed.is_none(), "the draft went with its code");
+    let enrolled = world.re_enrolled(&holder, &second).await;
+    world.log_in(&enrolled).await;
+}
+
+/// When its time is over the account stays without secrets, swept or not, until it is made again.
+pub async fn an_expired_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    for swept in [false, true] {
+        let invitation = world.re_enrolling(&holder).await;
+        world.drafted(&invitation).await;
+        let open = world.open(&invitation).await.unwrap();
+        world.clock.advance_seconds(INVITATION_SECONDS);
+        if swept {
+            while world.store.sweep(Expired::Invitations, world.now()).await.unwrap() == SWEEP_SLICE {}
+        }
+        assert!(world.open(&invitation).await.is_none());
+        assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
+        assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
+        let account = world.read(&holder).await;
+        assert!(account.signed.awaits_enrolment());
+        assert_eq!((account.signed.grant.state, account.enrolment_until), (AccountState::ReEnrolling, None));
+        let reservation = world.reserve(&holder, world.network()).await;
+        assert!(matches!(reservation, Reservation::Disabled(..)), "{reservation:?}");
+    }
+    let invitation = world.re_enrolling(&holder).await;
+    world.re_enrolled(&holder, &invitation).await;
+}
+
+/// Role and state are those of the account when it is confirmed, whatever they were when it was made: a confirmation that
+/// was decided on others changes nothing.
+pub async fn role_and_state_at_the_confirmation_hold(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for state in [AccountState::ReEnrolling, AccountState::Disabled] {
+        let holder = world.holder(Role::Admin).await;
+        let invitation = world.re_enrolling(&holder).await;
+        world.drafted(&invitation).await;
+        let stale = world.open(&invitation).await.unwrap();
+        world.change(&holder, regrant(&holder, Role::Viewer, state)).await;
+        assert!(!world.confirms(world.confirm_enrolment(&stale, TimeStep::at(world.now()))).await);
+        assert!(world.read(&holder).await.signed.awaits_enrolment());
+
+        let enrolled = world.re_enrolled(&holder, &invitation).await;
+        let grant = world.read(&holder).await.signed.grant;
+        let active = state == AccountState::ReEnrolling;
+        let expected = if active { AccountState::Active } else { AccountState::Disabled };
+        assert_eq!((grant.role, grant.state), (Role::Viewer, expected));
+        let reservation = world.reserve(&enrolled, world.network()).await;
+        assert_eq!(matches!(reservation, Reservation::Account(_)), active, "{reservation:?}");
+    }
+}
+
+/// An account that is deleted takes its enrolment code with it, and its address is free.
+pub async fn a_deleted_account_is_not_re_enrolled(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Admin).await;
+    let invitation = world.re_enrolling(&holder).await;
+    world.drafted(&invitation).await;
+    let open = world.open(&invitation).await.unwrap();
+    world.change(&holder, AccountChange::Delete).await;
+    assert!(world.open(&invitation).await.is_none());
+    let confirmation = || world.confirm_enrolment(&open, TimeStep::at(world.now()));
+    assert!(!world.confirms(confirmation()).await);
+    let as_new = ConfirmEnrolment { account_version: None, ..confirmation() };
+    assert!(!world.confirms(as_new).await);
+    assert_eq!(world.account(holder.address).await, None);
+    assert_eq!(world.accounts(Some(world.organization)).await, []);
+    let again = Holder { address: holder.address, ..world.new_holder(Role::Viewer) };
+    assert_eq!(world.store.create_account(world.create_account(&again)).await.decided(), Ok(()));
+}
+
+/// An invitation that makes an account re-enrols none, and one that re-enrols makes none.
+pub async fn a_confirmation_does_what_its_invitation_is_for(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let re_enrolment = world.re_enrolling(&holder).await;
+    let (invitation, _) = world.invited(Role::Admin).await;
+    let version = world.read(&holder).await.signed.version;
+    let step = TimeStep::at(world.now());
+    for (invitation, account_version) in [(&re_enrolment, None), (&invitation, Some(version)), (&invitation, Some(1))] {
+        world.drafted(invitation).await;
+        let open = world.open(invitation).await.unwrap();
+        let command = ConfirmEnrolment { account_version, ..world.confirm_enrolment(&open, step) };
+        assert_eq!(world.store.confirm_enrolment(command).await.decided(), Err(Refusal::Contended));
+    }
+    assert_eq!(world.read(&holder).await.signed.version, version);
+    assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 0);
+}
+
+/// A closed organization's owners do not enrol again until it is open.
+pub async fn a_disabled_organization_re_enrols_nobody(suite: &dyn ContractStore) {
+    use vault_core::organization::OrganizationState;
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Viewer).await;
+    let invitation = world.re_enrolling(&holder).await;
+    world.drafted(&invitation).await;
+    let open = world.open(&invitation).await.unwrap();
+    world.set_state(OrganizationState::Disabled).await;
+    assert!(world.open(&invitation).await.is_none());
+    assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
+    world.set_state(OrganizationState::Active).await;
+    world.re_enrolled(&holder, &invitation).await;
+}
+
+/// An admin has its colleagues enrol again, and nobody else's account.
+pub async fn a_session_re_enrols_its_own_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);
+    let stranger = other.holder(Role::Viewer).await;
+    let session = world.log_in(&admin).await;
+    let by = |command| Command { principal: Principal::Session(session.clone()), ..command };
+    let (before, entries) = (other.read(&stranger).await, other.audit_length().await);
+    let (change, foreign) = other.re_enrolment(&stranger);
+    let command = by(other.change_account(&stranger, stranger.signed.version, change));
+    assert_eq!(other.store.change_account(command).await.decided(), Err(Refusal::NotFound));
+    assert!(other.open(&foreign).await.is_none());
+    assert_eq!((other.read(&stranger).await, other.audit_length().await), (before, entries));
+
+    let (change, invitation) = world.re_enrolment(&colleague);
+    let command = by(world.change_account(&colleague, colleague.signed.version, change));
+    assert_eq!(world.store.change_account(command).await.decided(), Ok(()));
+    assert!(world.open(&invitation).await.is_some());
+    let own = world.list_accounts(Principal::Session(session.clone()), Scope::One(world.organization));
+    let states: Vec<_> = world.store.list_accounts(own).await.unwrap().iter().map(|row| row.grant.state).collect();
+    assert_eq!(states, [AccountState::ReEnrolling, AccountState::Active]);
+}
+
+/// The owner and every other admin of the organization are told, each time anew: only the newest notice is kept.
+pub async fn owner_and_admins_are_told_of_a_re_enrolment(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let [first, second, disabled, target] = [
+        world.holder(Role::Admin).await,
+        world.holder(Role::Admin).await,
+        world.holder(Role::Admin).await,
+        world.holder(Role::Admin).await,
+    ];
+    let (editor, stranger) = (world.holder(Role::Editor).await, other.holder(Role::Admin).await);
+    world.change(&disabled, regrant(&disabled, Role::Admin, AccountState::Disabled)).await;
+    let third = world.holder(Role::Viewer).await;
+    world.re_enrolling(&target).await;
+    world.clock.advance_seconds(1);
+    world.re_enrolling(&third).await;
+    let invitation = world.re_enrolling(&target).await;
+    let at = world.now().as_millis();
+
+    let about = |holder: &Holder| (NoticeCode::ColleagueReEnrolled(holder.signed.grant.account), at);
+    let told = async |world: &World<'_>, holder: &Holder| {
+        let mut notices = world.notices(&world.log_in(holder).await).await;
+        notices.sort_by_key(|(code, _)| code.stored().into_owned());
+        notices
+    };
+    let mut both = vec![about(&target), about(&third)];
+    both.sort_by_key(|(code, _)| code.stored().into_owned());
+    assert_eq!(told(&world, &first).await, both);
+    assert_eq!(told(&world, &second).await, both);
+    assert_eq!(told(&world, &editor).await, []);
+    assert_eq!(told(&other, &stranger).await, []);
+    world.change(&disabled, regrant(&disabled, Role::Admin, AccountState::Active)).await;
+    let disabled = Holder { signed: world.read(&disabled).await.signed, ..disabled };
+    assert_eq!(told(&world, &disabled).await, both, "also one that cannot see it yet");
+    let enrolled = world.re_enrolled(&target, &invitation).await;
+    assert_eq!(told(&world, &enrolled).await, [about(&third), (NoticeCode::ReEnrolled, at)]);
+}
+
+/// Of several confirmations at once, one is told so.
+pub async fn parallel_confirmations_re_enrol_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let invitation = world.re_enrolling(&holder).await;
+    world.drafted(&invitation).await;
+    let open = world.open(&invitation).await.unwrap();
+    let step = TimeStep::at(world.now());
+    let confirmed = race((0..16).map(|_| {
+        let (store, command) = (Arc::clone(&world.store), world.confirm_enrolment(&open, step));
+        async move { store.confirm_enrolment(command).await.decided() == Ok(()) }
+    }))
+    .await;
+    assert_eq!(confirmed.iter().filter(|confirmed| **confirmed).count(), 1);
+    assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
+}
+
+/// Beside a confirmation, a change of the role, a deletion or another re-enrolment is decided before or after it: one of
+/// the two found the account as it had read it, and none is lost.
+pub async fn a_change_beside_a_re_enrolment_is_not_lost(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for round in 0..12 {
+        let holder = world.holder(Role::Admin).await;
+        let invitation = world.re_enrolling(&holder).await;
+        world.drafted(&invitation).await;
+        let open = world.open(&invitation).await.unwrap();
+        let confirmation = world.confirm_enrolment(&open, TimeStep::at(world.now()));
+        let current = Holder { signed: world.read(&holder).await.signed, ..holder.clone() };
+        let wanted = match round % 3 {
+            0 => regrant(&current, Role::Viewer, AccountState::ReEnrolling),
+            1 => AccountChange::Delete.into(),
+            _ => world.re_enrolment(&current).0.into(),
+        };
+        let change = world.change_account(&current, current.signed.version, wanted);
+        let done = race([true, false].map(|confirm| {
+            let store = Arc::clone(&world.store);
+            let (confirmation, change) = (confirmation.clone(), change.clone());
+            async move {
+                match confirm {
+                    true => store.confirm_enrolment(confirmation).await.map_err(|error| error.kind()),
+                    false => store.change_account(change).await.map_err(|error| error.kind()),
+                }
+            }
+        }))
+        .await;
+        let retry = Err(ErrorKind::Retry);
+        assert!(done == [Ok(()), retry] || done == [retry, Ok(())], "{done:?}");
+        let account = world.account(holder.address).await;
+        let active = account.is_some_and(|account| account.signed.grant == holder.signed.grant);
+        assert_eq!(active, done[0] == Ok(()));
+    }
+}
+
+/// A login beside it is refused, or its session is dead when it returns.
+pub async fn a_login_beside_a_re_enrolment_leaves_no_session(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for _ in 0..8 {
+        let holder = world.holder(Role::Editor).await;
+        let login = world.complete_login(&holder, world.network(), world.fresh_step());
+        let principal = Principal::Session(principal_of(&login));
+        let (change, _) = world.re_enrolment(&holder);
+        let change = world.change_account(&holder, holder.signed.version, change);
+        let done = race([true, false].map(|logs_in| {
+            let store = Arc::clone(&world.store);
+            let (login, change) = (login.clone(), change.clone());
+            async move {
+                match logs_in {
+                    true => super::tools::conclude(&*store, login).await == Conclusion::Completed,
+                    false => store.change_account(change).await.decided() == Ok(()),
+                }
+            }
+        }))
+        .await;
+        assert!(done[1], "a login does not touch what it was decided on");
+        assert!(world.store.list_credentials(world.list(&principal)).await.settled().is_err());
+        assert_eq!(world.read(&holder).await.signed.grant.state, AccountState::ReEnrolling);
+    }
+}

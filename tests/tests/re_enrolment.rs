@@ -1,0 +1,309 @@
+//! How admins help colleagues who lost phone and codes, and what nobody can do with that.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use std::sync::Barrier;
+use std::thread;
+use vault_tests::passcode::{Authenticator, current_step};
+use vault_tests::samples::small;
+use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
+
+on_both_databases! {
+    a_colleague_without_phone_and_codes_enrols_again,
+    an_admin_unlocks_a_colleague,
+    an_operator_helps_the_last_admin,
+    a49_anothers_account_is_neither_unlocked_nor_re_enrolled,
+    a45_nothing_old_works_whatever_is_done_meanwhile,
+    nobody_re_enrols_themselves,
+    one_confirmation_re_enrols,
+    a_role_lowered_beside_a_confirmation_stays_lowered,
+    a_login_beside_a_re_enrolment_leaves_no_session,
+    of_two_admins_who_re_enrol_each_other_one_stays,
+}
+
+const PASSWORD: &str = "a sentence that nobody else says";
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value}"))
+}
+
+fn passcode(drafted: &Value) -> String {
+    Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step())
+}
+
+/// Enrols again; the account with what its owner has then.
+#[track_caller]
+fn enrolled(client: &Client, account: &Account, code: &str) -> Account {
+    let drafted = client.enrol(code, PASSWORD).expect(200).json();
+    assert_eq!(text(&drafted["email"]), account.email);
+    client.confirm_enrolment(code, &passcode(&drafted)).expect(204);
+    Account::enrolled(&account.organization, &json!({"id": account.id}), &drafted, PASSWORD)
+}
+
+#[track_caller]
+fn code_of(answer: Answer) -> String {
+    text(&answer.expect(201).json()["enrolment_code"]).to_owned()
+}
+
+fn notices(session: &Session) -> Vec<(String, Value)> {
+    let own = session.own_account();
+    let notices = own["notices"].as_array().unwrap().iter();
+    let told = notices.map(|notice| (text(&notice["code"]).to_owned(), notice["account"].clone()));
+    told.filter(|(code, _)| code != "recovery-code-used").collect()
+}
+
+fn a_colleague_without_phone_and_codes_enrols_again(database: Database) {
+    let mut vault = Vault::start_with(database, &["--log-level", "debug"]);
+    let client = vault.client();
+    let (admin, bystander) = (vault.account("Acme", "admin"), vault.account("Acme", "admin"));
+    let (admin, bystander) = (admin.log_in(&client), bystander.log_in(&client));
+    let grace = vault.account("Acme", "editor");
+    let session = grace.log_in(&client);
+    let credential = session.save(&small("a", 1));
+    let before = admin.accounts()[&grace.email].clone();
+
+    let answer = admin.re_enrol(&grace.id).expect(201);
+    let code = text(&answer.json()["enrolment_code"]).to_owned();
+    assert!(!session.is_live(), "at once");
+    let listed = admin.accounts()[&grace.email].clone();
+    assert_eq!((text(&listed["state"]), &listed["role"]), ("re-enrolling", &before["role"]));
+    assert_eq!(listed["invitation_expires_at"], answer.json()["expires_at"]);
+    let wrong = client.log_in(&json!({"email": "nobody@example.com", "password": "x", "passcode": "123456"}));
+    let by_step = grace.authenticator.code(current_step());
+    for passcode in [grace.recovery_code(), by_step] {
+        let refused = client.log_in(&grace.login(&passcode)).problem("invalid-login");
+        assert_eq!(refused.indistinct(), wrong.indistinct(), "as for an unknown address");
+    }
+    vault.run(&["account", "passcode", "--email", &grace.email]).refused();
+    vault.run(&["account", "reset-passcode", "--email", &grace.email]).refused();
+    vault.run(&["account", "set-password", "--email", &grace.email]).refused();
+
+    vault.restart();
+    let client = vault.client();
+    let (admin, bystander, session) = (admin.on(&client), bystander.on(&client), session.on(&client));
+    let again = enrolled(&client, &grace, &code);
+    for dead in [client.enrol(&code, PASSWORD), client.confirm_enrolment(&code, "000000")] {
+        dead.problem("invalid-enrolment");
+    }
+    client.log_in(&grace.sound_login()).problem("invalid-login");
+    assert_eq!(admin.accounts()[&grace.email], before, "id, role, age and last login are what they were");
+    let renewed = again.log_in(&client);
+    assert_eq!(renewed.ids(), [credential]);
+    assert!(!session.is_live());
+    assert_eq!(notices(&renewed), [("re-enrolled".to_owned(), Value::Null)]);
+    for told in [&admin, &bystander] {
+        assert_eq!(notices(told), [("colleague-re-enrolled".to_owned(), json!(grace.id))]);
+    }
+    assert!(!vault.log().contains(&code) && !vault.log().contains(&again.secret), "secrets are not logged");
+}
+
+fn an_admin_unlocks_a_colleague(database: Database) {
+    let vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    let grace = vault.account("Acme", "viewer");
+    for _ in 0..5 {
+        client
+            .log_in(&json!({"email": grace.email, "password": "wrong", "passcode": "123456"}))
+            .problem("invalid-login");
+    }
+    client.log_in(&grace.sound_login()).problem("invalid-login");
+    assert_eq!(admin.accounts()[&grace.email]["locked"], true);
+    admin.call("POST", &format!("/v1/accounts/{}/unlock", grace.id)).send().expect(204);
+    assert_eq!(admin.accounts()[&grace.email]["locked"], false);
+    grace.log_in(&client);
+}
+
+fn an_operator_helps_the_last_admin(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    let admin = vault.account("Acme", "admin");
+    let session = admin.log_in(&client);
+    let command = ["account", "re-enrol", "--email", &admin.email];
+    let printed = vault.json(&command);
+    assert_eq!((text(&printed["state"]), text(&printed["account_id"])), ("re-enrolling", &*admin.id));
+    assert!(!session.is_live());
+    let told = vault.run(&command).done();
+    assert!(told.stderr.contains("has no active admin until"), "{}", told.stderr);
+    let code = told.stdout.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap().to_owned();
+    assert!(told.stdout.contains("/enrol/confirm -H"), "{}", told.stdout);
+    client.enrol(text(&printed["enrolment_code"]), PASSWORD).problem("invalid-enrolment");
+    let shown = vault.run(&["account", "show", "--email", &admin.email]).done().stdout;
+    assert!(shown.contains("re-enrolling") && shown.contains("code until"), "{shown}");
+    let session = enrolled(&client, &admin, &code).log_in(&client);
+    assert_eq!(text(&session.own_account()["role"]), "admin");
+}
+
+fn a49_anothers_account_is_neither_unlocked_nor_re_enrolled(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    let (admin, stranger) = (vault.account("Acme", "admin"), vault.account("Globex", "viewer"));
+    let (admin, strangers) = (admin.log_in(&client), stranger.log_in(&client));
+    for what in ["unlock", "re-enrol"] {
+        let ask = |id: &str| admin.call("POST", &format!("/v1/accounts/{id}/{what}")).send();
+        let unknown = ask("0193aaaa-0000-7000-8000-000000000000").problem("not-found");
+        for id in [&stranger.id, "x", &stranger.id.to_uppercase()] {
+            assert_eq!(ask(id).indistinct(), unknown.indistinct(), "{id}");
+        }
+    }
+    assert!(strangers.is_live());
+    for role in ["editor", "viewer"] {
+        let (person, colleague) = (vault.account("Acme", role), vault.account("Acme", "viewer"));
+        let session = person.log_in(&client);
+        for id in [&person.id, &colleague.id] {
+            session.re_enrol(id).problem("insufficient-role");
+        }
+        colleague.log_in(&client);
+    }
+}
+
+/// Disabled, enabled, lowered, raised, made again, expired codes aside: the old password, passcode and codes stay dead, and
+/// the role is what the admins make it.
+fn a45_nothing_old_works_whatever_is_done_meanwhile(database: Database) {
+    let vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    let grace = vault.account("Acme", "admin");
+    let session = grace.log_in(&client);
+    let first = code_of(admin.re_enrol(&grace.id));
+    client.enrol(&first, PASSWORD).expect(200);
+    let second = code_of(admin.re_enrol(&grace.id));
+    client.enrol(&first, PASSWORD).problem("invalid-enrolment");
+    let drafted = client.enrol(&second, PASSWORD).expect(200).json();
+    for (change, state) in [
+        (json!({"state": "active"}), "re-enrolling"),
+        (json!({"state": "disabled"}), "disabled"),
+        (json!({"state": "active"}), "re-enrolling"),
+        (json!({"role": "viewer"}), "re-enrolling"),
+        (json!({"state": "disabled"}), "disabled"),
+    ] {
+        let changed = admin.change_account(&grace.id, &change).expect(200).json();
+        assert_eq!(text(&changed["state"]), state, "{change}");
+        client.log_in(&grace.sound_login()).problem("invalid-login");
+    }
+    admin.change_account(&grace.id, &json!({"state": "re-enrolling"})).problem("refused-value");
+    client.confirm_enrolment(&second, &passcode(&drafted)).expect(204);
+    let again = Account::enrolled("Acme", &json!({"id": grace.id}), &drafted, PASSWORD);
+    client.log_in(&again.sound_login()).problem("invalid-login");
+    let listed = admin.accounts()[&grace.email].clone();
+    assert_eq!((text(&listed["state"]), text(&listed["role"])), ("disabled", "viewer"));
+    admin.change_account(&grace.id, &json!({"state": "active"})).expect(200);
+    again.log_in(&client).try_save(&small("a", 1)).problem("insufficient-role");
+    client.log_in(&grace.sound_login()).problem("invalid-login");
+    assert!(!session.is_live());
+    // A deleted account takes its code with it.
+    let third = code_of(admin.re_enrol(&grace.id));
+    admin.call("DELETE", &format!("/v1/accounts/{}", grace.id)).send().expect(204);
+    client.enrol(&third, PASSWORD).problem("invalid-enrolment");
+    admin.invite(&grace.email, "viewer").expect(201);
+}
+
+fn nobody_re_enrols_themselves(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    let (one, two) = (vault.account("Acme", "admin"), vault.account("Acme", "admin"));
+    let (ones, twos) = (one.log_in(&client), two.log_in(&client));
+    ones.re_enrol(&one.id).problem("conflict");
+    assert!(ones.is_live() && twos.is_live());
+    let code = code_of(ones.re_enrol(&two.id));
+    twos.re_enrol(&two.id).problem("invalid-token");
+    // The only active admin now.
+    for change in [json!({"role": "viewer"}), json!({"state": "disabled"})] {
+        ones.change_account(&one.id, &change).problem("conflict");
+    }
+    ones.re_enrol(&one.id).problem("conflict");
+    enrolled(&client, &two, &code);
+    ones.change_account(&one.id, &json!({"role": "viewer"})).expect(200);
+}
+
+/// What both get that begin at the same moment.
+fn at_once<const N: usize>(acts: [&(dyn Fn() -> Answer + Sync); N]) -> [Answer; N] {
+    let barrier = Barrier::new(N);
+    thread::scope(|scope| {
+        let threads = acts.map(|act| {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                barrier.wait();
+                act()
+            })
+        });
+        threads.map(|thread| thread.join().unwrap())
+    })
+}
+
+fn one_confirmation_re_enrols(database: Database) {
+    let vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    let grace = vault.account("Acme", "viewer");
+    let code = code_of(admin.re_enrol(&grace.id));
+    let drafted = client.enrol(&code, PASSWORD).expect(200).json();
+    let passcode = passcode(&drafted);
+    let confirm = || vault.client().confirm_enrolment(&code, &passcode);
+    let mut statuses = at_once([&confirm; 8]).map(|answer| answer.status);
+    statuses.sort_unstable();
+    assert_eq!(statuses, [204, 401, 401, 401, 401, 401, 401, 401]);
+    assert_eq!(admin.accounts().len(), 2);
+    Account::enrolled("Acme", &json!({"id": grace.id}), &drafted, PASSWORD).log_in(&client);
+}
+
+fn a_role_lowered_beside_a_confirmation_stays_lowered(database: Database) {
+    let vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    for _ in 0..3 {
+        let grace = vault.account("Acme", "admin");
+        let code = code_of(admin.re_enrol(&grace.id));
+        let drafted = client.enrol(&code, PASSWORD).expect(200).json();
+        let passcode = passcode(&drafted);
+        let (here, there) = (vault.client(), admin.on(&vault.client()));
+        let [confirmed, lowered] = at_once([&|| here.confirm_enrolment(&code, &passcode), &|| {
+            there.change_account(&grace.id, &json!({"role": "viewer"}))
+        }]);
+        assert_eq!((confirmed.status, lowered.status), (204, 200), "both are decided, one after the other");
+        let again = Account::enrolled("Acme", &json!({"id": grace.id}), &drafted, PASSWORD).log_in(&client);
+        assert_eq!(text(&again.own_account()["role"]), "viewer");
+    }
+}
+
+fn a_login_beside_a_re_enrolment_leaves_no_session(database: Database) {
+    let vault = Vault::start(database);
+    let (admin, client) = (vault.admin_session(), vault.client());
+    for _ in 0..3 {
+        let grace = vault.account("Acme", "viewer");
+        let logins = [0; 3].map(|_| grace.sound_login());
+        let clients = [0; 3].map(|_| vault.client());
+        let there = admin.on(&vault.client());
+        let [first, second, third, made] = at_once([
+            &|| clients[0].log_in(&logins[0]),
+            &|| clients[1].log_in(&logins[1]),
+            &|| clients[2].log_in(&logins[2]),
+            &|| there.re_enrol(&grace.id),
+        ]);
+        made.expect(201);
+        for answer in [first, second, third] {
+            if answer.status == 200 {
+                assert!(!Session::new(&client, &answer).is_live());
+            } else {
+                answer.problem("invalid-login");
+            }
+        }
+        assert_eq!(admin.accounts()[&grace.email]["state"], "re-enrolling");
+    }
+}
+
+fn of_two_admins_who_re_enrol_each_other_one_stays(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    for round in 0..3 {
+        let organization = format!("Round {round}");
+        let admins = [0; 2].map(|_| vault.account(&organization, "admin"));
+        let sessions = [0, 1].map(|number| admins[number].log_in(&client).on(&vault.client()));
+        let [one, two] = at_once([&|| sessions[0].re_enrol(&admins[1].id), &|| sessions[1].re_enrol(&admins[0].id)]);
+        let mut statuses = [one.status, two.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 401]);
+        let live: Vec<_> = sessions.iter().filter(|session| session.is_live()).collect();
+        assert_eq!(live.len(), 1);
+        let states: Vec<_> =
+            live[0].accounts().into_values().map(|account| text(&account["state"]).to_owned()).collect();
+        assert!(states.contains(&"active".to_owned()) && states.contains(&"re-enrolling".to_owned()), "{states:?}");
+    }
+}
