@@ -103,11 +103,8 @@ fn labels(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let mut rows = labelled(r#"{"all":"1","one":"1","two":"1"}"#, OVERLAP)?.count;
     rows += labelled(r#"{"all":"1","one":"1"}"#, most / 2 - OVERLAP)?.count;
     rows += labelled(r#"{"all":"1","two":"1"}"#, most / 2 - OVERLAP)?.count;
-    let lists = [
-        ("a namespace", "namespace=labelled"),
-        ("a label", "label=all:1"),
-        ("two labels", "label=one:1&label=two:1"),
-    ];
+    let lists =
+        [("a namespace", "namespace=labelled"), ("a label", "label=all:1"), ("two labels", "label=one:1&label=two:1")];
     for connections in ground.options.connections.iter().copied() {
         let plan = ground.round(connections);
         let mut samples: Vec<Sample> = lists.iter().map(|_| Sample::empty()).collect::<Result<_>>()?;
