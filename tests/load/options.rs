@@ -68,6 +68,8 @@ pub(crate) enum Subject {
     Lists,
     /// Deleting credentials
     Deletes,
+    /// Replacing data, and lists of labels
+    Life,
     /// Logging in
     Logins,
     /// Whether the time of a refused login tells why it was refused

@@ -5,6 +5,13 @@ use std::net::SocketAddr;
 
 const VAULT: &str = "/v1/organization-vault";
 
+/// The data of a credential.
+const DATA: &str = concat!(
+    r#""data":{"access_key_id":"AKIAV7Q2MXTE########","#,
+    r#""secret_access_key":"q9LmZ4tXv+R7dK2s/Bn8wYpJ5hGc1EfU########","bucket":"northwind-datalake-prod","#,
+    r#""region":"eu-central-1","endpoint":"https://s3.eu-central-1.amazonaws.com","key_prefix":"exports/daily/"}"#
+);
+
 /// A request with a path and perhaps a token and a body.
 fn request(address: SocketAddr, line: &str, token: Option<&str>, body: Option<&str>) -> Vec<u8> {
     let mut text = format!("{line} HTTP/1.1\r\nHost: {address}\r\n");
@@ -57,13 +64,21 @@ impl Template {
 
     /// Saves: an object store's credential, as one is saved for a nightly import.
     pub(crate) fn save(address: SocketAddr, token: &str) -> Self {
-        let body = concat!(
-            r#"{"type":"s3","namespace":"imports/nightly-########","data":{"access_key_id":"AKIAV7Q2MXTE########","#,
-            r#""secret_access_key":"q9LmZ4tXv+R7dK2s/Bn8wYpJ5hGc1EfU########","bucket":"northwind-datalake-prod","#,
-            r#""region":"eu-central-1","endpoint":"https://s3.eu-central-1.amazonaws.com","#,
-            r#""key_prefix":"exports/daily/"}}"#
-        );
-        Self::new(request(address, &format!("PATCH {VAULT}"), Some(token), Some(body)), 8)
+        let body = format!(r#"{{"type":"s3","namespace":"imports/nightly-########",{DATA}}}"#);
+        Self::new(request(address, &format!("PATCH {VAULT}"), Some(token), Some(&body)), 8)
+    }
+
+    /// Saves with labels, all in one namespace.
+    pub(crate) fn save_labelled(address: SocketAddr, token: &str, labels: &str) -> Self {
+        let body = format!(r#"{{"type":"s3","namespace":"labelled","labels":{labels},{DATA}}}"#);
+        Self::new(request(address, &format!("PATCH {VAULT}"), Some(token), Some(&body)), 8)
+    }
+
+    /// Replaces data.
+    pub(crate) fn replace(address: SocketAddr, token: &str) -> Self {
+        let line = format!("POST {VAULT}/{}/versions", "#".repeat(36));
+        let body = format!("{{{}}}", DATA.replace('#', "0"));
+        Self::new(request(address, &line, Some(token), Some(&body)), 36)
     }
 
     /// Deletes.

@@ -3,6 +3,7 @@
 mod cold;
 mod commands;
 mod deletes;
+mod life;
 mod lists;
 mod logins;
 mod pool;
@@ -13,6 +14,7 @@ mod timing;
 pub(crate) use cold::cold_start;
 pub(crate) use commands::commands;
 pub(crate) use deletes::deletes;
+pub(crate) use life::life;
 pub(crate) use lists::lists;
 pub(crate) use logins::logins;
 pub(crate) use saves::saves;

@@ -31,8 +31,8 @@ impl Saves {
     }
 
     /// So many saves, or as many as are made within `patience`.
-    fn counted(address: SocketAddr, token: &str, count: u64, patience: Duration) -> Self {
-        Self { left: Some(count), until: Some(Instant::now() + patience), ..Self::endless(address, token) }
+    fn counted(template: Template, count: u64, patience: Duration) -> Self {
+        Self { template, number: 0, left: Some(count), until: Some(Instant::now() + patience), ids: None }
     }
 
     /// Whether all saves have been sent; takes the next one if not.
@@ -105,8 +105,20 @@ pub(super) fn fill(
     patience: Duration,
     ids: bool,
 ) -> Result<Filled> {
-    let address = ground.server.address;
-    let mut workload = Saves::counted(address, &organization.token, count, patience);
+    let template = Template::save(ground.server.address, &organization.token);
+    fill_with(ground, organization, template, count, patience, ids)
+}
+
+/// The same with saves of another kind.
+pub(super) fn fill_with(
+    ground: &Ground<'_>,
+    organization: &Organization,
+    template: Template,
+    count: u64,
+    patience: Duration,
+    ids: bool,
+) -> Result<Filled> {
+    let mut workload = Saves::counted(template, count, patience);
     workload.ids = ids.then(Vec::new);
     let connections = if count < 1_000 { 4 } else { 64 };
     let sample = run(&ground.to_the_end(connections), &mut workload)?;

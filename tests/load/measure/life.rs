@@ -1,0 +1,131 @@
+//! Replacing data, and lists by label.
+
+use super::saves::{Id, Saves, fill_with};
+use super::{Ground, judge};
+use crate::Result;
+use crate::account::Organization;
+use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
+use crate::report::{Bound, Rate, Report, Target, grouped};
+use crate::request::{self, Template};
+use std::time::{Duration, Instant};
+
+/// Labels of a credential whose data is replaced.
+const LABELS: &str = r#"{"team":"data","env":"production","tier":"1"}"#;
+/// How many credentials are replaced in turn.
+const REPLACED: u64 = 2_000;
+/// Replacements that leave each credential with the most versions.
+const VERSIONS: usize = 5;
+/// How long an organization is filled at most; where that does not do, it stays smaller.
+const FILLING: Duration = Duration::from_secs(300);
+/// How many credentials have both of two common labels.
+const OVERLAP: u64 = 10;
+
+/// Replaces the data of one credential after another.
+struct Replacements {
+    template: Template,
+    ids: Vec<Id>,
+    next: usize,
+    /// How many are still to be made; `None`: no end.
+    left: Option<usize>,
+}
+
+impl Workload for Replacements {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        if self.left == Some(0) {
+            return Next::End;
+        }
+        self.left = self.left.map(|left| left - 1);
+        let id = &self.ids[self.next % self.ids.len()];
+        self.next += 1;
+        self.template.write(id, request);
+        Next::Ask
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        judge(answer, 201)
+    }
+}
+
+/// The same page again and again.
+struct Page(Vec<u8>);
+
+impl Workload for Page {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        request.extend_from_slice(&self.0);
+        Next::Ask
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        judge(answer, 200)
+    }
+}
+
+/// Measures both.
+pub(crate) fn life(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    replacements(ground, report)?;
+    labels(ground, report)
+}
+
+/// Replacements of credentials with three labels and five versions, between rounds of saves.
+fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let organization = Organization::create(ground.vault, ground.server, "Replacements")?;
+    let (address, token) = (ground.server.address, &organization.token);
+    let template = Template::save_labelled(address, token, LABELS);
+    let ids = fill_with(ground, &organization, template, REPLACED, FILLING, true)?.ids;
+    let mut workload = Replacements { template: Template::replace(address, token), ids, next: 0, left: None };
+    workload.left = Some(workload.ids.len() * VERSIONS);
+    run(&ground.to_the_end(64), &mut workload)?;
+    workload.left = None;
+    let saving = Organization::create(ground.vault, ground.server, "BesideReplacements")?;
+    for connections in ground.options.connections.iter().copied() {
+        let plan = ground.round(connections);
+        let (mut sample, mut saves) = (Sample::empty()?, Sample::empty()?);
+        for _ in 0..ground.options.rounds {
+            sample.add(run(&plan, &mut workload)?)?;
+            saves.add(run(&plan, &mut Saves::endless(address, &saving.token))?)?;
+        }
+        let (rate, save) = (sample.rate(), saves.rate());
+        let target = (connections == 64).then(|| Target::new("≥ 0.8 of saves", rate >= 0.8 * save));
+        let references = vec![Bound::new("save", save)];
+        report.rate(Rate { what: "replace, 5 versions".to_owned(), connections, sample, references, target });
+    }
+    Ok(())
+}
+
+/// Lists of 100 by a label that all have, by namespace, and by two common labels that few have both of.
+fn labels(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let organization = Organization::create(ground.vault, ground.server, "Labels")?;
+    let (address, token) = (ground.server.address, &organization.token);
+    let most = ground.options.rows.iter().copied().max().unwrap_or(0).max(2 * OVERLAP);
+    let labelled = |labels: &str, count| {
+        fill_with(ground, &organization, Template::save_labelled(address, token, labels), count, FILLING, false)
+    };
+    let mut rows = labelled(r#"{"all":"1","one":"1","two":"1"}"#, OVERLAP)?.count;
+    rows += labelled(r#"{"all":"1","one":"1"}"#, most / 2 - OVERLAP)?.count;
+    rows += labelled(r#"{"all":"1","two":"1"}"#, most / 2 - OVERLAP)?.count;
+    let lists =
+        [("a namespace", "namespace=labelled"), ("a label", "label=all:1"), ("two labels", "label=one:1&label=two:1")];
+    for connections in ground.options.connections.iter().copied() {
+        let plan = ground.round(connections);
+        let mut samples: Vec<Sample> = lists.iter().map(|_| Sample::empty()).collect::<Result<_>>()?;
+        for _ in 0..ground.options.rounds {
+            for ((_, query), sample) in lists.iter().zip(&mut samples) {
+                let target = format!("/v1/organization-vault?limit=100&{query}");
+                sample.add(run(&plan, &mut Page(request::list_at(address, token, &target)))?)?;
+            }
+        }
+        let namespace = samples.first().map_or(0.0, Sample::rate);
+        for ((what, _), sample) in lists.iter().zip(samples) {
+            let (rate, slow) = (sample.rate(), sample.quantile(0.99));
+            let target = match *what {
+                "a label" => Some(Target::new("≥ 0.9 of a namespace", rate >= 0.9 * namespace)),
+                "two labels" if connections == 1 => Some(Target::new("p99 ≤ 50 ms", slow <= 50.0)),
+                _ => None,
+            };
+            let what = format!("list 100 of {what}, {} rows", grouped(rows as f64));
+            let references = vec![Bound::new("namespace", namespace)];
+            report.rate(Rate { what, connections, sample, references, target });
+        }
+    }
+    Ok(())
+}
