@@ -241,7 +241,7 @@ fn a86_only_the_method_in_the_line_counts() {
         ("/v1/login", "POST"),
         ("/v1/logout", "POST"),
         ("/v1/organization-vault", "GET, HEAD, PATCH"),
-        (&*one, "GET, HEAD, DELETE"),
+        (&*one, "GET, HEAD, PATCH, DELETE"),
         ("/livez", "GET, HEAD"),
         ("/readyz", "GET, HEAD"),
     ];
