@@ -207,7 +207,7 @@ proptest! {
 struct Digester;
 
 impl KeyedDigester for Digester {
-    fn digest<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> Digest {
+    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         use std::hash::{DefaultHasher, Hash as _, Hasher as _};
         let mut hasher = DefaultHasher::new();
         (purpose, parts).hash(&mut hasher);
