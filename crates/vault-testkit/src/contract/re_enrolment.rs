@@ -1,4 +1,4 @@
-//! Cases of an account whose owner enrols again: [`AccountChange::ReEnrol`](vault_core::port::AccountChange::ReEnrol) and
+//! Cases of an account whose owner enrols again: [`AccountChange::ReEnrol`] and
 //! the confirmation of its invitation.
 
 use super::ContractStore;
