@@ -69,8 +69,13 @@ fn save(session: &Session, request: &Value) -> String {
 }
 
 fn check_item(item: &Value, request: &Value, information: &Value) {
-    let members: Vec<&String> = item.as_object().unwrap().keys().collect();
-    assert_eq!(members, ["created_at", "id", "information", "namespace", "type", "updated_at", "version"]);
+    // A link may say when it expires.
+    let members: Vec<&str> = item.as_object().unwrap().keys().map(String::as_str).collect();
+    let members: Vec<&str> = members.into_iter().filter(|name| *name != "expires_at").collect();
+    let always =
+        ["created_at", "health", "id", "information", "labels", "namespace", "type", "updated_at", "vend", "version"];
+    assert_eq!(members, always);
+    assert_eq!((&item["labels"], &item["vend"]), (&json!({}), &json!("any")));
     assert_eq!(
         (&item["type"], &item["namespace"], &item["version"]),
         (&request["type"], &request["namespace"], &json!(1))

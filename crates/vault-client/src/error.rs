@@ -85,6 +85,10 @@ fn describe(problem: &Problem) -> String {
     for error in &problem.errors {
         let _ = write!(text, "\n  {}: {}", error.pointer, error.detail); // a String takes everything
     }
+    for check in problem.checks.iter().filter(|check| check.result == "failed") {
+        let why = check.remedy.as_deref().or(check.reason.as_deref()).unwrap_or("failed");
+        let _ = write!(text, "\n  {}: {why}", check.check);
+    }
     let _ = write!(text, "\n  request {}", problem.request_id);
     text
 }
@@ -92,11 +96,25 @@ fn describe(problem: &Problem) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vault_api::CheckItem;
 
     #[test]
     fn a_title_that_the_detail_repeats_is_left_out() {
         let said = |detail: &'static str| describe(&Problem::new(ProblemCode::Frozen, detail, "r"));
         assert_eq!(said("The namespace is frozen. Ask."), "The namespace is frozen. Ask.\n  request r");
         assert_eq!(said("Ask."), "The namespace is frozen: Ask.\n  request r");
+    }
+
+    #[test]
+    fn a_check_that_failed_is_told_with_its_remedy() {
+        let mut problem = Problem::new(ProblemCode::NotUsable, "See `checks`.", "r");
+        let check = |check: &'static str, result: &'static str| CheckItem {
+            check: check.into(),
+            result: result.into(),
+            reason: Some("unknown-key".into()),
+            remedy: Some("Save the current key.".into()),
+        };
+        problem.checks = vec![check("settings", "passed"), check("authenticate", "failed")];
+        assert!(describe(&problem).ends_with("\n  authenticate: Save the current key.\n  request r"));
     }
 }
