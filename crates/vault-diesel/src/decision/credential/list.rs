@@ -137,6 +137,10 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
     if let Some(end) = &end {
         labelled = labelled.filter(credential_labels::id.ge(end));
     }
+    if is_one_label(query) {
+        // Every row of the label fits, so no more than a page of them is looked at.
+        labelled = labelled.order(credential_labels::id.desc()).limit(i64::try_from(query.limit).unwrap_or(i64::MAX));
+    }
     for other in query.labels.iter().filter(|other| *other != label) {
         labelled = labelled.filter(exists(
             other_labels
@@ -148,6 +152,11 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
     let rows = fitting(query).filter(credentials::id.eq_any(labelled)).order(credentials::id.desc()).select(columns!());
     let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;
     found(rows, end, query)
+}
+
+/// Whether a label is all that is asked for.
+fn is_one_label(query: &ListCredentials) -> bool {
+    query.labels.len() == 1 && query.namespace.is_none() && query.kind.is_none() && query.health.is_none()
 }
 
 fn last_of_window() -> i64 {
@@ -172,6 +181,9 @@ async fn rarest<'a>(
     query: &'a ListCredentials,
     before: &str,
 ) -> Result<Option<(Option<String>, &'a Digest)>, Failure> {
+    if is_one_label(query) {
+        return Ok(query.labels.as_slice().first().map(|label| (None, label)));
+    }
     let mut rarest = None;
     for label in &query.labels {
         let end: Option<String> = credential_labels::table
