@@ -82,44 +82,6 @@ fn digest(digester: &dyn KeyedDigester, organization: OrganizationId, filter: &L
     digester.digest(DigestPurpose::Cursor, &parts)
 }
 
-/// The cursor for the page of a credential's uses that begins after `position`.
-pub(crate) fn encode_use(
-    digester: &dyn KeyedDigester,
-    organization: OrganizationId,
-    credential: CredentialId,
-    position: &[u8; 24],
-) -> String {
-    let code = use_digest(digester, organization, credential, position);
-    URL_SAFE_NO_PAD.encode([code.as_bytes(), position.as_slice()].concat())
-}
-
-/// The position that [`encode_use`] wrote.
-///
-/// # Errors
-/// The text is not a cursor, or one of another credential.
-pub(crate) fn decode_use(
-    digester: &dyn KeyedDigester,
-    organization: OrganizationId,
-    credential: CredentialId,
-    text: &str,
-) -> Result<[u8; 24], Refusal> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
-    let (code, position) = bytes.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
-    let position = position.try_into().map_err(|_| Refusal::Cursor)?;
-    let sound = Digest::from_bytes(*code) == use_digest(digester, organization, credential, &position);
-    if sound { Ok(position) } else { Err(Refusal::Cursor) }
-}
-
-fn use_digest(
-    digester: &dyn KeyedDigester,
-    organization: OrganizationId,
-    credential: CredentialId,
-    position: &[u8; 24],
-) -> Digest {
-    let parts: [&[u8]; 4] = [b"uses", organization.as_bytes(), credential.as_bytes(), position];
-    digester.digest(DigestPurpose::Cursor, &parts)
-}
-
 /// Which page of a list to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
@@ -173,6 +135,8 @@ pub(crate) enum ListName {
     Namespaces,
     /// An integration's live activations, newest first.
     Activations,
+    /// A credential's uses, newest first.
+    Uses,
 }
 
 impl ListName {
@@ -182,6 +146,7 @@ impl ListName {
             Self::Integrations => "integrations",
             Self::Namespaces => "namespaces",
             Self::Activations => "activations",
+            Self::Uses => "uses",
         }
     }
 }

@@ -91,7 +91,7 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
         let rotated = join_all(deeds).await.into_iter().filter(|rotated| *rotated).count();
         assert_eq!(rotated, 1);
     }
-    assert_eq!(deadlocks(&address, &[here, there]).await, "0");
+    assert_eq!(deadlocks(&address, [here, there]).await, 0);
 }
 
 /// What `deed` comes to, however slow the machine is: a lock that was waited for too long is waited for again.
@@ -104,16 +104,17 @@ async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(deed: impl Fn()
     }
 }
 
-/// How many deadlocks the stores came to. They are closed, so that PostgreSQL has counted all of them.
-async fn deadlocks(address: &str, stores: &[Arc<PostgresStore>]) -> String {
-    for store in stores {
-        store.close().await;
-    }
+/// How many deadlocks the stores came to. Their connections close with them, and PostgreSQL has counted what they did
+/// once they are gone.
+async fn deadlocks(address: &str, stores: [Arc<PostgresStore>; 2]) -> i64 {
+    drop(stores);
+    let observer = client(address).await;
+    let ask = async |sql| observer.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
     let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    while query(address, others) != "0" {
+    while ask(others).await > 0 {
         tokio::task::yield_now().await;
     }
-    query(address, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+    ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").await
 }
 
 /// `false`: a decision was made, refusals included.

@@ -31,7 +31,7 @@ CREATE TABLE credential_versions (
 
 CREATE INDEX credential_versions_by_end ON credential_versions (destroy_at, organization_id, id, version);
 
--- NULL: nobody has read it from the information yet; 0: it does not expire, as far as is known.
+-- NULL: nobody has read it from the information yet; 9223372036854775807: it does not expire, as far as is known.
 ALTER TABLE credentials ADD COLUMN expires_at BIGINT;
 ALTER TABLE credentials ADD COLUMN vend TEXT NOT NULL DEFAULT 'any';
 -- NULL: saved before rules could be set.
@@ -46,7 +46,7 @@ ALTER TABLE credentials ADD COLUMN check_since BIGINT;
 ALTER TABLE credentials ADD COLUMN check_failed TEXT;
 ALTER TABLE credentials ADD COLUMN last_activated_at BIGINT;
 
-CREATE INDEX credentials_by_expiry ON credentials (organization_id, expires_at, id) WHERE expires_at > 0;
+CREATE INDEX credentials_by_expiry ON credentials (organization_id, expires_at, id) WHERE expires_at < 9223372036854775807;
 CREATE INDEX credentials_with_unread_expiry ON credentials (organization_id, id) WHERE expires_at IS NULL;
 
 -- A keyed digest of each label.

@@ -18,16 +18,16 @@ impl Vault {
     /// [`Refusal::NoShortForm`], [`Refusal::Changed`], [`Refusal::Contended`].
     pub async fn promote(&self, principal: &Principal, credential: CredentialRef, number: i64) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
-        let versions = self.versions_of(principal, organization, credential.id).await?;
-        if versions.current.version == number && credential.revision.is_none_or(|it| it == versions.current.revision) {
-            return Ok(());
-        }
         let judge = |read: Read| async move {
             let (versions, now) = (&read.versions, self.ambient.now());
+            let vend = versions.current.rule.vend;
+            if versions.current.version == number {
+                let (change, metadata) = (CredentialChange::Describe, read.metadata.clone());
+                return Ok(Judged { change, metadata, vend, data_expires_at: None }); // which writes nothing
+            }
             let promoted = kept(versions, number, now).ok_or(Refusal::NoSuchVersion)?;
             let context = CredentialContext { organization, credential: credential.id, version: number };
             let information = self.information(context, promoted.key, &promoted.information).await?;
-            let vend = versions.current.rule.vend;
             if vend == VendRule::Short {
                 information.allows_short(versions.current.kind).map_err(Refusal::NoShortForm)?;
             }

@@ -2,11 +2,11 @@
 
 use super::Vault;
 use crate::audit::AuditAction;
-use crate::cursor::{self, Page, PageRequest};
+use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
 use crate::port::{CredentialUse, List, UsePosition};
-use crate::principal::Principal;
+use crate::principal::{Principal, Scope};
 use crate::role::Action;
 use crate::time::Timestamp;
 
@@ -23,23 +23,25 @@ impl Vault {
         page: PageRequest,
     ) -> Result<Page<CredentialUse>, Error> {
         let organization = principal.member(Action::Save)?;
-        let digester = &*self.digester;
+        let (digester, scope) = (&*self.digester, Scope::One(organization));
         let decode = |text: &str| {
-            let bytes = cursor::decode_use(digester, organization, id, text)?;
-            let (at, activation) = bytes.split_at(8);
-            let millis = i64::from_be_bytes(at.try_into().map_err(|_| Refusal::Cursor)?);
+            let bytes = cursor::decode_position(digester, ListName::Uses, scope, text)?;
+            let (of, position) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
+            let (at, activation) = position.split_first_chunk::<8>().ok_or(Refusal::Cursor)?;
+            if CredentialId::from_bytes(*of) != id {
+                return Err(Refusal::Cursor); // a cursor of another credential
+            }
             let activation = ActivationId::from_bytes(activation.try_into().map_err(|_| Refusal::Cursor)?);
-            Ok::<_, Refusal>(UsePosition { at: Timestamp::from_millis(millis), activation })
+            Ok(UsePosition { at: Timestamp::from_millis(i64::from_be_bytes(*at)), activation })
         };
         let after = page.cursor.as_deref().map(decode).transpose()?;
         let now = self.ambient.now();
         let query = List { principal: principal.clone(), of: (organization, id), after, limit: page.rows(), now };
         let uses = self.store.list_uses(query).await?.ok_or(Refusal::NotFound)?;
         let page = Page::of(uses, &page, |last| {
-            let mut position = [0; 24];
-            position[..8].copy_from_slice(&last.at.as_millis().to_be_bytes());
-            position[8..].copy_from_slice(last.activation.as_bytes());
-            cursor::encode_use(digester, organization, id, &position)
+            let at = last.at.as_millis().to_be_bytes();
+            let position = [id.as_bytes().as_slice(), &at, last.activation.as_bytes()].concat();
+            cursor::encode_position(digester, ListName::Uses, scope, &position)
         });
         self.count(principal, organization, now, AuditAction::CredentialShown);
         Ok(page)

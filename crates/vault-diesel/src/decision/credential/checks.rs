@@ -3,7 +3,7 @@
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, for_update, load_page};
 use super::super::{Answer, Decided, Decision, Verdict, audit, hourly};
-use super::row::{self, CheckColumns, RuleColumns};
+use super::row::{self, CheckColumns, RuleColumns, of_credential};
 use crate::failure::Failure;
 use crate::schema::{
     check_requests, check_rounds, credential_secrets, credential_versions, credentials, organizations,
@@ -85,9 +85,7 @@ impl Decision for RequestCheck {
             return Ok(Verdict::Refused(Err(Refusal::TooOften(seconds))));
         }
         hourly::count(connection, organization, hourly::CHECKS, counted, now).await?;
-        let waiting = check_requests::table
-            .filter(check_requests::organization_id.eq(organization.text()))
-            .filter(check_requests::id.eq(id.text()));
+        let waiting = of_credential!(check_requests, organization, id);
         diesel::delete(waiting).execute(connection).await?;
         diesel::insert_into(check_requests::table)
             .values((
@@ -109,9 +107,7 @@ async fn is_kept(
     version: i64,
     now: Timestamp,
 ) -> Result<bool, Failure> {
-    let destroy_at: Option<Option<i64>> = credential_versions::table
-        .filter(credential_versions::organization_id.eq(organization.text()))
-        .filter(credential_versions::id.eq(id.text()))
+    let destroy_at: Option<Option<i64>> = of_credential!(credential_versions, organization, id)
         .filter(credential_versions::version.eq(version))
         .select(credential_versions::destroy_at)
         .get_result(connection)
@@ -189,14 +185,10 @@ async fn requested(connection: &mut Connection, now: Timestamp, most: usize) -> 
     for (organization, id, version) in rows {
         let organization = organization.sound("check_requests", &"unknown", "organization_id")?;
         let id = id.sound("check_requests", &organization, "id")?;
-        diesel::update(
-            check_requests::table
-                .filter(check_requests::organization_id.eq(organization.text()))
-                .filter(check_requests::id.eq(id.text())),
-        )
-        .set(check_requests::taken_at.eq(now.as_millis()))
-        .execute(connection)
-        .await?;
+        diesel::update(of_credential!(check_requests, organization, id))
+            .set(check_requests::taken_at.eq(now.as_millis()))
+            .execute(connection)
+            .await?;
         taken.push(((organization, id), version));
     }
     Ok(taken)
@@ -264,9 +256,7 @@ async fn read(
     let (sealed, check, table) = if current == version {
         (sealed, check, "credentials")
     } else {
-        let other: Option<(SealedColumns, CheckColumns)> = credential_versions::table
-            .filter(credential_versions::organization_id.eq(organization.text()))
-            .filter(credential_versions::id.eq(id.text()))
+        let other: Option<(SealedColumns, CheckColumns)> = of_credential!(credential_versions, organization, id)
             .filter(credential_versions::version.eq(version))
             .select((
                 (
@@ -307,32 +297,22 @@ async fn read(
 
 pub(crate) async fn record(connection: &mut Connection, act: &RecordCheck) -> Decided<bool> {
     let RecordCheck { organization, id, version, check, audit: sealed } = act;
-    let (organization, id) = (organization.text(), id.text());
-    diesel::delete(
-        check_requests::table
-            .filter(check_requests::organization_id.eq(organization))
-            .filter(check_requests::id.eq(id))
-            .filter(check_requests::version.eq(*version)),
-    )
-    .execute(connection)
-    .await?;
+    let waiting = of_credential!(check_requests, organization, id);
+    diesel::delete(waiting.filter(check_requests::version.eq(*version))).execute(connection).await?;
     let (at, since) = (check.at.as_millis(), check.since.as_millis());
     let failed = check.failed.map(|reason| reason.as_str());
-    let mut stored = diesel::update(
-        credentials::table
-            .filter(credentials::organization_id.eq(organization))
-            .filter(credentials::id.eq(id))
-            .filter(credentials::version.eq(*version)),
-    )
-    .set((credentials::checked_at.eq(at), credentials::check_since.eq(since), credentials::check_failed.eq(failed)))
-    .execute(connection)
-    .await?;
+    let mut stored =
+        diesel::update(of_credential!(credentials, organization, id).filter(credentials::version.eq(*version)))
+            .set((
+                credentials::checked_at.eq(at),
+                credentials::check_since.eq(since),
+                credentials::check_failed.eq(failed),
+            ))
+            .execute(connection)
+            .await?;
     if stored == 0 {
         stored = diesel::update(
-            credential_versions::table
-                .filter(credential_versions::organization_id.eq(organization))
-                .filter(credential_versions::id.eq(id))
-                .filter(credential_versions::version.eq(*version)),
+            of_credential!(credential_versions, organization, id).filter(credential_versions::version.eq(*version)),
         )
         .set((
             credential_versions::checked_at.eq(at),

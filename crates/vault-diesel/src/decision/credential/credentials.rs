@@ -4,9 +4,10 @@ use super::super::authorize::{judge, judge_and_hold, judge_and_hold_with_key};
 use super::super::backend::{Connection, RunQuery, Store, execute_together, for_update};
 use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
 use super::count::{self, Count};
-use super::{labels, list, row, uses, versions};
+use super::row::{self, of_credential};
+use super::{labels, list, uses, versions};
 use crate::failure::Failure;
-use crate::schema::{credential_secrets, credential_versions, credentials, idempotency_keys};
+use crate::schema::{credential_secrets, credentials, idempotency_keys};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -170,35 +171,18 @@ impl Decision for DeleteCredential {
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer<bool>> {
         let DeleteCredential { organization, id, revision } = command.act;
         if let Some(revision) = revision {
-            let row = credentials::table
-                .filter(credentials::organization_id.eq(organization.text()))
-                .filter(credentials::id.eq(id.text()))
-                .select(credentials::revision);
+            let row = of_credential!(credentials, organization, id).select(credentials::revision);
             let found: Option<i64> = for_update!(row).get_result(connection).await.optional()?;
             if found.is_some_and(|found| found != revision) {
                 return Ok(Verdict::Refused(Err(Refusal::Changed)));
             }
         }
-        let deleted = diesel::delete(
-            credentials::table
-                .filter(credentials::organization_id.eq(organization.text()))
-                .filter(credentials::id.eq(id.text())),
-        )
-        .execute(connection)
-        .await?;
+        let deleted = diesel::delete(of_credential!(credentials, organization, id)).execute(connection).await?;
         if deleted == 0 {
             return Ok(Verdict::Refused(Ok(false)));
         }
-        let secrets = diesel::delete(
-            credential_secrets::table
-                .filter(credential_secrets::organization_id.eq(organization.text()))
-                .filter(credential_secrets::id.eq(id.text())),
-        );
-        let versions = diesel::delete(
-            credential_versions::table
-                .filter(credential_versions::organization_id.eq(organization.text()))
-                .filter(credential_versions::id.eq(id.text())),
-        );
+        let secrets = diesel::delete(of_credential!(credential_secrets, organization, id));
+        let versions = diesel::delete(of_credential!(credential_versions, organization, id));
         labels::delete(connection, organization, id).await?;
         uses::delete(connection, organization, id).await?;
         let counted = Count::by(organization, -1);

@@ -1,6 +1,7 @@
 //! Digests of labels, by which a list finds credentials.
 
 use super::super::backend::{Connection, RunQuery};
+use super::row::of_credential;
 use crate::failure::Failure;
 use crate::schema::credential_labels;
 use crate::stored::ToIdText as _;
@@ -32,12 +33,6 @@ pub(super) async fn delete(
     organization: OrganizationId,
     id: CredentialId,
 ) -> Result<(), Failure> {
-    diesel::delete(
-        credential_labels::table
-            .filter(credential_labels::organization_id.eq(organization.text()))
-            .filter(credential_labels::id.eq(id.text())),
-    )
-    .execute(connection)
-    .await?;
+    diesel::delete(of_credential!(credential_labels, organization, id)).execute(connection).await?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use super::super::authorize::judge;
 use super::super::backend::{Connection, Database, RunQuery, load_page, narrow};
-use super::row::{CredentialRow, columns, decode};
+use super::row::{self, CredentialRow, columns, decode};
 use crate::failure::Failure;
 use crate::schema::{credential_labels, credentials};
 use crate::stored::{IdText, Read, ToIdText as _};
@@ -72,14 +72,9 @@ fn fitting(query: &ListCredentials) -> Boxed<'_> {
     if let Some(kind) = query.kind {
         rows = rows.filter(credentials::kind.eq(kind.as_str()));
     }
-    let expires_by = |moment: Timestamp| {
-        let moment = moment.as_millis();
-        credentials::expires_at.assume_not_null().gt(0).and(credentials::expires_at.assume_not_null().le(moment))
-    };
+    let expires_by = |moment: Timestamp| credentials::expires_at.assume_not_null().le(moment.as_millis());
     let lasts_past = |moment: Timestamp| {
-        let moment = moment.as_millis();
-        let unlimited = credentials::expires_at.is_null().or(credentials::expires_at.assume_not_null().eq(0));
-        unlimited.or(credentials::expires_at.assume_not_null().gt(moment))
+        credentials::expires_at.is_null().or(credentials::expires_at.assume_not_null().gt(moment.as_millis()))
     };
     let (now, soon) = (query.now, query.now.plus_seconds(query.expiring_seconds));
     match query.health {
@@ -212,13 +207,14 @@ async fn by_expiry(
     before: Timestamp,
 ) -> Result<ListedRows, Failure> {
     let organization = query.organization.text();
-    let from = query.after.and_then(|after| after.expires_at).map_or(0, Timestamp::as_millis);
+    let from = query.after.and_then(|after| after.expires_at).map_or(i64::MIN, Timestamp::as_millis);
     let after = query.after.map(|after| after.id.text());
     let after = after.as_ref().map_or("", IdText::as_str);
     let expires_at = credentials::expires_at.assume_not_null();
     let following = expires_at.gt(from).or(expires_at.eq(from).and(credentials::id.gt(after)));
-    // Both bounds are said of the column alone too, so that the index leads to the first row.
-    let range = expires_at.gt(0).and(expires_at.ge(from)).and(expires_at.lt(before.as_millis())).and(following);
+    // Both bounds are said of the column alone too, and the condition of the index, so that it leads to the first row.
+    let range =
+        expires_at.lt(row::NEVER).and(expires_at.ge(from)).and(expires_at.lt(before.as_millis())).and(following);
     let end: Option<(Read<CredentialId>, i64)> = credentials::table
         .filter(credentials::organization_id.eq(organization))
         .filter(range)

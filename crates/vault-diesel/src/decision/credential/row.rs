@@ -58,6 +58,14 @@ macro_rules! columns {
     }};
 }
 
+/// The rows of a table that belong to one credential.
+macro_rules! of_credential {
+    ($table:ident, $organization:expr, $id:expr) => {{
+        use crate::schema::$table as rows;
+        rows::table.filter(rows::organization_id.eq($organization.text())).filter(rows::id.eq($id.text()))
+    }};
+}
+
 /// The values of what is said of a credential, but for its labels.
 macro_rules! described {
     ($description:expr) => {{
@@ -73,15 +81,18 @@ macro_rules! described {
     }};
 }
 
-pub(super) use {columns, described};
+pub(super) use {columns, described, of_credential};
+
+/// In the column of the expiry: it does not expire, as far as is known.
+pub(super) const NEVER: i64 = i64::MAX;
 
 /// An expiry as its column holds it: NULL stands for one that nobody has read yet.
 pub(super) fn expiry_column(expires_at: Option<Timestamp>) -> i64 {
-    expires_at.map_or(0, Timestamp::as_millis)
+    expires_at.map_or(NEVER, Timestamp::as_millis)
 }
 
 fn expiry(column: Option<i64>) -> Option<Timestamp> {
-    column.filter(|millis| *millis > 0).map(Timestamp::from_millis)
+    column.filter(|millis| *millis != NEVER).map(Timestamp::from_millis)
 }
 
 pub(crate) fn check(
@@ -144,13 +155,8 @@ pub(super) async fn read(
     organization: OrganizationId,
     id: CredentialId,
 ) -> Result<Option<StoredCredential>, Failure> {
-    let row: Option<CredentialRow> = credentials::table
-        .filter(credentials::organization_id.eq(organization.text()))
-        .filter(credentials::id.eq(id.text()))
-        .select(columns!())
-        .get_result(connection)
-        .await
-        .optional()?;
+    let row: Option<CredentialRow> =
+        of_credential!(credentials, organization, id).select(columns!()).get_result(connection).await.optional()?;
     row.map(decode).transpose()
 }
 
@@ -174,9 +180,7 @@ pub(super) async fn note_expiry(
     (organization, id, version, expires_at): &NotedExpiry,
 ) -> Decided<()> {
     diesel::update(
-        credentials::table
-            .filter(credentials::organization_id.eq(organization.text()))
-            .filter(credentials::id.eq(id.text()))
+        of_credential!(credentials, organization, id)
             .filter(credentials::version.eq(*version))
             .filter(credentials::expires_at.is_null()),
     )

@@ -2,9 +2,9 @@
 
 use super::super::authorize::judge;
 use super::super::backend::{Connection, RunQuery, load_page};
-use super::row;
+use super::row::{self, of_credential};
 use crate::failure::Failure;
-use crate::schema::{check_requests, credential_uses, integrations};
+use crate::schema::{credential_uses, integrations};
 use crate::stored::{Read, ToIdText as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
@@ -107,20 +107,7 @@ pub(super) async fn delete(
     organization: OrganizationId,
     id: CredentialId,
 ) -> Result<(), Failure> {
-    let (organization, id) = (organization.text(), id.text());
-    diesel::delete(
-        credential_uses::table
-            .filter(credential_uses::organization_id.eq(organization))
-            .filter(credential_uses::id.eq(id)),
-    )
-    .execute(connection)
-    .await?;
-    diesel::delete(
-        check_requests::table
-            .filter(check_requests::organization_id.eq(organization))
-            .filter(check_requests::id.eq(id)),
-    )
-    .execute(connection)
-    .await?;
+    diesel::delete(of_credential!(credential_uses, organization, id)).execute(connection).await?;
+    diesel::delete(of_credential!(check_requests, organization, id)).execute(connection).await?;
     Ok(())
 }

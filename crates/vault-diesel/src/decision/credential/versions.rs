@@ -8,15 +8,20 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::super::{Answer, Decided, Decision, Verdict};
 use super::credentials::{claim, find_earlier};
 use super::labels;
-use super::row::{self, CheckColumns, read};
+use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credential};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials};
 use crate::stored::{Read, ToIdText as _};
-use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use diesel::dsl::case_when;
+use diesel::sql_types::{BigInt, Nullable};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, Insertable as _, IntoSql as _, JoinOnDsl as _,
+    NullableExpressionMethods as _, OptionalExtension as _, QueryDsl as _,
+};
 use vault_core::credential::Superseded;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
-    ChangeCredential, CredentialChange, Find, Idempotency, NewVersion, StoredDescription, StoredVersion, StoredVersions,
+    ChangeCredential, CredentialChange, Find, Idempotency, NewVersion, StoredVersion, StoredVersions,
 };
 use vault_core::sealed::{Blob, SealedCredential};
 use vault_core::time::Timestamp;
@@ -29,17 +34,15 @@ pub(super) async fn versions(
     query: &Find<CredentialId>,
 ) -> Result<Option<StoredVersions>, Failure> {
     judge(connection, &query.principal, query.now).await??;
-    let Some(current) = read(connection, query.of, query.key).await? else { return Ok(None) };
-    let (highest, created_at): (i64, Option<i64>) = credentials::table
-        .filter(credentials::organization_id.eq(query.of.text()))
-        .filter(credentials::id.eq(query.key.text()))
-        .select((credentials::highest_version, credentials::version_created_at))
+    let row: Option<(CredentialRow, i64, Option<i64>)> = of_credential!(credentials, query.of, query.key)
+        .select((columns!(), credentials::highest_version, credentials::version_created_at))
         .get_result(connection)
-        .await?;
+        .await
+        .optional()?;
+    let Some((current, highest, created_at)) = row else { return Ok(None) };
+    let current = decode(current)?;
     type Row = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Read<KeyId>, Vec<u8>);
-    let rows: Vec<Row> = credential_versions::table
-        .filter(credential_versions::organization_id.eq(query.of.text()))
-        .filter(credential_versions::id.eq(query.key.text()))
+    let rows: Vec<Row> = of_credential!(credential_versions, query.of, query.key)
         .order(credential_versions::version)
         .select((
             credential_versions::version,
@@ -52,7 +55,7 @@ pub(super) async fn versions(
         ))
         .load(connection)
         .await?;
-    let decode = |(number, created_at, superseded_at, destroy_at, check, key, information): Row| {
+    let version = |(number, created_at, superseded_at, destroy_at, check, key, information): Row| {
         let superseded = superseded_at.zip(destroy_at).map(|(at, destroy_at)| Superseded {
             at: Timestamp::from_millis(at),
             destroy_at: Timestamp::from_millis(destroy_at),
@@ -70,7 +73,7 @@ pub(super) async fn versions(
         created_at: created_at.map_or(current.created_at, Timestamp::from_millis),
         current,
         highest,
-        others: rows.into_iter().map(decode).collect::<Result<_, Failure>>()?,
+        others: rows.into_iter().map(version).collect::<Result<_, Failure>>()?,
     }))
 }
 
@@ -95,7 +98,7 @@ impl Decision for ChangeCredential {
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, key_active: bool) -> Decided<Answer<i64>> {
-        let ChangeCredential { organization, id, revision, change, description, expires_at } = &command.act;
+        let ChangeCredential { organization, id, revision, change, .. } = &command.act;
         let (place, now) = (Place { organization: *organization, id: *id }, command.now);
         let idempotency = new_version(change).and_then(|new| new.idempotency.as_ref());
         // A request that was carried out is answered as it was then, whatever has changed since.
@@ -113,10 +116,7 @@ impl Decision for ChangeCredential {
         if !key_active {
             return Ok(Verdict::Refused(Err(Refusal::Contended)));
         }
-        let number = place.write(connection, row, change, *expires_at, now).await?;
-        if let Some(description) = description {
-            place.describe(connection, description).await?;
-        }
+        let number = place.write(connection, row, &command.act, now).await?;
         if let Some(idempotency) = idempotency {
             remember(connection, place, idempotency, number, now).await?;
         }
@@ -163,10 +163,6 @@ struct Current {
     revision: i64,
     staged: Option<i64>,
     highest: i64,
-    created_at: i64,
-    key: String,
-    information: Vec<u8>,
-    check: StoredCheck,
 }
 
 /// The last check of a version, as its columns hold it.
@@ -198,32 +194,14 @@ impl Parts {
 impl Place {
     /// Reads the credential's row and keeps others from changing it.
     async fn hold(self, connection: &mut Connection) -> Result<Option<Current>, Failure> {
-        type Row = (i64, i64, Option<i64>, i64, Option<i64>, i64, String, Vec<u8>, StoredCheck);
-        let query = credentials::table
-            .filter(credentials::organization_id.eq(self.organization.text()))
-            .filter(credentials::id.eq(self.id.text()))
-            .select((
-                credentials::version,
-                credentials::revision,
-                credentials::staged_version,
-                credentials::highest_version,
-                credentials::version_created_at,
-                credentials::created_at,
-                credentials::key_id,
-                credentials::information,
-                (credentials::checked_at, credentials::check_since, credentials::check_failed),
-            ));
-        let row: Option<Row> = for_update!(query).get_result(connection).await.optional()?;
-        Ok(row.map(|(version, revision, staged, highest, made, saved, key, information, check)| Current {
-            version,
-            revision,
-            staged,
-            highest,
-            created_at: made.unwrap_or(saved),
-            key,
-            information,
-            check,
-        }))
+        let query = of_credential!(credentials, self.organization, self.id).select((
+            credentials::version,
+            credentials::revision,
+            credentials::staged_version,
+            credentials::highest_version,
+        ));
+        let row: Option<(i64, i64, Option<i64>, i64)> = for_update!(query).get_result(connection).await.optional()?;
+        Ok(row.map(|(version, revision, staged, highest)| Current { version, revision, staged, highest }))
     }
 
     /// Writes the change and gives the number of the version concerned.
@@ -231,26 +209,25 @@ impl Place {
         self,
         connection: &mut Connection,
         mut row: Current,
-        change: &CredentialChange,
-        expires_at: Option<Timestamp>,
+        act: &ChangeCredential,
         now: Timestamp,
     ) -> Result<i64, Failure> {
-        let (number, current) = match change {
+        let (number, current) = match &act.change {
             CredentialChange::Replace { version, destroy_at } => {
-                self.keep(connection, &row, now, *destroy_at).await?;
+                self.keep(connection, Superseded { at: now, destroy_at: *destroy_at }).await?;
                 self.destroy(connection, &version.destroyed).await?;
                 row.highest = version.number;
                 (version.number, Some(Parts::new(&version.sealed, now)))
             }
             CredentialChange::Stage(version) => {
                 self.destroy(connection, &version.destroyed).await?;
-                self.insert(connection, version.number, Parts::new(&version.sealed, now), None).await?;
+                self.stage(connection, version.number, Parts::new(&version.sealed, now)).await?;
                 (row.highest, row.staged) = (version.number, Some(version.number));
                 (version.number, None)
             }
             CredentialChange::Promote { number, destroy_at, destroyed } => {
                 let promoted = self.take(connection, *number).await?;
-                self.keep(connection, &row, now, *destroy_at).await?;
+                self.keep(connection, Superseded { at: now, destroy_at: *destroy_at }).await?;
                 self.destroy(connection, destroyed).await?;
                 row.staged = row.staged.filter(|staged| staged != number);
                 (*number, Some(promoted))
@@ -262,81 +239,101 @@ impl Place {
             }
             CredentialChange::Describe => (row.version, None),
         };
-        if let Some(parts) = current {
-            self.make_current(connection, number, parts).await?;
+        if let Some(parts) = &current {
+            diesel::update(of_credential!(credential_secrets, self.organization, self.id))
+                .set((
+                    credential_secrets::data_key.eq(parts.data_key.as_slice()),
+                    credential_secrets::data.eq(parts.data.as_slice()),
+                ))
+                .execute(connection)
+                .await?;
         }
-        diesel::update(
-            credentials::table
-                .filter(credentials::organization_id.eq(self.organization.text()))
-                .filter(credentials::id.eq(self.id.text())),
-        )
-        .set((
-            credentials::revision.eq(row.revision + 1),
-            credentials::highest_version.eq(row.highest),
-            credentials::staged_version.eq(row.staged),
-            credentials::updated_at.eq(now.as_millis()),
-            credentials::expires_at.eq(row::expiry_column(expires_at)),
-        ))
-        .execute(connection)
-        .await?;
+        let made_current = current.map(|parts| {
+            (
+                credentials::version.eq(number),
+                credentials::version_created_at.eq(parts.created_at),
+                credentials::key_id.eq(parts.key),
+                credentials::information.eq(parts.information),
+                credentials::checked_at.eq(parts.check.0),
+                credentials::check_since.eq(parts.check.1),
+                credentials::check_failed.eq(parts.check.2),
+            )
+        });
+        diesel::update(of_credential!(credentials, self.organization, self.id))
+            .set((
+                credentials::revision.eq(row.revision + 1),
+                credentials::highest_version.eq(row.highest),
+                credentials::staged_version.eq(row.staged),
+                credentials::updated_at.eq(now.as_millis()),
+                credentials::expires_at.eq(row::expiry_column(act.expires_at)),
+                made_current,
+                act.description.as_ref().map(|description| row::described!(description)),
+            ))
+            .execute(connection)
+            .await?;
+        if let Some(description) = &act.description {
+            labels::delete(connection, self.organization, self.id).await?;
+            labels::insert(connection, self.organization, self.id, &description.labels).await?;
+        }
         Ok(number)
     }
 
-    /// Stores what is said of it from now on.
-    async fn describe(self, connection: &mut Connection, description: &StoredDescription) -> Result<(), Failure> {
-        diesel::update(
-            credentials::table
-                .filter(credentials::organization_id.eq(self.organization.text()))
-                .filter(credentials::id.eq(self.id.text())),
-        )
-        .set(row::described!(description))
-        .execute(connection)
-        .await?;
-        labels::delete(connection, self.organization, self.id).await?;
-        labels::insert(connection, self.organization, self.id, &description.labels).await
-    }
-
     /// Keeps the version that is current as a previous one.
-    async fn keep(
-        self,
-        connection: &mut Connection,
-        row: &Current,
-        now: Timestamp,
-        destroy_at: Timestamp,
-    ) -> Result<(), Failure> {
-        let (data_key, data): (Vec<u8>, Vec<u8>) = credential_secrets::table
-            .filter(credential_secrets::organization_id.eq(self.organization.text()))
-            .filter(credential_secrets::id.eq(self.id.text()))
-            .select((credential_secrets::data_key, credential_secrets::data))
-            .get_result(connection)
+    async fn keep(self, connection: &mut Connection, superseded: Superseded) -> Result<(), Failure> {
+        let created_at =
+            case_when(credentials::version_created_at.is_not_null(), credentials::version_created_at.assume_not_null());
+        let of_both = credential_secrets::organization_id.eq(credentials::organization_id);
+        let of_both = of_both.and(credential_secrets::id.eq(credentials::id));
+        let kept = credentials::table
+            .inner_join(credential_secrets::table.on(of_both))
+            .filter(credentials::organization_id.eq(self.organization.text()))
+            .filter(credentials::id.eq(self.id.text()))
+            .select((
+                credentials::organization_id,
+                credentials::id,
+                credentials::version,
+                created_at.otherwise(credentials::created_at),
+                superseded.at.as_millis().into_sql::<Nullable<BigInt>>(),
+                superseded.destroy_at.as_millis().into_sql::<Nullable<BigInt>>(),
+                credentials::key_id,
+                credentials::information,
+                credential_secrets::data_key,
+                credential_secrets::data,
+                (credentials::checked_at, credentials::check_since, credentials::check_failed),
+            ))
+            .insert_into(credential_versions::table)
+            .into_columns((
+                credential_versions::organization_id,
+                credential_versions::id,
+                credential_versions::version,
+                credential_versions::created_at,
+                credential_versions::superseded_at,
+                credential_versions::destroy_at,
+                credential_versions::key_id,
+                credential_versions::information,
+                credential_versions::data_key,
+                credential_versions::data,
+                (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
+            ))
+            .execute(connection)
             .await?;
-        let (created_at, key, information) = (row.created_at, row.key.clone(), row.information.clone());
-        let parts = Parts { created_at, key, information, data_key, data, check: row.check.clone() };
-        self.insert(connection, row.version, parts, Some(Superseded { at: now, destroy_at })).await
+        match kept {
+            0 => Err(Failure::damaged("credential_secrets", self.id.to_string(), "missing")),
+            _ => Ok(()),
+        }
     }
 
-    async fn insert(
-        self,
-        connection: &mut Connection,
-        number: i64,
-        parts: Parts,
-        superseded: Option<Superseded>,
-    ) -> Result<(), Failure> {
+    async fn stage(self, connection: &mut Connection, number: i64, parts: Parts) -> Result<(), Failure> {
         diesel::insert_into(credential_versions::table)
             .values((
                 credential_versions::organization_id.eq(self.organization.text()),
                 credential_versions::id.eq(self.id.text()),
                 credential_versions::version.eq(number),
                 credential_versions::created_at.eq(parts.created_at),
-                credential_versions::superseded_at.eq(superseded.map(|superseded| superseded.at.as_millis())),
-                credential_versions::destroy_at.eq(superseded.map(|superseded| superseded.destroy_at.as_millis())),
                 credential_versions::key_id.eq(parts.key),
                 credential_versions::information.eq(parts.information),
                 credential_versions::data_key.eq(parts.data_key),
                 credential_versions::data.eq(parts.data),
-                credential_versions::checked_at.eq(parts.check.0),
-                credential_versions::check_since.eq(parts.check.1),
-                credential_versions::check_failed.eq(parts.check.2),
             ))
             .execute(connection)
             .await?;
@@ -345,63 +342,32 @@ impl Place {
 
     /// Takes a version out of those that are not current.
     async fn take(self, connection: &mut Connection, number: i64) -> Result<Parts, Failure> {
-        let (created_at, key, information, data_key, data, check) = credential_versions::table
-            .filter(credential_versions::organization_id.eq(self.organization.text()))
-            .filter(credential_versions::id.eq(self.id.text()))
-            .filter(credential_versions::version.eq(number))
-            .select((
-                credential_versions::created_at,
-                credential_versions::key_id,
-                credential_versions::information,
-                credential_versions::data_key,
-                credential_versions::data,
-                (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
-            ))
-            .get_result(connection)
-            .await?;
+        let (created_at, key, information, data_key, data, check) =
+            of_credential!(credential_versions, self.organization, self.id)
+                .filter(credential_versions::version.eq(number))
+                .select((
+                    credential_versions::created_at,
+                    credential_versions::key_id,
+                    credential_versions::information,
+                    credential_versions::data_key,
+                    credential_versions::data,
+                    (
+                        credential_versions::checked_at,
+                        credential_versions::check_since,
+                        credential_versions::check_failed,
+                    ),
+                ))
+                .get_result(connection)
+                .await?;
         self.destroy(connection, &[number]).await?;
         Ok(Parts { created_at, key, information, data_key, data, check })
     }
 
     async fn destroy(self, connection: &mut Connection, numbers: &[i64]) -> Result<(), Failure> {
         for number in numbers {
-            diesel::delete(
-                credential_versions::table
-                    .filter(credential_versions::organization_id.eq(self.organization.text()))
-                    .filter(credential_versions::id.eq(self.id.text()))
-                    .filter(credential_versions::version.eq(*number)),
-            )
-            .execute(connection)
-            .await?;
+            let version = of_credential!(credential_versions, self.organization, self.id);
+            diesel::delete(version.filter(credential_versions::version.eq(*number))).execute(connection).await?;
         }
-        Ok(())
-    }
-
-    async fn make_current(self, connection: &mut Connection, number: i64, parts: Parts) -> Result<(), Failure> {
-        diesel::update(
-            credentials::table
-                .filter(credentials::organization_id.eq(self.organization.text()))
-                .filter(credentials::id.eq(self.id.text())),
-        )
-        .set((
-            credentials::version.eq(number),
-            credentials::version_created_at.eq(parts.created_at),
-            credentials::key_id.eq(parts.key),
-            credentials::information.eq(parts.information),
-            credentials::checked_at.eq(parts.check.0),
-            credentials::check_since.eq(parts.check.1),
-            credentials::check_failed.eq(parts.check.2),
-        ))
-        .execute(connection)
-        .await?;
-        diesel::update(
-            credential_secrets::table
-                .filter(credential_secrets::organization_id.eq(self.organization.text()))
-                .filter(credential_secrets::id.eq(self.id.text())),
-        )
-        .set((credential_secrets::data_key.eq(parts.data_key), credential_secrets::data.eq(parts.data)))
-        .execute(connection)
-        .await?;
         Ok(())
     }
 }
