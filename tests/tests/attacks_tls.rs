@@ -127,7 +127,7 @@ fn a84_slow_handshakes_are_cut() {
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let _ = socket.read_to_end(&mut Vec::new());
     }
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(300), "one after the other they would take 1,000 s");
     wait_until("all are counted", || metric(&server, "orgvault_tls_handshakes_failed_total") >= 200);
 }
 

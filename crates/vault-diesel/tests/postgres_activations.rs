@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use support::NOW;
 use support::activators::activated;
-use support::postgres::{client, query, store, wait_for_waiting};
+use support::postgres::{client, patient_store, query, wait_for_waiting};
 use support::world::World;
 use tokio::task::JoinSet;
 use vault_core::audit::{Actor, AuditAction, Subject};
@@ -30,12 +30,12 @@ use vault_testkit::postgres::Cluster;
 
 const ROUNDS: u64 = 24;
 
-/// Two servers on a database in which deadlocks are found long before a lock is waited for too long.
+/// Two servers, which wait for a lock as long as it takes.
 async fn servers() -> (String, Arc<PostgresStore>, Arc<PostgresStore>) {
     let address = Cluster::shared().create_database();
     let name = address.rsplit('/').next().unwrap();
     query(&address, &format!("ALTER DATABASE {name} SET deadlock_timeout = '50ms'"));
-    let (here, there) = (store(&address).await, store(&address).await);
+    let (here, there) = (patient_store(&address).await, patient_store(&address).await);
     here.migrate(NOW, &mut |_| {}).await.unwrap();
     (address, here, there)
 }
@@ -59,49 +59,34 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
             for _ in 0..3 {
                 let (begin, dry) = (world.take(principal), dry(world.take(principal)));
                 for take in [begin, dry] {
-                    deeds.push(
-                        async move { decided(patiently(|| server.take_credentials(take.clone())).await) }.boxed(),
-                    );
+                    deeds.push(async move { decided(server.take_credentials(take.clone()).await) }.boxed());
                 }
             }
             for authority in [&Principal::Operator, admin] {
                 let command = world.new_integration(authority);
-                deeds.push(
-                    async move { decided(patiently(|| server.create_integration(command.clone())).await) }.boxed(),
-                );
+                deeds.push(async move { decided(server.create_integration(command.clone()).await) }.boxed());
             }
             for (authority, frozen) in [(&Principal::Operator, true), (admin, false), (admin, true)] {
                 let command = world.freeze(authority, frozen);
-                deeds
-                    .push(async move { decided(patiently(|| server.freeze_namespace(command.clone())).await) }.boxed());
+                deeds.push(async move { decided(server.freeze_namespace(command.clone()).await) }.boxed());
             }
             let end = world.end(principal, live_id);
-            deeds.push(async move { decided(patiently(|| server.end_activation(end.clone())).await) }.boxed());
+            deeds.push(async move { decided(server.end_activation(end.clone()).await) }.boxed());
             let rotation = world.rotate(if round % 2 == 0 { admin } else { &Principal::Operator }, &stored);
             let rotate = async move {
-                match patiently(|| server.change_integration(rotation.clone())).await {
+                match server.change_integration(rotation.clone()).await {
                     Ok(()) => true,
                     Err(StoreError::Refused(Refusal::Contended)) => false,
                     Err(error) => panic!("{error:?}"),
                 }
             };
             deeds.push(rotate.boxed());
-            deeds.push(async move { decided(patiently(|| server.sweep(Expired::Activations, NOW)).await) }.boxed());
+            deeds.push(async move { decided(server.sweep(Expired::Activations, NOW).await) }.boxed());
         }
         let rotated = join_all(deeds).await.into_iter().filter(|rotated| *rotated).count();
         assert_eq!(rotated, 1);
     }
     assert_eq!(deadlocks(&address, [here, there]).await, 0);
-}
-
-/// What `deed` comes to, however slow the machine is: a lock that was waited for too long is waited for again.
-async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(deed: impl Fn() -> F) -> Result<T, StoreError> {
-    loop {
-        match deed().await {
-            Err(StoreError::Unavailable(cause)) if cause.to_string().contains("lock timeout") => {}
-            outcome => return outcome,
-        }
-    }
 }
 
 /// How many deadlocks the stores came to. Their connections close with them, and PostgreSQL has counted what they did
@@ -276,7 +261,7 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
 async fn a_revocation_has_its_turn_beside_activations() {
     use Revocation::{Deletion, Freeze, OrganizationDeleted, OrganizationDisabled, Rotation};
     let (address, here, there) = servers().await;
-    let beside = store(&address).await;
+    let beside = patient_store(&address).await;
     for revocation in [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted] {
         let world = Arc::new(World::make(&*here, revocation as u64 + 1).await);
         world.save_activated(&*here).await;

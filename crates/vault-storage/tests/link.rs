@@ -12,7 +12,6 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_storage::{Deadlines, EgressPolicy, Places, Resolve, Storage, StorageSettings};
 use vault_testkit::clock::SequentialIds;
@@ -112,11 +111,7 @@ fn guarded(allowed: &[&str], resolver: Arc<dyn Resolve>) -> Storage {
     let settings = StorageSettings {
         egress: EgressPolicy::allowing(allowed.iter().map(|network| network.parse().unwrap()).collect()),
         ca_file: None,
-        deadlines: Deadlines {
-            connect: Duration::from_millis(500),
-            exchange: Duration::from_millis(500),
-            whole: Duration::from_secs(5),
-        },
+        deadlines: Deadlines::default(),
         places: Places::default(),
     };
     Storage::with_resolver(settings, Arc::new(SequentialIds::default()), resolver).unwrap()

@@ -20,13 +20,20 @@ const IDLE: Duration = Duration::from_secs(10);
 const OLDEST_SERVER: i32 = 130_000;
 
 /// Bounds every wait, and has a commit acknowledged only once it is on disk, whatever the server's default.
-const SET_UP: &str = "SELECT
-    set_config('statement_timeout', '2000', false),
-    set_config('lock_timeout', '1500', false),
-    set_config('idle_in_transaction_session_timeout', '10000', false),
-    set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-        WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false),
-    current_setting('server_version_num')::int";
+fn set_up_within(longest_wait: Duration) -> String {
+    let (statement, lock) = (longest_wait * 5 / 7, longest_wait * 15 / 28);
+    format!(
+        "SELECT
+            set_config('statement_timeout', '{}', false),
+            set_config('lock_timeout', '{}', false),
+            set_config('idle_in_transaction_session_timeout', '10000', false),
+            set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+                WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false),
+            current_setting('server_version_num')::int",
+        statement.as_millis(),
+        lock.as_millis(),
+    )
+}
 /// Errors are told apart by their English text where Diesel passes on no code. Only some may set this; for
 /// the others the server's own setting stands.
 const IN_ENGLISH: &str = "SET lc_messages TO 'C'";
@@ -35,12 +42,13 @@ const IN_ENGLISH: &str = "SET lc_messages TO 'C'";
 pub(super) struct Connector {
     config: Config,
     tls: Option<MakeRustlsConnect>,
+    set_up: String,
 }
 
 impl Connector {
     /// The connector for an address.
-    pub(super) fn new(url: &str) -> Result<Self, ConnectError> {
-        let (address, wish) = split_address(url);
+    pub(super) fn new(settings: &PostgresSettings) -> Result<Self, ConnectError> {
+        let (address, wish) = split_address(settings.url.expose_secret()); // into the driver's own settings
         let mut config: Config = address.parse().map_err(|error| ConnectError::Address(Box::new(error)))?;
         let use_tls = wish.wanted.unwrap_or_else(|| !is_local(config.get_hosts(), config.get_hostaddrs()));
         config
@@ -55,7 +63,7 @@ impl Connector {
             config.application_name("orgvault");
         }
         let tls = use_tls.then(|| connector(wish.roots.as_deref())).transpose()?;
-        Ok(Self { config, tls })
+        Ok(Self { config, tls, set_up: set_up_within(settings.longest_wait) })
     }
 
     /// Makes a connection.
@@ -83,7 +91,8 @@ impl Connector {
         let unreachable = |error| ConnectError::Unreachable(Box::new(error));
         let (client, connection) = self.config.connect(tls).await.map_err(unreachable)?;
         tokio::spawn(connection); // ends with the client; what goes wrong in it, the client's statements tell
-        let found: i32 = client.query_one(SET_UP, &[]).await.and_then(|row| row.try_get(4)).map_err(unreachable)?;
+        let found: i32 =
+            client.query_one(self.set_up.as_str(), &[]).await.and_then(|row| row.try_get(4)).map_err(unreachable)?;
         if found < OLDEST_SERVER {
             return Err(ConnectError::TooOld { found });
         }
@@ -103,21 +112,21 @@ impl Connector {
         let mut connection = AsyncPgConnection::try_from_client_and_connection(client, connection)
             .await
             .map_err(|error| ConnectError::Unreachable(Box::new(error)))?;
-        set_up(&mut connection).await?;
+        set_up(&mut connection, &self.set_up).await?;
         Ok(connection)
     }
 }
 
 /// Makes a connection of the driver's own, for statements that are not those of decisions.
 pub(crate) async fn client(settings: &PostgresSettings) -> Result<Client, ConnectError> {
-    Connector::new(settings.url.expose_secret())?.client().await // into the driver's own settings
+    Connector::new(settings)?.client().await
 }
 
-async fn set_up(connection: &mut AsyncPgConnection) -> Result<(), ConnectError> {
+async fn set_up(connection: &mut AsyncPgConnection, sql: &str) -> Result<(), ConnectError> {
     use diesel::sql_types::{Integer, Text};
     use diesel_async::{RunQueryDsl as _, SimpleAsyncConnection as _};
     type Answer = (String, String, String, String, i32);
-    let (.., found): Answer = diesel::dsl::sql::<(Text, Text, Text, Text, Integer)>(SET_UP)
+    let (.., found): Answer = diesel::dsl::sql::<(Text, Text, Text, Text, Integer)>(sql)
         .get_result(connection)
         .await
         .map_err(|error| ConnectError::Unreachable(Box::new(error)))?;
@@ -132,9 +141,10 @@ async fn set_up(connection: &mut AsyncPgConnection) -> Result<(), ConnectError> 
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use secrecy::SecretString;
 
     fn uses_tls(url: &str) -> bool {
-        let connector = Connector::new(url).unwrap();
+        let connector = Connector::new(&PostgresSettings::new(SecretString::from(url))).unwrap();
         let required = connector.config.get_ssl_mode() == SslMode::Require;
         assert_eq!(required, connector.tls.is_some(), "{url}");
         required

@@ -11,7 +11,6 @@ use diesel_async::{
     AnsiTransactionManager, AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as _, TransactionManager,
 };
 use futures_util::future::BoxFuture;
-use secrecy::ExposeSecret as _;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,8 +28,6 @@ type Transactions = AnsiTransactionManager;
 const TRIES: usize = 4;
 /// How long a decision waits for its turn.
 const LONGEST_QUEUE: Duration = Duration::from_secs(2);
-/// The longest a caller waits, whatever becomes of the network.
-const LONGEST_WAIT: Duration = Duration::from_millis(2_800);
 
 const BEGIN_WRITING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -43,6 +40,7 @@ pub struct PostgresStore {
     pool: Pool<Connector>,
     /// One per connection. The pool serves whoever asks at the right moment; this serves in turn.
     permits: Semaphore,
+    longest_wait: Duration,
     reports: Reports,
 }
 
@@ -72,13 +70,14 @@ impl PostgresStore {
     /// # Errors
     /// The address is malformed, the server cannot be reached or is too old, or its certificate does not fit.
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
-        let connector = Connector::new(settings.url.expose_secret())?; // into the driver's own settings
+        let connector = Connector::new(&settings)?;
         let first = Pooled { connection: connector.connect().await?, lost: false };
         let permits = Semaphore::new(usize::try_from(settings.connections.max(1)).unwrap_or(1));
         let pool = pool(connector, settings.connections);
         // Full already only if the pool has no room for one; then the connection is closed again.
         let _ = pool.add(first);
-        Ok(Arc::new(Self { pool, permits, reports: Reports::default() }))
+        let (longest_wait, reports) = (settings.longest_wait, Reports::default());
+        Ok(Arc::new(Self { pool, permits, longest_wait, reports }))
     }
 
     /// Refuses whatever comes from now on. Connections close with the store.
@@ -102,7 +101,13 @@ impl PostgresStore {
         C: Send + Sync,
         T: Send,
     {
-        self.reports.seen(in_time(self.try_to_write(&command, decide, Haste::Usual)).await)
+        self.reports.seen(self.in_time(self.try_to_write(&command, decide, Haste::Usual)).await)
+    }
+
+    async fn in_time<T>(&self, decision: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        tokio::time::timeout(self.longest_wait, decision)
+            .await
+            .unwrap_or_else(|_| Err(unavailable("the database did not answer in time")))
     }
 
     /// Makes a decision that may take long.
@@ -120,7 +125,7 @@ impl PostgresStore {
         Q: Send + Sync,
         T: Send,
     {
-        self.reports.seen(in_time(self.try_to_read(&question, look)).await)
+        self.reports.seen(self.in_time(self.try_to_read(&question, look)).await)
     }
 
     async fn try_to_write<C, T>(&self, command: &C, decide: Decide<C, T>, haste: Haste) -> Result<T, StoreError> {
@@ -240,12 +245,6 @@ async fn read_clock(connection: &mut AsyncPgConnection) -> Result<(Instant, i64)
         .get_result(connection)
         .await?;
     Ok((sent, clock))
-}
-
-async fn in_time<T>(decision: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    tokio::time::timeout(LONGEST_WAIT, decision)
-        .await
-        .unwrap_or_else(|_| Err(unavailable("the database did not answer in time")))
 }
 
 impl fmt::Debug for PostgresStore {

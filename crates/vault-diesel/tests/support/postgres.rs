@@ -3,6 +3,7 @@
 use super::NOW;
 use secrecy::SecretString;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use vault_diesel::{PostgresSettings, PostgresStore};
 use vault_testkit::postgres::Cluster;
 
@@ -27,7 +28,15 @@ pub(crate) fn database() -> &'static str {
 
 /// A store of its own on a database.
 pub(crate) async fn store(address: &str) -> Arc<PostgresStore> {
-    PostgresStore::connect(PostgresSettings { url: SecretString::from(address), connections: 8 }).await.unwrap()
+    let settings = PostgresSettings::new(SecretString::from(address));
+    PostgresStore::connect(PostgresSettings { connections: 8, ..settings }).await.unwrap()
+}
+
+/// A store of its own that waits for as long as it takes, so that the speed of the machine decides nothing.
+pub(crate) async fn patient_store(address: &str) -> Arc<PostgresStore> {
+    let settings = PostgresSettings::new(SecretString::from(address));
+    let longest_wait = Duration::from_secs(120);
+    PostgresStore::connect(PostgresSettings { connections: 8, longest_wait, ..settings }).await.unwrap()
 }
 
 /// What `psql` says.
