@@ -12,8 +12,17 @@ use vault_diesel::{MIGRATIONS, MigrateError, SchemaState};
 use vault_testkit::postgres::Cluster;
 
 /// What was released stays: a change of one of these is a new migration instead.
-const RELEASED: [(&str, &str); 1] =
-    [("0001_foundation", "df0916a499e75ff06e963a670b584b04f50df1856aec9bd215d3e4c92b1b5b4a")];
+const RELEASED: [(&str, &str); 9] = [
+    ("0001_foundation", "df0916a499e75ff06e963a670b584b04f50df1856aec9bd215d3e4c92b1b5b4a"),
+    ("0002_accounts", "15440ee3dacdd8c6d6ae40b647386fa40c364c98b36cec698feacc46611e5c1b"),
+    ("0003_activation", "fb28c7e289f9300f93d832e8de4364549a417c358fadccfc71d94426110ad99e"),
+    ("0004_attempts", "6f96b3e5f7317bfd3fb2468254c1dc6a4111a741c6f5277290332d4827e41e8a"),
+    ("0005_upkeep", "3db6e70a347edf31da520c541947817299f8bc28cf0ebd0b3d4d4d446695fc36"),
+    ("0006_handing_out", "819a836f067fa90ca94cb0324b296d44233e8a81da21beeeb72159aac0784525"),
+    ("0007_decoy_accounts", "712996f802fca439740e6b153025dd3280ba08563d9b643f30b2b74edc5a1fe5"),
+    ("0008_life", "feee038f0e80f3084883fc4f4c525994f07e1588cb6edd1596d0247db95cc167"),
+    ("0009_reenrol", "738d43994a8aa44824259741426750c4d85c11bad424c17b10130e08c31d967d"),
+];
 
 /// Tables that belong to no tenant.
 const SHARED: [&str; 13] = [
