@@ -122,6 +122,10 @@ pub(crate) enum Command {
     /// steps are printed. With --dry-run the server may run: rows written after the copy has begun are not in it, and
     /// the target is left empty.
     MigrateTo(MigrateToArgs),
+    /// Check the vault's surroundings: root key, file modes, disk encryption, swap, clock, use of keys
+    ///
+    /// Changes nothing, and works while the server runs. Exit status 1 if a check fails; warnings do not count.
+    Doctor,
     /// Manage organizations, the tenants of the vault
     #[command(subcommand)]
     Org(OrgCommand),

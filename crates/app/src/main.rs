@@ -9,6 +9,7 @@ mod cli;
 mod client;
 mod command;
 mod compose;
+mod disk;
 mod event_log;
 mod events;
 mod failure;
@@ -112,6 +113,7 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Quickstart(args) => command::quickstart::run(settings, args, output).await,
         Command::Init => command::init::run(&settings, output).await,
         Command::Serve(args) => command::serve::open_and_run(settings, args).await,
+        Command::Doctor => command::doctor::run(&settings, output).await,
         Command::Migrate => command::migrate::run(&settings, output).await,
         Command::MigrateTo(args) => command::migrate_to::run(&settings, args, output).await,
         command => {

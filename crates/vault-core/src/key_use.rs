@@ -42,6 +42,16 @@ impl KeyUseLimits {
         self.block
     }
 
+    /// From how many uses on a save replaces the key.
+    pub const fn replace_at(self) -> i64 {
+        self.replace_at
+    }
+
+    /// After how many uses the key seals nothing more.
+    pub const fn stop_at(self) -> i64 {
+        self.stop_at
+    }
+
     /// Decides for a key of which `taken` uses are taken.
     pub const fn decide(self, taken: i64) -> KeyUseDecision {
         if taken.saturating_add(self.block) > self.stop_at {

@@ -5,6 +5,7 @@ pub(crate) mod activate;
 mod check;
 pub(crate) mod credential;
 pub(crate) mod database;
+pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod init;
 pub(crate) mod integration;

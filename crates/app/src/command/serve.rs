@@ -1,6 +1,7 @@
 //! `orgvault serve`: the listeners, and an orderly stop.
 
 use crate::cli::ServeArgs;
+use crate::command::doctor::{self, MAX_SKEW};
 use crate::command::migrate;
 use crate::compose;
 use crate::events::{ServerEvents, describe_metrics};
@@ -23,8 +24,6 @@ use vault_http::{MetricsText, Readiness};
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// Upper bounds of the latency histograms, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-/// The most that the clocks of this server and of the database may differ while ready, in milliseconds.
-const MAX_SKEW: i64 = 2_000;
 
 /// Opens the vault as its one server and serves it.
 pub(crate) async fn open_and_run(settings: Settings, args: ServeArgs) -> Result<(), Failure> {
@@ -59,6 +58,9 @@ async fn serve(
     opener: Arc<dyn Opener>,
     events: &ServerEvents,
 ) -> Result<(), Failure> {
+    if settings.server.require_disk_encryption {
+        doctor::require_disk_encryption(&settings)?;
+    }
     hardening::raise_file_limit()?;
     let memory_locked = hardening::lock_memory();
     let metrics = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?.install_recorder()?;

@@ -1,0 +1,291 @@
+//! `orgvault doctor`: looks at a vault's surroundings, and says what is unsafe and how to mend it. Changes nothing.
+
+use crate::compose;
+use crate::disk::{self, DiskEncryption};
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use crate::settings::Settings;
+use serde::Serialize;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
+use vault_core::key_use::KeyUseLimits;
+use vault_embed::OpenVault;
+
+/// The most that the clocks of this machine and of the database may differ, in milliseconds; more is not ready.
+pub(crate) const MAX_SKEW: i64 = 2_000;
+/// Where systemd-timesyncd says that the clock is synchronized.
+const SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
+
+/// What a check came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    Passed,
+    Warning,
+    Failed,
+    /// It cannot be seen from here.
+    Skipped,
+}
+
+impl Outcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Warning => "warning",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    check: &'static str,
+    result: Outcome,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+impl Check {
+    fn passed(check: &'static str, found: impl Into<String>) -> Self {
+        Self { check, result: Outcome::Passed, found: found.into(), remedy: None }
+    }
+
+    fn other(check: &'static str, result: Outcome, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, result, found: found.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    checks: Vec<Check>,
+}
+
+/// Carries the command out: a failure if a check fails.
+pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
+    let mut checks = vec![directory(settings), root_key(settings), database_disk(settings), swap()];
+    if settings.server.allow_http_links {
+        let remedy = "Remove --allow-http-links, unless every such link stays inside your network.";
+        checks.push(Check::other("links", Outcome::Warning, "direct links with http are accepted", remedy));
+    }
+    match compose::open(settings).await {
+        Ok(vault) => {
+            let found = format!("instance {} opens with root key {}", vault.instance(), vault.root_key());
+            checks.insert(0, Check::passed("vault", found));
+            checks.push(clock(&vault).await);
+            checks.push(keys(&vault).await);
+            vault.close().await?;
+        }
+        Err(failure) => {
+            let found = format!("it does not open: {failure}");
+            checks.insert(0, Check { check: "vault", result: Outcome::Failed, found, remedy: None });
+        }
+    }
+    let failed = checks.iter().filter(|check| check.result == Outcome::Failed).count();
+    let text = text(&checks);
+    output.print(&Report { checks }, &text)?;
+    match failed {
+        0 => Ok(()),
+        1 => Err(Failure::new("1 check failed")),
+        count => Err(Failure::new(format!("{count} checks failed"))),
+    }
+}
+
+fn text(checks: &[Check]) -> String {
+    let mut text = String::new();
+    let rows: Vec<Vec<String>> = checks
+        .iter()
+        .map(|check| vec![check.check.to_owned(), check.result.as_str().to_owned(), check.found.clone()])
+        .collect();
+    text += &table(&["CHECK", "RESULT", "FOUND"], &rows);
+    let remedies = checks.iter().filter_map(|check| Some((check.check, check.remedy.as_ref()?)));
+    for (number, (check, remedy)) in remedies.enumerate() {
+        text += if number == 0 { "\nWhat to do:\n" } else { "" };
+        text += &format!("  {check}: {remedy}\n");
+    }
+    text
+}
+
+fn directory(settings: &Settings) -> Check {
+    let path = settings.data_dir.display();
+    match compose::open_mode(&settings.data_dir) {
+        Some(mode) => {
+            let found = format!("{path} has mode {mode:04o}, so other users can read it");
+            Check::other("directory", Outcome::Failed, found, format!("Run chmod 700 {path}"))
+        }
+        None => Check::passed("directory", format!("{path} is closed to other users")),
+    }
+}
+
+fn root_key(settings: &Settings) -> Check {
+    let path = &settings.root_key_file;
+    let Some(database) = settings.database.file() else {
+        return Check::passed(
+            "root-key",
+            format!("{} is on this machine, the database is on a server", path.display()),
+        );
+    };
+    let remedy = "Whoever gets the disk or a copy of it gets both. Store the root key elsewhere, for example as a systemd \
+                  credential, and set --root-key-file (docs/OPERATIONS.md, \"The root key\").";
+    let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
+    if path.parent() == database.parent() {
+        let found = format!("{} is in the directory of the database", path.display());
+        return Check::other("root-key", Outcome::Warning, found, remedy);
+    }
+    if device(path).is_some() && device(path) == device(database) {
+        let found = format!("{} is on the disk of the database", path.display());
+        return Check::other("root-key", Outcome::Warning, found, remedy);
+    }
+    Check::passed("root-key", format!("{} is not on the disk of the database", path.display()))
+}
+
+/// Whether the disk of the embedded database is encrypted.
+fn database_disk(settings: &Settings) -> Check {
+    let Some(file) = settings.database.file() else {
+        let remedy = "Addresses, names, namespaces and the audit log are readable in PostgreSQL's files. See on the database \
+                      server, or with its provider, that its disk and its backups are encrypted.";
+        let found = "the disk of the database server cannot be seen from here";
+        return Check::other("disk", Outcome::Skipped, found, remedy);
+    };
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    let found = match disk::of(directory) {
+        Ok(encryption) => encryption,
+        Err(error) => DiskEncryption::Unknown { place: format!("a disk that cannot be looked at ({error})") },
+    };
+    let text = format!("{}: {found}", directory.display());
+    let remedy = "The database file is encrypted in any case, and so are its backups. If the disk is encrypted by its hardware \
+                  or provider, see it there. Otherwise put the directory on LUKS (docs/OPERATIONS.md, \"Encrypt the disk\").";
+    match found {
+        DiskEncryption::Encrypted { .. } => Check::passed("disk", text),
+        DiskEncryption::NotSeen { .. } => Check::other("disk", Outcome::Warning, text, remedy),
+        DiskEncryption::Unknown { .. } => Check::other("disk", Outcome::Skipped, text, remedy),
+    }
+}
+
+/// Refuses to serve from a disk that is not seen to be encrypted.
+pub(crate) fn require_disk_encryption(settings: &Settings) -> Result<(), Failure> {
+    let refused = |found: String| {
+        let next = "Put the data directory on an encrypted disk, or remove --require-disk-encryption";
+        Err(Failure::new(format!("--require-disk-encryption is set, but {found}. {next}")))
+    };
+    let Some(file) = settings.database.file() else {
+        return refused("the disk of a PostgreSQL server cannot be seen from here".to_owned());
+    };
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    match disk::of(directory) {
+        Ok(DiskEncryption::Encrypted { .. }) => Ok(()),
+        Ok(found) => refused(format!("{}: {found}", directory.display())),
+        Err(error) => refused(format!("the disk of {} cannot be looked at: {error}", directory.display())),
+    }
+}
+
+/// Whether memory that is written to swap is encrypted there.
+fn swap() -> Check {
+    let table = match std::fs::read_to_string("/proc/swaps") {
+        Ok(table) => table,
+        Err(error) => {
+            let remedy = "See that the machine's swap is off or encrypted.";
+            return Check::other("swap", Outcome::Skipped, format!("/proc/swaps cannot be read: {error}"), remedy);
+        }
+    };
+    let areas = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    let open: Vec<&str> = areas.filter(|area| !is_safe_swap(Path::new(area))).collect();
+    match open.as_slice() {
+        [] => Check::passed("swap", "off, in memory or encrypted"),
+        [first, ..] => Check::other(
+            "swap",
+            Outcome::Warning,
+            format!("{first} is not seen to be encrypted, and keys may be written to it"),
+            "Set LimitMEMLOCK=infinity for the service, which then keeps its memory out of swap, or turn swap off, or encrypt it.",
+        ),
+    }
+}
+
+fn is_safe_swap(area: &Path) -> bool {
+    let in_memory = area.file_name().is_some_and(|name| name.to_string_lossy().starts_with("zram"));
+    let encrypted = || -> io::Result<bool> {
+        let found = match area.metadata()?.file_type().is_block_device() {
+            true => disk::of_device(area)?,
+            false => disk::of(area)?,
+        };
+        Ok(matches!(found, DiskEncryption::Encrypted { .. }))
+    };
+    in_memory || encrypted().unwrap_or(false)
+}
+
+/// Passcodes need the time, and tokens need the replicas to agree on it.
+async fn clock(vault: &OpenVault) -> Check {
+    let remedy = "Synchronize the clocks of this machine and of the database server, for example with chrony.";
+    match vault.operator().check_store().await {
+        Err(error) => Check::other("clock", Outcome::Failed, format!("the database does not answer: {error}"), remedy),
+        Ok(Some(skew)) if skew.abs() > MAX_SKEW => {
+            let found = format!(
+                "this machine's clock and the database's differ by {skew} ms; more than {MAX_SKEW} is not ready"
+            );
+            Check::other("clock", Outcome::Failed, found, remedy)
+        }
+        Ok(Some(skew)) => {
+            Check::passed("clock", format!("this machine's clock and the database's differ by {skew} ms"))
+        }
+        Ok(None) if Path::new(SYNCHRONIZED).exists() => Check::passed("clock", "synchronized by systemd-timesyncd"),
+        Ok(None) => {
+            let remedy =
+                "Passcodes change every 30 s: see that the clock is synchronized, for example with `timedatectl`.";
+            Check::other("clock", Outcome::Skipped, "its synchronization cannot be seen", remedy)
+        }
+    }
+}
+
+/// How far the organizations' keys are from their limits.
+async fn keys(vault: &OpenVault) -> Check {
+    match most_used(vault).await {
+        Err(error) => Check::other(
+            "keys",
+            Outcome::Failed,
+            format!("the keys cannot be read: {error}"),
+            "See the log of the server and of the database.",
+        ),
+        Ok((0, _)) => Check::passed("keys", "there is no organization yet"),
+        Ok((organizations, most)) => {
+            let (replace_at, stop_at) = (KeyUseLimits::MOST.replace_at(), KeyUseLimits::MOST.stop_at());
+            let found = format!("{organizations} organizations; the most used key has {most} of {stop_at} uses");
+            if most < replace_at.saturating_mul(2) {
+                return Check::passed("keys", found);
+            }
+            let remedy =
+                format!("Keys are replaced at {replace_at} uses by a save. Look for the reason in the server's log.");
+            Check::other("keys", Outcome::Warning, found, remedy)
+        }
+    }
+}
+
+async fn most_used(vault: &OpenVault) -> Result<(usize, i64), vault_core::Error> {
+    let organizations = vault.operator().organizations().await?;
+    let mut most = 0;
+    for organization in &organizations {
+        let keys = vault.ports().store.keys.organization_keys(organization.id).await?;
+        most = keys.iter().flat_map(|keys| &keys.keys).map(|key| key.uses).fold(most, i64::max);
+    }
+    Ok((organizations.len(), most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies_follow_the_table() {
+        let checks = [
+            Check::passed("vault", "it opens"),
+            Check::other("disk", Outcome::Warning, "/data: plain", "Encrypt it."),
+            Check::other("swap", Outcome::Skipped, "unknown", "Turn it off."),
+        ];
+        assert_eq!(
+            text(&checks),
+            "CHECK  RESULT   FOUND\nvault  passed   it opens\ndisk   warning  /data: plain\nswap   skipped  unknown\n\n\
+             What to do:\n  disk: Encrypt it.\n  swap: Turn it off.\n"
+        );
+    }
+}

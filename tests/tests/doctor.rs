@@ -1,0 +1,69 @@
+//! `orgvault doctor`: what it sees of a vault's surroundings, and what a server then refuses.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use vault_tests::process::Server;
+use vault_tests::{Database, Vault};
+
+vault_tests::on_both_databases!(a_sound_vault_passes, an_unsound_one_is_told_with_the_remedy);
+
+/// Each check with its result, and the whole report.
+fn report(stdout: &str) -> (BTreeMap<String, String>, Value) {
+    let report: Value = serde_json::from_str(stdout).unwrap();
+    let text = |check: &Value, member: &str| check[member].as_str().unwrap().to_owned();
+    let checks = report["checks"].as_array().unwrap().iter();
+    (checks.map(|check| (text(check, "check"), text(check, "result"))).collect(), report)
+}
+
+fn a_sound_vault_passes(database: Database) {
+    let vault = Vault::start(database);
+    vault.organization("Acme");
+    let said = vault.run(&["doctor", "--json"]).done().stdout;
+    let (results, report) = report(&said);
+    for check in ["vault", "directory", "keys"] {
+        assert_eq!(results[check], "passed", "{report}");
+    }
+    match database {
+        Database::Sqlite => assert_eq!(results["root-key"], "warning", "it is beside the database: {report}"),
+        Database::Postgres => assert_eq!(results["clock"], "passed", "{report}"),
+    }
+    let text = vault.run(&["doctor"]).done().stdout;
+    assert!(text.starts_with("CHECK") && text.contains("What to do:"), "{text}");
+}
+
+fn an_unsound_one_is_told_with_the_remedy(database: Database) {
+    let vault = Vault::init(database);
+    set_permissions(vault.data_dir(), Permissions::from_mode(0o755)).unwrap();
+    let run = vault.run(&["doctor", "--json"]);
+    assert_eq!(run.status, Some(1));
+    let (results, report) = report(&run.stdout);
+    assert_eq!(results["directory"], "failed", "{report}");
+    assert!(run.stdout.contains("chmod 700"), "{report}");
+    set_permissions(vault.data_dir(), Permissions::from_mode(0o700)).unwrap();
+
+    // A key that is not the vault's.
+    let other = Vault::init(Database::Sqlite);
+    let key = other.data_dir().join("root.key");
+    let run = vault.run(&["doctor", "--json", "--root-key-file", key.to_str().unwrap()]);
+    assert_eq!(run.status, Some(1));
+    assert!(run.stdout.contains(r#""check":"vault","result":"failed""#), "{}", run.stdout);
+}
+
+#[test]
+fn a_server_that_requires_an_encrypted_disk_starts_on_no_other() {
+    let vault = Vault::init(Database::Sqlite);
+    let seen = report(&vault.run(&["doctor", "--json"]).done().stdout).0["disk"] == "passed";
+    if !seen {
+        let refused = Server::fail(vault.command(&["serve", "--require-disk-encryption"]));
+        assert_eq!(refused.status, Some(1));
+        assert!(refused.stderr.contains("--require-disk-encryption is set, but"), "{}", refused.stderr);
+    }
+    let vault = Vault::init(Database::Postgres);
+    let refused = Server::fail(vault.command(&["serve", "--require-disk-encryption"]));
+    assert_eq!(refused.status, Some(1));
+    assert!(refused.stderr.contains("cannot be seen from here"), "{}", refused.stderr);
+}
