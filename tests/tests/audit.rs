@@ -44,7 +44,10 @@ fn what_stands_is_verified(database: Database) {
     assert_eq!(document["anchor"], document["newest_checkpoint"]);
     let said = vault.run(&["audit", "verify"]).done().stdout;
     let newest = &document["newest_checkpoint"];
-    assert_eq!(said, format!("Verified {entries} entries in {newest} checkpoints. The anchor knows checkpoint {newest}.\n"));
+    assert_eq!(
+        said,
+        format!("Verified {entries} entries in {newest} checkpoints. The anchor knows checkpoint {newest}.\n")
+    );
     // What a command writes without a server waits for one.
     vault.organization("Globex");
     assert_eq!(vault.json(&["audit", "verify"])["unsealed"], json!(1));
@@ -168,7 +171,8 @@ fn what_sql_did_to_the_audit_is_found() {
     sql.run(&format!("UPDATE audit SET id = '{one}' WHERE id = '{other}'"));
     sql.run(&format!("UPDATE audit SET id = '{other}' WHERE id = 'spare'"));
     let added = "0190a000-0000-7000-8000-000000000000";
-    let columns = "at, organization_id, actor, account_id, session_id, action, subject, count, key_id, code, checkpoint";
+    let columns =
+        "at, organization_id, actor, account_id, session_id, action, subject, count, key_id, code, checkpoint";
     sql.run(&format!(
         "INSERT INTO audit (id, {columns}) SELECT '{added}', {columns} FROM audit WHERE id = '{}'",
         ids[5]

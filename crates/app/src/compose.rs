@@ -116,9 +116,9 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
              --adopt-anchor`",
             anchor.display()
         ),
-        OpeningError::Anchor(_) => format!(
-            "{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database as it is"
-        ),
+        OpeningError::Anchor(_) => {
+            format!("{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database as it is")
+        }
         OpeningError::RootKey(flawed) => match flawed.flaw() {
             RootKeyFlaw::File(SecretFileFlaw::Owner { owner, user }) => format!(
                 "root key {} belongs to user {} and you are {}. Run the command as that user: `{} orgvault …`",

@@ -5,8 +5,8 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail,
-    CredentialRepository, CredentialStore, EventSink, FreezeRepository, Housekeeping, IntegrationRepository, IntegrationStore,
+    AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
+    CredentialStore, EventSink, FreezeRepository, Housekeeping, IntegrationRepository, IntegrationStore,
     InvitationRepository, KeyRepository, LoginGuard, OperatorStore, OrganizationRepository, OwnAccountRepository,
     SessionRepository, StoreError,
 };

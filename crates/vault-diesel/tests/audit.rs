@@ -113,7 +113,8 @@ async fn entries_with_foreign_ids_are_found_and_stop_nothing() {
     let (first, columns) = (ids[0], "at, actor, action, subject, count, key_id, code");
     setting.with_key(|file| {
         for id in ["", "0", "x", "ÿÿÿ"] {
-            let sql = format!("INSERT INTO audit (id, {columns}) SELECT '{id}', {columns} FROM audit WHERE id = '{first}'");
+            let sql =
+                format!("INSERT INTO audit (id, {columns}) SELECT '{id}', {columns} FROM audit WHERE id = '{first}'");
             file.execute(&sql, []).unwrap();
         }
     });

@@ -31,7 +31,9 @@ pub(crate) struct Anchored {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FollowError {
     /// The database no longer holds the checkpoint that the anchor knows.
-    #[error("the database no longer holds checkpoint {0} of the audit: it was set back to an earlier state, or replaced")]
+    #[error(
+        "the database no longer holds checkpoint {0} of the audit: it was set back to an earlier state, or replaced"
+    )]
     SetBack(i64),
     /// The database could not be asked.
     #[error(transparent)]

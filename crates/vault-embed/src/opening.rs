@@ -1,7 +1,7 @@
 //! Opening a vault, and making one, in the one safe order.
 
-use crate::anchor::{AnchorSetting, Anchored};
 use crate::ambient::{LoggedEvents, SystemClock, SystemIds};
+use crate::anchor::{AnchorSetting, Anchored};
 use crate::database::{Database, FileState, FoundFile, Kind, exists};
 use crate::error::OpeningError;
 use crate::first_run::FirstRun;

@@ -2,8 +2,7 @@
 
 use super::{List, StoreError};
 use crate::audit::{
-    AuditEntry, AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint,
-    UnsealedEntry,
+    AuditEntry, AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
 use crate::digest::Digest;
 use crate::id::{AuditId, KeyId};

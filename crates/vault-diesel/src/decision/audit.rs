@@ -8,9 +8,7 @@ use crate::schema::{audit, audit_checkpoints};
 use crate::stored::ToIdText as _;
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
-use vault_core::audit::{
-    AuditEntry, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
-};
+use vault_core::audit::{AuditEntry, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
 use vault_core::digest::Digest;
 use vault_core::id::{AuditId, OrganizationId};
 use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, List, StoreError};

@@ -304,7 +304,11 @@ pub async fn parallel_checkpoints_make_one_chain(suite: &dyn ContractStore) {
             at: pair[1].at,
             entries: &[(entry.record.id, entry.code.as_bytes())],
         };
-        assert_eq!(FakeAuditSealer.hash_checkpoint(&content.to_bytes()), pair[1].hash, "it follows from the one before");
+        assert_eq!(
+            FakeAuditSealer.hash_checkpoint(&content.to_bytes()),
+            pair[1].hash,
+            "it follows from the one before"
+        );
     }
 }
 

@@ -1,7 +1,9 @@
 //! Put audit entries into checkpoints.
 
 use super::Operator;
-use crate::audit::{CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointMark, StoredCheckpoint, UnsealedEntry};
+use crate::audit::{
+    CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointMark, StoredCheckpoint, UnsealedEntry,
+};
 use crate::error::Error;
 use crate::id::AuditId;
 use crate::port::StoreError;

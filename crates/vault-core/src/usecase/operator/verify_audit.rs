@@ -2,7 +2,8 @@
 
 use super::Operator;
 use crate::audit::{
-    AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointContent, CheckpointMark, SealedCheckpoint,
+    AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointContent, CheckpointMark,
+    SealedCheckpoint,
 };
 use crate::digest::Digest;
 use crate::error::Error;
