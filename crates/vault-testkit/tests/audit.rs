@@ -1,5 +1,7 @@
 //! Sealing the audit, and verifying it after somebody who writes to the database was there.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

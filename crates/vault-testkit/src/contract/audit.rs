@@ -276,12 +276,12 @@ pub async fn parallel_checkpoints_make_one_chain(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let entries: Vec<_> = (0..8).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
-    let (sealer, store) = (Arc::new(FakeAuditSealer), Arc::clone(&world.store));
+    let store = Arc::clone(&world.store);
     let numbers = race(entries.iter().map(|entry| {
-        let (sealer, store, entry, now) = (Arc::clone(&sealer), Arc::clone(&store), entry.clone(), world.now());
+        let (store, entry, now) = (Arc::clone(&store), entry.clone(), world.now());
         async move {
             loop {
-                let sealed = checkpoint_of(&*store, &*sealer, std::slice::from_ref(&entry), now).await;
+                let sealed = checkpoint_of(&*store, std::slice::from_ref(&entry), now).await;
                 let number = sealed.checkpoint.number;
                 if store.add_checkpoint(sealed).await.unwrap() {
                     return number;
@@ -313,25 +313,20 @@ pub async fn parallel_checkpoints_make_one_chain(suite: &dyn ContractStore) {
 }
 
 /// The checkpoint that holds `entries` and comes next.
-async fn checkpoint_of(
-    store: &dyn Store,
-    sealer: &FakeAuditSealer,
-    entries: &[SealedAuditRecord],
-    at: Timestamp,
-) -> SealedCheckpoint {
+async fn checkpoint_of(store: &dyn Store, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
     let newest = store.newest_checkpoint().await.unwrap().map(|stored| stored.sealed.unwrap().checkpoint.mark());
     let newest = newest.unwrap_or(CheckpointMark::NONE);
     let coded: Vec<_> = entries.iter().map(|entry| (entry.record.id, entry.code.as_bytes().as_slice())).collect();
     let content = CheckpointContent { previous: newest.hash, number: newest.number + 1, at, entries: &coded };
-    let hash = sealer.hash_checkpoint(&content.to_bytes());
+    let hash = FakeAuditSealer.hash_checkpoint(&content.to_bytes());
     let ids = entries.iter().map(|entry| entry.record.id).collect();
-    sealer.seal_checkpoint(Checkpoint { number: content.number, at, entries: ids, hash })
+    FakeAuditSealer.seal_checkpoint(Checkpoint { number: content.number, at, entries: ids, hash })
 }
 
 /// Puts `entries` into a checkpoint, whatever other cases seal meanwhile.
 async fn seal(world: &World<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
     loop {
-        let sealed = checkpoint_of(&*world.store, &FakeAuditSealer, entries, world.now()).await;
+        let sealed = checkpoint_of(&*world.store, entries, world.now()).await;
         if world.store.add_checkpoint(sealed.clone()).await.unwrap() {
             return sealed;
         }
