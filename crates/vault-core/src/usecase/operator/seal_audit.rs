@@ -32,12 +32,10 @@ impl Operator {
         loop {
             let page = self.store.unsealed_entries(after.clone(), CHECKPOINT_ENTRIES).await?;
             let entries: Vec<(AuditId, &[u8])> = page.iter().filter_map(readable).collect();
-            if !entries.is_empty() {
-                if self.add_checkpoint(&entries).await? {
-                    (sealed.entries, overtaken) = (sealed.entries + entries.len(), 0);
-                } else {
-                    overtaken += 1;
-                }
+            if entries.is_empty() || self.add_checkpoint(&entries).await? {
+                (sealed.entries, overtaken) = (sealed.entries + entries.len(), 0);
+            } else {
+                overtaken += 1;
             }
             if overtaken == 0 {
                 if page.len() < CHECKPOINT_ENTRIES {
