@@ -8,7 +8,8 @@ REVOKE ALL ON ALL TABLES IN SCHEMA public FROM :"role";
 GRANT USAGE ON SCHEMA public TO :"role";
 
 GRANT SELECT ON instance, instance_keys, schema_versions TO :"role";
-GRANT INSERT ON audit TO :"role";
+GRANT SELECT, INSERT, UPDATE (checkpoint) ON audit TO :"role";
+GRANT SELECT, INSERT ON audit_checkpoints TO :"role";
 GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 
 GRANT SELECT, INSERT, UPDATE ON check_rounds TO :"role";

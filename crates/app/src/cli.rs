@@ -138,6 +138,9 @@ pub(crate) enum Command {
     /// Freeze a namespace, so that no credentials of it are issued, or thaw it
     #[command(subcommand)]
     Namespace(NamespaceCommand),
+    /// Verify the audit log
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Manage the embedded database file
     #[command(subcommand)]
     Database(DatabaseCommand),
@@ -221,6 +224,10 @@ pub(crate) struct ServeArgs {
     /// Apply pending database migrations before serving
     #[arg(long)]
     pub(crate) migrate: bool,
+    /// Accept the database as it is if this data directory has no anchor of it (orgvault.anchor): for a new replica on
+    /// PostgreSQL
+    #[arg(long)]
+    pub(crate) adopt_anchor: bool,
 }
 
 #[derive(Args)]
@@ -362,6 +369,15 @@ pub(crate) enum AccountCommand {
     ///
     /// For machines with access to the data directory and root key. Recorded in the audit log.
     Passcode(ByEmail),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Verify that no entry was removed, changed, reordered or added outside the service
+    ///
+    /// Prints what was found. Exit status: 0 if all entries stand as they were written, else 1. Entries of the last second,
+    /// and those that commands wrote without a running server, may not be sealed yet: of them only changes are found.
+    Verify,
 }
 
 #[derive(Subcommand)]

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::run_as::{name_of, sudo};
 use crate::settings::Settings;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vault_crypto::{RootKeyFlaw, SecretFileFlaw};
 use vault_diesel::{LockError, ServerLock};
 use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
@@ -32,6 +32,11 @@ pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -
 pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open_or_create(root_key(settings)?, settings.database.clone());
     Ok(opening.events(events.clone()).server(command))
+}
+
+/// The file in which a server keeps what it knows of the database from before.
+pub(crate) fn anchor(settings: &Settings) -> PathBuf {
+    settings.data_dir.join("orgvault.anchor")
 }
 
 /// The root key that the settings name.
@@ -99,6 +104,20 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
         ),
         OpeningError::MigrationsPending { database, count } => {
             format!("the database {database} lacks {count} migrations. Back it up, then run `orgvault migrate`")
+        }
+        OpeningError::AnchorMissing { anchor, database, newest } => format!(
+            "{} does not exist, but {database} has {newest} audit checkpoints, so it cannot be told whether the database was \
+             set back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. Else restore the file, or \
+             find out who removed it",
+            anchor.display()
+        ),
+        OpeningError::OlderDatabase { anchor, .. } | OpeningError::OtherHistory { anchor, .. } => format!(
+            "{error}. If you set it back on purpose, run `orgvault audit verify`, remove {}, then run `orgvault serve \
+             --adopt-anchor`",
+            anchor.display()
+        ),
+        OpeningError::Anchor(_) => {
+            format!("{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database as it is")
         }
         OpeningError::RootKey(flawed) => match flawed.flaw() {
             RootKeyFlaw::File(SecretFileFlaw::Owner { owner, user }) => format!(

@@ -18,6 +18,7 @@ mod listeners;
 mod logging;
 mod output;
 mod parts;
+mod progress;
 mod run_as;
 mod secret_file;
 mod settings;
@@ -132,6 +133,7 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
         Command::Account(command) => command::account::run(settings, vault, command, output).await,
         Command::Integration(command) => command::integration::run(settings, vault, command, output).await,
         Command::Namespace(command) => command::namespace::run(vault, command, output).await,
+        Command::Audit(command) => command::audit::run(settings, vault, command, output).await,
         Command::Database(command) => command::database::run(settings, vault, command, output).await,
         // Done before, or without a vault.
         _ => Ok(()),

@@ -1,5 +1,16 @@
 //! The audit trail: who did what, when, to what. An allow-list of fields; nothing secret has a place in it.
 
+mod checkpoint;
+mod entry;
+mod verification;
+
+pub use checkpoint::{
+    CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointMark, SealedCheckpoint, StoredCheckpoint,
+    UnsealedEntry,
+};
+pub use entry::AuditEntry;
+pub use verification::{AuditFinding, AuditVerification};
+
 use crate::activation::{HandedOut, Purpose};
 use crate::digest::Digest;
 use crate::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, SessionId};
@@ -399,52 +410,6 @@ pub struct AuditRecord {
     pub count: i64,
     /// Which namespace it is about, where it is about one.
     pub note: Option<AuditNote>,
-}
-
-impl AuditRecord {
-    /// The bytes that the entry's code covers: every field, each with its length before it. Integrations and notes
-    /// came later: an entry with neither is written as entries were before, so that older ones keep their codes.
-    pub fn to_authenticated_bytes(&self) -> Vec<u8> {
-        let organization = self.organization.map(|id| *id.as_bytes());
-        let account = self.actor.account().map(|id| *id.as_bytes());
-        let session = self.actor.session().map(|id| *id.as_bytes());
-        let subject = self.subject.text();
-        let at = self.at.as_millis().to_be_bytes();
-        let count = self.count.to_be_bytes();
-        let parts: [&[u8]; 9] = [
-            self.id.as_bytes(),
-            &at,
-            organization.as_ref().map_or(&[], |bytes| bytes.as_slice()),
-            self.actor.kind().as_bytes(),
-            account.as_ref().map_or(&[], |bytes| bytes.as_slice()),
-            session.as_ref().map_or(&[], |bytes| bytes.as_slice()),
-            self.action.as_str().as_bytes(),
-            subject.as_bytes(),
-            &count,
-        ];
-        let network = self.note.as_ref().and_then(AuditNote::network_text);
-        let credentials = self.note.as_ref().and_then(AuditNote::credentials_text);
-        let integration = self.actor.integration().map(|id| *id.as_bytes());
-        let purpose = self.note.as_ref().and_then(|note| note.purpose.as_ref());
-        let later: [&[u8]; 3] = [
-            integration.as_ref().map_or(&[], |bytes| bytes.as_slice()),
-            self.note.as_ref().map_or(&[], |note| note.namespace.as_str().as_bytes()),
-            purpose.map_or(&[], |purpose| purpose.as_str().as_bytes()),
-        ];
-        let later = later.into_iter().filter(|_| integration.is_some() || self.note.is_some());
-        // So did these two: the number of parts tells the forms apart.
-        let latest: [&[u8]; 2] = [
-            network.as_ref().map_or(&[], |text| text.as_bytes()),
-            credentials.as_ref().map_or(&[], |text| text.as_bytes()),
-        ];
-        let latest = latest.into_iter().filter(|_| network.is_some() || credentials.is_some());
-        let mut bytes = Vec::with_capacity(256);
-        for part in parts.into_iter().chain(later).chain(latest) {
-            bytes.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
-            bytes.extend_from_slice(part);
-        }
-        bytes
-    }
 }
 
 /// An entry with its code: what the store appends.

@@ -29,6 +29,10 @@ pub(crate) enum Label {
     OtherDigests,
     /// From an audit key: codes over audit records.
     AuditRecord,
+    /// From an audit key: codes over checkpoints of the audit.
+    AuditCheckpoint,
+    /// From the instance key: the code over the anchor.
+    Anchor,
     /// From an organization's fingerprint key: fingerprints of data.
     Fingerprint,
     /// From an organization key: seals information.
@@ -52,6 +56,8 @@ impl Label {
             Self::Digest(purpose) => ["digest/", purpose.label()],
             Self::OtherDigests => ["other digests", ""],
             Self::AuditRecord => ["audit record", ""],
+            Self::AuditCheckpoint => ["audit checkpoint", ""],
+            Self::Anchor => ["anchor", ""],
             Self::Fingerprint => ["fingerprint", ""],
             Self::Information => ["information", ""],
             Self::OrganizationWrap => ["wrap", ""],

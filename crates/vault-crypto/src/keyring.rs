@@ -1,6 +1,7 @@
 //! One deployment's keys, unwrapped: generated once, proven at every start, used through adapters.
 
 use crate::aead::SealingError;
+use crate::anchor::Anchors;
 use crate::audit::HmacAuditSealer;
 use crate::blob::OpenError;
 use crate::context::Context;
@@ -194,6 +195,11 @@ impl Keyring {
     /// The adapter that gives audit records their codes.
     pub fn audit_sealer(&self) -> HmacAuditSealer {
         HmacAuditSealer::new(self.audit.newest(), self.audit.older())
+    }
+
+    /// The anchors of this deployment.
+    pub fn anchors(&self) -> Anchors {
+        Anchors::new(self.instance, &self.instance_key)
     }
 
     /// The adapter that issues and verifies access tokens. Tokens of another `epoch` are refused: a restore raises it, so

@@ -21,6 +21,7 @@
 //! overwritten by the next hash, not wiped after each.
 
 mod aead;
+mod anchor;
 mod audit;
 mod blob;
 mod context;
@@ -53,6 +54,7 @@ mod token;
 mod wrapper;
 
 pub use aead::SealingError;
+pub use anchor::{Anchor, AnchorError, AnchorFile, AnchorFlaw, Anchors};
 pub use audit::HmacAuditSealer;
 pub use blob::{Format, OpenError};
 pub use context::Context;

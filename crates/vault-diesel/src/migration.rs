@@ -31,6 +31,7 @@ migrations![
     "0007_decoy_accounts",
     "0008_life",
     "0009_reenrol",
+    "0010_checkpoints",
 ];
 
 /// Makes the table of what was applied.

@@ -5,7 +5,7 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, CredentialRepository,
+    AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
     CredentialStore, EventSink, FreezeRepository, Housekeeping, IntegrationRepository, IntegrationStore,
     InvitationRepository, KeyRepository, LoginGuard, OperatorStore, OrganizationRepository, OwnAccountRepository,
     SessionRepository, StoreError,
@@ -118,6 +118,7 @@ impl StorePorts {
             + ActivationRepository
             + KeyRepository
             + AuditLog
+            + AuditTrail
             + Housekeeping
             + 'static,
     {

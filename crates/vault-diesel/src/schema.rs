@@ -409,6 +409,19 @@ diesel::table! {
         purpose -> Nullable<Text>,
         network -> Nullable<Text>,
         credentials -> Nullable<Text>,
+        checkpoint -> Nullable<BigInt>,
+        request_id -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    audit_checkpoints (number) {
+        number -> BigInt,
+        at -> BigInt,
+        entries -> Binary,
+        hash -> Binary,
+        key_id -> Text,
+        code -> Binary,
     }
 }
 

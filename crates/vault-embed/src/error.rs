@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use vault_core::port::{SealError, StoreError};
-use vault_crypto::{DatabaseKeyError, KeyringError, RootKeyError};
+use vault_crypto::{AnchorError, DatabaseKeyError, KeyringError, RootKeyError};
 use vault_diesel::{ConnectError, LockError, MigrateError, OpenError};
 
 /// Why a vault cannot be opened or made. Nothing is changed then, except that an interrupted first run may have left files
@@ -128,6 +128,54 @@ pub enum OpeningError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no anchor, but the database has checkpoints of the audit, so there was one somewhere.
+    #[error(
+        "the anchor {} does not exist, but the database {database} has {newest} audit checkpoints, so it cannot be told \
+         whether it was set back to an earlier state. Restore the anchor, or adopt the database as it is if this is a new \
+         replica", .anchor.display()
+    )]
+    AnchorMissing {
+        /// The file that was to be the anchor.
+        anchor: PathBuf,
+        /// The database.
+        database: String,
+        /// Its newest checkpoint.
+        newest: i64,
+    },
+    /// The database is older than the anchor.
+    #[error(
+        "the database {database} was set back to an earlier state: its newest audit checkpoint is {newest}, and the anchor \
+         {} knows checkpoint {anchored}. Use the newest database", .anchor.display()
+    )]
+    OlderDatabase {
+        /// The anchor.
+        anchor: PathBuf,
+        /// The database.
+        database: String,
+        /// The checkpoint that the anchor knows.
+        anchored: i64,
+        /// The newest checkpoint of the database; 0 if it has none.
+        newest: i64,
+    },
+    /// The database went another way than the anchor knows.
+    #[error(
+        "the database {database} has another history than the anchor {} knows: its audit checkpoint {checkpoint} differs, \
+         or it was restored. Use the database that this anchor was made with", .anchor.display()
+    )]
+    OtherHistory {
+        /// The anchor.
+        anchor: PathBuf,
+        /// The database.
+        database: String,
+        /// The checkpoint that the anchor knows.
+        checkpoint: i64,
+    },
+    /// The anchor is refused.
+    #[error(transparent)]
+    Anchor(#[from] AnchorError),
+    /// The audit could not be asked.
+    #[error(transparent)]
+    Audit(Box<vault_core::Error>),
     /// Keys could not be used.
     #[error(transparent)]
     Seal(#[from] SealError),

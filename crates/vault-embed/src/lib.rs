@@ -71,6 +71,7 @@
 //! ```
 
 mod ambient;
+mod anchor;
 mod database;
 mod error;
 mod first_run;
@@ -87,5 +88,6 @@ pub use error::OpeningError;
 pub use migration::{MoveError, migrate_to};
 pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};
 pub use root_key::RootKey;
-pub use vault::{OpenVault, Ports};
+pub use vault::{OpenVault, Ports, VaultFailure};
+pub use vault_crypto::{Anchor, AnchorError};
 pub use vault_diesel::{CopiedTable, Progress, Step, TransferError};

@@ -1,6 +1,7 @@
 //! Opening a vault, and making one, in the one safe order.
 
 use crate::ambient::{LoggedEvents, SystemClock, SystemIds};
+use crate::anchor::{AnchorSetting, Anchored};
 use crate::database::{Database, FileState, FoundFile, Kind, exists};
 use crate::error::OpeningError;
 use crate::first_run::FirstRun;
@@ -10,7 +11,7 @@ use crate::upkeep::Upkeep;
 use crate::vault::{OpenVault, Ports};
 use std::future::{Future, IntoFuture};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Subject};
@@ -56,6 +57,7 @@ pub struct Opening {
     server: Option<String>,
     progress: Option<Progress>,
     upkeep: bool,
+    anchor: Option<AnchorSetting>,
 }
 
 /// As [`Opening`]; returns the vault and, separately, the opener that decrypts the data of its credentials.
@@ -72,7 +74,7 @@ enum Mode {
 impl Opening {
     fn new(root_key: RootKey, database: Database, mode: Mode) -> Self {
         let events = Arc::new(LoggedEvents);
-        Self { root_key, database, mode, events, server: None, progress: None, upkeep: true }
+        Self { root_key, database, mode, events, server: None, progress: None, upkeep: true, anchor: None }
     }
 
     /// Sends events to `sink` instead of [`LoggedEvents`].
@@ -89,6 +91,14 @@ impl Opening {
     /// Applies pending migrations of an existing vault, after its root key was verified; without this they are an error. `progress` is called before each, with its number from 0 and the number of migrations.
     pub fn migrate(self, progress: impl FnMut(&Migration, usize, usize) + Send + 'static) -> Self {
         Self { progress: Some(Box::new(progress)), ..self }
+    }
+
+    /// Refuses a database that was set back to an earlier state: one that lacks the audit checkpoint which the anchor in
+    /// the file `path` knows. The file is made for a vault without checkpoints, and follows the database, at most every
+    /// second; its directory must exist. If the file is missing or of another vault, a database with checkpoints is
+    /// refused, unless it is to be adopted as it is.
+    pub fn anchor(self, path: impl Into<PathBuf>, adopt: bool) -> Self {
+        Self { anchor: Some(AnchorSetting { path: path.into(), adopt }), ..self }
     }
 
     /// Without the background upkeep, for short-lived processes.
@@ -142,7 +152,7 @@ enum Root {
 
 impl Opening {
     async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
-        let Self { root_key, database, mode, events, server, progress, upkeep } = self;
+        let Self { root_key, database, mode, events, server, progress, upkeep, anchor } = self;
         let surroundings = Surroundings {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds::default()),
@@ -196,12 +206,26 @@ impl Opening {
             database_key: opened.database_key,
             applied: applied.into(),
             adapter: opened.store,
+            anchors: keyring.anchors(),
+            anchored: None,
             upkeep: None,
             file: database.file().map(Arc::from),
             lock: lock.filter(|_| keep_lock).map(Arc::new),
         };
+        if let Some(AnchorSetting { path, adopt }) = anchor {
+            let file = vault.anchors.at(path);
+            let database = database.to_string();
+            let anchored = Anchored::open(file, adopt, RESTORE_EPOCH, &vault.operator(), &database).await;
+            match anchored {
+                Ok(anchored) => vault.anchored = Some(Arc::new(anchored)),
+                Err(error) => {
+                    vault.adapter.close().await;
+                    return Err(error);
+                }
+            }
+        }
         if upkeep {
-            vault.upkeep = Some(Arc::new(Upkeep::start(vault.operator(), vault.accounts(), vault.vault())));
+            vault.upkeep = Some(Arc::new(Upkeep::start(&vault)));
         }
         Ok((vault, opener))
     }

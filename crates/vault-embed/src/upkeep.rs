@@ -1,11 +1,14 @@
 //! What a vault needs done in the background: expired rows deleted, counted acts and uses of sessions recorded, the expiry of
-//! older credentials read.
+//! older credentials read, audit entries sealed.
 
+use crate::anchor::{Anchored, FollowError};
+use crate::vault::OpenVault;
 use std::error::Error;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 use vault_core::usecase::{Accounts, Operator, Vault};
 
 /// How often expired rows are deleted.
@@ -16,6 +19,10 @@ const SWEEP_MILLIS: i64 = 6_000;
 const READ_FOR: Duration = Duration::from_secs(6);
 /// How often counted acts are recorded.
 const TALLY_EVERY: Duration = Duration::from_secs(5);
+/// How often new audit entries are put into a checkpoint, and the anchor follows.
+const SEAL_EVERY: Duration = Duration::from_secs(1);
+/// How long entries are sealed at a time, in milliseconds.
+const SEAL_MILLIS: i64 = 250;
 
 /// The background upkeep. It ends when this is dropped.
 pub(crate) struct Upkeep(Mutex<Option<Running>>);
@@ -26,9 +33,19 @@ struct Running {
 }
 
 impl Upkeep {
-    pub(crate) fn start(operator: Operator, accounts: Accounts, vault: Vault) -> Self {
+    /// Starts the work on `vault`, whose anchor, if it has one, follows its audit.
+    pub(crate) fn start(vault: &OpenVault) -> Self {
         let (end, ends) = oneshot::channel();
-        Self(Mutex::new(Some(Running { end, task: tokio::spawn(work(operator, accounts, vault, ends)) })))
+        let sealing = keep_sealed(vault.operator(), vault.anchored.clone());
+        let rest = work(vault.operator(), vault.accounts(), vault.vault(), ends);
+        let task = tokio::spawn(async {
+            // Beside each other: deleting expired rows may take seconds.
+            tokio::select! {
+                () = rest => {}
+                () = sealing => {}
+            }
+        });
+        Self(Mutex::new(Some(Running { end, task })))
     }
 
     /// Ends it, and waits until what it is recording is recorded.
@@ -37,6 +54,33 @@ impl Upkeep {
         if let Some(Running { end, task }) = running {
             drop(end);
             let _ = task.await; // only a panic, which has been reported
+        }
+    }
+}
+
+/// Puts new audit entries into checkpoints and has the anchor follow, once a second.
+async fn keep_sealed(operator: Operator, anchored: Option<Arc<Anchored>>) {
+    let mut turn = tokio::time::interval(SEAL_EVERY);
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        turn.tick().await;
+        seal(&operator, anchored.as_deref(), SEAL_MILLIS).await;
+    }
+}
+
+/// Puts new audit entries into checkpoints for `millis` milliseconds, and has the anchor follow. What fails is tried
+/// again in the next turn.
+pub(crate) async fn seal(operator: &Operator, anchored: Option<&Anchored>, millis: i64) {
+    if let Err(error) = operator.seal_audit(millis).await {
+        tracing::warn!(error = &error as &dyn Error, "audit entries were not sealed; the next attempt is in a second");
+    }
+    let Some(anchored) = anchored else { return };
+    match anchored.follow(operator).await {
+        Ok(()) => {}
+        Err(error @ FollowError::SetBack(_)) => tracing::error!("{error}"),
+        Err(error) => {
+            let error = &error as &dyn Error;
+            tracing::warn!(error, "the anchor was not updated; the next attempt is in a second");
         }
     }
 }

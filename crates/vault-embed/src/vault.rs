@@ -1,6 +1,7 @@
 //! A vault that is open.
 
-use crate::upkeep::Upkeep;
+use crate::anchor::Anchored;
+use crate::upkeep::{Upkeep, seal};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,8 +10,11 @@ use vault_core::port::{
     Entropy, InformationOpener, KeyedDigester, PasscodeVerifier, PasswordHasher, Sealer, StoreError, TokenIssuer,
 };
 use vault_core::usecase::{Accounts, Ambient, AuditTally};
-use vault_crypto::DatabaseKey;
+use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey};
 use vault_diesel::{Migration, ServerLock, Store, StorePorts};
+
+/// How long entries are sealed when a vault is closed, in milliseconds.
+const SEAL_LAST: i64 = 2_000;
 
 /// An open vault. A clone is the same vault. Nothing in it opens the data of credentials.
 ///
@@ -26,11 +30,23 @@ pub struct OpenVault {
     pub(crate) database_key: Option<Arc<DatabaseKey>>,
     pub(crate) applied: Arc<[Migration]>,
     pub(crate) adapter: Store,
+    pub(crate) anchors: Anchors,
+    pub(crate) anchored: Option<Arc<Anchored>>,
     pub(crate) upkeep: Option<Arc<Upkeep>>,
     /// The embedded database file.
     pub(crate) file: Option<Arc<Path>>,
     // Given back with the last clone.
     pub(crate) lock: Option<Arc<ServerLock>>,
+}
+
+/// Why an open vault can no longer be used by this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VaultFailure {
+    /// The disk failed a write of the embedded database.
+    Disk,
+    /// The database no longer holds the audit checkpoint that the anchor knows: it was set back or replaced.
+    SetBack,
 }
 
 /// The ports of an open vault. None of them opens the data of credentials.
@@ -83,13 +99,30 @@ impl OpenVault {
         &self.applied
     }
 
-    /// Completes when the database has become unusable for this process, because the disk failed a write. The process should
-    /// then exit with an error. May be cancelled.
-    pub async fn failed(&self) {
-        self.adapter.failed().await;
+    /// Completes when the database has become unusable for this process. The process should then exit with an error. May be
+    /// cancelled.
+    pub async fn failed(&self) -> VaultFailure {
+        let set_back = async {
+            match &self.anchored {
+                Some(anchored) => anchored.set_back().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.adapter.failed() => VaultFailure::Disk,
+            () = set_back => VaultFailure::SetBack,
+        }
     }
 
-    /// Ends the upkeep, records what was counted and when sessions were used, finishes what was begun and closes the database. Every clone is closed
+    /// What the anchor in the file `path` knows. `None`: there is no such file.
+    ///
+    /// # Errors
+    /// It is damaged, of another vault, or cannot be read.
+    pub fn read_anchor(&self, path: &Path) -> Result<Option<Anchor>, AnchorError> {
+        self.anchors.at(path).load()
+    }
+
+    /// Ends the upkeep, records what was counted, seals the audit if there was an upkeep, records when sessions were used, finishes what was begun and closes the database. Every clone is closed
     /// with it; to close again does nothing. Should not be cancelled: what was counted may then be lost.
     ///
     /// # Errors
@@ -99,6 +132,9 @@ impl OpenVault {
             upkeep.end().await;
         }
         let recorded = self.tally.flush(true).await;
+        if self.upkeep.is_some() {
+            seal(&self.operator(), self.anchored.as_deref(), SEAL_LAST).await;
+        }
         if let Err(error) = self.accounts.write_session_uses().await {
             tracing::warn!(error = &error as &dyn std::error::Error, "the last uses of sessions were not written");
         }

@@ -53,8 +53,8 @@ use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
-    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, FreezeRepository, Housekeeping,
-    IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OrganizationRepository,
+    AccountRepository, ActivationRepository, AuditLog, AuditTrail, CredentialRepository, FreezeRepository,
+    Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OrganizationRepository,
     OwnAccountRepository, SessionRepository,
 };
 
@@ -72,6 +72,7 @@ pub trait Store:
     + CredentialRepository
     + KeyRepository
     + AuditLog
+    + AuditTrail
     + Housekeeping
     + 'static
 {
@@ -90,6 +91,7 @@ impl<T> Store for T where
         + CredentialRepository
         + KeyRepository
         + AuditLog
+        + AuditTrail
         + Housekeeping
         + 'static
 {
@@ -370,6 +372,12 @@ macro_rules! store_contract {
                 entries_are_appended_all_or_none
                 entries_belong_to_one_organization
                 what_cannot_be_recorded_does_not_happen
+                entries_are_read_as_they_were_written
+                entries_are_listed_in_ranges
+                sessions_list_their_own_organizations_entries
+                a_checkpoint_holds_its_entries
+                a_checkpoint_that_does_not_fit_changes_nothing
+                parallel_checkpoints_make_one_chain
             }
             housekeeping {
                 what_has_expired_is_swept_in_slices

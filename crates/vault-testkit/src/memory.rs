@@ -2,6 +2,7 @@
 
 mod account;
 mod activation;
+mod audit;
 mod credential;
 mod freeze;
 mod housekeeping;
@@ -16,13 +17,12 @@ mod session;
 
 use self::row::{AccountRow, CheckRow, CredentialRow, IdempotencyRow, InvitationRow, SessionRow};
 use crate::clock::lock;
-use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
 use std::sync::Mutex;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::{Activation, SignedRule};
-use vault_core::audit::{AuditRecord, SealedAuditRecord};
+use vault_core::audit::{AuditRecord, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::Digest;
 use vault_core::hourly::Hourly;
 use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
@@ -30,7 +30,7 @@ use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegrati
 use vault_core::invitation::Invitation;
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
-use vault_core::port::{AuditLog, CheckRound, CredentialUse, StoreError};
+use vault_core::port::{CheckRound, CredentialUse, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedCredential};
 use vault_core::time::Timestamp;
@@ -79,6 +79,10 @@ struct State {
     frozen: BTreeMap<(OrganizationId, Namespace), Timestamp>,
     activations: BTreeMap<ActivationId, Activation>,
     idempotency: HashMap<(OrganizationId, AccountId, String), IdempotencyRow>,
+    /// By number.
+    checkpoints: BTreeMap<i64, SealedCheckpoint>,
+    /// The checkpoint of each entry that one holds.
+    checkpointed: HashMap<AuditId, i64>,
     /// What the decision under way records.
     audit: Vec<SealedAuditRecord>,
 }
@@ -112,6 +116,7 @@ impl Judged for IntegrationPrincipal {
 }
 
 enum Failure {
+    None,
     Refusal(StoreError),
     LostAnswer(StoreError),
 }
@@ -138,6 +143,13 @@ impl MemoryStore {
         lock(&self.inner).failures.push_back(Failure::LostAnswer(error));
     }
 
+    /// As [`MemoryStore::lose_next_answer`], for the call that comes after `calls` others which succeed.
+    pub fn lose_answer_after(&self, calls: usize, error: StoreError) {
+        let failures = &mut lock(&self.inner).failures;
+        failures.extend((0..calls).map(|_| Failure::None));
+        failures.push_back(Failure::LostAnswer(error));
+    }
+
     /// Every audit entry, in the order they were appended.
     pub fn audit(&self) -> Vec<AuditRecord> {
         self.sealed_audit().into_iter().map(|sealed| sealed.record).collect()
@@ -146,6 +158,30 @@ impl MemoryStore {
     /// Every audit entry with its code, in the order they were appended.
     pub fn sealed_audit(&self) -> Vec<SealedAuditRecord> {
         lock(&self.inner).trail.clone()
+    }
+
+    /// Takes the entry away, as somebody who writes to the database might. `false`: no such entry.
+    pub fn remove_audit(&self, id: AuditId) -> bool {
+        let trail = &mut lock(&self.inner).trail;
+        let before = trail.len();
+        trail.retain(|sealed| sealed.record.id != id);
+        trail.len() < before
+    }
+
+    /// Changes an entry but not its code, as somebody who writes to the database might. `false`: no such entry.
+    pub fn tamper_with_audit(&self, id: AuditId, change: impl FnOnce(&mut AuditRecord)) -> bool {
+        let trail = &mut lock(&self.inner).trail;
+        let entry = trail.iter_mut().find(|sealed| sealed.record.id == id);
+        entry.map(|sealed| change(&mut sealed.record)).is_some()
+    }
+
+    /// Changes the checkpoints and the numbers that entries have noted, as somebody who writes to the database might.
+    pub fn tamper_with_checkpoints(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<i64, SealedCheckpoint>, &mut HashMap<AuditId, i64>),
+    ) {
+        let State { checkpoints, checkpointed, .. } = &mut lock(&self.inner).state;
+        change(checkpoints, checkpointed);
     }
 
     /// The kinds of rows that are left of an organization, the audit aside.
@@ -305,12 +341,5 @@ impl State {
 
     fn end_other_sessions_of(&mut self, account: AccountId, kept: SessionId) {
         self.sessions.retain(|id, session| session.account != account || *id == kept);
-    }
-}
-
-#[async_trait]
-impl AuditLog for MemoryStore {
-    async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
-        self.decide(|state| state.audit.extend(records))
     }
 }

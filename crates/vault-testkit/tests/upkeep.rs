@@ -5,8 +5,10 @@
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
-use vault_core::id::OrganizationId;
+use vault_core::audit::{
+    Actor, AuditAction, AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, Subject, UnsealedEntry,
+};
+use vault_core::id::{AuditId, OrganizationId};
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys};
@@ -49,6 +51,33 @@ impl Housekeeping for Heap {
 impl AuditLog for Heap {
     async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
         self.rest.append(records).await
+    }
+}
+
+#[async_trait]
+impl AuditTrail for Heap {
+    async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError> {
+        self.rest.list_entries(query).await
+    }
+
+    async fn entries(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, StoreError> {
+        self.rest.entries(ids).await
+    }
+
+    async fn unsealed_entries(&self, after: Option<String>, limit: usize) -> Result<Vec<UnsealedEntry>, StoreError> {
+        self.rest.unsealed_entries(after, limit).await
+    }
+
+    async fn newest_checkpoint(&self) -> Result<Option<StoredCheckpoint>, StoreError> {
+        self.rest.newest_checkpoint().await
+    }
+
+    async fn checkpoints(&self, after: i64, limit: usize) -> Result<Vec<StoredCheckpoint>, StoreError> {
+        self.rest.checkpoints(after, limit).await
+    }
+
+    async fn add_checkpoint(&self, sealed: SealedCheckpoint) -> Result<bool, StoreError> {
+        self.rest.add_checkpoint(sealed).await
     }
 }
 

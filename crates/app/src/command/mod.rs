@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod activate;
+pub(crate) mod audit;
 mod check;
 pub(crate) mod credential;
 pub(crate) mod database;

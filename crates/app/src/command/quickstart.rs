@@ -46,7 +46,8 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     }
     compose::make_data_dir(&settings)?;
     let events = ServerEvents::default();
-    let opening = compose::serve_or_create(&settings, "quickstart", &events)?.with_opener();
+    let opening = compose::serve_or_create(&settings, "quickstart", &events)?;
+    let opening = opening.anchor(compose::anchor(&settings), false).with_opener();
     let (vault, opener) = opening.await.map_err(|error| compose::failure(&settings, error))?;
     let account = first_account(&vault, &args).await?;
     let base_url = settings.server.base_url(settings.server.listen);

@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use vault_core::cursor::PageRequest;
 use vault_core::port::Opener;
 use vault_core::principal::{Principal, Scope};
-use vault_embed::OpenVault;
+use vault_embed::{OpenVault, VaultFailure};
 use vault_http::{MetricsText, Readiness};
 
 /// How often the recorder of metrics frees what it no longer needs, and the log says what it left out.
@@ -28,7 +28,8 @@ const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 /// Opens the vault as its one server and serves it.
 pub(crate) async fn open_and_run(settings: Settings, args: ServeArgs) -> Result<(), Failure> {
     let events = ServerEvents::default();
-    let mut opening = compose::serve(&settings, "serve", &events)?;
+    let opening = compose::serve(&settings, "serve", &events)?;
+    let mut opening = opening.anchor(compose::anchor(&settings), args.adopt_anchor);
     if args.migrate {
         opening = migrate::with_bar(opening)?;
     }
@@ -83,16 +84,22 @@ async fn serve(
     let failed = listeners
         .serve_until(async move {
             tokio::select! {
-                signal = wait_for_signal() => signal.map(|()| false),
-                () = watched.failed() => Ok(true),
+                signal = wait_for_signal() => signal.map(|()| None),
+                failure = watched.failed() => Ok(Some(failure)),
             }
         })
         .await?;
-    if failed {
-        return Err(Failure::new(
-            "the disk failed while the database was written. Requests that were not acknowledged may be lost. Check the disk, \
-             then start again",
-        ));
+    if let Some(failure) = failed {
+        return Err(Failure::new(match failure {
+            VaultFailure::SetBack => {
+                "the database was set back to an earlier state, or replaced, while it was served: it no longer holds the \
+                 audit checkpoint that the anchor knows. Use the newest database, then start again"
+            }
+            _ => {
+                "the disk failed while the database was written. Requests that were not acknowledged may be lost. Check the \
+                 disk, then start again"
+            }
+        }));
     }
     upkeep.abort();
     Ok(())

@@ -1,6 +1,6 @@
 //! Organizations in the store.
 
-use super::{AuditLog, Housekeeping, KeyRepository, StoreError};
+use super::{AuditLog, AuditTrail, Housekeeping, KeyRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
@@ -62,6 +62,6 @@ pub trait OrganizationRepository: Send + Sync {
 }
 
 /// What operators need of a store.
-pub trait OperatorStore: OrganizationRepository + KeyRepository + AuditLog + Housekeeping {}
+pub trait OperatorStore: OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Housekeeping {}
 
-impl<S: OrganizationRepository + KeyRepository + AuditLog + Housekeeping + ?Sized> OperatorStore for S {}
+impl<S: OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Housekeeping + ?Sized> OperatorStore for S {}

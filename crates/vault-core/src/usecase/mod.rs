@@ -16,7 +16,7 @@ pub use activations::Activations;
 pub use ambient::Ambient;
 pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
-pub use operator::{Operator, OrganizationCommand, Tidied};
+pub use operator::{Operator, OrganizationCommand, SealedAudit, Tidied};
 pub use vault::{
     CountedSealer, CredentialRef, DescribeRequest, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest,
     SaveRequest, Vault,

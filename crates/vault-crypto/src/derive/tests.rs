@@ -24,6 +24,8 @@ fn labels() -> Vec<Label> {
         Label::Seed,
         Label::OtherDigests,
         Label::AuditRecord,
+        Label::AuditCheckpoint,
+        Label::Anchor,
         Label::Fingerprint,
         Label::Information,
         Label::OrganizationWrap,

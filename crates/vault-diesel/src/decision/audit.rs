@@ -1,13 +1,24 @@
-//! The audit trail.
+//! The audit trail and its checkpoints.
 
-use super::backend::{Connection, RunQuery, Store};
+use super::authorize::judge;
+use super::backend::{Connection, RunQuery, Store, load_page};
 use super::{Decided, Verdict};
 use crate::failure::Failure;
+use crate::schema::{audit, audit_checkpoints};
 use crate::stored::ToIdText as _;
 use async_trait::async_trait;
-use diesel::ExpressionMethods as _;
-use vault_core::audit::SealedAuditRecord;
-use vault_core::port::{AuditLog, StoreError};
+use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
+use vault_core::audit::{AuditEntry, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
+use vault_core::digest::Digest;
+use vault_core::id::{AuditId, OrganizationId};
+use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, List, StoreError};
+use vault_core::principal::{Denial, Scope};
+use vault_core::time::Timestamp;
+
+/// Sorts after every id.
+const AFTER_IDS: &str = "\u{10ffff}";
+/// How many ids one statement names: SQLite takes up to 32,766 values.
+const LARGEST_LIST: usize = 1_000;
 
 #[async_trait]
 impl AuditLog for Store {
@@ -55,4 +66,269 @@ pub(crate) use entry;
 pub(crate) async fn record(connection: &mut Connection, sealed: &SealedAuditRecord) -> Result<(), Failure> {
     entry!(sealed).execute(connection).await?;
     Ok(())
+}
+
+#[async_trait]
+impl AuditTrail for Store {
+    async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError> {
+        self.read(query, |connection, query| Box::pin(list(connection, query))).await
+    }
+
+    async fn entries(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, StoreError> {
+        self.read(ids, |connection, ids| Box::pin(entries(connection, ids))).await
+    }
+
+    async fn unsealed_entries(&self, after: Option<String>, limit: usize) -> Result<Vec<UnsealedEntry>, StoreError> {
+        self.read((after, limit), |connection, (after, limit)| Box::pin(unsealed(connection, after.as_deref(), *limit)))
+            .await
+    }
+
+    async fn newest_checkpoint(&self) -> Result<Option<StoredCheckpoint>, StoreError> {
+        self.read((), |connection, ()| Box::pin(newest(connection))).await
+    }
+
+    async fn checkpoints(&self, after: i64, limit: usize) -> Result<Vec<StoredCheckpoint>, StoreError> {
+        self.read((after, limit), |connection, (after, limit)| Box::pin(checkpoints(connection, *after, *limit))).await
+    }
+
+    async fn add_checkpoint(&self, sealed: SealedCheckpoint) -> Result<bool, StoreError> {
+        self.write(sealed, |connection, sealed| Box::pin(add(connection, sealed))).await
+    }
+}
+
+/// An entry's columns, in the order of the macro.
+#[derive(Queryable)]
+struct EntryRow {
+    id: String,
+    at: i64,
+    organization: Option<String>,
+    actor: String,
+    account: Option<String>,
+    session: Option<String>,
+    integration: Option<String>,
+    action: String,
+    subject: String,
+    count: i64,
+    namespace: Option<String>,
+    purpose: Option<String>,
+    network: Option<String>,
+    credentials: Option<String>,
+    request: Option<String>,
+    key: String,
+    code: Vec<u8>,
+    checkpoint: Option<i64>,
+}
+
+macro_rules! entry_columns {
+    () => {
+        (
+            audit::id,
+            audit::at,
+            audit::organization_id,
+            audit::actor,
+            audit::account_id,
+            audit::session_id,
+            audit::integration_id,
+            audit::action,
+            audit::subject,
+            audit::count,
+            audit::namespace,
+            audit::purpose,
+            audit::network,
+            audit::credentials,
+            audit::request_id,
+            audit::key_id,
+            audit::code,
+            audit::checkpoint,
+        )
+    };
+}
+
+impl From<EntryRow> for AuditEntry {
+    fn from(row: EntryRow) -> Self {
+        Self {
+            id: row.id,
+            at: Timestamp::from_millis(row.at),
+            organization: row.organization,
+            actor: row.actor,
+            account: row.account,
+            session: row.session,
+            integration: row.integration,
+            action: row.action,
+            subject: row.subject,
+            count: row.count,
+            namespace: row.namespace,
+            purpose: row.purpose,
+            network: row.network,
+            credentials: row.credentials,
+            request: row.request,
+            key: row.key,
+            code: row.code,
+            checkpoint: row.checkpoint,
+        }
+    }
+}
+
+async fn list(connection: &mut Connection, query: &List<String, AuditRange>) -> Result<Vec<AuditEntry>, Failure> {
+    let AuditRange { scope, from, until, order } = query.of;
+    if !query.principal.may_see(scope) {
+        return Err(Denial::InsufficientRole.into());
+    }
+    judge(connection, &query.principal, query.now).await??;
+    let from = from.map(|id| id.to_string()).unwrap_or_default();
+    let until = until.map(|id| id.to_string());
+    let own = |organization: OrganizationId| {
+        let own = audit::table.filter(audit::organization_id.eq(organization.text()));
+        own.filter(audit::checkpoint.is_not_null())
+    };
+    let mut rows: Vec<EntryRow> = match order {
+        AuditOrder::OldestFirst => {
+            // Without an end in the query: nothing that stands in the table is left out, whatever its id.
+            let rows = audit::id.ge(query.after.as_deref().map(behind).unwrap_or_default().max(from));
+            match scope {
+                Scope::All => {
+                    let all = audit::table.filter(rows).order(audit::id).select(entry_columns!());
+                    load_page!(all, connection, query.limit).await?
+                }
+                Scope::One(organization) => {
+                    let own = own(organization).filter(rows).order(audit::id).select(entry_columns!());
+                    load_page!(own, connection, query.limit).await?
+                }
+            }
+        }
+        AuditOrder::NewestFirst => {
+            let ends = [until.clone(), query.after.clone()];
+            let end = ends.into_iter().flatten().min().unwrap_or_else(|| AFTER_IDS.to_owned());
+            let rows = audit::id.ge(from).and(audit::id.lt(end));
+            match scope {
+                Scope::All => {
+                    let all = audit::table.filter(rows).order(audit::id.desc()).select(entry_columns!());
+                    load_page!(all, connection, query.limit).await?
+                }
+                Scope::One(organization) => {
+                    let own = own(organization).filter(rows).order(audit::id.desc()).select(entry_columns!());
+                    load_page!(own, connection, query.limit).await?
+                }
+            }
+        }
+    };
+    if let Some(until) = until {
+        rows.retain(|row| row.id < until);
+    }
+    Ok(rows.into_iter().map(AuditEntry::from).collect())
+}
+
+/// What comes right after `id`.
+fn behind(id: &str) -> String {
+    format!("{id}\u{1}")
+}
+
+async fn entries(connection: &mut Connection, ids: &[AuditId]) -> Result<Vec<AuditEntry>, Failure> {
+    let ids: Vec<_> = ids.iter().map(|id| id.text()).collect();
+    let mut found = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(LARGEST_LIST) {
+        let rows: Vec<EntryRow> = audit::table
+            .filter(audit::id.eq_any(ids))
+            .order(audit::id)
+            .select(entry_columns!())
+            .load(connection)
+            .await?;
+        found.extend(rows.into_iter().map(AuditEntry::from));
+    }
+    Ok(found)
+}
+
+async fn unsealed(
+    connection: &mut Connection,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<UnsealedEntry>, Failure> {
+    let rows = audit::table
+        .filter(audit::checkpoint.is_null())
+        .filter(audit::id.ge(after.map(behind).unwrap_or_default()))
+        .order(audit::id)
+        .select((audit::id, audit::code));
+    let rows: Vec<(String, Vec<u8>)> = load_page!(rows, connection, limit).await?;
+    Ok(rows.into_iter().map(|(id, code)| UnsealedEntry { id, code }).collect())
+}
+
+type CheckpointRow = (i64, i64, Vec<u8>, Vec<u8>, String, Vec<u8>);
+
+macro_rules! checkpoint_columns {
+    () => {
+        (
+            audit_checkpoints::number,
+            audit_checkpoints::at,
+            audit_checkpoints::entries,
+            audit_checkpoints::hash,
+            audit_checkpoints::key_id,
+            audit_checkpoints::code,
+        )
+    };
+}
+
+fn checkpoint((number, at, entries, hash, key, code): CheckpointRow) -> StoredCheckpoint {
+    let digest = |bytes: Vec<u8>| bytes.try_into().ok().map(Digest::from_bytes);
+    let sealed = || {
+        let ids = entries.chunks(16).map(|bytes| bytes.try_into().ok().map(AuditId::from_bytes));
+        let (entries, at) = (ids.collect::<Option<_>>()?, Timestamp::from_millis(at));
+        let checkpoint = Checkpoint { number, at, entries, hash: digest(hash)? };
+        Some(SealedCheckpoint { checkpoint, key: key.parse().ok()?, code: digest(code)? })
+    };
+    StoredCheckpoint { number, sealed: sealed() }
+}
+
+async fn newest(connection: &mut Connection) -> Result<Option<StoredCheckpoint>, Failure> {
+    let newest = audit_checkpoints::table.order(audit_checkpoints::number.desc()).select(checkpoint_columns!());
+    let rows: Vec<CheckpointRow> = load_page!(newest, connection, 1_usize).await?;
+    Ok(rows.into_iter().next().map(checkpoint))
+}
+
+async fn checkpoints(connection: &mut Connection, after: i64, limit: usize) -> Result<Vec<StoredCheckpoint>, Failure> {
+    let rows = audit_checkpoints::table
+        .filter(audit_checkpoints::number.gt(after))
+        .order(audit_checkpoints::number)
+        .select(checkpoint_columns!());
+    let rows: Vec<CheckpointRow> = load_page!(rows, connection, limit).await?;
+    Ok(rows.into_iter().map(checkpoint).collect())
+}
+
+async fn add(connection: &mut Connection, sealed: &SealedCheckpoint) -> Decided<bool> {
+    let SealedCheckpoint { checkpoint, key, code } = sealed;
+    if checkpoint.number > 1 {
+        let before: Option<i64> = audit_checkpoints::table
+            .filter(audit_checkpoints::number.eq(checkpoint.number - 1))
+            .select(audit_checkpoints::number)
+            .get_result(connection)
+            .await
+            .optional()?;
+        if before.is_none() {
+            return Ok(Verdict::Refused(false));
+        }
+    }
+    let entries: Vec<u8> = checkpoint.entries.iter().flat_map(|id| *id.as_bytes()).collect();
+    let added = diesel::insert_into(audit_checkpoints::table)
+        .values((
+            audit_checkpoints::number.eq(checkpoint.number),
+            audit_checkpoints::at.eq(checkpoint.at.as_millis()),
+            audit_checkpoints::entries.eq(entries),
+            audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().as_slice()),
+            audit_checkpoints::key_id.eq(key.text()),
+            audit_checkpoints::code.eq(code.as_bytes().as_slice()),
+        ))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    if added == 0 {
+        return Ok(Verdict::Refused(false));
+    }
+    let ids: Vec<_> = checkpoint.entries.iter().map(|id| id.text()).collect();
+    let mut noted = 0;
+    for ids in ids.chunks(LARGEST_LIST) {
+        noted += diesel::update(audit::table.filter(audit::id.eq_any(ids)).filter(audit::checkpoint.is_null()))
+            .set(audit::checkpoint.eq(checkpoint.number))
+            .execute(connection)
+            .await?;
+    }
+    Ok(if noted == ids.len() { Verdict::Recorded(true) } else { Verdict::Undo(false) })
 }

@@ -1,17 +1,26 @@
-//! Cases of [`AuditLog`](vault_core::port::AuditLog). That each command leaves its entry exactly when it changed
+//! Cases of [`AuditLog`](vault_core::port::AuditLog) and [`AuditTrail`](vault_core::port::AuditTrail). That each command leaves its entry exactly when it changed
 //! something stands with the commands' own cases.
 
-use super::ContractStore;
 use super::organization::deletion;
-use super::tools::namespace;
+use super::tools::{namespace, race};
 use super::world::World;
-use vault_core::activation::Purpose;
-use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
+use super::{ContractStore, Store};
+use crate::crypto::FakeAuditSealer;
+use std::sync::Arc;
+use vault_core::activation::{HandedOut, Purpose, VendedForm};
+use vault_core::audit::{
+    Actor, AuditAction, AuditEntry, AuditNote, Checkpoint, CheckpointContent, CheckpointMark, SealedAuditRecord,
+    SealedCheckpoint, StoredCheckpoint, Subject,
+};
 use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, SessionId};
+use vault_core::network::Network;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{AccountChange, IdGenerator, SetOrganizationState};
-use vault_core::principal::Principal;
+use vault_core::port::{
+    AccountChange, AuditOrder, AuditRange, AuditSealer, IdGenerator, List, SetOrganizationState, StoreError,
+};
+use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
+use vault_core::time::Timestamp;
 
 /// Entries of every kind of actor and subject are appended, with a note and without.
 pub async fn entries_are_appended(suite: &dyn ContractStore) {
@@ -124,5 +133,216 @@ pub async fn what_cannot_be_recorded_does_not_happen(suite: &dyn ContractStore) 
     assert_eq!(keys.keys.iter().map(|key| key.id).collect::<Vec<_>>(), [world.key]);
     for table in ["integrations", "frozen_namespaces", "frozen namespaces"] {
         assert!(!suite.rows(organization).await.iter().any(|left| left == table), "{table}");
+    }
+}
+
+/// What is appended is read as it was written, by its ids and in lists, whatever its actor, subject and note.
+pub async fn entries_are_read_as_they_were_written(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (account, session) = (AccountId::from_uuid(world.ids.random()), SessionId::from_uuid(world.ids.random()));
+    let integration = IntegrationId::from_uuid(world.ids.random());
+    let mut entries = Vec::new();
+    for actor in [Actor::Account(account, session), Actor::Integration(integration), Actor::System] {
+        let mut record = world.audit(AuditAction::CredentialsListed).record;
+        (record.actor, record.count) = (actor, 17);
+        entries.push(FakeAuditSealer.seal(record));
+    }
+    let mut record = world.audit(AuditAction::NamespaceActivated).record;
+    record.note = Some(AuditNote {
+        purpose: Some(Purpose::parse("Größe “Ωmega” % _ \\ ' nightly", "").unwrap()),
+        network: Some(Network::of("2001:db8::1".parse().unwrap())),
+        credentials: vec![HandedOut {
+            credential: CredentialId::from_uuid(world.ids.random()),
+            version: 3,
+            form: VendedForm::Raw,
+            expires_at: Some(world.now()),
+        }],
+        ..AuditNote::of(namespace("Team/nightly"))
+    });
+    entries.push(FakeAuditSealer.seal(record));
+    world.store.append(entries.clone()).await.unwrap();
+    let expected: Vec<AuditEntry> = entries.iter().map(SealedAuditRecord::to_entry).collect();
+    let mut ids: Vec<AuditId> = entries.iter().map(|sealed| sealed.record.id).collect();
+    ids.push(AuditId::from_uuid(world.ids.random()));
+    let found = world.store.entries(ids).await.unwrap();
+    let found: Vec<_> = found.into_iter().map(|entry| AuditEntry { checkpoint: None, ..entry }).collect();
+    assert_eq!(found, expected);
+    assert!(found.iter().all(|entry| entry.is_genuine(&FakeAuditSealer)));
+}
+
+/// Lists go both ways, within a range of ids, page by page; an organization's begin once its entries are sealed.
+pub async fn entries_are_listed_in_ranges(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let entries: Vec<_> = (0..7).map(|_| world.audit(AuditAction::CredentialShown)).collect();
+    world.store.append(entries.clone()).await.unwrap();
+    world.store.append(vec![other.audit(AuditAction::CredentialShown)]).await.unwrap();
+    let ids: Vec<String> = entries.iter().map(|sealed| sealed.record.id.to_string()).collect();
+    assert!(ids.is_sorted());
+    let list = async |order, from: usize, until: usize, after: Option<usize>, limit| {
+        let id = |index: usize| entries.get(index).map(|sealed| sealed.record.id);
+        let of = AuditRange { scope: Scope::One(world.organization), from: id(from), until: id(until), order };
+        let after = after.map(|index| ids[index].clone());
+        let query = List { principal: Principal::Operator, of, after, limit, now: world.now() };
+        let found = world.store.list_entries(query).await.unwrap();
+        assert!(found.iter().all(|entry| entry.organization == Some(world.organization.to_string())));
+        let own = found.iter().filter_map(|entry| ids.iter().position(|id| *id == entry.id));
+        own.collect::<Vec<_>>()
+    };
+    assert!(list(AuditOrder::OldestFirst, 0, 9, None, 10).await.is_empty(), "nothing is sealed yet");
+    seal(&world, &entries).await;
+    assert_eq!(list(AuditOrder::OldestFirst, 0, 9, None, 10).await, [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(list(AuditOrder::NewestFirst, 0, 9, None, 10).await, [6, 5, 4, 3, 2, 1, 0]);
+    assert_eq!(list(AuditOrder::OldestFirst, 2, 5, None, 10).await, [2, 3, 4]);
+    assert_eq!(list(AuditOrder::NewestFirst, 2, 5, None, 10).await, [4, 3, 2]);
+    assert_eq!(list(AuditOrder::OldestFirst, 0, 9, Some(3), 2).await, [4, 5]);
+    assert_eq!(list(AuditOrder::NewestFirst, 0, 9, Some(3), 2).await, [2, 1]);
+    assert_eq!(list(AuditOrder::NewestFirst, 0, 3, Some(5), 9).await, [2, 1, 0]);
+
+    let everything = AuditRange {
+        scope: Scope::All,
+        from: Some(entries[0].record.id),
+        until: Some(entries[6].record.id),
+        order: AuditOrder::OldestFirst,
+    };
+    let query = List { principal: Principal::Operator, of: everything, after: None, limit: 1_000, now: world.now() };
+    let found = world.store.list_entries(query).await.unwrap();
+    let found = found.iter().filter(|entry| ids.contains(&entry.id)).count();
+    assert_eq!(found, 6);
+}
+
+/// A session lists its own organization's entries, while it lasts; nobody else's, and not those of all.
+pub async fn sessions_list_their_own_organizations_entries(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let holder = world.holder(Role::Admin).await;
+    let session = world.log_in(&holder).await;
+    let principal = Principal::Session(session.clone());
+    let list = async |scope| {
+        let of = AuditRange { scope, from: None, until: None, order: AuditOrder::NewestFirst };
+        let query = List { principal: principal.clone(), of, after: None, limit: 10, now: world.now() };
+        world.store.list_entries(query).await
+    };
+    assert!(list(Scope::One(world.organization)).await.is_ok());
+    for scope in [Scope::One(other.organization), Scope::All] {
+        assert!(matches!(list(scope).await, Err(StoreError::Denied(Denial::InsufficientRole))));
+    }
+    world.store.end_session(world.end_session(&session)).await.unwrap();
+    assert!(matches!(list(Scope::One(world.organization)).await, Err(StoreError::Denied(Denial::SessionEnded))));
+}
+
+/// A checkpoint is read as it was made; its entries name it, and wait for no other.
+pub async fn a_checkpoint_holds_its_entries(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
+    world.store.append(entries.clone()).await.unwrap();
+    assert_eq!(unsealed(&world, &entries).await, 3);
+    let sealed = seal(&world, &entries[..2]).await;
+    let number = sealed.checkpoint.number;
+    let found = world.store.checkpoints(number - 1, 1).await.unwrap();
+    assert_eq!(found, [StoredCheckpoint { number, sealed: Some(sealed) }]);
+    let newest = world.store.newest_checkpoint().await.unwrap().unwrap().number;
+    assert!(newest >= number);
+    assert!(world.store.checkpoints(newest.max(number), 5).await.unwrap().iter().all(|later| later.number > newest));
+    assert_eq!(unsealed(&world, &entries).await, 1);
+    let ids = entries.iter().map(|sealed| sealed.record.id).collect();
+    let found = world.store.entries(ids).await.unwrap();
+    let checkpoints: Vec<_> = found.iter().map(|entry| entry.checkpoint).collect();
+    assert_eq!(checkpoints, [Some(number), Some(number), None]);
+}
+
+/// A number that is taken or leaves a gap, and an entry that is sealed or not there: no such checkpoint is added.
+pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
+    world.store.append(entries.clone()).await.unwrap();
+    let made = seal(&world, &entries[..1]).await;
+    let number = made.checkpoint.number;
+    let add = async |number: i64, ids: Vec<AuditId>| {
+        let checkpoint = Checkpoint { number, at: world.now(), entries: ids, hash: made.checkpoint.hash };
+        world.store.add_checkpoint(FakeAuditSealer.seal_checkpoint(checkpoint)).await.unwrap()
+    };
+    assert!(!add(number, vec![entries[1].record.id]).await, "the number is taken");
+    assert!(!add(number + 1_000_000, vec![entries[1].record.id]).await, "the number before is not there");
+    let stray = AuditId::from_uuid(world.ids.random());
+    for ids in [vec![entries[1].record.id, entries[0].record.id], vec![entries[1].record.id, stray]] {
+        let next = world.store.newest_checkpoint().await.unwrap().unwrap().number + 1;
+        assert!(!add(next, ids).await, "an entry is sealed, or not there");
+    }
+    assert_eq!(unsealed(&world, &entries).await, 2);
+    assert_eq!(world.store.checkpoints(number - 1, 1).await.unwrap()[0].sealed, Some(made));
+}
+
+/// Of several checkpoints of one number one is added, so sealers beside each other make one chain.
+pub async fn parallel_checkpoints_make_one_chain(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let entries: Vec<_> = (0..8).map(|_| world.audit(AuditAction::CredentialShown)).collect();
+    world.store.append(entries.clone()).await.unwrap();
+    let store = Arc::clone(&world.store);
+    let numbers = race(entries.iter().map(|entry| {
+        let (store, entry, now) = (Arc::clone(&store), entry.clone(), world.now());
+        async move {
+            loop {
+                let sealed = checkpoint_of(&*store, std::slice::from_ref(&entry), now).await;
+                let number = sealed.checkpoint.number;
+                if store.add_checkpoint(sealed).await.unwrap() {
+                    return number;
+                }
+            }
+        }
+    }))
+    .await;
+    let distinct: std::collections::BTreeSet<_> = numbers.iter().collect();
+    assert_eq!(distinct.len(), 8);
+    let (first, last) = (**distinct.first().unwrap(), **distinct.last().unwrap());
+    let chain = world.store.checkpoints(first - 1, usize::try_from(last - first + 1).unwrap()).await.unwrap();
+    let chain: Vec<_> = chain.into_iter().map(|stored| stored.sealed.unwrap().checkpoint).collect();
+    for pair in chain.windows(2) {
+        assert_eq!(pair[1].number, pair[0].number + 1);
+        let Some(entry) = entries.iter().find(|entry| pair[1].entries == [entry.record.id]) else { continue };
+        let content = CheckpointContent {
+            previous: pair[0].hash,
+            number: pair[1].number,
+            at: pair[1].at,
+            entries: &[(entry.record.id, entry.code.as_bytes())],
+        };
+        assert_eq!(
+            FakeAuditSealer.hash_checkpoint(&content.to_bytes()),
+            pair[1].hash,
+            "it follows from the one before"
+        );
+    }
+}
+
+/// The checkpoint that holds `entries` and comes next.
+async fn checkpoint_of(store: &dyn Store, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
+    let newest = store.newest_checkpoint().await.unwrap().map(|stored| stored.sealed.unwrap().checkpoint.mark());
+    let newest = newest.unwrap_or(CheckpointMark::NONE);
+    let coded: Vec<_> = entries.iter().map(|entry| (entry.record.id, entry.code.as_bytes().as_slice())).collect();
+    let content = CheckpointContent { previous: newest.hash, number: newest.number + 1, at, entries: &coded };
+    let hash = FakeAuditSealer.hash_checkpoint(&content.to_bytes());
+    let ids = entries.iter().map(|entry| entry.record.id).collect();
+    FakeAuditSealer.seal_checkpoint(Checkpoint { number: content.number, at, entries: ids, hash })
+}
+
+/// Puts `entries` into a checkpoint, whatever other cases seal meanwhile.
+async fn seal(world: &World<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
+    loop {
+        let sealed = checkpoint_of(&*world.store, entries, world.now()).await;
+        if world.store.add_checkpoint(sealed.clone()).await.unwrap() {
+            return sealed;
+        }
+    }
+}
+
+/// How many of `entries` no checkpoint holds.
+async fn unsealed(world: &World<'_>, entries: &[SealedAuditRecord]) -> usize {
+    let ids: Vec<_> = entries.iter().map(|sealed| sealed.record.id.to_string()).collect();
+    let (mut after, mut found) = (None, 0);
+    loop {
+        let page = world.store.unsealed_entries(after, 100).await.unwrap();
+        found += page.iter().filter(|entry| ids.contains(&entry.id)).count();
+        match page.into_iter().next_back() {
+            Some(last) => after = Some(last.id),
+            None => return found,
+        }
     }
 }

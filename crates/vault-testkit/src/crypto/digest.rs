@@ -2,7 +2,7 @@
 
 use crate::clock::scramble;
 use uuid::Uuid;
-use vault_core::audit::{AuditRecord, SealedAuditRecord};
+use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::KeyId;
 use vault_core::port::{AuditSealer, KeyedDigester};
@@ -39,6 +39,24 @@ impl AuditSealer for FakeAuditSealer {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord {
         let code = digest(0, "audit", &[&record.to_authenticated_bytes()]);
         SealedAuditRecord { record, key: Self::KEY, code }
+    }
+
+    fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool {
+        key == Self::KEY && digest(0, "audit", &[bytes]) == code
+    }
+
+    fn hash_checkpoint(&self, content: &[u8]) -> Digest {
+        digest(0, "checkpoint hash", &[content])
+    }
+
+    fn seal_checkpoint(&self, checkpoint: Checkpoint) -> SealedCheckpoint {
+        let code = digest(0, "checkpoint", &[&checkpoint.to_authenticated_bytes()]);
+        SealedCheckpoint { checkpoint, key: Self::KEY, code }
+    }
+
+    fn is_genuine_checkpoint(&self, sealed: &SealedCheckpoint) -> bool {
+        let bytes = sealed.checkpoint.to_authenticated_bytes();
+        sealed.key == Self::KEY && digest(0, "checkpoint", &[&bytes]) == sealed.code
     }
 }
 

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use secrecy::SecretString;
 use std::sync::{Arc, Mutex};
-use vault_core::audit::{AuditRecord, SealedAuditRecord};
+use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
-use vault_core::id::AccountId;
+use vault_core::id::{AccountId, KeyId};
 use vault_core::passcode::{Digits, TimeStep};
 use vault_core::port::{
     AuditSealer, HashError, HashPermit, KeyedDigester, NewRecoveryCodes, NewSeed, PasscodeVerifier, PasswordHasher,
@@ -48,6 +48,22 @@ impl<A: AuditSealer> AuditSealer for Noted<A> {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord {
         self.work.note(format!("seal the record {}", record.action.as_str()));
         self.adapter.seal(record)
+    }
+
+    fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool {
+        self.adapter.is_code(key, bytes, code)
+    }
+
+    fn hash_checkpoint(&self, content: &[u8]) -> Digest {
+        self.adapter.hash_checkpoint(content)
+    }
+
+    fn seal_checkpoint(&self, checkpoint: Checkpoint) -> SealedCheckpoint {
+        self.adapter.seal_checkpoint(checkpoint)
+    }
+
+    fn is_genuine_checkpoint(&self, sealed: &SealedCheckpoint) -> bool {
+        self.adapter.is_genuine_checkpoint(sealed)
     }
 }
 

@@ -1,10 +1,13 @@
-//! What somebody with access to the machine does: organizations, upkeep.
+//! What somebody with access to the machine does: organizations, upkeep, the audit.
 
 mod change_organization;
 mod create_organization;
+mod seal_audit;
 mod tidy;
+mod verify_audit;
 
 pub use change_organization::OrganizationCommand;
+pub use seal_audit::SealedAudit;
 pub use tidy::Tidied;
 
 use super::{Ambient, AuditTally};

@@ -1,0 +1,223 @@
+//! Verify that the audit stands as it was written.
+
+use super::Operator;
+use crate::audit::{
+    AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointContent, CheckpointMark,
+    SealedCheckpoint,
+};
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::id::AuditId;
+use crate::port::{AuditOrder, AuditRange, List};
+use crate::principal::{Principal, Scope};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// How many checkpoints are read at a time.
+const PAGE: usize = 16;
+/// How many entries that do not fit their codes are compared with each other, to tell those that were exchanged.
+const COMPARED: usize = 256;
+/// How many missing checkpoints are remembered, so that each is reported once.
+const REMEMBERED: usize = 1_000;
+
+/// Takes findings as they are made.
+type Report<'a> = &'a mut (dyn FnMut(AuditFinding) + Send);
+
+impl Operator {
+    /// Verifies all entries and checkpoints, page by page, and tells `report` what it finds. With `anchor`, also that the
+    /// store has that checkpoint. `progress` is told how many steps are done, and of how many; entries are gone through
+    /// twice. Entries that are written meanwhile do not disturb it.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn verify_audit(
+        &self,
+        anchor: Option<CheckpointMark>,
+        report: Report<'_>,
+        progress: &mut (dyn FnMut(u64, u64) + Send),
+    ) -> Result<AuditVerification, Error> {
+        let mut found = 0;
+        let mut report = |finding| {
+            found += 1;
+            report(finding);
+        };
+        let newest = self.newest_checkpoint().await?.number;
+        let mut verification = AuditVerification { newest, ..AuditVerification::default() };
+        self.verify_checkpoints(&mut verification, &mut report, progress).await?;
+        self.verify_others(&mut verification, &mut report, progress).await?;
+        if let Some(anchor) = anchor
+            && !self.has_checkpoint(anchor).await?
+        {
+            match self.newest_checkpoint().await?.number {
+                newest if newest < anchor.number => report(AuditFinding::CutOff { newest, anchored: anchor.number }),
+                _ => report(AuditFinding::AnchorDiffers { checkpoint: anchor.number }),
+            }
+        }
+        verification.findings = found;
+        Ok(verification)
+    }
+
+    /// Goes through the checkpoints: each follows from the one before it, and holds what is stored.
+    async fn verify_checkpoints(
+        &self,
+        verification: &mut AuditVerification,
+        report: Report<'_>,
+        progress: &mut (dyn FnMut(u64, u64) + Send),
+    ) -> Result<(), Error> {
+        let (mut number, mut previous, mut changed) = (0, Some(CheckpointMark::NONE.hash), Vec::new());
+        'pages: loop {
+            let page = self.store.checkpoints(number, PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            for stored in page {
+                if stored.number > verification.newest {
+                    break 'pages; // made since
+                }
+                if stored.number > number + 1 {
+                    report(AuditFinding::CheckpointsMissing { first: number + 1, last: stored.number - 1 });
+                    previous = None;
+                }
+                number = stored.number;
+                let genuine = |sealed: &SealedCheckpoint| self.ambient.audit.is_genuine_checkpoint(sealed);
+                previous = match stored.sealed.filter(genuine) {
+                    Some(sealed) => {
+                        verification.checkpoints += 1;
+                        self.verify_checkpoint(&sealed, previous, verification, &mut changed, report).await?;
+                        Some(sealed.checkpoint.hash)
+                    }
+                    None => {
+                        report(AuditFinding::CheckpointChanged { checkpoint: number });
+                        None
+                    }
+                };
+                progress(steps(number), steps(verification.newest) * 2);
+            }
+        }
+        self.tell_apart(&changed, report);
+        Ok(())
+    }
+
+    async fn verify_checkpoint(
+        &self,
+        sealed: &SealedCheckpoint,
+        previous: Option<Digest>,
+        verification: &mut AuditVerification,
+        changed: &mut Vec<(AuditEntry, i64)>,
+        report: Report<'_>,
+    ) -> Result<(), Error> {
+        let checkpoint = &sealed.checkpoint;
+        let number = checkpoint.number;
+        let found = self.store.entries(checkpoint.entries.clone()).await?;
+        let found: HashMap<String, AuditEntry> = found.into_iter().map(|entry| (entry.id.clone(), entry)).collect();
+        let (mut codes, mut sound) = (Vec::new(), true);
+        for id in &checkpoint.entries {
+            let Some(entry) = found.get(&id.to_string()) else {
+                report(AuditFinding::Missing { entry: *id, checkpoint: number });
+                sound = false;
+                continue;
+            };
+            if !entry.is_genuine(&*self.ambient.audit) {
+                sound = false;
+                if changed.len() < COMPARED {
+                    changed.push((entry.clone(), number));
+                } else {
+                    report(AuditFinding::Changed { entry: entry.id.clone(), checkpoint: number });
+                }
+                continue;
+            }
+            if entry.checkpoint == Some(number) {
+                verification.entries += 1;
+            } else {
+                report(AuditFinding::Reordered {
+                    entry: entry.id.clone(),
+                    belongs: format!("checkpoint {number}, and its row says {}", place(entry.checkpoint)),
+                });
+            }
+            codes.push((*id, entry.code.as_slice()));
+        }
+        if let Some(previous) = previous.filter(|_| sound) {
+            let content = CheckpointContent { previous, number, at: checkpoint.at, entries: &codes };
+            if self.ambient.audit.hash_checkpoint(&content.to_bytes()) != checkpoint.hash {
+                report(AuditFinding::CheckpointReplaced { checkpoint: number });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports entries that do not fit their codes: as reordered where one fits under the id of another, else as changed.
+    fn tell_apart(&self, changed: &[(AuditEntry, i64)], report: Report<'_>) {
+        let ids: Vec<AuditId> = changed.iter().filter_map(|(entry, _)| entry.id.parse().ok()).collect();
+        for (entry, checkpoint) in changed {
+            let belongs = ids.iter().find(|id| entry.would_be_genuine_as(**id, &*self.ambient.audit));
+            report(match belongs {
+                Some(id) => AuditFinding::Reordered { entry: entry.id.clone(), belongs: format!("entry {id}") },
+                None => AuditFinding::Changed { entry: entry.id.clone(), checkpoint: *checkpoint },
+            });
+        }
+    }
+
+    /// Goes through the entries: each is in the checkpoint that its row names, or in none yet.
+    async fn verify_others(
+        &self,
+        verification: &mut AuditVerification,
+        report: Report<'_>,
+        progress: &mut (dyn FnMut(u64, u64) + Send),
+    ) -> Result<(), Error> {
+        let range = AuditRange { scope: Scope::All, from: None, until: None, order: AuditOrder::OldestFirst };
+        let (mut after, mut seen, mut missing) = (None, 0, HashSet::new());
+        loop {
+            let (principal, now) = (Principal::Operator, self.ambient.now());
+            let query = List { principal, of: range, after: after.clone(), limit: CHECKPOINT_ENTRIES, now };
+            let page = self.store.list_entries(query).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.id.clone());
+            seen += count(page.len());
+            let mut named: BTreeMap<i64, Vec<AuditEntry>> = BTreeMap::new();
+            for entry in page {
+                match entry.checkpoint {
+                    Some(number) => named.entry(number).or_default().push(entry),
+                    None if entry.is_genuine(&*self.ambient.audit) => verification.unsealed += 1,
+                    None => report(AuditFinding::Added { entry: entry.id, checkpoint: None }),
+                }
+            }
+            for (number, entries) in named {
+                let stored = self.store.checkpoints(number.saturating_sub(1), 1).await?.pop();
+                match stored.filter(|stored| stored.number == number) {
+                    // Reported with the checkpoints.
+                    Some(stored) if stored.sealed.is_none() => {}
+                    Some(stored) => {
+                        let ids = stored.sealed.map(|sealed| sealed.checkpoint.entries).unwrap_or_default();
+                        let ids: HashSet<AuditId> = ids.into_iter().collect();
+                        for entry in entries {
+                            if !entry.id.parse().is_ok_and(|id| ids.contains(&id)) {
+                                report(AuditFinding::Added { entry: entry.id, checkpoint: Some(number) });
+                            }
+                        }
+                    }
+                    None if (1..=verification.newest).contains(&number) => {} // reported with the checkpoints
+                    None => {
+                        if missing.len() < REMEMBERED && missing.insert(number) {
+                            report(AuditFinding::CheckpointsMissing { first: number, last: number });
+                        }
+                    }
+                }
+            }
+            let (half, entries) = (steps(verification.newest), verification.entries.max(1));
+            let share = u128::from(half) * u128::from(seen.min(entries)) / u128::from(entries);
+            progress(half + u64::try_from(share).unwrap_or(half), half * 2);
+        }
+    }
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// How many steps going through the checkpoints up to this one takes.
+fn steps(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default().min(u64::MAX / 2)
+}
+
+fn place(checkpoint: Option<i64>) -> String {
+    checkpoint.map_or_else(|| "that none holds it".to_owned(), |number| format!("checkpoint {number}"))
+}

@@ -1,0 +1,75 @@
+use super::*;
+use crate::testing::{id, key};
+use std::os::unix::fs::MetadataExt as _;
+
+fn file(directory: &Path, instance: u128, key_number: u8) -> AnchorFile {
+    Anchors::new(InstanceId::from_uuid(id(instance)), &key(key_number)).at(directory.join("orgvault.anchor"))
+}
+
+fn anchor(number: i64) -> Anchor {
+    Anchor { epoch: 3, checkpoint: CheckpointMark { number, hash: Digest::from_bytes([7; 32]) } }
+}
+
+#[test]
+fn what_is_written_is_read_and_only_by_its_owner() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path(), 1, 1);
+    assert_eq!(file.load().unwrap(), None);
+    for number in [0, 1, i64::MAX] {
+        file.store(anchor(number)).unwrap();
+        assert_eq!(file.load().unwrap(), Some(anchor(number)));
+    }
+    assert_eq!(std::fs::metadata(file.path()).unwrap().mode() & 0o7777, 0o600);
+    assert_eq!(std::fs::read(file.path()).unwrap().len(), LENGTH);
+}
+
+#[test]
+fn another_vaults_anchor_and_a_changed_one_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let own = file(directory.path(), 1, 1);
+    own.store(anchor(5)).unwrap();
+    let other = file(directory.path(), 2, 1).load().unwrap_err();
+    assert!(matches!(other.flaw(), AnchorFlaw::OtherInstance(found) if *found == InstanceId::from_uuid(id(1))));
+    assert!(matches!(file(directory.path(), 1, 2).load().unwrap_err().flaw(), AnchorFlaw::Changed));
+    let written = std::fs::read(own.path()).unwrap();
+    for position in 0..written.len() {
+        let mut changed = written.clone();
+        changed[position] ^= 1;
+        std::fs::write(own.path(), changed).unwrap();
+        assert!(own.load().is_err(), "byte {position}");
+    }
+    for length in [0, 4, 37, LENGTH - 1] {
+        std::fs::write(own.path(), &written[..length]).unwrap();
+        assert!(matches!(own.load().unwrap_err().flaw(), AnchorFlaw::Malformed | AnchorFlaw::Changed), "{length}");
+    }
+    std::fs::write(own.path(), [written.as_slice(), b"x"].concat()).unwrap();
+    assert!(own.load().is_err());
+}
+
+#[test]
+fn writers_beside_each_other_leave_one_whole_anchor() {
+    let directory = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let file = file(directory.path(), 1, 1);
+            scope.spawn(move || {
+                for number in 0..8 {
+                    file.store(anchor(writer * 8 + number)).unwrap();
+                    assert!(file.load().unwrap().is_some());
+                }
+            });
+        }
+    });
+    assert!(file(directory.path(), 1, 1).load().unwrap().is_some());
+}
+
+/// The format of version 1, for ever.
+#[test]
+fn the_format_stays_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path(), 1, 1);
+    file.store(anchor(258)).unwrap();
+    let written = hex::encode(std::fs::read(file.path()).unwrap());
+    let body = format!("4f56414e01{}{:016x}{:016x}{}", hex::encode(id(1).as_bytes()), 3, 258, "07".repeat(32));
+    assert!(written.starts_with(&body), "{written}");
+}

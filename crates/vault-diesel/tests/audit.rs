@@ -1,0 +1,125 @@
+//! The audit in the encrypted file, changed by somebody who has its key.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use rusqlite::Connection;
+use std::sync::Arc;
+use support::sqlite::Scratch;
+use vault_core::audit::{Actor, AuditAction, AuditFinding, CheckpointMark, Subject};
+use vault_core::id::AuditId;
+use vault_core::port::{AuditLog, IdGenerator};
+use vault_core::usecase::{Ambient, AuditTally, Operator};
+use vault_diesel::SqliteStore;
+use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
+use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
+
+struct Setting {
+    scratch: Scratch,
+    store: Arc<SqliteStore>,
+    ids: Arc<SequentialIds>,
+    ambient: Ambient,
+    operator: Operator,
+}
+
+/// Nine entries in three checkpoints.
+async fn setting() -> (Setting, Vec<AuditId>) {
+    let scratch = Scratch::new();
+    let store = scratch.migrated().await;
+    let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
+    let events = Arc::new(RecordingEvents::default());
+    let ambient = Ambient { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer) };
+    let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+    let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
+    let operator = Operator::new(ambient.clone(), tally, store.clone(), sealer);
+    let setting = Setting { scratch, store, ids, ambient, operator };
+    let mut written = Vec::new();
+    for _ in 0..3 {
+        written.extend(setting.write(3).await);
+        assert_eq!(setting.operator.seal_audit(1_000).await.unwrap().entries, 3);
+    }
+    (setting, written)
+}
+
+impl Setting {
+    async fn write(&self, count: usize) -> Vec<AuditId> {
+        let now = self.ambient.now();
+        let record = |_| self.ambient.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
+        let records: Vec<_> = (0..count).map(record).collect();
+        let ids = records.iter().map(|sealed| sealed.record.id).collect();
+        self.store.append(records).await.unwrap();
+        ids
+    }
+
+    /// Changes the file with its key.
+    fn with_key(&self, change: impl FnOnce(&Connection)) {
+        change(&self.scratch.bare());
+    }
+
+    async fn findings(&self, anchor: Option<CheckpointMark>) -> Vec<String> {
+        let mut findings = Vec::new();
+        let mut report = |finding: AuditFinding| findings.push(finding.to_string());
+        self.operator.verify_audit(anchor, &mut report, &mut |_, _| {}).await.unwrap();
+        findings
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_is_removed_changed_or_moved_in_the_file_is_found() {
+    let (setting, ids) = setting().await;
+    let none: [String; 0] = [];
+    assert_eq!(setting.findings(None).await, none);
+    let (removed, changed, one, other, renumbered) = (ids[0], ids[1], ids[3], ids[7], ids[5]);
+    let spare = AuditId::from_uuid(setting.ids.random());
+    setting.with_key(|file| {
+        let run = |sql: &str| assert_eq!(file.execute(sql, []).unwrap(), 1, "{sql}");
+        run(&format!("DELETE FROM audit WHERE id = '{removed}'"));
+        run(&format!("UPDATE audit SET action = 'credential.deleted' WHERE id = '{changed}'"));
+        for (from, to) in [(one, spare), (other, one), (spare, other)] {
+            run(&format!("UPDATE audit SET id = '{to}' WHERE id = '{from}'"));
+        }
+        run(&format!("UPDATE audit SET checkpoint = 3 WHERE id = '{renumbered}'"));
+    });
+    let expected = [
+        format!("entry {removed} is missing: checkpoint 1 holds it"),
+        format!("entry {renumbered} was reordered: it belongs to checkpoint 2, and its row says checkpoint 3"),
+        format!("entry {changed} was changed: it does not fit its code"),
+        format!("entry {one} was reordered: it belongs to entry {other}"),
+        format!("entry {other} was reordered: it belongs to entry {one}"),
+    ];
+    let found = setting.findings(None).await;
+    assert_eq!(found[..5], expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_checkpoint_is_found_and_does_not_stop_the_next() {
+    let (setting, _) = setting().await;
+    let anchor = setting.operator.newest_checkpoint().await.unwrap();
+    setting.with_key(|file| {
+        file.execute("UPDATE audit_checkpoints SET hash = x'00' WHERE number = 3", []).unwrap();
+    });
+    assert_eq!(setting.findings(None).await, ["checkpoint 3 was changed: it does not fit its code"]);
+    assert!(!setting.operator.has_checkpoint(anchor).await.unwrap());
+    setting.write(2).await;
+    assert_eq!(setting.operator.seal_audit(1_000).await.unwrap().entries, 2);
+    assert_eq!(setting.findings(None).await, ["checkpoint 3 was changed: it does not fit its code"]);
+}
+
+/// An entry whose id is none is left out by the sealer, and found.
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_with_foreign_ids_are_found_and_stop_nothing() {
+    let (setting, ids) = setting().await;
+    let (first, columns) = (ids[0], "at, actor, action, subject, count, key_id, code");
+    setting.with_key(|file| {
+        for id in ["", "0", "x", "ÿÿÿ"] {
+            let sql =
+                format!("INSERT INTO audit (id, {columns}) SELECT '{id}', {columns} FROM audit WHERE id = '{first}'");
+            file.execute(&sql, []).unwrap();
+        }
+    });
+    setting.write(2).await;
+    assert_eq!(setting.operator.seal_audit(1_000).await.unwrap().entries, 2);
+    let added = |id: &str| format!("entry {id} was added: it does not fit its code, and no checkpoint holds it");
+    assert_eq!(setting.findings(None).await, ["", "0", "x", "ÿÿÿ"].map(added));
+}

@@ -1,0 +1,128 @@
+//! The anchor: what a server knows of its database from before, so that one that was set back is refused.
+
+use crate::error::OpeningError;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+use vault_core::audit::CheckpointMark;
+use vault_core::error::Error;
+use vault_core::usecase::Operator;
+use vault_crypto::{Anchor, AnchorError, AnchorFile, AnchorFlaw};
+
+/// Where the anchor lies, and what to do without one.
+#[derive(Clone, Debug)]
+pub(crate) struct AnchorSetting {
+    pub(crate) path: PathBuf,
+    /// Take the database as it is where there is no anchor of this vault.
+    pub(crate) adopt: bool,
+}
+
+/// The anchor of an open vault.
+pub(crate) struct Anchored {
+    file: Arc<AnchorFile>,
+    epoch: u64,
+    known: Mutex<CheckpointMark>,
+    set_back: watch::Sender<bool>,
+}
+
+/// Why the anchor did not follow the database.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FollowError {
+    /// The database no longer holds the checkpoint that the anchor knows.
+    #[error(
+        "the database no longer holds checkpoint {0} of the audit: it was set back to an earlier state, or replaced"
+    )]
+    SetBack(i64),
+    /// The database could not be asked.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// The file could not be written.
+    #[error(transparent)]
+    File(#[from] AnchorError),
+}
+
+impl Anchored {
+    /// Makes sure that the database holds what the anchor knows, and makes an anchor for a database that has no
+    /// checkpoint yet, or that is adopted.
+    ///
+    /// # Errors
+    /// The database is refused, or the anchor cannot be used.
+    pub(crate) async fn open(
+        file: AnchorFile,
+        adopt: bool,
+        epoch: u64,
+        operator: &Operator,
+        database: &str,
+    ) -> Result<Self, OpeningError> {
+        let newest = operator.newest_checkpoint().await.map_err(store_error)?;
+        let (path, database) = (file.path().to_owned(), database.to_owned());
+        let found = match file.load() {
+            Err(error) if adopt && !matches!(error.flaw(), AnchorFlaw::Io(_)) => None,
+            found => found?,
+        };
+        let known = match found {
+            Some(anchor) => {
+                let CheckpointMark { number, .. } = anchor.checkpoint;
+                if newest.number < number {
+                    let newest = newest.number;
+                    return Err(OpeningError::OlderDatabase { anchor: path, database, anchored: number, newest });
+                }
+                let held = operator.has_checkpoint(anchor.checkpoint).await.map_err(store_error)?;
+                if !held || anchor.epoch != epoch {
+                    return Err(OpeningError::OtherHistory { anchor: path, database, checkpoint: number });
+                }
+                anchor.checkpoint
+            }
+            None if newest.number > 0 && !adopt => {
+                return Err(OpeningError::AnchorMissing { anchor: path, database, newest: newest.number });
+            }
+            None => {
+                // A server on PostgreSQL may have needed no directory before.
+                if let Some(directory) = path.parent() {
+                    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+                    made.map_err(|source| OpeningError::Unwritable { path: directory.to_owned(), source })?;
+                }
+                file.store(Anchor { epoch, checkpoint: newest })?;
+                newest
+            }
+        };
+        let (set_back, _) = watch::channel(false);
+        Ok(Self { file: Arc::new(file), epoch, known: Mutex::new(known), set_back })
+    }
+
+    /// Has the anchor know the newest checkpoint. What it knew must still be there.
+    pub(crate) async fn follow(&self, operator: &Operator) -> Result<(), FollowError> {
+        let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = operator.newest_checkpoint().await?;
+        if newest == known {
+            return Ok(());
+        }
+        if newest.number < known.number || !operator.has_checkpoint(known).await? {
+            self.set_back.send_replace(true);
+            return Err(FollowError::SetBack(known.number));
+        }
+        let (file, anchor) = (Arc::clone(&self.file), Anchor { epoch: self.epoch, checkpoint: newest });
+        match tokio::task::spawn_blocking(move || file.store(anchor)).await {
+            Ok(stored) => stored?,
+            Err(_) => return Ok(()), // the runtime ends
+        }
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = newest;
+        Ok(())
+    }
+
+    /// Waits until the database no longer holds what the anchor knows.
+    pub(crate) async fn set_back(&self) {
+        let mut told = self.set_back.subscribe();
+        // The sender lives as long as this.
+        let _ = told.wait_for(|set_back| *set_back).await;
+    }
+}
+
+fn store_error(error: Error) -> OpeningError {
+    match error {
+        Error::Store(error) => OpeningError::Store(error),
+        error => OpeningError::Audit(Box::new(error)),
+    }
+}

@@ -1,0 +1,103 @@
+//! The audit trail and its checkpoints.
+
+use super::{Inner, MemoryStore};
+use crate::clock::lock;
+use async_trait::async_trait;
+use vault_core::audit::{AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
+use vault_core::id::AuditId;
+use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, List, StoreError};
+use vault_core::principal::{Denial, Scope};
+
+#[async_trait]
+impl AuditLog for MemoryStore {
+    async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
+        self.decide(|state| state.audit.extend(records))
+    }
+}
+
+#[async_trait]
+impl AuditTrail for MemoryStore {
+    async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError> {
+        let AuditRange { scope, from, until, order } = query.of;
+        if !query.principal.may_see(scope) {
+            return Err(StoreError::Denied(Denial::InsufficientRole));
+        }
+        self.decide(|state| state.judge(&query.principal, query.now))??;
+        let mut entries = lock(&self.inner).entries();
+        if let Scope::One(organization) = scope {
+            let own = Some(organization.to_string());
+            entries.retain(|entry| entry.organization == own && entry.checkpoint.is_some());
+        }
+        let (from, until) = (from.map(|id| id.to_string()), until.map(|id| id.to_string()));
+        entries.retain(|entry| from.as_ref().is_none_or(|from| entry.id >= *from));
+        entries.retain(|entry| until.as_ref().is_none_or(|until| entry.id < *until));
+        if order == AuditOrder::NewestFirst {
+            entries.reverse();
+        }
+        let after = |entry: &AuditEntry| match (&query.after, order) {
+            (None, _) => true,
+            (Some(after), AuditOrder::OldestFirst) => entry.id > *after,
+            (Some(after), AuditOrder::NewestFirst) => entry.id < *after,
+        };
+        Ok(entries.into_iter().filter(after).take(query.limit).collect())
+    }
+
+    async fn entries(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, StoreError> {
+        self.decide(|_| ())?;
+        let mut entries = lock(&self.inner).entries();
+        entries.retain(|entry| entry.id.parse().is_ok_and(|id| ids.contains(&id)));
+        Ok(entries)
+    }
+
+    async fn unsealed_entries(&self, after: Option<String>, limit: usize) -> Result<Vec<UnsealedEntry>, StoreError> {
+        self.decide(|_| ())?;
+        let entries = lock(&self.inner).entries().into_iter();
+        let unsealed = entries.filter(|entry| entry.checkpoint.is_none());
+        let unsealed = unsealed.filter(|entry| after.as_ref().is_none_or(|after| entry.id > *after));
+        Ok(unsealed.take(limit).map(|AuditEntry { id, code, .. }| UnsealedEntry { id, code }).collect())
+    }
+
+    async fn newest_checkpoint(&self) -> Result<Option<StoredCheckpoint>, StoreError> {
+        self.decide(|state| state.checkpoints.values().next_back().map(stored))
+    }
+
+    async fn checkpoints(&self, after: i64, limit: usize) -> Result<Vec<StoredCheckpoint>, StoreError> {
+        self.decide(|state| {
+            let later = state.checkpoints.iter().filter(|(number, _)| **number > after);
+            later.take(limit).map(|(_, sealed)| stored(sealed)).collect()
+        })
+    }
+
+    async fn add_checkpoint(&self, sealed: SealedCheckpoint) -> Result<bool, StoreError> {
+        let there = lock(&self.inner).trail_ids.clone();
+        self.decide(|state| {
+            let number = sealed.checkpoint.number;
+            let follows = number == 1 || state.checkpoints.contains_key(&(number - 1));
+            let ids = &sealed.checkpoint.entries;
+            let free = ids.iter().all(|id| there.contains(id) && !state.checkpointed.contains_key(id));
+            let added = follows && free && !state.checkpoints.contains_key(&number);
+            if added {
+                state.checkpointed.extend(ids.iter().map(|id| (*id, number)));
+                state.checkpoints.insert(number, sealed);
+            }
+            added
+        })
+    }
+}
+
+fn stored(sealed: &SealedCheckpoint) -> StoredCheckpoint {
+    StoredCheckpoint { number: sealed.checkpoint.number, sealed: Some(sealed.clone()) }
+}
+
+impl Inner {
+    /// Every entry, by id.
+    fn entries(&self) -> Vec<AuditEntry> {
+        let entry = |sealed: &SealedAuditRecord| {
+            let checkpoint = self.state.checkpointed.get(&sealed.record.id).copied();
+            AuditEntry { checkpoint, ..sealed.to_entry() }
+        };
+        let mut entries: Vec<_> = self.trail.iter().map(entry).collect();
+        entries.sort_by(|one, other| one.id.cmp(&other.id));
+        entries
+    }
+}

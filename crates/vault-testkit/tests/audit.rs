@@ -1,0 +1,286 @@
+//! Sealing the audit, and verifying it after somebody who writes to the database was there.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use vault_core::audit::{
+    Actor, AuditAction, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointMark, Subject,
+};
+use vault_core::id::AuditId;
+use vault_core::port::{AuditLog, StoreError};
+use vault_core::time::Timestamp;
+use vault_core::usecase::{Ambient, AuditTally, Operator, SealedAudit};
+use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
+use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
+use vault_testkit::memory::MemoryStore;
+
+/// Longer than any round of these tests takes.
+const MILLIS: i64 = 1_000;
+
+struct Setting {
+    store: Arc<MemoryStore>,
+    clock: Arc<ManualClock>,
+    ambient: Ambient,
+    operator: Operator,
+}
+
+fn setting() -> Setting {
+    let (store, clock, ids) =
+        (Arc::new(MemoryStore::new()), Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
+    let ambient = Ambient {
+        clock: clock.clone(),
+        ids: ids.clone(),
+        events: Arc::new(RecordingEvents::default()),
+        audit: Arc::new(FakeAuditSealer),
+    };
+    let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+    let operator = Operator::new(ambient.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
+    Setting { store, clock, ambient, operator }
+}
+
+impl Setting {
+    async fn write(&self, count: usize) -> Vec<AuditId> {
+        let now = self.ambient.now();
+        let record = |_| self.ambient.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
+        let records: Vec<_> = (0..count).map(record).collect();
+        let ids = records.iter().map(|sealed| sealed.record.id).collect();
+        self.store.append(records).await.unwrap();
+        ids
+    }
+
+    async fn seal(&self) -> SealedAudit {
+        self.operator.seal_audit(MILLIS).await.unwrap()
+    }
+
+    async fn verify(&self, anchor: Option<CheckpointMark>) -> (AuditVerification, Vec<AuditFinding>) {
+        let mut findings = Vec::new();
+        let mut steps = Vec::new();
+        let mut report = |finding| findings.push(finding);
+        let mut progress = |done, total| steps.push((done, total));
+        let verification = self.operator.verify_audit(anchor, &mut report, &mut progress).await.unwrap();
+        assert!(steps.iter().all(|(done, total)| done <= total) && steps.is_sorted(), "{steps:?}");
+        assert_eq!(verification.findings, u64::try_from(findings.len()).unwrap());
+        (verification, findings)
+    }
+
+    /// Entries in checkpoints of 3, 4 and 5.
+    async fn sealed(&self) -> Vec<AuditId> {
+        let mut ids = Vec::new();
+        for count in [3, 4, 5] {
+            ids.extend(self.write(count).await);
+            assert_eq!(self.seal().await, SealedAudit { entries: count, more: false });
+            self.clock.advance_seconds(1);
+        }
+        ids
+    }
+}
+
+#[tokio::test]
+async fn what_is_sealed_is_verified() {
+    let setting = setting();
+    assert_eq!(setting.verify(None).await, (AuditVerification::default(), Vec::new()));
+    setting.sealed().await;
+    let newest = setting.operator.newest_checkpoint().await.unwrap();
+    setting.write(2).await;
+    let (verification, findings) = setting.verify(Some(newest)).await;
+    let expected = AuditVerification { entries: 12, checkpoints: 3, unsealed: 2, newest: 3, findings: 0 };
+    assert_eq!((verification, findings), (expected, Vec::new()));
+    assert!(setting.operator.has_checkpoint(newest).await.unwrap());
+    assert_eq!(setting.seal().await, SealedAudit { entries: 2, more: false });
+    assert_eq!(setting.seal().await, SealedAudit::default(), "an idle round writes nothing");
+}
+
+#[tokio::test]
+async fn many_entries_are_sealed_slice_by_slice() {
+    let setting = setting();
+    setting.write(2 * CHECKPOINT_ENTRIES + 1).await;
+    let round = setting.operator.seal_audit(0).await.unwrap();
+    assert_eq!(round, SealedAudit { entries: CHECKPOINT_ENTRIES, more: true }, "its time is used");
+    assert_eq!(setting.seal().await, SealedAudit { entries: CHECKPOINT_ENTRIES + 1, more: false });
+    let (verification, findings) = setting.verify(None).await;
+    assert_eq!((verification.entries, verification.checkpoints, findings.len()), (2_001, 3, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sealers_beside_each_other_make_one_chain() {
+    let setting = Arc::new(setting());
+    let mut written = 0;
+    for _ in 0..20 {
+        written += setting.write(7).await.len();
+        let rounds = (0..4).map(|_| {
+            let operator = setting.operator.clone();
+            tokio::spawn(async move { operator.seal_audit(MILLIS).await.unwrap().entries })
+        });
+        for round in rounds.collect::<Vec<_>>() {
+            round.await.unwrap();
+        }
+    }
+    setting.seal().await;
+    let (verification, findings) = setting.verify(None).await;
+    assert_eq!((verification.entries, verification.unsealed), (u64::try_from(written).unwrap(), 0));
+    assert_eq!(findings, []);
+}
+
+/// A sealer that ends between two checkpoints, or whose answer is lost, leaves a chain that the next one continues.
+#[tokio::test]
+async fn the_next_sealer_continues() {
+    let setting = setting();
+    setting.write(3).await;
+    setting.seal().await;
+    setting.write(3).await;
+    // The write comes third: entries and newest checkpoint are read first.
+    for read in [true, false] {
+        let gone = || StoreError::Unavailable("gone".into());
+        match read {
+            true => setting.store.fail_next(gone()),
+            false => setting.store.lose_answer_after(2, gone()),
+        }
+        assert!(setting.operator.seal_audit(MILLIS).await.is_err());
+    }
+    setting.seal().await;
+    let (verification, findings) = setting.verify(None).await;
+    assert_eq!((verification.entries, verification.unsealed, findings), (6, 0, Vec::new()));
+}
+
+#[tokio::test]
+async fn entries_in_the_place_of_each_other_are_told_from_changed_ones() {
+    let setting = setting();
+    let ids = setting.sealed().await;
+    let (one, other, changed) = (ids[1], ids[9], ids[5]);
+    let spare = AuditId::from_uuid(setting.ambient.ids.random());
+    let at = setting.ambient.now();
+    for (from, to) in [(one, spare), (other, one), (spare, other)] {
+        assert!(setting.store.tamper_with_audit(from, |record| record.id = to));
+    }
+    assert!(setting.store.tamper_with_audit(changed, |record| record.at = at.plus_seconds(60)));
+    let (verification, findings) = setting.verify(None).await;
+    let reordered = |entry: AuditId, belongs: AuditId| AuditFinding::Reordered {
+        entry: entry.to_string(),
+        belongs: format!("entry {belongs}"),
+    };
+    let expected = [
+        reordered(one, other),
+        AuditFinding::Changed { entry: changed.to_string(), checkpoint: 2 },
+        reordered(other, one),
+    ];
+    assert_eq!(findings, expected);
+    assert_eq!(verification.entries, 9);
+}
+
+#[tokio::test]
+async fn what_was_added_is_found() {
+    let setting = setting();
+    setting.sealed().await;
+    // With a code of its own key, as nobody outside the service can make: then it says which checkpoint holds it, falsely.
+    let added = setting.write(1).await[0];
+    setting.store.tamper_with_checkpoints(|_, numbers| assert!(numbers.insert(added, 2).is_none()));
+    // Without a fitting code, and in no checkpoint.
+    let forged = setting.write(1).await[0];
+    setting.store.tamper_with_audit(forged, |record| record.count = 9);
+    let (_, findings) = setting.verify(None).await;
+    let expected = [
+        AuditFinding::Added { entry: forged.to_string(), checkpoint: None },
+        AuditFinding::Added { entry: added.to_string(), checkpoint: Some(2) },
+    ];
+    assert_eq!(findings, expected);
+}
+
+#[tokio::test]
+async fn checkpoints_that_are_missing_changed_or_replaced_are_found() {
+    let setting = setting();
+    let ids = setting.sealed().await;
+    setting.store.tamper_with_checkpoints(|checkpoints, _| drop(checkpoints.remove(&2)));
+    assert_eq!(setting.verify(None).await.1, [AuditFinding::CheckpointsMissing { first: 2, last: 2 }]);
+
+    let setting = self::setting();
+    let ids = [ids, setting.sealed().await].concat();
+    setting.store.tamper_with_checkpoints(|checkpoints, _| {
+        let second = checkpoints.get_mut(&2).unwrap();
+        second.checkpoint.entries.retain(|id| *id != ids[16]);
+    });
+    let (_, findings) = setting.verify(None).await;
+    assert_eq!(findings[0], AuditFinding::CheckpointChanged { checkpoint: 2 });
+
+    // Somebody with the audit key makes the second one anew; the third does not follow from it.
+    let setting = self::setting();
+    setting.sealed().await;
+    setting.store.tamper_with_checkpoints(|checkpoints, _| {
+        let first = checkpoints[&1].checkpoint.hash;
+        let second = checkpoints.get_mut(&2).unwrap();
+        second.checkpoint.hash = first;
+        *second = vault_core::port::AuditSealer::seal_checkpoint(&FakeAuditSealer, second.checkpoint.clone());
+    });
+    let replaced = |checkpoint| AuditFinding::CheckpointReplaced { checkpoint };
+    assert_eq!(setting.verify(None).await.1, [replaced(2), replaced(3)]);
+}
+
+/// The newest entries with their checkpoints: nothing but the anchor knows that they were there.
+#[tokio::test]
+async fn a_cut_off_end_is_found_by_the_anchor() {
+    let setting = setting();
+    let ids = setting.sealed().await;
+    let anchor = setting.operator.newest_checkpoint().await.unwrap();
+    setting.store.tamper_with_checkpoints(|checkpoints, _| drop(checkpoints.remove(&3)));
+    for id in &ids[7..] {
+        assert!(setting.store.remove_audit(*id));
+    }
+    assert_eq!(setting.verify(None).await.1, []);
+    assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::CutOff { newest: 2, anchored: 3 }]);
+    assert!(!setting.operator.has_checkpoint(anchor).await.unwrap());
+    // Written again by a service that was started on what is left.
+    setting.write(1).await;
+    setting.seal().await;
+    assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::AnchorDiffers { checkpoint: 3 }]);
+    assert_eq!(setting.verify(Some(CheckpointMark::NONE)).await.1, []);
+}
+
+/// What somebody does to one entry.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Remove,
+    Change,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever is removed and changed: exactly that is found, and all the rest stands.
+    #[test]
+    fn exactly_what_was_done_is_found(
+        sizes in proptest::collection::vec(1_usize..6, 1..6),
+        acts in proptest::collection::btree_map(0_usize..30, prop_oneof![Just(Act::Remove), Just(Act::Change)], 0..8),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let setting = setting();
+            let mut ids = Vec::new();
+            for (number, size) in (1_i64..).zip(&sizes) {
+                ids.extend(setting.write(*size).await.into_iter().map(|id| (id, number)));
+                setting.seal().await;
+            }
+            let acts: BTreeMap<usize, Act> = acts.into_iter().filter(|(index, _)| *index < ids.len()).collect();
+            let mut expected = BTreeSet::new();
+            for (index, act) in &acts {
+                let (id, checkpoint) = ids[*index];
+                let finding = match act {
+                    Act::Remove => {
+                        assert!(setting.store.remove_audit(id));
+                        AuditFinding::Missing { entry: id, checkpoint }
+                    }
+                    Act::Change => {
+                        assert!(setting.store.tamper_with_audit(id, |record| record.at = Timestamp::from_millis(7)));
+                        AuditFinding::Changed { entry: id.to_string(), checkpoint }
+                    }
+                };
+                expected.insert(finding.to_string());
+            }
+            let (verification, findings) = setting.verify(None).await;
+            let found: BTreeSet<String> = findings.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected);
+            assert_eq!(findings.len(), acts.len());
+            assert_eq!(verification.entries, u64::try_from(ids.len() - acts.len()).unwrap());
+        });
+    }
+}
