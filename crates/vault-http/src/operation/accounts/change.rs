@@ -11,9 +11,9 @@ use actix_web::http::StatusCode;
 use vault_api::ChangeAccountRequest;
 use vault_core::account::AccountState;
 use vault_core::field::{FieldCode, FieldError};
-use vault_core::principal::Principal;
+use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Action;
-use vault_core::usecase::{AccountCommand, AccountRef};
+use vault_core::usecase::{AccountCommand, AccountRef, ChangedAccount};
 
 pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
     let principal = api.session_for(call, Action::ManageAccounts)?;
@@ -21,14 +21,35 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     content::check(call.headers())?;
     precondition::none_but_existence(call.headers())?;
     let command = parse(&body.read().await?)?;
-    let account = account_id(call.place);
-    let accounts = api.parts.accounts.clone();
-    let account = AccountRef::Id(principal.organization, account);
-    let principal = Principal::from(principal);
 
-    let changed = api.complete(async move { accounts.change(&principal, account, command).await }).await?;
+    let changed = carry_out(api, call, principal, command).await?;
 
     answer::object(StatusCode::OK, &item(&changed.account))
+}
+
+/// Carries out what the address alone asks for: there is no body.
+pub(super) async fn by_address(
+    api: &Inner,
+    call: &Call<'_>,
+    body: &mut Incoming,
+    command: AccountCommand,
+) -> Result<ChangedAccount, Fault> {
+    let principal = api.session_for(call, Action::ManageAccounts)?;
+    query::none(call.query())?;
+    precondition::none_but_existence(call.headers())?;
+    body.ignore().await?;
+    carry_out(api, call, principal, command).await
+}
+
+async fn carry_out(
+    api: &Inner,
+    call: &Call<'_>,
+    principal: SessionPrincipal,
+    command: AccountCommand,
+) -> Result<ChangedAccount, Fault> {
+    let account = AccountRef::Id(principal.organization, account_id(call.place));
+    let (accounts, principal) = (api.parts.accounts.clone(), Principal::from(principal));
+    api.complete(async move { accounts.change(&principal, account, command).await }).await
 }
 
 /// The one change that the body asks for.

@@ -1,27 +1,15 @@
 //! `DELETE {base_url}/accounts/<id>`
 
-use super::account_id;
+use super::change::by_address;
+use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::operation::{Inner, precondition};
-use crate::{answer, query};
+use crate::operation::Inner;
 use actix_web::HttpResponse;
-use vault_core::principal::Principal;
-use vault_core::role::Action;
-use vault_core::usecase::{AccountCommand, AccountRef};
+use vault_core::usecase::AccountCommand;
 
 pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
-    let principal = api.session_for(call, Action::ManageAccounts)?;
-    query::none(call.query())?;
-    precondition::none_but_existence(call.headers())?;
-    body.ignore().await?;
-    let account = account_id(call.place);
-    let accounts = api.parts.accounts.clone();
-    let account = AccountRef::Id(principal.organization, account);
-    let principal = Principal::from(principal);
-
-    api.complete(async move { accounts.change(&principal, account, AccountCommand::Delete).await }).await?;
-
+    by_address(api, call, body, AccountCommand::Delete).await?;
     Ok(answer::no_content())
 }
