@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The table. The columns are those of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 39] = [
+pub const POLICY: [Rule; 40] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -116,6 +116,8 @@ pub const POLICY: [Rule; 39] = [
     rule("GET",    "{base}/namespaces",               "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/namespaces/freeze",        "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/namespaces/thaw",          "204",               "401 401 401 401 401 401 403 403 yes yes"),
+
+    rule("GET",    "{base}/audit",                    "200",               "401 401 401 401 401 401 403 403 yes yes"),
 
     // One's own account. An id is of a session of the one who asks; a stranger's is of somebody else's.
     rule("GET",    "{base}/account",                  "200",               "401 401 401 401 401 401 yes yes yes yes"),

@@ -104,7 +104,89 @@ fn an_older_database_is_refused(database: Database) {
     assert!(directory.join("orgvault.anchor").exists());
 }
 
+/// Admins read what was done in their organization, and in no other; over HTTP and on the command line alike.
+fn what_was_done_is_read(database: Database) {
+    let mut vault = Vault::start(database);
+    let (acme, globex) = (vault.account("Acme", "admin"), vault.account("Globex", "admin"));
+    let session = acme.log_in(&vault.client());
+    globex.log_in(&vault.client()).save(&small("theirs", 1));
+    let saved: Vec<String> = (0..3).map(|number| session.save(&small("imports", number))).collect();
+    // Ending seals what was written.
+    vault.restart();
+    let session = session.on(&vault.client());
+    let get = |query: &str| session.call("GET", &format!("/v1/audit{query}")).send();
+
+    let all = get("").expect(200).json();
+    let all = all.as_array().unwrap();
+    let texts = |entries: &[Value], member: &str| -> Vec<String> {
+        entries.iter().map(|entry| entry[member].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert!(texts(all, "id").is_sorted_by(|newer, older| newer > older), "{all:?}");
+    for action in ["organization.created", "account.created", "login.succeeded", "credential.saved"] {
+        assert!(texts(all, "action").iter().any(|found| found == action), "{action}: {all:?}");
+    }
+    let newest_first: Vec<String> = saved.iter().rev().map(|id| format!("credential:{id}")).collect();
+    let of_saves = get("?action=credential.saved").expect(200).json();
+    assert_eq!(texts(of_saves.as_array().unwrap(), "subject"), newest_first);
+    let one = get(&format!("?subject={}", saved[1])).expect(200).json();
+    assert_eq!(texts(one.as_array().unwrap(), "subject"), [format!("credential:{}", saved[1])]);
+    assert_eq!(get("?actor=integration").expect(200).json(), json!([]));
+    assert_eq!(get("?until=2020-01-01T00:00:00Z").expect(200).json(), json!([]));
+    assert_eq!(get("?since=2020-01-01T00:00:00Z").expect(200).json().as_array().unwrap().len(), all.len());
+
+    // Each says by which request it was done, and from where.
+    let save = session.call("PATCH", "/v1/organization-vault").json(&small("imports", 9)).send();
+    let request = save.header("x-request-id").unwrap().to_owned();
+    vault.restart();
+    let session = session.on(&vault.client());
+    let newest = session.call("GET", "/v1/audit?action=credential.saved&limit=1").send().json();
+    let expected = (&json!(request), &json!("127.0.0.0/24"), &json!(acme.id));
+    assert_eq!((&newest[0]["request_id"], &newest[0]["network"], &newest[0]["account"]), expected);
+    let id = newest[0]["subject"].as_str().unwrap().split_once(':').unwrap().1.to_owned();
+    let saved = [saved, vec![id]].concat();
+    let newest_first: Vec<String> = saved.iter().rev().map(|id| format!("credential:{id}")).collect();
+
+    // Page by page, with the filters of the first one.
+    let (mut address, mut found) = ("/v1/audit?action=credential.saved&limit=2".to_owned(), Vec::new());
+    loop {
+        let answer = session.call("GET", &address).send();
+        found.extend(texts(answer.json().as_array().unwrap(), "subject"));
+        let Some(link) = answer.header("link").map(str::to_owned) else { break };
+        address = link.split(['<', '>']).nth(1).unwrap().to_owned();
+        assert!(address.contains("action=credential.saved") && address.contains("limit=2"), "{address}");
+    }
+    assert_eq!(found, newest_first);
+    for query in ["?action=", "?actor=a%20b", "?since=yesterday", "?limit=0", "?cursor=AAAA", "?organization=x", "?action=a&action=b"] {
+        assert!(matches!(get(query).status, 400 | 422), "{query}");
+    }
+
+    // The same on the command line, where lists have all organizations unless told.
+    let listed = vault.json(&["audit", "list", "--org", "Acme", "--action", "credential.saved"]);
+    assert_eq!(texts(listed.as_array().unwrap(), "subject"), newest_first);
+    let listed = vault.json(&["audit", "list", "--action", "credential.saved", "--limit", "2"]);
+    assert_eq!(texts(listed.as_array().unwrap(), "subject"), newest_first[..2]);
+    let said = vault.run(&["audit", "list", "--actor", &acme.email]).done().stdout;
+    let heading = said.lines().next().unwrap();
+    assert!(heading.starts_with("TIME") && heading.ends_with("DETAILS") && said.contains(&acme.email), "{said}");
+    assert!(!said.contains(&globex.email), "{said}");
+    let file = vault.scratch("export.jsonl");
+    let export = ["audit", "export", "--action", "credential.saved", "--output", file.to_str().unwrap()];
+    let said = vault.run(&export).done();
+    assert_eq!((said.stdout.as_str(), vault_tests::snapshot::mode(&file)), ("", 0o600));
+    let lines = fs::read_to_string(&file).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 5);
+    assert_eq!(texts(&lines[1..], "subject"), saved.iter().map(|id| format!("credential:{id}")).collect::<Vec<_>>());
+    assert!(lines.iter().all(|line| line["checkpoint"].is_i64()), "{lines:?}");
+    vault.run(&export).refused();
+    let to_pipe = vault.run(&["audit", "export", "--org", "Globex"]).done().stdout;
+    assert!(to_pipe.lines().count() >= 4 && !to_pipe.contains(&saved[0]), "{to_pipe}");
+    vault.run(&["audit", "list", "--org", "Nowhere"]).refused();
+    vault.run(&["audit", "list", "--since", "yesterday"]).misused();
+}
+
 on_both_databases!(
+    what_was_done_is_read,
     what_stands_is_verified,
     a_killed_server_leaves_what_the_next_one_continues,
     an_older_database_is_refused,

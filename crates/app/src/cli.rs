@@ -138,7 +138,7 @@ pub(crate) enum Command {
     /// Freeze a namespace, so that no credentials of it are issued, or thaw it
     #[command(subcommand)]
     Namespace(NamespaceCommand),
-    /// Verify the audit log
+    /// Read, export and verify the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
     /// Manage the embedded database file
@@ -378,6 +378,48 @@ pub(crate) enum AuditCommand {
     /// Prints what was found. Exit status: 0 if all entries stand as they were written, else 1. Entries of the last second,
     /// and those that commands wrote without a running server, may not be sealed yet: of them only changes are found.
     Verify,
+    /// List entries, newest first
+    List {
+        #[command(flatten)]
+        filter: AuditFilterArgs,
+        /// How many at most
+        #[arg(long, value_name = "N", default_value = "50")]
+        limit: usize,
+    },
+    /// Write entries as JSON Lines, oldest first
+    Export {
+        #[command(flatten)]
+        filter: AuditFilterArgs,
+        /// How many at most [default: all]
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+        /// Write to FILE, which must not exist; only its owner can read it [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// Which entries of the audit.
+#[derive(Args)]
+pub(crate) struct AuditFilterArgs {
+    /// Only those of this organization
+    #[arg(long, value_name = "NAME")]
+    pub(crate) org: Option<String>,
+    /// Only those since: a date, a date and time (2027-01-31T12:00:00Z), or a duration before now (24h)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<Moment>,
+    /// Only those before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<Moment>,
+    /// Only those of this action, for example credential.saved
+    #[arg(long, value_name = "ACTION")]
+    pub(crate) action: Option<String>,
+    /// Only those about this subject: KIND:ID, an id, or an account's e-mail address
+    #[arg(long, value_name = "SUBJECT")]
+    pub(crate) subject: Option<String>,
+    /// Only those of this actor: account, integration, operator, system, an id, or an account's e-mail address
+    #[arg(long, value_name = "ACTOR")]
+    pub(crate) actor: Option<String>,
 }
 
 #[derive(Subcommand)]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use vault_crypto::{RootKeyFlaw, SecretFileFlaw};
 use vault_diesel::{LockError, ServerLock};
 use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
+use vault_http::RequestOrigins;
 
 /// Opens the vault that must exist, for a command that opens no credential and ends.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
@@ -25,13 +26,13 @@ pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
 /// How a server opens the vault that must exist.
 pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open(root_key(settings)?, settings.database.clone());
-    Ok(opening.events(events.clone()).server(command))
+    Ok(opening.events(events.clone()).origins(RequestOrigins).server(command))
 }
 
 /// How a server opens the vault, or makes it.
 pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open_or_create(root_key(settings)?, settings.database.clone());
-    Ok(opening.events(events.clone()).server(command))
+    Ok(opening.events(events.clone()).origins(RequestOrigins).server(command))
 }
 
 /// The file in which a server keeps what it knows of the database from before.

@@ -162,7 +162,7 @@ fn write_record(message: &'static str, record: &AuditRecord) {
         organization = record.organization.map(display),
         subject = record.subject.text(),
         namespace = note.map(|note| note.namespace.as_str()),
-        network = note.and_then(|note| note.network_text()),
+        network = note.and_then(|note| note.network).map(|network| network.to_string()),
         credentials = note.and_then(|note| note.credentials_text()).map(|lines| lines.replace('\n', ", ")),
         "{message}"
     );

@@ -25,6 +25,7 @@ pub(crate) fn public(
         vault: vault.probe(probe),
         accounts: opened.accounts().with_max_ttl(settings.server.max_ttl),
         integrations: opened.integrations(),
+        audit: opened.audit_reader(),
         ids: opened.ports().ambient.ids.clone(),
         readiness: readiness.clone(),
     }

@@ -39,6 +39,19 @@ impl Moment {
     }
 }
 
+impl Moment {
+    /// The moment, if it is `now` and a duration counts back from it.
+    pub(crate) fn before(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(moment) => moment,
+            Self::After(wait) => {
+                let millis = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+                Timestamp::from_millis(now.as_millis().saturating_sub(millis))
+            }
+        }
+    }
+}
+
 impl FromStr for Moment {
     type Err = &'static str;
 

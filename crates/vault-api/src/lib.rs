@@ -3,6 +3,7 @@
 
 mod account;
 mod activation;
+mod audit;
 mod check;
 mod credential;
 mod enrolment;
@@ -18,6 +19,7 @@ pub use activation::{
     ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedCredential, CheckedNamespace,
     VendedCredential,
 };
+pub use audit::{AuditItem, AuditedCredential};
 pub use check::CheckItem;
 pub use credential::{
     CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, HealthItem, MatchRequest,

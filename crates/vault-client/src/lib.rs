@@ -35,11 +35,11 @@ pub use activation::{ActivationAddress, ActivationClient, ActivationSettings};
 pub use base::BaseUrl;
 pub use client::{Client, ClientSettings};
 pub use error::ClientError;
-pub use list::{Credentials, ListFilter, Page};
+pub use list::{AuditFilter, Credentials, ListFilter, Page};
 pub use session::{RequestOptions, Session};
 pub use trust::ClientIdentity;
 pub use vault_api::{
-    AccountItem, AccountNotice, ActivateRequest, ActivationItem, BegunActivation, ChangeAccountRequest,
+    AccountItem, AccountNotice, ActivateRequest, ActivationItem, AuditItem, AuditedCredential, BegunActivation, ChangeAccountRequest,
     ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest,
     CredentialItem, CredentialUse, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem, HealthItem,
     InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest,

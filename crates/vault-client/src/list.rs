@@ -24,7 +24,6 @@ pub struct ListFilter {
 impl ListFilter {
     /// The query, with a question mark before it if there is one.
     pub(crate) fn query(&self, cursor: Option<&str>) -> String {
-        let mut query = String::new();
         let limit = self.page_size.map(|size| size.to_string());
         let labels = self.labels.iter().map(|label| ("label", Some(label.as_str())));
         let parameters = [("namespace", self.namespace.as_deref()), ("type", self.kind.as_deref())];
@@ -34,14 +33,53 @@ impl ListFilter {
             ("limit", limit.as_deref()),
             ("cursor", cursor),
         ];
-        for (name, value) in parameters.into_iter().chain(labels).chain(more) {
-            if let Some(value) = value {
-                let mark = if query.is_empty() { '?' } else { '&' };
-                let _ = write!(query, "{mark}{name}={}", encode(value)); // a String takes everything
-            }
-        }
-        query
+        let all = parameters.into_iter().chain(labels).chain(more);
+        query(all.filter_map(|(name, value)| Some((name, value?))))
     }
+}
+
+/// Which entries of the audit a list holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Only those from this moment on, RFC 3339.
+    pub since: Option<String>,
+    /// Only those before this moment, RFC 3339.
+    pub until: Option<String>,
+    /// Only those of this action.
+    pub action: Option<String>,
+    /// Only those about this subject: `credential:<id>`, or an id.
+    pub subject: Option<String>,
+    /// Only those of this actor: a kind, or an id.
+    pub actor: Option<String>,
+    /// At most so many in a page, 1 to 1,000; as many as can be, if `None`.
+    pub page_size: Option<u32>,
+}
+
+impl AuditFilter {
+    /// The query, with a question mark before it if there is one.
+    pub(crate) fn query(&self, cursor: Option<&str>) -> String {
+        let limit = self.page_size.map(|size| size.to_string());
+        let parameters = [
+            ("since", self.since.as_deref()),
+            ("until", self.until.as_deref()),
+            ("action", self.action.as_deref()),
+            ("subject", self.subject.as_deref()),
+            ("actor", self.actor.as_deref()),
+            ("limit", limit.as_deref()),
+            ("cursor", cursor),
+        ];
+        query(parameters.into_iter().filter_map(|(name, value)| Some((name, value?))))
+    }
+}
+
+/// A query of these parameters, with a question mark before it if there is one.
+fn query<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut query = String::new();
+    for (name, value) in parameters {
+        let mark = if query.is_empty() { '?' } else { '&' };
+        let _ = write!(query, "{mark}{name}={}", encode(value)); // a String takes everything
+    }
+    query
 }
 
 /// A page of a list.

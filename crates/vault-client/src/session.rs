@@ -2,14 +2,14 @@
 
 use crate::base::encode;
 use crate::client::{Answer, RequestParts, json};
-use crate::list::{Credentials, ListFilter, Page, next_cursor};
+use crate::list::{AuditFilter, Credentials, ListFilter, Page, next_cursor};
 use crate::{Client, ClientError};
 use secrecy::SecretString;
 use serde::Serialize;
 use std::fmt;
 use ureq::http::{Method, header};
 use vault_api::{
-    CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, MatchRequest, MatchedCredential,
+    AuditItem, CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, MatchRequest, MatchedCredential,
     PromoteRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem, WireJson,
 };
 
@@ -121,6 +121,21 @@ impl Session {
     pub fn uses(&self, id: &str, cursor: Option<&str>) -> Result<(Vec<CredentialUse>, Option<String>), ClientError> {
         let filter = ListFilter::default();
         let answer = self.send(Method::GET, &[&credential(id), "/activations", &*filter.query(cursor)].concat())?;
+        let next = answer.header(header::LINK).find_map(next_cursor);
+        Ok((answer.json()?, next))
+    }
+
+    /// A page of what was done in the organization, newest first, beginning at `cursor`; and the cursor of the next page,
+    /// if there is one. A page may be short, or empty, and still have a successor. For admins.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if the role does not permit it, or a filter or the cursor is refused.
+    pub fn audit(
+        &self,
+        filter: &AuditFilter,
+        cursor: Option<&str>,
+    ) -> Result<(Vec<AuditItem>, Option<String>), ClientError> {
+        let answer = self.send(Method::GET, &format!("/audit{}", filter.query(cursor)))?;
         let next = answer.header(header::LINK).find_map(next_cursor);
         Ok((answer.json()?, next))
     }

@@ -2,13 +2,15 @@
 
 mod checkpoint;
 mod entry;
+mod origin;
 mod verification;
 
 pub use checkpoint::{
     CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointMark, SealedCheckpoint, StoredCheckpoint,
     UnsealedEntry,
 };
-pub use entry::AuditEntry;
+pub use entry::{AuditEntry, AuditedCredential};
+pub use origin::Origin;
 pub use verification::{AuditFinding, AuditVerification};
 
 use crate::activation::{HandedOut, Purpose};
@@ -236,6 +238,8 @@ pub enum AuditAction {
     ActivationFailed,
     /// An integration ended one of its activations.
     ActivationEnded,
+    /// Entries of the audit were read.
+    AuditListed,
 }
 
 impl AuditAction {
@@ -309,6 +313,7 @@ impl AuditAction {
             Self::ActivationRefused => "activation.refused",
             Self::ActivationFailed => "activation.failed",
             Self::ActivationEnded => "activation.ended",
+            Self::AuditListed => "audit.listed",
         }
     }
 }
@@ -334,6 +339,8 @@ pub enum Subject {
     Integration(IntegrationId),
     /// An activation.
     Activation(ActivationId),
+    /// The audit.
+    Audit,
 }
 
 impl Subject {
@@ -349,6 +356,7 @@ impl Subject {
             Self::UnknownAddresses => "unknown-addresses".to_owned(),
             Self::Integration(id) => format!("integration:{id}"),
             Self::Activation(id) => format!("activation:{id}"),
+            Self::Audit => "audit".to_owned(),
         }
     }
 }
@@ -371,11 +379,6 @@ impl AuditNote {
     /// A note of a namespace alone.
     pub const fn of(namespace: Namespace) -> Self {
         Self { namespace, purpose: None, network: None, credentials: Vec::new() }
-    }
-
-    /// [`AuditNote::network`] as it is stored.
-    pub fn network_text(&self) -> Option<String> {
-        self.network.map(|network| network.to_string())
     }
 
     /// [`AuditNote::credentials`] as they are stored: a line for each, with id, version and form, and the end where it
@@ -410,6 +413,16 @@ pub struct AuditRecord {
     pub count: i64,
     /// Which namespace it is about, where it is about one.
     pub note: Option<AuditNote>,
+    /// The request that it was done by, and where that came from.
+    pub origin: Origin,
+}
+
+impl AuditRecord {
+    /// The network that the request came from, as it is stored.
+    pub fn network_text(&self) -> Option<String> {
+        let noted = self.note.as_ref().and_then(|note| note.network);
+        noted.or(self.origin.network).map(|network| network.to_string())
+    }
 }
 
 /// An entry with its code: what the store appends.

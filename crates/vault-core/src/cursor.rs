@@ -137,6 +137,8 @@ pub(crate) enum ListName {
     Activations,
     /// A credential's uses, newest first.
     Uses,
+    /// Entries of the audit, by id.
+    Audit,
 }
 
 impl ListName {
@@ -147,6 +149,7 @@ impl ListName {
             Self::Namespaces => "namespaces",
             Self::Activations => "activations",
             Self::Uses => "uses",
+            Self::Audit => "audit",
         }
     }
 }

@@ -360,6 +360,7 @@ fn an_entry_of_before_integrations_has_the_bytes_it_had() {
         subject: Subject::Vault,
         count: 1,
         note: None,
+        origin: vault_core::audit::Origin::default(),
     };
     // Nine parts, each with its length before it.
     let lengths = [16, 8, 0, "operator".len(), 0, 0, "session.logged-out".len(), "vault".len(), 8];

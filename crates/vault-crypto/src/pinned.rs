@@ -74,6 +74,7 @@ fn record() -> AuditRecord {
         subject: Subject::Organization(context().organization),
         count: 1,
         note: None,
+        origin: vault_core::audit::Origin::default(),
     }
 }
 

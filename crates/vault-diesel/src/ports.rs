@@ -29,6 +29,8 @@ pub struct StorePorts {
     pub keys: Arc<dyn KeyRepository>,
     /// The audit trail.
     pub audit: Arc<dyn AuditLog>,
+    /// Reading the audit trail.
+    pub trail: Arc<dyn AuditTrail>,
     /// What operators need: organizations, keys, the audit and upkeep.
     pub operator: Arc<dyn OperatorStore>,
 }
@@ -130,6 +132,7 @@ impl StorePorts {
             activations: store.clone(),
             keys: store.clone(),
             audit: store.clone(),
+            trail: store.clone(),
             operator: store.clone(),
         }
     }

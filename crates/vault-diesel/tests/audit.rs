@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::sqlite::Scratch;
 use vault_core::audit::{Actor, AuditAction, AuditFinding, CheckpointMark, Subject};
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, IdGenerator};
+use vault_core::port::{AuditLog, IdGenerator, NoOrigins};
 use vault_core::usecase::{Ambient, AuditTally, Operator};
 use vault_diesel::SqliteStore;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -29,7 +29,7 @@ async fn setting() -> (Setting, Vec<AuditId>) {
     let store = scratch.migrated().await;
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let events = Arc::new(RecordingEvents::default());
-    let ambient = Ambient { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer) };
+    let ambient = Ambient { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer), origins: Arc::new(NoOrigins) };
     let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
     let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
     let operator = Operator::new(ambient.clone(), tally, store.clone(), sealer);

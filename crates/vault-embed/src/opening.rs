@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::id::InstanceId;
-use vault_core::port::{Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, Opener};
+use vault_core::port::{Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, NoOrigins, Opener, Origins};
 use vault_core::sealed::InstanceRecord;
 use vault_core::usecase::{AccountPorts, Accounts, Ambient, AuditTally};
 use vault_crypto::{Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy};
@@ -54,6 +54,7 @@ pub struct Opening {
     database: Database,
     mode: Mode,
     events: Arc<dyn EventSink>,
+    origins: Arc<dyn Origins>,
     server: Option<String>,
     progress: Option<Progress>,
     upkeep: bool,
@@ -73,13 +74,18 @@ enum Mode {
 
 impl Opening {
     fn new(root_key: RootKey, database: Database, mode: Mode) -> Self {
-        let events = Arc::new(LoggedEvents);
-        Self { root_key, database, mode, events, server: None, progress: None, upkeep: true, anchor: None }
+        let (events, origins) = (Arc::new(LoggedEvents), Arc::new(NoOrigins));
+        Self { root_key, database, mode, events, origins, server: None, progress: None, upkeep: true, anchor: None }
     }
 
     /// Sends events to `sink` instead of [`LoggedEvents`].
     pub fn events(self, sink: impl EventSink + 'static) -> Self {
         Self { events: Arc::new(sink), ..self }
+    }
+
+    /// Has audit entries name the request that `origins` knows; by default none.
+    pub fn origins(self, origins: impl Origins + 'static) -> Self {
+        Self { origins: Arc::new(origins), ..self }
     }
 
     /// Takes the server lock of an embedded database until the vault is closed and dropped. Errors of other processes name
@@ -141,6 +147,7 @@ struct Surroundings {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGenerator>,
     events: Arc<dyn EventSink>,
+    origins: Arc<dyn Origins>,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -152,11 +159,12 @@ enum Root {
 
 impl Opening {
     async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
-        let Self { root_key, database, mode, events, server, progress, upkeep, anchor } = self;
+        let Self { root_key, database, mode, events, origins, server, progress, upkeep, anchor } = self;
         let surroundings = Surroundings {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds::default()),
             events,
+            origins,
             entropy: Arc::new(OsEntropy),
         };
         let first_run = FirstRun::of(&root_key, &database);
@@ -421,6 +429,7 @@ impl Surroundings {
             ids: self.ids.clone(),
             events: self.events.clone(),
             audit: Arc::new(keyring.audit_sealer()),
+            origins: self.origins.clone(),
         }
     }
 

@@ -5,7 +5,7 @@
 use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::Opener;
-use vault_core::usecase::{Accounts, Activations, Integrations, Operator, Vault};
+use vault_core::usecase::{Accounts, Activations, AuditReader, Integrations, Operator, Vault};
 
 /// Credentials.
 impl OpenVault {
@@ -29,6 +29,16 @@ impl OpenVault {
     pub fn operator(&self) -> Operator {
         let ports = &self.ports;
         Operator::new(ports.ambient.clone(), self.tally.clone(), ports.store.operator.clone(), ports.sealer.clone())
+    }
+}
+
+/// The audit.
+impl OpenVault {
+    /// Reads the audit, as admins and operators do.
+    pub fn audit_reader(&self) -> AuditReader {
+        let ports = &self.ports;
+        let (store, digester) = (ports.store.trail.clone(), ports.digester.clone());
+        AuditReader::new(ports.ambient.clone(), self.tally.clone(), store, digester)
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn sized(status: StatusCode, object: &impl Serialize, size: usize) ->
     Ok(json(status, body))
 }
 
-/// A page of the list at `path`, each row as `item` shows it; with a link to the next page, of at most `limit` rows, if
+/// A page of the list at `path`, which may have a query, each row as `item` shows it; with a link to the next page, of at most `limit` rows, if
 /// there is one.
 pub(crate) fn page<T, I: Serialize>(
     path: &str,
@@ -43,7 +43,8 @@ pub(crate) fn page<T, I: Serialize>(
     let mut response = object(StatusCode::OK, &items)?;
     if let Some(cursor) = &page.next {
         // A cursor holds nothing that a query would have to escape.
-        let link = format!("<{path}?limit={limit}&cursor={cursor}>; rel=\"next\"");
+        let mark = if path.contains('?') { '&' } else { '?' };
+        let link = format!("<{path}{mark}limit={limit}&cursor={cursor}>; rel=\"next\"");
         let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;
         response.headers_mut().insert(header::LINK, link);
     }

@@ -6,6 +6,8 @@ use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr};
+use uuid::Uuid;
+use vault_core::audit::Origin;
 use vault_core::network::Network;
 
 /// A request, where it goes and what it does there.
@@ -13,6 +15,7 @@ pub(crate) struct Call<'a> {
     pub(crate) request: &'a HttpRequest,
     pub(crate) place: Place<'a>,
     pub(crate) operation: Operation,
+    pub(crate) id: Uuid,
 }
 
 impl Call<'_> {
@@ -29,6 +32,11 @@ impl Call<'_> {
     /// The client's network, if the request came over one and not over a socket in the file system.
     pub(crate) fn caller(&self, trusted: &[IpNet]) -> Option<Network> {
         self.request.peer_addr().map(|_| self.network(trusted))
+    }
+
+    /// Where the request came from, for the audit.
+    pub(crate) fn origin(&self, trusted: &[IpNet]) -> Origin {
+        Origin { network: self.caller(trusted), request: Some(self.id) }
     }
 
     /// The address of whoever connected: the client or a proxy.

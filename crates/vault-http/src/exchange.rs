@@ -61,20 +61,21 @@ impl<A: Api> Exchange<A> {
 
     /// The answer to `request`, whatever happens. Whatever is logged for it is within a span of its id.
     pub(crate) async fn answer(&self, request: HttpRequest, payload: Payload) -> HttpResponse {
+        let uuid = self.ids.random();
         let mut id = Uuid::encode_buffer();
-        let id: &str = self.ids.random().hyphenated().encode_lower(&mut id);
+        let id: &str = uuid.hyphenated().encode_lower(&mut id);
         let span = tracing::error_span!("request", request_id = id);
-        self.answer_as(id, request, payload).instrument(span).await
+        self.answer_as(uuid, id, request, payload).instrument(span).await
     }
 
-    async fn answer_as(&self, id: &str, request: HttpRequest, payload: Payload) -> HttpResponse {
+    async fn answer_as(&self, uuid: Uuid, id: &str, request: HttpRequest, payload: Payload) -> HttpResponse {
         let began = Instant::now();
         let phase = request.conn_data::<Rc<Phase>>().cloned();
         let _answering = phase.clone().map(Phase::begin);
         let place = self.api.find(request.path());
         let operation = place.and_then(|place| place.operation(request.method()));
         let mut body = Incoming::new(&request, payload);
-        let outcome = AssertUnwindSafe(self.run(&request, place, operation, &mut body)).catch_unwind().await;
+        let outcome = AssertUnwindSafe(self.run(uuid, &request, place, operation, &mut body)).catch_unwind().await;
         let response = match outcome {
             Ok(Ok(response)) => response,
             Ok(Err(fault)) => fault.into_response(id),
@@ -117,6 +118,7 @@ impl<A: Api> Exchange<A> {
 
     async fn run(
         &self,
+        id: Uuid,
         request: &HttpRequest,
         place: Option<Place<'_>>,
         operation: Option<Operation>,
@@ -128,6 +130,6 @@ impl<A: Api> Exchange<A> {
             return Err(if connect { Fault::method_not_allowed(ALL_METHODS).closing() } else { Fault::not_found() });
         };
         let Some(operation) = operation else { return Err(Fault::method_not_allowed(place.allow())) };
-        self.api.run(Call { request, place, operation }, body).await
+        self.api.run(Call { request, place, operation, id }, body).await
     }
 }

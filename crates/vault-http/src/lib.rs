@@ -28,6 +28,7 @@ mod head;
 mod limiter;
 mod links;
 mod operation;
+mod origin;
 mod parts;
 mod peers;
 mod portion;
@@ -46,6 +47,7 @@ mod wire;
 
 pub use activation::{ActivationParts, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
+pub use origin::RequestOrigins;
 pub use parts::ServerParts;
 pub use readiness::Readiness;
 pub use route::{Route, activation_routes, routes};

@@ -3,6 +3,7 @@
 use crate::answer::time_text;
 use std::fmt::Write as _;
 use vault_core::cursor::ListFilter;
+use vault_core::usecase::AuditFilter;
 
 /// The address of the page that begins at `cursor`, with the filters and the limit of this one.
 pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &str) -> String {
@@ -27,9 +28,40 @@ pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &
     link
 }
 
+/// `path` with the filters of a list of the audit.
+pub(crate) fn audit(path: &str, filter: &AuditFilter) -> String {
+    // Nothing in them would have to be escaped.
+    let AuditFilter { since, until, action, subject, actor } = filter;
+    let parameters = [
+        ("since", since.map(time_text)),
+        ("until", until.map(time_text)),
+        ("action", action.clone()),
+        ("subject", subject.clone()),
+        ("actor", actor.clone()),
+    ];
+    let given = parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+    let query: Vec<String> = given.collect();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_page_of_the_audit_has_the_filters_of_this_one() {
+        assert_eq!(audit("/v1/audit", &AuditFilter::default()), "/v1/audit");
+        let filter = AuditFilter {
+            since: Some(Timestamp::from_millis(0)),
+            action: Some("credential.saved".to_owned()),
+            actor: Some("system".to_owned()),
+            ..AuditFilter::default()
+        };
+        assert_eq!(
+            audit("/v1/audit", &filter),
+            "/v1/audit?since=1970-01-01T00:00:00Z&action=credential.saved&actor=system"
+        );
+    }
     use vault_core::credential::{CredentialType, HealthState, LabelFilter};
     use vault_core::namespace::Namespace;
     use vault_core::time::Timestamp;

@@ -9,9 +9,14 @@ use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::json::pointer_to;
 use vault_core::namespace::Namespace;
+use vault_core::time::Timestamp;
+use vault_core::usecase::AuditFilter;
 
 /// The largest page, and the page of whoever does not ask for one.
 pub(crate) const MAX_LIMIT: usize = 1_000;
+
+/// The longest action, subject or actor that is looked for.
+const MAX_NAME: usize = 100;
 
 /// Refuses every parameter.
 pub(crate) fn none(query: Option<&str>) -> Result<(), Fault> {
@@ -79,6 +84,19 @@ pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, Fault> {
 }
 
 /// The type named `text`.
+/// The page of the audit that is asked for.
+pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), Fault> {
+    let mut parameters = Parameters::read(query)?;
+    let since = parameters.time("since");
+    let until = parameters.time("until");
+    let action = parameters.name("action");
+    let subject = parameters.name("subject");
+    let actor = parameters.name("actor");
+    let page = parameters.page();
+    parameters.finish()?;
+    Ok((AuditFilter { since, until, action, subject, actor }, page))
+}
+
 pub(crate) fn parse_type(text: &str) -> Result<CredentialType, FieldError> {
     CredentialType::parse(text).ok_or_else(|| {
         FieldError::new("/type", FieldCode::OutOfRange, "must be s3, azure_identity, gcs or direct-link")
@@ -115,6 +133,24 @@ impl<'a> Parameters<'a> {
         let limit = self.keep(limit.map(|text| parse_limit(&text)).transpose());
         let cursor = self.take("cursor").map(Cow::into_owned);
         PageRequest { limit: limit.unwrap_or(MAX_LIMIT), cursor }
+    }
+
+    /// A time, if it is given.
+    fn time(&mut self, name: &str) -> Option<Timestamp> {
+        let text = self.take(name);
+        self.keep(optional_time(text.as_deref(), &child("", name)))
+    }
+
+    /// An action, subject or actor of the audit, if it is given. Any that was never recorded has no entries.
+    fn name(&mut self, name: &str) -> Option<String> {
+        let text = self.take(name)?;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:_-".contains(&byte);
+        if (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(plain) {
+            return Some(text.into_owned());
+        }
+        let detail = "must be 1 to 100 characters of A-Z a-z 0-9 . : _ -";
+        self.errors.push(FieldError::new(child("", name), FieldCode::Malformed, detail));
+        None
     }
 
     fn read(query: Option<&'a str>) -> Result<Self, Fault> {

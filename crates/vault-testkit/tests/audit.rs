@@ -34,6 +34,7 @@ fn setting() -> Setting {
         ids: ids.clone(),
         events: Arc::new(RecordingEvents::default()),
         audit: Arc::new(FakeAuditSealer),
+        origins: Arc::new(vault_core::port::NoOrigins),
     };
     let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
     let operator = Operator::new(ambient.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));

@@ -50,6 +50,7 @@ fn record(ids: &SequentialIds, action: AuditAction) -> AuditRecord {
         subject: Subject::Instance,
         count: 1,
         note: None,
+        origin: vault_core::audit::Origin::default(),
     }
 }
 

@@ -86,6 +86,7 @@ impl Setting {
             ids: ids.clone(),
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
+            origins: Arc::new(vault_core::port::NoOrigins),
         };
         let plain = Arc::new(PlainSealer::new(store.clone(), ids));
         let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));

@@ -147,6 +147,7 @@ fn ambient(clock: &Arc<ManualClock>, ids: &Arc<SequentialIds>) -> Ambient {
         ids: ids.clone(),
         events: Arc::new(RecordingEvents::default()),
         audit: Arc::new(FakeAuditSealer),
+        origins: Arc::new(vault_core::port::NoOrigins),
     }
 }
 

@@ -24,6 +24,7 @@ async fn a_damaged_row_costs_itself_and_not_the_page() {
         ids: ids.clone(),
         events: events.clone(),
         audit: Arc::new(FakeAuditSealer),
+        origins: Arc::new(vault_core::port::NoOrigins),
     };
     let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
     let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));

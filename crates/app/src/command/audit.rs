@@ -1,5 +1,7 @@
 //! `orgvault audit …`
 
+mod reading;
+
 use crate::cli::AuditCommand;
 use crate::compose;
 use crate::failure::Failure;
@@ -54,6 +56,10 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     match command {
         AuditCommand::Verify => verify(settings, vault, output).await,
+        AuditCommand::List { filter, limit } => reading::list(vault, filter, limit, output).await,
+        AuditCommand::Export { filter, limit, output: file } => {
+            reading::export(vault, filter, limit, file.as_deref()).await
+        }
     }
 }
 

@@ -49,7 +49,36 @@ pub struct AuditEntry {
     pub checkpoint: Option<i64>,
 }
 
+/// A credential that an entry says was issued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditedCredential {
+    /// Its id.
+    pub id: String,
+    /// Which version of it.
+    pub version: i64,
+    /// In which form: `raw` or `short`.
+    pub form: String,
+    /// When the short-lived credential ends.
+    pub expires_at: Option<Timestamp>,
+}
+
 impl AuditEntry {
+    /// The credentials that were issued. Lines that are none are left out.
+    pub fn credentials(&self) -> Vec<AuditedCredential> {
+        let read = |line: &str| {
+            let mut parts = line.split(' ');
+            let (id, version, form) = (parts.next()?, parts.next()?, parts.next()?);
+            let expires_at = parts.next().and_then(|end| end.parse().ok()).map(Timestamp::from_millis);
+            Some(AuditedCredential {
+                id: id.to_owned(),
+                version: version.parse().ok()?,
+                form: form.to_owned(),
+                expires_at,
+            })
+        };
+        self.credentials.as_deref().unwrap_or_default().lines().filter_map(read).collect()
+    }
+
     /// Whether it fits its code.
     pub fn is_genuine(&self, sealer: &dyn AuditSealer) -> bool {
         self.id.parse().is_ok_and(|id| self.would_be_genuine_as(id, sealer))
@@ -181,9 +210,9 @@ impl SealedAuditRecord {
             count: record.count,
             namespace: note.map(|note| note.namespace.as_str().to_owned()),
             purpose: note.and_then(|note| note.purpose.as_ref()).map(|purpose| purpose.as_str().to_owned()),
-            network: note.and_then(AuditNote::network_text),
+            network: record.network_text(),
             credentials: note.and_then(AuditNote::credentials_text),
-            request: None,
+            request: record.origin.request_text(),
             key: key.to_string(),
             code: code.as_bytes().to_vec(),
             checkpoint: None,
@@ -196,7 +225,7 @@ impl AuditRecord {
     pub fn to_authenticated_bytes(&self) -> Vec<u8> {
         let bytes = |id: &Uuid| *id.as_bytes();
         let note = self.note.as_ref();
-        let (subject, network) = (self.subject.text(), note.and_then(AuditNote::network_text));
+        let (subject, network, request) = (self.subject.text(), self.network_text(), self.origin.request_text());
         let credentials = note.and_then(AuditNote::credentials_text);
         let covered = Covered {
             id: *self.id.as_bytes(),
@@ -213,7 +242,7 @@ impl AuditRecord {
             purpose: note.and_then(|note| note.purpose.as_ref()).map(|purpose| purpose.as_str()),
             network: network.as_deref(),
             credentials: credentials.as_deref(),
-            request: None,
+            request: request.as_deref(),
         };
         covered.to_bytes()
     }

@@ -1,6 +1,6 @@
 //! Time, ids, chance and events.
 
-use crate::audit::{AuditRecord, SealedAuditRecord};
+use crate::audit::{AuditRecord, Origin, SealedAuditRecord};
 use crate::check::CheckReason;
 use crate::id::{AccountId, IntegrationId, KeyId, SessionId};
 use crate::integration::IntegrationRefusal;
@@ -22,6 +22,23 @@ pub trait IdGenerator: Send + Sync {
     fn ordered(&self, now: Timestamp) -> Uuid;
     /// A new id of 122 random bits: UUID version 4, for what must not be guessed.
     fn random(&self) -> Uuid;
+}
+
+/// Knows which request is being carried out.
+#[cfg_attr(feature = "mock", mockall::automock)]
+pub trait Origins: Send + Sync {
+    /// The request that the calling task carries out; nothing known, if it carries out none.
+    fn current(&self) -> Origin;
+}
+
+/// For programs whose acts come from no request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoOrigins;
+
+impl Origins for NoOrigins {
+    fn current(&self) -> Origin {
+        Origin::default()
+    }
 }
 
 /// Cryptographic randomness.

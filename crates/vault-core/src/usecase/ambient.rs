@@ -3,7 +3,7 @@
 use crate::audit::{Actor, AuditAction, AuditNote, AuditRecord, SealedAuditRecord, Subject};
 use crate::command::Command;
 use crate::id::{AuditId, OrganizationId};
-use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, SealError};
+use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, Origins, SealError};
 use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct Ambient {
     pub events: Arc<dyn EventSink>,
     /// Codes over audit records.
     pub audit: Arc<dyn AuditSealer>,
+    /// The request that is being carried out, for audit records.
+    pub origins: Arc<dyn Origins>,
 }
 
 impl Ambient {
@@ -49,7 +51,8 @@ impl Ambient {
         subject: Subject,
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
-        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note: None })
+        let origin = self.origins.current();
+        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note: None, origin })
     }
 
     /// The envelope of `act`, recorded as `action` on `subject`.
@@ -77,7 +80,7 @@ impl Ambient {
         note: AuditNote,
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
-        let organization = Some(organization);
-        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note: Some(note) })
+        let (organization, note, origin) = (Some(organization), Some(note), self.origins.current());
+        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note, origin })
     }
 }

@@ -1,7 +1,7 @@
 //! Acts that change nothing and may be many: counted in memory, recorded once a minute.
 
 use super::Ambient;
-use crate::audit::{Actor, AuditAction, AuditRecord, Subject};
+use crate::audit::{Actor, AuditAction, AuditRecord, Origin, Subject};
 use crate::id::{AuditId, OrganizationId};
 use crate::port::{AuditLog, StoreError};
 use crate::time::Timestamp;
@@ -82,6 +82,7 @@ impl AuditTally {
             subject: key.subject,
             count,
             note: None,
+            origin: Origin::default(),
         }
     }
 

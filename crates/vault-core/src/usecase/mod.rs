@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod activations;
 mod ambient;
+mod audit_reader;
 mod audit_tally;
 pub mod integrations;
 pub mod operator;
@@ -14,6 +15,7 @@ pub use accounts::{
 };
 pub use activations::Activations;
 pub use ambient::Ambient;
+pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
 pub use operator::{Operator, OrganizationCommand, SealedAudit, Tidied};

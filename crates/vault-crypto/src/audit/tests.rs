@@ -14,6 +14,7 @@ fn record() -> AuditRecord {
         subject: Subject::Vault,
         count: 1,
         note: None,
+        origin: vault_core::audit::Origin::default(),
     }
 }
 
@@ -22,7 +23,7 @@ fn a_change_of_any_field_shows() {
     let sealer = HmacAuditSealer::new((key_id(1), &key(1)), []);
     let sealed = sealer.seal(record());
     assert!(sealer.verify(&sealed));
-    let changes: [fn(&mut SealedAuditRecord); 10] = [
+    let changes: [fn(&mut SealedAuditRecord); 12] = [
         |sealed| sealed.record.id = AuditId::from_uuid(id(9)),
         |sealed| sealed.record.at = NOW.plus_seconds(1),
         |sealed| sealed.record.organization = None,
@@ -31,6 +32,8 @@ fn a_change_of_any_field_shows() {
         |sealed| sealed.record.action = AuditAction::CredentialDeleted,
         |sealed| sealed.record.subject = Subject::Instance,
         |sealed| sealed.record.count = 2,
+        |sealed| sealed.record.origin.request = Some(id(7)),
+        |sealed| sealed.record.origin.network = Some(vault_core::network::Network::V4([192, 0, 2])),
         |sealed| sealed.key = key_id(2),
         |sealed| sealed.code = Digest::from_bytes([0; 32]),
     ];

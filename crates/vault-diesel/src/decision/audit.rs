@@ -54,7 +54,8 @@ macro_rules! entry {
             columns::integration_id.eq(record.actor.integration().map(|id| id.text())),
             columns::namespace.eq(record.note.as_ref().map(|note| note.namespace.as_str())),
             columns::purpose.eq(record.note.as_ref().and_then(|note| note.purpose.as_ref()).map(|said| said.as_str())),
-            columns::network.eq(record.note.as_ref().and_then(vault_core::audit::AuditNote::network_text)),
+            columns::network.eq(record.network_text()),
+            columns::request_id.eq(record.origin.request_text()),
             columns::credentials.eq(record.note.as_ref().and_then(vault_core::audit::AuditNote::credentials_text)),
         ))
     }};

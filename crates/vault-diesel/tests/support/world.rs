@@ -239,6 +239,7 @@ impl World {
             subject,
             count: 1,
             note: None,
+            origin: vault_core::audit::Origin::default(),
         };
         SealedAuditRecord { record, key: self.key, code: Digest::from_bytes([4; 32]) }
     }

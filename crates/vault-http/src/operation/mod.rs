@@ -3,6 +3,7 @@
 
 mod accounts;
 mod activation;
+mod audit;
 mod check_credential;
 mod delete;
 mod describe;
@@ -48,6 +49,7 @@ use crate::exchange::Api;
 use crate::fault::Fault;
 use crate::forwarded::UntrustedProxy;
 use crate::limiter::{Limiter, limited_network};
+use crate::origin;
 use crate::parts::ServerParts;
 use crate::route::{Operation, Place};
 use crate::settings::{BasePath, ServerSettings};
@@ -106,7 +108,7 @@ impl Api for PublicApi {
             api.untrusted_proxy.notice(call.peer(), &api.trusted_proxies);
         }
         let outcome = match api.limit(&call) {
-            Ok(()) => api.dispatch(&call, body).await,
+            Ok(()) => origin::within(call.origin(&api.trusted_proxies), api.dispatch(&call, body)).await,
             Err(fault) => Err(fault),
         };
         if call.operation.is_open() && outcome.as_ref().is_err_and(Fault::asks_to_wait) {
@@ -156,6 +158,7 @@ impl Inner {
             Operation::ListNamespaces => namespaces::list(self, call, body).await,
             Operation::FreezeNamespace => namespaces::freeze(self, call, body).await,
             Operation::ThawNamespace => namespaces::thaw(self, call, body).await,
+            Operation::ListAudit => audit::run(self, call, body).await,
             Operation::Live => {
                 body.ignore().await?;
                 probe::live()
@@ -223,7 +226,7 @@ async fn complete<T: Send + 'static>(
     runtime: &Handle,
     task: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Fault> {
-    runtime.spawn(task.in_current_span()).await.map_err(|error| {
+    runtime.spawn(origin::carried(task).in_current_span()).await.map_err(|error| {
         if error.is_panic() {
             // What it panicked with could hold anything; the panic hook is the one to show it.
             Fault::internal().caused_by("a use case panicked")

@@ -40,6 +40,7 @@ pub async fn entries_are_appended(suite: &dyn ContractStore) {
         Subject::UnknownAddresses,
         Subject::Integration(integration),
         Subject::Activation(ActivationId::from_uuid(world.ids.random())),
+        Subject::Audit,
     ];
     let mut entries = Vec::new();
     for actor in actors {
@@ -56,7 +57,7 @@ pub async fn entries_are_appended(suite: &dyn ContractStore) {
         entries.push(entry);
     }
     world.store.append(entries).await.unwrap();
-    assert_eq!(world.audited(AuditAction::CredentialsListed).await, 6 * 9 + 2);
+    assert_eq!(world.audited(AuditAction::CredentialsListed).await, 6 * 10 + 2);
 }
 
 /// Entries outside every organization, and none at all, are no failure.
@@ -145,6 +146,8 @@ pub async fn entries_are_read_as_they_were_written(suite: &dyn ContractStore) {
     for actor in [Actor::Account(account, session), Actor::Integration(integration), Actor::System] {
         let mut record = world.audit(AuditAction::CredentialsListed).record;
         (record.actor, record.count) = (actor, 17);
+        record.origin.request = Some(world.ids.random());
+        record.origin.network = (actor != Actor::System).then(|| Network::of("192.0.2.7".parse().unwrap()));
         entries.push(FakeAuditSealer.seal(record));
     }
     let mut record = world.audit(AuditAction::NamespaceActivated).record;

@@ -152,6 +152,7 @@ impl<'a> World<'a> {
             subject: Subject::Organization(organization),
             count: 1,
             note: None,
+            origin: vault_core::audit::Origin::default(),
         })
     }
 

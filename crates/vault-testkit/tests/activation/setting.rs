@@ -56,6 +56,7 @@ impl Setting {
             ids: ids.clone(),
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
+            origins: Arc::new(vault_core::port::NoOrigins),
         };
         let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
         let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));

@@ -64,6 +64,7 @@ impl Service {
             ids: ids.clone(),
             events: events.clone(),
             audit: Noted::new(FakeAuditSealer, &work),
+            origins: Arc::new(vault_core::port::NoOrigins),
         };
         let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
         let tokens = Arc::new(FakeTokens::new(INSTANCE));

@@ -15,6 +15,7 @@ use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::exchange::Api;
 use crate::fault::Fault;
 use crate::limiter::Limiter;
+use crate::origin;
 use crate::route::{Operation, Place};
 use crate::settings::{ActivationSettings, BasePath};
 use actix_web::HttpResponse;
@@ -52,25 +53,29 @@ impl Api for ActivationApi {
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
         let api = &*self.0;
+        origin::within(call.origin(&api.trusted_proxies), api.dispatch(&call, body)).await
+    }
+}
+
+impl Inner {
+    async fn dispatch(&self, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
         match call.operation {
-            Operation::Activate => begin::run(api, &call, body).await,
-            Operation::ListActivations => list::run(api, &call, body).await,
-            Operation::EndActivation => end::run(api, &call, body).await,
-            Operation::CheckNamespace => check::run(api, &call, body).await,
+            Operation::Activate => begin::run(self, call, body).await,
+            Operation::ListActivations => list::run(self, call, body).await,
+            Operation::EndActivation => end::run(self, call, body).await,
+            Operation::CheckNamespace => check::run(self, call, body).await,
             Operation::Live => {
                 body.ignore().await?;
                 probe::live()
             }
             Operation::Ready => {
                 body.ignore().await?;
-                probe::ready(&api.parts.runtime, &api.parts.readiness).await
+                probe::ready(&self.parts.runtime, &self.parts.readiness).await
             }
             _ => Err(Fault::not_found()),
         }
     }
-}
 
-impl Inner {
     /// The integration whose token the request carries, if it may ask for this now.
     async fn integration(&self, call: &Call<'_>) -> Result<IntegrationPrincipal, Fault> {
         let token = integration_token(call.headers())?;

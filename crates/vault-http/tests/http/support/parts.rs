@@ -4,7 +4,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::id::InstanceId;
 use vault_core::port::{CredentialStore, StorageProbe};
-use vault_core::usecase::{AccountPorts, Accounts, Activations, Ambient, AuditTally, Integrations, Vault};
+use vault_core::usecase::{AccountPorts, Accounts, Activations, Ambient, AuditReader, AuditTally, Integrations, Vault};
 use vault_http::{ActivationParts, Readiness, ServerParts};
 use vault_testkit::clock::SeededEntropy;
 use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
@@ -48,6 +48,12 @@ impl Fakes {
             .probe(self.verifies.then(|| self.storage.clone() as Arc<dyn StorageProbe>)),
             accounts: self.accounts(),
             integrations: self.integrations(),
+            audit: AuditReader::new(
+                ambient.clone(),
+                self.tally.clone(),
+                self.store.clone(),
+                self.digester.clone(),
+            ),
             ids: ambient.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }

@@ -100,6 +100,7 @@ impl WorldBuilder {
             ids: ids.clone(),
             events: Arc::new(RecordingEvents::default()),
             audit: Arc::new(FakeAuditSealer),
+            origins: Arc::new(vault_http::RequestOrigins),
         };
         let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
         let fakes = Fakes {

@@ -1,0 +1,306 @@
+//! `orgvault audit list` and `audit export`.
+
+use super::super::organization::Organizations;
+use super::number;
+use crate::cli::AuditFilterArgs;
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use crate::text::rfc3339;
+use rustix::termios::tcgetwinsize;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use vault_core::audit::AuditEntry;
+use vault_core::cursor::PageRequest;
+use vault_core::email::EmailAddress;
+use vault_core::port::AuditOrder;
+use vault_core::principal::{Principal, Scope};
+use vault_core::usecase::AuditFilter;
+use vault_embed::OpenVault;
+
+/// How many are read at once.
+const PAGE: usize = 1_000;
+/// How long entries are sealed before they are read, in milliseconds.
+const SEAL_MILLIS: i64 = 10_000;
+/// How many accounts are asked for, to show their addresses.
+const MAX_ADDRESSES: usize = 10_000;
+/// How often an export tells how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(2);
+
+/// An entry, as scripts read it.
+#[derive(Serialize)]
+struct Shown {
+    id: String,
+    at: String,
+    organization: Option<String>,
+    actor: String,
+    account: Option<String>,
+    session: Option<String>,
+    integration: Option<String>,
+    action: String,
+    subject: String,
+    count: i64,
+    namespace: Option<String>,
+    purpose: Option<String>,
+    network: Option<String>,
+    request_id: Option<String>,
+    credentials: Vec<ShownCredential>,
+    /// The checkpoint that holds it.
+    checkpoint: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct ShownCredential {
+    id: String,
+    version: i64,
+    form: String,
+    expires_at: Option<String>,
+}
+
+impl From<AuditEntry> for Shown {
+    fn from(entry: AuditEntry) -> Self {
+        let credentials = entry.credentials().into_iter().map(|one| ShownCredential {
+            id: one.id,
+            version: one.version,
+            form: one.form,
+            expires_at: one.expires_at.map(rfc3339),
+        });
+        Self {
+            credentials: credentials.collect(),
+            at: rfc3339(entry.at),
+            id: entry.id,
+            organization: entry.organization,
+            actor: entry.actor,
+            account: entry.account,
+            session: entry.session,
+            integration: entry.integration,
+            action: entry.action,
+            subject: entry.subject,
+            count: entry.count,
+            namespace: entry.namespace,
+            purpose: entry.purpose,
+            network: entry.network,
+            request_id: entry.request,
+            checkpoint: entry.checkpoint,
+        }
+    }
+}
+
+/// What to read.
+struct Question {
+    scope: Scope,
+    filter: AuditFilter,
+}
+
+/// Prints the newest entries.
+pub(super) async fn list(
+    vault: &OpenVault,
+    args: AuditFilterArgs,
+    limit: usize,
+    output: Output,
+) -> Result<(), Failure> {
+    let question = question(vault, args).await?;
+    let mut entries = Vec::new();
+    read(vault, &question, AuditOrder::NewestFirst, Some(limit), |entry| {
+        entries.push(entry);
+        Ok(())
+    })
+    .await?;
+    if output.is_json() {
+        let shown: Vec<Shown> = entries.into_iter().map(Shown::from).collect();
+        return output.print(&shown, "");
+    }
+    let names = Names::of(vault, question.scope).await?;
+    let rows: Vec<Vec<String>> = entries.iter().map(|entry| row(entry, &names)).collect();
+    let text = table(&["TIME", "ACTION", "ACTOR", "SUBJECT", "DETAILS"], &rows);
+    let width = io::stdout().is_terminal().then(|| tcgetwinsize(io::stdout()).ok()).flatten().map(|size| size.ws_col);
+    output.print(&(), &fitted(&text, width.map(usize::from).filter(|width| *width > 0)))
+}
+
+/// Cuts lines to the width of a terminal.
+fn fitted(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let cut = |line: &str| match line.chars().count() > width {
+        true => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+        false => line.to_owned(),
+    };
+    text.lines().map(|line| cut(line) + "\n").collect()
+}
+
+/// Writes entries as JSON Lines.
+pub(super) async fn export(
+    vault: &OpenVault,
+    args: AuditFilterArgs,
+    limit: Option<usize>,
+    file: Option<&Path>,
+) -> Result<(), Failure> {
+    let question = question(vault, args).await?;
+    let target: Box<dyn Write + Send> = match file {
+        Some(path) => {
+            let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+            Box::new(opened.map_err(|error| Failure::new(format!("cannot create {}: {error}", path.display())))?)
+        }
+        None => Box::new(io::stdout()),
+    };
+    let mut target = BufWriter::new(target);
+    let (mut written, mut told) = (0_u64, Instant::now());
+    let exported = read(vault, &question, AuditOrder::OldestFirst, limit, |entry| {
+        serde_json::to_writer(&mut target, &Shown::from(entry)).map_err(io::Error::from)?;
+        target.write_all(b"\n")?;
+        written += 1;
+        if told.elapsed() >= TELL_EVERY {
+            told = Instant::now();
+            tracing::info!("{written} entries written");
+        }
+        Ok(())
+    })
+    .await;
+    let finished = exported.and_then(|()| Ok(target.flush()?));
+    match finished {
+        // Whoever reads has read enough.
+        Err(ReadError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+        Err(ReadError::Write(error)) => return Err(Failure::new(format!("cannot write the export: {error}"))),
+        Err(ReadError::Vault(error)) => return Err((*error).into()),
+        Ok(()) => {}
+    }
+    if let Some(path) = file {
+        target.into_inner().map_err(|error| Failure::new(error.to_string()))?;
+        std::fs::File::open(path)?.sync_all()?;
+    }
+    let _ = writeln!(io::stderr(), "Exported {}.", number(written, "entry")); // standard error may be closed
+    Ok(())
+}
+
+/// Why reading ended early.
+enum ReadError {
+    Vault(Box<vault_core::Error>),
+    Write(io::Error),
+}
+
+impl From<vault_core::Error> for ReadError {
+    fn from(error: vault_core::Error) -> Self {
+        Self::Vault(Box::new(error))
+    }
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Vault(error) => (*error).into(),
+            ReadError::Write(error) => error.into(),
+        }
+    }
+}
+
+/// Reads what `question` asks for, page by page, up to `limit` entries.
+async fn read(
+    vault: &OpenVault,
+    question: &Question,
+    order: AuditOrder,
+    limit: Option<usize>,
+    mut take: impl FnMut(AuditEntry) -> Result<(), io::Error>,
+) -> Result<(), ReadError> {
+    // An organization's entries are listed once they are sealed; a server seals within a second, but none may run.
+    vault.operator().seal_audit(SEAL_MILLIS).await?;
+    let reader = vault.audit_reader();
+    let (mut left, mut cursor) = (limit.unwrap_or(usize::MAX), None);
+    while left > 0 {
+        let page = PageRequest { limit: left.min(PAGE), cursor };
+        let page = reader.list(&Principal::Operator, question.scope, order, &question.filter, &page).await?;
+        left -= page.items.len();
+        for entry in page.items {
+            take(entry)?;
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What the flags ask for.
+async fn question(vault: &OpenVault, args: AuditFilterArgs) -> Result<Question, Failure> {
+    let scope = match &args.org {
+        Some(name) => Scope::One(Organizations::of(vault).await?.id_of(name)?),
+        None => Scope::All,
+    };
+    let now = vault.ports().ambient.now();
+    let filter = AuditFilter {
+        since: args.since.map(|moment| moment.before(now)),
+        until: args.until.map(|moment| moment.before(now)),
+        action: args.action,
+        subject: account_id(vault, args.subject).await?,
+        actor: account_id(vault, args.actor).await?,
+    };
+    Ok(Question { scope, filter })
+}
+
+/// The id of the account that an address has; other text as it is.
+async fn account_id(vault: &OpenVault, text: Option<String>) -> Result<Option<String>, Failure> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    if !text.contains('@') {
+        return Ok(Some(text));
+    }
+    let names = Names::of(vault, Scope::All).await?;
+    let email = EmailAddress::parse(&text).map_err(|_| Failure::usage(format!("{text} is not an e-mail address")))?;
+    let found = names.0.into_iter().find(|(_, address)| *address == email.as_str()).map(|(id, _)| id);
+    found.map(Some).ok_or_else(|| {
+        Failure::new(format!("no account has the address {text}. Of a deleted account, pass the id"))
+    })
+}
+
+/// The addresses of accounts, by id.
+struct Names(HashMap<String, String>);
+
+impl Names {
+    async fn of(vault: &OpenVault, scope: Scope) -> Result<Self, Failure> {
+        let (accounts, mut names, mut cursor) = (vault.accounts(), HashMap::new(), None);
+        loop {
+            let page = PageRequest { limit: PAGE, cursor };
+            let page = accounts.list(&Principal::Operator, scope, page).await?;
+            let named = |listed: vault_core::port::ListedAccount| {
+                (listed.grant.account.to_string(), listed.grant.email.to_string())
+            };
+            names.extend(page.items.into_iter().map(named));
+            cursor = page.next;
+            if cursor.is_none() || names.len() >= MAX_ADDRESSES {
+                return Ok(Self(names));
+            }
+        }
+    }
+
+    /// A text with an id in it, such as `account:<id>`, with the address in the id's place.
+    fn shown(&self, text: &str) -> String {
+        let id = text.rsplit_once(':').map_or(text, |(_, id)| id);
+        self.0.get(id).cloned().unwrap_or_else(|| text.to_owned())
+    }
+}
+
+fn row(entry: &AuditEntry, names: &Names) -> Vec<String> {
+    let actor = match (&entry.account, &entry.integration) {
+        (Some(account), _) => names.shown(account),
+        (None, Some(integration)) => format!("integration:{integration}"),
+        (None, None) => entry.actor.clone(),
+    };
+    let credentials = entry.credentials();
+    let details = [
+        entry.namespace.clone(),
+        (entry.count > 1).then(|| format!("{} times", entry.count)),
+        entry.network.clone().map(|network| format!("from {network}")),
+        (!credentials.is_empty()).then(|| number(u64::try_from(credentials.len()).unwrap_or_default(), "credential")),
+        entry.purpose.clone().map(|purpose| format!("\"{purpose}\"")),
+    ];
+    let details: Vec<String> = details.into_iter().flatten().collect();
+    vec![rfc3339(entry.at), entry.action.clone(), actor, names.shown(&entry.subject), details.join(", ")]
+}

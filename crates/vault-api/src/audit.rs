@@ -1,0 +1,58 @@
+//! `…/audit`.
+
+use serde::{Deserialize, Serialize};
+
+/// An entry of the audit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditItem {
+    /// Its id.
+    pub id: String,
+    /// When it happened, RFC 3339 in UTC.
+    pub at: String,
+    /// Who acted: `account`, `integration`, `operator`, `system`, `embedder` or `unknown`.
+    pub actor: String,
+    /// The account that acted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// The session through which it acted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The integration that acted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integration: Option<String>,
+    /// What was done, such as `credential.saved`.
+    pub action: String,
+    /// To what: a kind and, where there are several, an id, such as `credential:0193…`.
+    pub subject: String,
+    /// How often within the minute of `at`; 1 for single acts.
+    pub count: i64,
+    /// The namespace that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// What the integration said it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
+    /// The network that the request came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// The request that it was done by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The credentials that were issued.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<AuditedCredential>,
+}
+
+/// A credential that an activation issued.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditedCredential {
+    /// Its id.
+    pub id: String,
+    /// Which version of it.
+    pub version: i64,
+    /// `raw` or `short`.
+    pub form: String,
+    /// When the short-lived credential ends, RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}

@@ -1,0 +1,141 @@
+//! Read the audit: for operators and for admins of an organization.
+
+use super::{Ambient, AuditTally};
+use crate::audit::{Actor, AuditAction, AuditEntry, Subject};
+use crate::cursor::{self, ListName, Page, PageRequest};
+use crate::error::{Error, Refusal};
+use crate::id::AuditId;
+use crate::port::{AuditOrder, AuditRange, AuditTrail, KeyedDigester, List};
+use crate::principal::{Principal, Scope};
+use crate::role::Action;
+use crate::time::Timestamp;
+use std::sync::Arc;
+
+/// How many entries are read at a time.
+const SLICE: usize = 1_000;
+/// How many entries one page looks at, at most.
+const WINDOW: usize = 10_000;
+/// By how much the time in an id may be ahead of its entry's, in seconds: an hour, where a clock was set back.
+const ID_AHEAD_SECONDS: i64 = 3_600;
+
+/// Which entries a list holds: those that all members fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Only those from this moment on.
+    pub since: Option<Timestamp>,
+    /// Only those before this moment.
+    pub until: Option<Timestamp>,
+    /// Only those of this action.
+    pub action: Option<String>,
+    /// Only those about this subject: `credential:<id>`, or an id alone.
+    pub subject: Option<String>,
+    /// Only those of this actor: a kind as in `operator`, or the id of an account or integration.
+    pub actor: Option<String>,
+}
+
+impl AuditFilter {
+    /// Whether the list holds `entry`.
+    pub fn fits(&self, entry: &AuditEntry) -> bool {
+        let AuditEntry { actor, account, integration, subject, .. } = entry;
+        let actors = [Some(actor), account.as_ref(), integration.as_ref()];
+        let id = subject.split_once(':').map(|(_, id)| id);
+        self.since.is_none_or(|since| entry.at >= since)
+            && self.until.is_none_or(|until| entry.at < until)
+            && self.action.as_ref().is_none_or(|action| entry.action == *action)
+            && self.subject.as_ref().is_none_or(|wanted| subject == wanted || id == Some(wanted.as_str()))
+            && self.actor.as_ref().is_none_or(|wanted| actors.contains(&Some(wanted)))
+    }
+
+    /// The range of ids in which its entries are.
+    fn range(&self, scope: Scope, order: AuditOrder) -> AuditRange {
+        let from = self.since.map(first_id);
+        let until = self.until.map(|until| first_id(until.plus_seconds(ID_AHEAD_SECONDS)));
+        AuditRange { scope, from, until, order }
+    }
+}
+
+/// The smallest id of a moment: UUIDs of version 7 begin with the milliseconds in 48 bits.
+fn first_id(moment: Timestamp) -> AuditId {
+    let millis = moment.as_millis().clamp(0, (1 << 48) - 1).to_be_bytes();
+    let mut id = [0; 16];
+    id[..6].copy_from_slice(&millis[2..]);
+    AuditId::from_bytes(id)
+}
+
+/// Reads the audit.
+///
+/// Its methods may be cancelled.
+#[derive(Clone)]
+pub struct AuditReader {
+    ambient: Ambient,
+    tally: Arc<AuditTally>,
+    store: Arc<dyn AuditTrail>,
+    digester: Arc<dyn KeyedDigester>,
+}
+
+impl AuditReader {
+    /// Reads the audit of `store`.
+    pub fn new(
+        ambient: Ambient,
+        tally: Arc<AuditTally>,
+        store: Arc<dyn AuditTrail>,
+        digester: Arc<dyn KeyedDigester>,
+    ) -> Self {
+        Self { ambient, tally, store, digester }
+    }
+
+    /// Reads a page of the entries in `scope` that fit `filter`. It looks at 10,000 entries at most, so a page may be
+    /// short, or empty, and still have a successor. Of one organization: entries that a checkpoint holds.
+    ///
+    /// # Errors
+    /// The principal may not read them; [`Refusal::Cursor`].
+    pub async fn list(
+        &self,
+        principal: &Principal,
+        scope: Scope,
+        order: AuditOrder,
+        filter: &AuditFilter,
+        page: &PageRequest,
+    ) -> Result<Page<AuditEntry>, Error> {
+        principal.administers(Action::ReadAudit)?;
+        let digester = &*self.digester;
+        let decode = |text: &str| {
+            let position = cursor::decode_position(digester, ListName::Audit, scope, text)?;
+            String::from_utf8(position).map_err(|_| Refusal::Cursor)
+        };
+        let mut read = page.cursor.as_deref().map(decode).transpose()?;
+        let (of, now) = (filter.range(scope, order), self.ambient.now());
+        let (mut items, mut looked_at, mut after) = (Vec::new(), 0, read.clone());
+        let more = 'window: loop {
+            let query = List { principal: principal.clone(), of, after: read.clone(), limit: SLICE, now };
+            let slice = self.store.list_entries(query).await?;
+            let last = slice.len() < SLICE;
+            looked_at += slice.len();
+            read = slice.last().map(|entry| entry.id.clone());
+            for entry in slice {
+                if filter.fits(&entry) {
+                    if items.len() == page.limit {
+                        break 'window true;
+                    }
+                    after = Some(entry.id.clone());
+                    items.push(entry);
+                } else if items.len() < page.limit {
+                    after = Some(entry.id);
+                }
+            }
+            if last {
+                break false;
+            }
+            if looked_at >= WINDOW {
+                break true;
+            }
+        };
+        let next = after.filter(|_| more);
+        let next = next.map(|id| cursor::encode_position(digester, ListName::Audit, scope, id.as_bytes()));
+        if page.cursor.is_none() {
+            let (organization, subject) = (principal.organization(), Subject::Audit);
+            self.tally.count(now, organization, Actor::from(principal), AuditAction::AuditListed, subject);
+        }
+        Ok(Page { items, next })
+    }
+}

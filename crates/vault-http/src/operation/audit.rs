@@ -1,0 +1,56 @@
+//! `GET {base_url}/audit`: what was done in the organization, for its admins.
+
+use super::Inner;
+use crate::answer::{self, time_text};
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::{links, query};
+use actix_web::HttpResponse;
+use vault_api::{AuditItem, AuditedCredential};
+use vault_core::audit::AuditEntry;
+use vault_core::port::AuditOrder;
+use vault_core::principal::{Principal, Scope};
+use vault_core::role::Action;
+
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    let principal = api.session_for(call, Action::ReadAudit)?;
+    let (filter, request) = query::audit(call.query())?;
+    body.ignore().await?;
+    let (reader, limit, asked) = (api.parts.audit.clone(), request.limit, filter.clone());
+    let scope = Scope::One(principal.organization);
+    let principal = Principal::from(principal);
+
+    let list = async move { reader.list(&principal, scope, AuditOrder::NewestFirst, &asked, &request).await };
+    let page = api.complete(list).await?;
+
+    answer::page(&links::audit(&api.base.below("/audit"), &filter), &page, limit, item)
+}
+
+fn item(entry: &AuditEntry) -> AuditItem {
+    AuditItem {
+        id: entry.id.clone(),
+        at: time_text(entry.at),
+        actor: entry.actor.clone(),
+        account: entry.account.clone(),
+        session: entry.session.clone(),
+        integration: entry.integration.clone(),
+        action: entry.action.clone(),
+        subject: entry.subject.clone(),
+        count: entry.count,
+        namespace: entry.namespace.clone(),
+        purpose: entry.purpose.clone(),
+        network: entry.network.clone(),
+        request_id: entry.request.clone(),
+        credentials: entry
+            .credentials()
+            .into_iter()
+            .map(|one| AuditedCredential {
+                id: one.id,
+                version: one.version,
+                form: one.form,
+                expires_at: one.expires_at.map(time_text),
+            })
+            .collect(),
+    }
+}
