@@ -39,10 +39,10 @@ pub use list::{AuditFilter, Credentials, ListFilter, Page};
 pub use session::{RequestOptions, Session};
 pub use trust::ClientIdentity;
 pub use vault_api::{
-    AccountItem, AccountNotice, ActivateRequest, ActivationItem, AuditItem, AuditedCredential, BegunActivation, ChangeAccountRequest,
-    ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest,
-    CredentialItem, CredentialUse, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem, HealthItem,
-    InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest,
-    ReEnrolment, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, SessionItem, Totp, VendedCredential,
-    VersionItem, WireJson, WireSecret,
+    AccountItem, AccountNotice, ActivateRequest, ActivationItem, AuditItem, AuditedCredential, BegunActivation,
+    ChangeAccountRequest, ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace,
+    ConfirmEnrolmentRequest, CredentialItem, CredentialUse, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem,
+    HealthItem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest,
+    ProofRequest, ReEnrolment, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, SessionItem, Totp,
+    VendedCredential, VersionItem, WireJson, WireSecret,
 };

@@ -57,10 +57,9 @@ impl Role {
     /// Whether the role permits the action.
     pub const fn permits(self, action: Action) -> bool {
         match (self, action) {
-            (
-                role,
-                Action::LiftVendRule | Action::ManageAccounts | Action::ManageIntegrations | Action::ReadAudit,
-            ) => role.is_admin(),
+            (role, Action::LiftVendRule | Action::ManageAccounts | Action::ManageIntegrations | Action::ReadAudit) => {
+                role.is_admin()
+            }
             (Self::Admin | Self::Editor, Action::Save | Action::List | Action::Delete) => true,
             (Self::Viewer, Action::List) => true,
             (Self::Viewer, Action::Save | Action::Delete) => false,

@@ -29,7 +29,8 @@ async fn setting() -> (Setting, Vec<AuditId>) {
     let store = scratch.migrated().await;
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let events = Arc::new(RecordingEvents::default());
-    let ambient = Ambient { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer), origins: Arc::new(NoOrigins) };
+    let ambient =
+        Ambient { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer), origins: Arc::new(NoOrigins) };
     let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
     let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
     let operator = Operator::new(ambient.clone(), tally, store.clone(), sealer);

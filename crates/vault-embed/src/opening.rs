@@ -16,7 +16,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::id::InstanceId;
-use vault_core::port::{Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, NoOrigins, Opener, Origins};
+use vault_core::port::{
+    Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, NoOrigins, Opener, Origins,
+};
 use vault_core::sealed::InstanceRecord;
 use vault_core::usecase::{AccountPorts, Accounts, Ambient, AuditTally};
 use vault_crypto::{Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy};

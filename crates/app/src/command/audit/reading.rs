@@ -255,9 +255,9 @@ async fn account_id(vault: &OpenVault, text: Option<String>) -> Result<Option<St
     let names = Names::of(vault, Scope::All).await?;
     let email = EmailAddress::parse(&text).map_err(|_| Failure::usage(format!("{text} is not an e-mail address")))?;
     let found = names.0.into_iter().find(|(_, address)| *address == email.as_str()).map(|(id, _)| id);
-    found.map(Some).ok_or_else(|| {
-        Failure::new(format!("no account has the address {text}. Of a deleted account, pass the id"))
-    })
+    found
+        .map(Some)
+        .ok_or_else(|| Failure::new(format!("no account has the address {text}. Of a deleted account, pass the id")))
 }
 
 /// The addresses of accounts, by id.
@@ -269,7 +269,7 @@ impl Names {
         loop {
             let page = PageRequest { limit: PAGE, cursor };
             let page = accounts.list(&Principal::Operator, scope, page).await?;
-            let named = |listed: vault_core::port::ListedAccount| {
+            let named = |listed: vault_core::account::ListedAccount| {
                 (listed.grant.account.to_string(), listed.grant.email.to_string())
             };
             names.extend(page.items.into_iter().map(named));

@@ -48,12 +48,7 @@ impl Fakes {
             .probe(self.verifies.then(|| self.storage.clone() as Arc<dyn StorageProbe>)),
             accounts: self.accounts(),
             integrations: self.integrations(),
-            audit: AuditReader::new(
-                ambient.clone(),
-                self.tally.clone(),
-                self.store.clone(),
-                self.digester.clone(),
-            ),
+            audit: AuditReader::new(ambient.clone(), self.tally.clone(), self.store.clone(), self.digester.clone()),
             ids: ambient.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }
