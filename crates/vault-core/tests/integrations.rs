@@ -12,7 +12,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use uuid::Uuid;
 use vault_core::activation::{HandedOut, Purpose, VendedForm};
-use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
+use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Origin, Subject};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::field::FieldCode;
 use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
@@ -337,7 +337,8 @@ fn entries() -> impl Strategy<Value = AuditRecord> {
             ..AuditNote::of(Namespace::parse(name, "").unwrap())
         })
     });
-    (actor, note).prop_map(|(actor, note)| AuditRecord {
+    let request = option::of((0_u128..2).prop_map(Uuid::from_u128));
+    (actor, note, request).prop_map(|(actor, note, request)| AuditRecord {
         id: AuditId::from_uuid(Uuid::nil()),
         at: at(0),
         organization: None,
@@ -346,6 +347,7 @@ fn entries() -> impl Strategy<Value = AuditRecord> {
         subject: Subject::Vault,
         count: 1,
         note,
+        origin: Origin { request, network: None },
     })
 }
 
@@ -360,7 +362,7 @@ fn an_entry_of_before_integrations_has_the_bytes_it_had() {
         subject: Subject::Vault,
         count: 1,
         note: None,
-        origin: vault_core::audit::Origin::default(),
+        origin: Origin::default(),
     };
     // Nine parts, each with its length before it.
     let lengths = [16, 8, 0, "operator".len(), 0, 0, "session.logged-out".len(), "vault".len(), 8];
