@@ -106,9 +106,10 @@ pub(crate) fn parse() -> Result<(Cli, ArgMatches), Failure> {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Create a vault with an organization and an admin account, print how to log in, and serve it. Later runs serve that
-    /// vault
+    /// vault. With --root-key-file the root key is kept apart from the database
     Quickstart(QuickstartArgs),
-    /// Create a vault without organizations: data directory, root key and database schema. Refuses if a vault exists
+    /// Create a vault without organizations: data directory, root key and database schema. Refuses if a vault exists. With
+    /// --root-key-file the root key is kept apart from the database
     Init,
     /// Serve the HTTP interface and, with --activation-listen, activations
     Serve(ServeArgs),
@@ -126,6 +127,19 @@ pub(crate) enum Command {
     ///
     /// Changes nothing, and works while the server runs. Exit status 1 if a check fails; warnings do not count.
     Doctor,
+    /// Back up the embedded vault to a file, while it is in use
+    ///
+    /// The file has the encrypted database and its wrapped key as they are at one moment after the command began, and
+    /// never the root key. Before it gets its name it is opened with the root key and checked; an existing file is never
+    /// overwritten. In a directory the file is called orgvault-TIME.backup.
+    Backup(BackupArgs),
+    /// Restore the embedded vault from a backup
+    ///
+    /// Stop the server first. The restored database gets a new key. What is in the data directory is refused without
+    /// --replace, and with it moved into a directory beside, never deleted. Afterwards older access tokens, sessions,
+    /// recovery codes and passcodes do not work, and activations have ended. What the replaced database knows of disabled
+    /// organizations, of accounts, integrations, frozen namespaces and invitations is kept; what is lost is printed.
+    Restore(RestoreArgs),
     /// Manage organizations, the tenants of the vault
     #[command(subcommand)]
     Org(OrgCommand),
@@ -176,6 +190,30 @@ pub(crate) enum Command {
     /// The settings: flags, environment variables and keys of the settings file
     #[command(hide = true, about = ABOUT_SETTINGS, override_usage = "orgvault <COMMAND> [SETTINGS]")]
     Settings,
+}
+
+#[derive(Args)]
+pub(crate) struct BackupArgs {
+    /// The new file, or an existing directory for it
+    #[arg(value_name = "FILE|DIRECTORY")]
+    pub(crate) target: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct RestoreArgs {
+    /// The backup, or a directory of backups for the newest in it
+    #[arg(required_unless_present = "after_external", conflicts_with = "after_external")]
+    pub(crate) backup: Option<PathBuf>,
+    /// Replace the vault in the data directory; its files are moved aside
+    #[arg(long, conflicts_with = "after_external")]
+    pub(crate) replace: bool,
+    /// Accept a backup that is older than what the anchor knows of the vault: what came after is lost
+    #[arg(long, conflicts_with = "after_external")]
+    pub(crate) older: bool,
+    /// Restore nothing: other tools (pg_restore, a snapshot of the disk) have, and only tokens, sessions, recovery codes,
+    /// passcodes, activations and enrolment codes from before are to end
+    #[arg(long)]
+    pub(crate) after_external: bool,
 }
 
 impl Command {

@@ -74,6 +74,7 @@ pub(crate) fn describe_metrics() {
         "orgvault_integrity_failures_total",
         "Stored rows that failed their integrity check or did not decrypt"
     );
+    metrics::describe_counter!(crate::backups::TOTAL, "Backups made by the server, by outcome");
     // Shown from the start, so that a rate can be taken of the first one.
     metrics::counter!("orgvault_password_evaluations_total").absolute(0);
     metrics::counter!("orgvault_integrity_failures_total").absolute(0);

@@ -4,6 +4,7 @@
 //! cases as ports, and runs one command.
 
 mod activation;
+mod backups;
 mod checks;
 mod cli;
 mod client;
@@ -117,6 +118,8 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Doctor => command::doctor::run(&settings, output).await,
         Command::Migrate => command::migrate::run(&settings, output).await,
         Command::MigrateTo(args) => command::migrate_to::run(&settings, args, output).await,
+        Command::Backup(args) => command::backup::run(&settings, args, output).await,
+        Command::Restore(args) => command::restore::run(&settings, args, output).await,
         command => {
             let vault = compose::open(&settings).await?;
             let done = on_vault(&settings, &vault, command, output).await;

@@ -272,6 +272,11 @@ impl ServerSettings {
             (None, Some(_)) => return Err(Failure::usage("--tls-key-file needs --tls-cert-file")),
             _ => {}
         }
+        match (&self.backup_every, &self.backup_to) {
+            (Some(_), None) => return Err(Failure::usage("--backup-every needs --backup-to")),
+            (None, Some(_)) => return Err(Failure::usage("--backup-to needs --backup-every")),
+            _ => {}
+        }
         if !self.listen.ip().is_loopback() && self.tls_cert_file.is_none() && self.trusted_proxy.is_empty() {
             return Err(Failure::usage(
                 "--listen: a non-loopback address without TLS would send passwords and tokens unencrypted. Set \

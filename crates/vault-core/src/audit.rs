@@ -161,6 +161,10 @@ pub enum AuditAction {
     DatabaseKeyRead,
     /// The whole database was copied, or compared with its copy.
     DatabaseCopied,
+    /// A backup of the embedded database was begun.
+    DatabaseBackedUp,
+    /// An earlier state of the database was put in force: sessions, recovery codes and activations ended.
+    DatabaseRestored,
     /// A login succeeded.
     LoginSucceeded,
     /// A login was refused after a wrong password or for a closed account.
@@ -275,6 +279,8 @@ impl AuditAction {
             Self::AccountPasscodeRead => "account.passcode-read",
             Self::DatabaseKeyRead => "database.key-read",
             Self::DatabaseCopied => "database.copied",
+            Self::DatabaseBackedUp => "database.backed-up",
+            Self::DatabaseRestored => "database.restored",
             Self::LoginSucceeded => "login.succeeded",
             Self::LoginRefused => "login.refused",
             Self::LoginPasscodeRefused => "login.passcode-refused",

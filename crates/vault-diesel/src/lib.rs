@@ -16,5 +16,8 @@ mod transfer;
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState};
 pub use ports::{Store, StorePorts};
 pub use postgres::{ConnectError, PostgresSettings, PostgresStore};
-pub use sqlite::{LockError, LockFileFlaw, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
+pub use sqlite::{
+    CopyError, FileContent, LockError, LockFileFlaw, OpenError, Replayed, ServerLock, SinceCredential, SinceNamed,
+    SqliteKey, SqliteSettings, SqliteStore, TableRows, check_file, copy_file, replay,
+};
 pub use transfer::{CopiedTable, Progress, Step, Transfer, TransferError, Transferred};

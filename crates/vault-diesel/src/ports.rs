@@ -8,7 +8,7 @@ use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
     CredentialStore, EventSink, FreezeRepository, Housekeeping, IntegrationRepository, IntegrationStore,
     InvitationRepository, KeyRepository, LoginGuard, OperatorStore, OrganizationRepository, OwnAccountRepository,
-    SessionRepository, StoreError,
+    RestoreRepository, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -122,6 +122,7 @@ impl StorePorts {
             + AuditLog
             + AuditTrail
             + Housekeeping
+            + RestoreRepository
             + 'static,
     {
         Self {

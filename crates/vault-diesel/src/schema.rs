@@ -9,6 +9,7 @@ diesel::table! {
         wrapped -> Binary,
         canary -> Binary,
         created_at -> BigInt,
+        restore_epoch -> Nullable<BigInt>,
     }
 }
 

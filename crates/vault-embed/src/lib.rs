@@ -72,22 +72,28 @@
 
 mod ambient;
 mod anchor;
+mod backup;
 mod database;
 mod error;
 mod first_run;
 mod migration;
 mod opening;
+mod restore;
 mod root_key;
 mod upkeep;
 mod vault;
 mod wiring;
 
 pub use ambient::{LoggedEvents, SystemClock, SystemIds};
+pub use backup::{ArchiveError, Backup, BackupError, BackupProgress, BackupStep, backup, keep_newest, newest_backup};
 pub use database::Database;
 pub use error::OpeningError;
 pub use migration::{MoveError, migrate_to};
 pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};
+pub use restore::{Accepted, Present, RestoreError, Restored, restore};
 pub use root_key::RootKey;
 pub use vault::{OpenVault, Ports, VaultFailure};
 pub use vault_crypto::{Anchor, AnchorError};
-pub use vault_diesel::{CopiedTable, Progress, Step, TransferError};
+pub use vault_diesel::{
+    CopiedTable, CopyError, Progress, Replayed, SinceCredential, SinceNamed, Step, TableRows, TransferError,
+};

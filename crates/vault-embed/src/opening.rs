@@ -6,6 +6,7 @@ use crate::database::{Database, FileState, FoundFile, Kind, exists};
 use crate::error::OpeningError;
 use crate::first_run::FirstRun;
 use crate::migration::refuse_moved;
+use crate::restore::exchange;
 use crate::root_key::RootKey;
 use crate::upkeep::Upkeep;
 use crate::vault::{OpenVault, Ports};
@@ -25,9 +26,6 @@ use vault_crypto::{Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, 
 use vault_diesel::{
     Migration, PostgresSettings, PostgresStore, SchemaState, ServerLock, SqliteKey, SqliteSettings, SqliteStore, Store,
 };
-
-/// Raised by a restore, so that older tokens no longer work; no restore exists yet.
-const RESTORE_EPOCH: u64 = 0;
 
 /// Called before each migration, with its number from 0 and the number of migrations.
 type Progress = Box<dyn FnMut(&Migration, usize, usize) + Send>;
@@ -179,6 +177,13 @@ impl Opening {
                 if let Some(command) = &server {
                     lock = Some(run.lock(path, command)?);
                 }
+                if exchange::is_pending(path)? {
+                    // Nobody else may put it in place at the same time.
+                    let _held = if lock.is_none() { Some(run.lock(path, "end of a restore")?) } else { None };
+                    if exchange::is_pending(path)? {
+                        exchange::finish(path, run.surroundings.clock.now())?;
+                    }
+                }
                 let (opened, root) = run.open_file(path, root_key, &mut lock).await?;
                 (opened, root, lock)
             }
@@ -205,7 +210,8 @@ impl Opening {
         };
         run.first_run.end();
 
-        let (ports, opener) = run.surroundings.ports(&keyring, &opened.store)?;
+        let epoch = opened.store.ports().operator.restore_epoch().await?;
+        let (ports, opener) = run.surroundings.ports(&keyring, &opened.store, epoch)?;
         let tally = Arc::new(AuditTally::new(ports.ambient.clone(), ports.store.audit.clone()));
         let mut vault = OpenVault {
             instance: keyring.instance(),
@@ -225,7 +231,7 @@ impl Opening {
         if let Some(AnchorSetting { path, adopt }) = anchor {
             let file = vault.anchors.at(path);
             let database = database.to_string();
-            let anchored = Anchored::open(file, adopt, RESTORE_EPOCH, &vault.operator(), &database).await;
+            let anchored = Anchored::open(file, adopt, epoch, &vault.operator(), &database).await;
             match anchored {
                 Ok(anchored) => vault.anchored = Some(Arc::new(anchored)),
                 Err(error) => {
@@ -436,7 +442,7 @@ impl Surroundings {
     }
 
     /// The ports of an opened vault, and apart from them what opens the data of its credentials.
-    fn ports(&self, keyring: &Keyring, store: &Store) -> Result<(Ports, Arc<dyn Opener>), OpeningError> {
+    fn ports(&self, keyring: &Keyring, store: &Store, epoch: u64) -> Result<(Ports, Arc<dyn Opener>), OpeningError> {
         let (ambient, store) = (self.ambient(keyring), store.ports());
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester());
         let crypto = keyring.credentials(store.keys.clone());
@@ -447,7 +453,7 @@ impl Surroundings {
             information_opener: crypto.list_opener,
             hasher: Arc::new(keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
-            tokens: Arc::new(keyring.token_issuer(RESTORE_EPOCH)?),
+            tokens: Arc::new(keyring.token_issuer(epoch)?),
             ambient,
             store,
             digester,

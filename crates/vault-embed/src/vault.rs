@@ -1,8 +1,10 @@
 //! A vault that is open.
 
 use crate::anchor::Anchored;
+use crate::error::OpeningError;
 use crate::upkeep::{Upkeep, seal};
 use std::fmt;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
@@ -112,6 +114,21 @@ impl OpenVault {
             () = self.adapter.failed() => VaultFailure::Disk,
             () = set_back => VaultFailure::SetBack,
         }
+    }
+
+    /// Has the anchor in the file `path` know this database as it is now, whatever it knew: after a restore.
+    ///
+    /// # Errors
+    /// The store failed, or the file cannot be written.
+    pub async fn anchor_anew(&self, path: &Path) -> Result<(), OpeningError> {
+        let epoch = self.ports.store.operator.restore_epoch().await?;
+        let checkpoint =
+            self.operator().newest_checkpoint().await.map_err(|error| OpeningError::Audit(Box::new(error)))?;
+        if let Some(directory) = path.parent() {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+            made.map_err(|source| OpeningError::Unwritable { path: directory.to_owned(), source })?;
+        }
+        Ok(self.anchors.at(path).store(Anchor { epoch, checkpoint })?)
     }
 
     /// What the anchor in the file `path` knows. `None`: there is no such file.

@@ -12,6 +12,7 @@ mod key;
 mod login;
 mod organization;
 mod own_account;
+mod restore;
 mod row;
 mod session;
 
@@ -63,6 +64,7 @@ struct Inner {
 #[derive(Clone, Default)]
 struct State {
     instance: Option<InstanceRecord>,
+    restore_epoch: u64,
     instance_keys: Vec<InstanceKeyRecord>,
     organizations: BTreeMap<OrganizationId, Organization>,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,

@@ -139,6 +139,68 @@ impl Cluster {
         self.control(&["start"]);
     }
 
+    /// Settings of a server that archives its log, for [`Cluster::recovered`].
+    pub fn archiving() -> Options {
+        // Relative to the data directory, where the server runs.
+        let archive = "archive_command='mkdir -p ../archive && cp %p ../archive/%f'".to_owned();
+        Options { settings: vec!["archive_mode=on".to_owned(), archive], ..Options::default() }
+    }
+
+    /// Makes a physical backup, and gives its directory. Goes with the server.
+    ///
+    /// # Panics
+    /// The server does not make one.
+    pub fn base_backup(&self) -> PathBuf {
+        let to = self.directory.join("base");
+        let mut command = self.installation.command("pg_basebackup");
+        command.arg("--host").arg(&self.directory).args(["--username", USER, "--no-password", "--checkpoint=fast"]);
+        install::succeed("pg_basebackup", command.arg("--pgdata").arg(&to).output());
+        to
+    }
+
+    /// Names this moment of the log `point`, and waits until the log up to it is archived.
+    ///
+    /// # Panics
+    /// The server fails.
+    pub fn mark(&self, database: &str, point: &str) {
+        self.execute(database, &format!("SELECT pg_create_restore_point('{point}')"));
+        let file = self.execute(database, "SELECT pg_walfile_name(pg_switch_wal())");
+        let archived = format!("SELECT coalesce(last_archived_wal >= '{file}', false) FROM pg_stat_archiver");
+        while self.execute(database, &archived) != "t" {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Starts another server on a physical `backup` of this one, as it was at a `point` that was marked later.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub fn recovered(&self, backup: &Path, point: &str) -> Self {
+        let installation = Installation::find();
+        let directory = make_directory(&installation);
+        let janitor = Some(hire_janitor(&installation, &directory));
+        let cluster = Self { installation, directory, janitor };
+        let data = cluster.directory.join("data");
+        let mut copy = cluster.installation.command("sh");
+        let copied = copy.args(["-c", "cp -a \"$1\" \"$2\"", "sh"]).arg(backup).arg(&data).output();
+        install::succeed("cp", copied);
+        let archive = self.directory.join("archive");
+        let settings = vec![
+            format!("restore_command='cp {}/%f %p'", archive.display()),
+            format!("recovery_target_name='{point}'"),
+            "recovery_target_action=promote".to_owned(),
+        ];
+        let options = Options { settings, ..Options::default() };
+        fs::write(data.join("postgresql.auto.conf"), configuration(&cluster.directory, &options)).unwrap();
+        fs::write(data.join("recovery.signal"), "").unwrap();
+        cluster.resume();
+        // It answers before it has recovered.
+        while cluster.execute("postgres", "SELECT pg_is_in_recovery()") != "f" {
+            std::thread::yield_now();
+        }
+        cluster
+    }
+
     fn control(&self, arguments: &[&str]) {
         assert!(self.janitor.is_some(), "a server that was started elsewhere is not ours to start or stop");
         let log = self.directory.join("log");

@@ -5,6 +5,7 @@
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use vault_core::Command;
 use vault_core::audit::{
     Actor, AuditAction, AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, Subject, UnsealedEntry,
 };
@@ -212,4 +213,14 @@ async fn a_flush_that_is_cancelled_loses_no_count() {
     tally.flush(true).await.unwrap();
     let recorded = log.rest.audit();
     assert_eq!(recorded.iter().map(|record| record.count).sum::<i64>(), 3);
+}
+
+#[async_trait]
+impl RestoreRepository for Heap {
+    async fn restore_epoch(&self) -> Result<u64, StoreError> {
+        self.rest.restore_epoch().await
+    }
+    async fn settle_restore(&self, command: Command<SettleRestore>) -> Result<Option<Settled>, StoreError> {
+        self.rest.settle_restore(command).await
+    }
 }

@@ -4,8 +4,9 @@ use crate::compose;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
-use crate::text::command_line;
+use crate::text::{command_line, quoted};
 use serde::Serialize;
+use std::fmt::Write as _;
 
 #[derive(Serialize)]
 struct Made {
@@ -48,8 +49,12 @@ pub(crate) fn root_key_warning(settings: &Settings) -> String {
     if let Some(file) = settings.database.file()
         && file.parent() == settings.root_key_file.parent()
     {
-        text += "\nThe key is in the same directory as the database, so a stolen disk exposes both. Move it and set \
-                 --root-key-file.";
+        let _ = write!(
+            text,
+            "\nThe key is in the same directory as the database, so a stolen disk exposes both. To keep it apart: mv {0} \
+             OTHER-DISK/ && export ORGVAULT_ROOT_KEY_FILE=OTHER-DISK/root.key (or pass --root-key-file).",
+            quoted(&settings.root_key_file.display().to_string())
+        );
     }
     text
 }

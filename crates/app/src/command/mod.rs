@@ -3,6 +3,7 @@
 pub(crate) mod account;
 pub(crate) mod activate;
 pub(crate) mod audit;
+pub(crate) mod backup;
 mod check;
 pub(crate) mod credential;
 pub(crate) mod database;
@@ -17,4 +18,5 @@ pub(crate) mod migrate_to;
 pub(crate) mod namespace;
 pub(crate) mod organization;
 pub(crate) mod quickstart;
+pub(crate) mod restore;
 pub(crate) mod serve;

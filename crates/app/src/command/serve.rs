@@ -1,5 +1,6 @@
 //! `orgvault serve`: the listeners, and an orderly stop.
 
+use crate::backups::Backups;
 use crate::cli::ServeArgs;
 use crate::command::doctor::{self, MAX_SKEW};
 use crate::command::migrate;
@@ -63,6 +64,7 @@ async fn serve(
         doctor::require_disk_encryption(&settings)?;
     }
     hardening::raise_file_limit()?;
+    let settings = Arc::new(settings);
     let memory_locked = hardening::lock_memory();
     let metrics = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?.install_recorder()?;
     describe_metrics();
@@ -72,6 +74,7 @@ async fn serve(
         metrics: rendered(&metrics),
     };
     let listeners = Listeners::bind(&settings, vault, opener, parts)?;
+    let backups = Backups::start(&settings, vault)?;
     if !memory_locked {
         tracing::warn!("cannot lock memory; keys may be written to swap. Set LimitMEMLOCK=infinity or disable swap");
     }
@@ -88,8 +91,11 @@ async fn serve(
                 failure = watched.failed() => Ok(Some(failure)),
             }
         })
-        .await?;
-    if let Some(failure) = failed {
+        .await;
+    if let Some(backups) = backups {
+        backups.end().await;
+    }
+    if let Some(failure) = failed? {
         return Err(Failure::new(match failure {
             VaultFailure::SetBack => {
                 "the database was set back to an earlier state, or replaced, while it was served: it no longer holds the \

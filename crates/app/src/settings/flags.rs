@@ -150,6 +150,18 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "DURATION", value_parser = value::seconds(60_i64, TEN_YEARS))]
     pub(crate) recheck_every: Option<i64>,
 
+    /// How often the embedded vault is backed up while it is served; needs --backup-to [default: off]
+    #[arg(long, value_name = "DURATION", value_parser = value::seconds(1_i64, TEN_YEARS))]
+    pub(crate) backup_every: Option<i64>,
+
+    /// Existing directory for these backups [default: none]
+    #[arg(long, value_name = "DIRECTORY", value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) backup_to: Option<PathBuf>,
+
+    /// How many of these backups are kept: the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = value::whole(1_u32, 100_000))]
+    pub(crate) backup_keep: u32,
+
     /// Path prefix of the HTTP interface
     #[arg(long, value_name = "PATH", default_value = "/v1")]
     pub(crate) base_path: BasePath,

@@ -1,6 +1,6 @@
 //! Organizations in the store.
 
-use super::{AuditLog, AuditTrail, Housekeeping, KeyRepository, StoreError};
+use super::{AuditLog, AuditTrail, Housekeeping, KeyRepository, RestoreRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
@@ -62,6 +62,12 @@ pub trait OrganizationRepository: Send + Sync {
 }
 
 /// What operators need of a store.
-pub trait OperatorStore: OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Housekeeping {}
+pub trait OperatorStore:
+    OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Housekeeping + RestoreRepository
+{
+}
 
-impl<S: OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Housekeeping + ?Sized> OperatorStore for S {}
+impl<S: OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Housekeeping + RestoreRepository + ?Sized>
+    OperatorStore for S
+{
+}

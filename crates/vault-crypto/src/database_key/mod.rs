@@ -96,6 +96,18 @@ impl DatabaseKeyFile {
         read.await.map_err(|flaw| self.error(flaw))
     }
 
+    /// Reads the key from what such a file contains, which was read from elsewhere; errors name the path of this value.
+    ///
+    /// # Errors
+    /// As for [`DatabaseKeyFile::load`].
+    pub async fn load_from(&self, content: &[u8], wrapper: &dyn KeyWrapper) -> Result<DatabaseKey, DatabaseKeyError> {
+        let read = async {
+            let wraps = Wraps::read(content).ok_or(DatabaseKeyFlaw::Malformed)?;
+            unwrap(&wraps, wrapper).await.map(DatabaseKey)
+        };
+        read.await.map_err(|flaw| self.error(flaw))
+    }
+
     /// Begins replacing the root key: adds a wrap under `next`, so that either root key opens the file. Done
     /// again, it changes nothing.
     ///

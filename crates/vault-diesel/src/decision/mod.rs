@@ -16,8 +16,8 @@ mod credential;
 mod hourly;
 mod integration;
 mod login;
-mod organization;
-mod schema_version;
+pub(super) mod organization;
+pub(super) mod schema_version;
 mod upkeep;
 
 use self::backend::Connection;

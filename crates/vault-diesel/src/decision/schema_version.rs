@@ -67,7 +67,7 @@ async fn create(connection: &mut Connection) -> Decided<()> {
     Ok(Verdict::Recorded(run_script(connection, &spell(CREATE_VERSIONS_TABLE)).await?))
 }
 
-async fn applied(connection: &mut Connection) -> Result<Vec<String>, Failure> {
+pub(crate) async fn applied(connection: &mut Connection) -> Result<Vec<String>, Failure> {
     if !is_prepared(connection).await? {
         return Ok(Vec::new());
     }

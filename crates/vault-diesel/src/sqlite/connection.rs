@@ -58,15 +58,7 @@ const READER_SETTINGS: [Setting; 3] =
 
 /// Opens a connection.
 pub(crate) fn open(source: &Source, purpose: Purpose) -> Result<SqliteConnection, OpenError> {
-    let mut connection =
-        SqliteConnection::establish(&source.path).map_err(|error| OpenError::Database(Box::new(error)))?;
-    // Waiting first: connections that open side by side would refuse each other. Then the key, before
-    // anything touches the file.
-    run(&mut connection, &format!("PRAGMA busy_timeout = {READER_WAIT}; PRAGMA cipher_log = OFF"))?;
-    run(&mut connection, &source.key.pragma())?;
-    run(&mut connection, "PRAGMA cipher_compatibility = 4")?;
-    prove_key(&mut connection, source)?;
-    prove_library(&mut connection)?;
+    let mut connection = establish(source)?;
     let own = if purpose == Purpose::Writing { WRITER_SETTINGS } else { READER_SETTINGS };
     for (name, value, _) in SETTINGS.iter().chain(&own) {
         run(&mut connection, &format!("PRAGMA {name} = {value}"))?;
@@ -77,6 +69,20 @@ pub(crate) fn open(source: &Source, purpose: Purpose) -> Result<SqliteConnection
             return Err(OpenError::Setting { name, found, wanted });
         }
     }
+    Ok(connection)
+}
+
+/// Opens a connection without any setting but the key, which is proven: one that changes nothing in the file.
+pub(super) fn establish(source: &Source) -> Result<SqliteConnection, OpenError> {
+    let mut connection =
+        SqliteConnection::establish(&source.path).map_err(|error| OpenError::Database(Box::new(error)))?;
+    // Waiting first: connections that open side by side would refuse each other. Then the key, before
+    // anything touches the file.
+    run(&mut connection, &format!("PRAGMA busy_timeout = {READER_WAIT}; PRAGMA cipher_log = OFF"))?;
+    run(&mut connection, &source.key.pragma())?;
+    run(&mut connection, "PRAGMA cipher_compatibility = 4")?;
+    prove_key(&mut connection, source)?;
+    prove_library(&mut connection)?;
     Ok(connection)
 }
 

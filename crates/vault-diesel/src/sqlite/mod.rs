@@ -3,9 +3,11 @@
 mod backend;
 mod batch;
 mod connection;
+mod copy;
 mod file;
 mod lock;
 mod pool;
+mod replay;
 mod settings;
 mod severity;
 mod statement;
@@ -18,7 +20,9 @@ mod writer;
 mod decision;
 
 pub(crate) use connection::{Purpose, Source, open};
+pub use copy::{CopyError, FileContent, TableRows, check_file, copy_file};
 pub use lock::{LockError, LockFileFlaw, ServerLock};
+pub use replay::{Replayed, SinceCredential, SinceNamed, replay};
 pub use settings::{OpenError, SqliteKey, SqliteSettings};
 pub use store::SqliteStore;
 

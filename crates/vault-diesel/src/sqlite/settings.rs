@@ -15,9 +15,16 @@ impl SqliteKey {
 
     /// The statement that gives the key to a connection.
     pub(super) fn pragma(&self) -> Zeroizing<String> {
+        self.quoted("PRAGMA key = ")
+    }
+
+    /// `before`, then the key as a statement has it, with room for a few characters more.
+    pub(super) fn quoted(&self, before: &str) -> Zeroizing<String> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut sql = Zeroizing::new(String::with_capacity(96));
-        sql.push_str("PRAGMA key = \"x'");
+        // Of the final size at once: growing would leave copies behind.
+        let mut sql = Zeroizing::new(String::with_capacity(before.len() + 80));
+        sql.push_str(before);
+        sql.push_str("\"x'");
         for byte in self.0.iter() {
             sql.push(char::from(DIGITS[usize::from(byte >> 4)]));
             sql.push(char::from(DIGITS[usize::from(byte & 15)]));

@@ -3,6 +3,7 @@
 mod change_organization;
 mod create_organization;
 mod seal_audit;
+mod settle_restore;
 mod tidy;
 mod verify_audit;
 

@@ -41,7 +41,7 @@ impl KeyRepository for Store {
     }
 }
 
-async fn read_instance(connection: &mut Connection) -> Result<Option<InstanceRecord>, Failure> {
+pub(crate) async fn read_instance(connection: &mut Connection) -> Result<Option<InstanceRecord>, Failure> {
     type Row = (Read<InstanceId>, Read<KeyId>, Read<KeyId>, Read<Blob>, Read<Blob>, i64);
     const TABLE: &str = "instance";
     let row: Option<Row> = instance::table
@@ -101,7 +101,7 @@ async fn create_instance(connection: &mut Connection, command: &CreateInstance) 
     Ok(Verdict::Recorded(true))
 }
 
-async fn read_instance_keys(connection: &mut Connection) -> Result<Vec<InstanceKeyRecord>, Failure> {
+pub(crate) async fn read_instance_keys(connection: &mut Connection) -> Result<Vec<InstanceKeyRecord>, Failure> {
     type Row = (Read<KeyId>, Read<InstanceKeyPurpose>, Read<Blob>, i64);
     const TABLE: &str = "instance_keys";
     let rows: Vec<Row> = instance_keys::table

@@ -1,6 +1,7 @@
-//! Housekeeping.
+//! Housekeeping, and what a restore ends.
 
 pub(crate) mod housekeeping;
+mod restore;
 pub(crate) mod sweep;
 
 /// [`SWEEP_SLICE`](vault_core::port::SWEEP_SLICE) as a query's limit.

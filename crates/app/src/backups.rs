@@ -1,0 +1,107 @@
+//! Backups that the server makes by itself, and keeps the newest of.
+
+use crate::command::backup::failure;
+use crate::compose;
+use crate::failure::Failure;
+use crate::settings::Settings;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use vault_embed::{OpenVault, backup, keep_newest, newest_backup};
+
+/// How long after a failure the next attempt is made, at most.
+const AFTER_FAILURE: Duration = Duration::from_secs(300);
+
+/// The work in the background.
+pub(crate) struct Backups {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+/// When and where to.
+struct Plan {
+    every: Duration,
+    directory: PathBuf,
+    keep: usize,
+}
+
+impl Backups {
+    /// Begins, if the settings ask for it.
+    ///
+    /// # Errors
+    /// The vault is not an embedded one, or the directory is not there.
+    pub(crate) fn start(settings: &Arc<Settings>, vault: &OpenVault) -> Result<Option<Self>, Failure> {
+        let server = &settings.server;
+        let (Some(every), Some(directory)) = (server.backup_every, &server.backup_to) else { return Ok(None) };
+        if settings.database.file().is_none() {
+            return Err(Failure::usage(format!(
+                "--backup-every: the vault is on PostgreSQL, which this does not back up. Use pg_dump or physical backups: {}",
+                crate::command::backup::POSTGRES_PAGE
+            )));
+        }
+        if !directory.is_dir() {
+            return Err(Failure::new(format!(
+                "--backup-to: {} is not a directory. Create it, for the service's user alone",
+                directory.display()
+            )));
+        }
+        let directory = std::path::absolute(directory)?;
+        let plan =
+            Plan { every: Duration::from_secs(every.unsigned_abs()), directory, keep: server.backup_keep as usize };
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(work(Arc::clone(settings), vault.clone(), plan, stopped));
+        Ok(Some(Self { stop, task }))
+    }
+
+    /// Ends, once a backup under way is finished.
+    pub(crate) async fn end(self) {
+        drop(self.stop);
+        let _ = self.task.await; // only a panic, which has been reported
+    }
+}
+
+async fn work(settings: Arc<Settings>, vault: OpenVault, plan: Plan, mut stopped: oneshot::Receiver<()>) {
+    metrics::counter!(TOTAL, "outcome" => "failed").absolute(0);
+    let mut wait = due(&plan.directory, plan.every);
+    loop {
+        tokio::select! {
+            _ = &mut stopped => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+        wait = match make(&settings, &vault, &plan).await {
+            Ok(()) => {
+                metrics::counter!(TOTAL, "outcome" => "succeeded").increment(1);
+                plan.every
+            }
+            Err(error) => {
+                metrics::counter!(TOTAL, "outcome" => "failed").increment(1);
+                let wait = AFTER_FAILURE.min(plan.every);
+                tracing::error!("{error}. The next attempt is in {} s", wait.as_secs());
+                wait
+            }
+        };
+    }
+}
+
+/// Backups made by the server, by outcome.
+pub(crate) const TOTAL: &str = "orgvault_backups_total";
+
+async fn make(settings: &Settings, vault: &OpenVault, plan: &Plan) -> Result<(), Failure> {
+    let root_key = compose::root_key(settings)?;
+    let made = backup(vault, root_key, &plan.directory, &mut |_| {}).await.map_err(failure)?;
+    let rows: u64 = made.rows.iter().map(|table| table.rows).sum();
+    let removed = keep_newest(&plan.directory, plan.keep).map_err(|error| {
+        Failure::new(format!("a backup was made, but older ones in {} stay: {error}", plan.directory.display()))
+    })?;
+    tracing::info!(backup = %made.path.display(), bytes = made.size, rows, removed = removed.len(), "backup made and checked");
+    Ok(())
+}
+
+/// How long until the next backup, counted from the newest there is.
+fn due(directory: &Path, every: Duration) -> Duration {
+    let newest = newest_backup(directory).ok().flatten();
+    let age = newest.and_then(|path| path.metadata().ok()?.modified().ok()?.elapsed().ok());
+    age.map_or(Duration::ZERO, |age| every.saturating_sub(age))
+}

@@ -1,0 +1,139 @@
+//! `orgvault backup`: a copy of the embedded vault in use, in one file.
+
+use crate::cli::BackupArgs;
+use crate::compose;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::settings::Settings;
+use crate::text::{command_line, quoted};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use vault_embed::{Backup, BackupError, BackupProgress, BackupStep, OpenVault};
+
+/// What an operator reads about backups of PostgreSQL.
+pub(crate) const POSTGRES_PAGE: &str = "OPERATIONS, \"Backup of PostgreSQL\"";
+
+#[derive(Serialize)]
+struct Made {
+    backup: String,
+    bytes: u64,
+    instance: String,
+    created_at: String,
+    rows: u64,
+    tables: BTreeMap<String, u64>,
+}
+
+/// Carries the command out.
+pub(crate) async fn run(settings: &Settings, args: BackupArgs, output: Output) -> Result<(), Failure> {
+    if settings.database.file().is_none() {
+        return Err(Failure::new(format!(
+            "the vault is on PostgreSQL, which `orgvault backup` does not back up. Use pg_dump or physical backups: \
+             {POSTGRES_PAGE}. Nothing was done"
+        )));
+    }
+    let vault = compose::open(settings).await?;
+    let made = make(settings, &vault, &args).await;
+    let closed = vault.close().await;
+    let made = made?;
+    closed?;
+    let document = Made::of(&made, &vault);
+    let restore = format!("{} {}", command_line(settings, "restore"), quoted(&document.backup));
+    output.print(&document, &document.text(&restore))
+}
+
+async fn make(settings: &Settings, vault: &OpenVault, args: &BackupArgs) -> Result<Backup, Failure> {
+    let root_key = compose::root_key(settings)?;
+    let mut bar = Bar::new()?;
+    let made = vault_embed::backup(vault, root_key, &args.target, &mut |progress| bar.tell(progress)).await;
+    made.map_err(failure)
+}
+
+/// Why there is no backup, and what to do.
+pub(crate) fn failure(error: BackupError) -> Failure {
+    let advice = match &error {
+        BackupError::Copy(vault_embed::CopyError::Full(_)) | BackupError::Full(_) => {
+            "Free space, or choose another place: while it is made, a backup needs twice its size. No backup was made"
+        }
+        BackupError::Exists(_) | BackupError::NoDirectory(_) | BackupError::Taken { .. } => "No backup was made",
+        _ => "No backup was made. Remove the cause, then run the command again",
+    };
+    Failure::new(format!("{}. {advice}", Failure::from(error)))
+}
+
+/// How long a step runs before it is told again.
+const TELL_EVERY: Duration = Duration::from_secs(2);
+
+/// The progress of a backup or a restore: a bar on a terminal, else a line for each step, and now and then while it lasts.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    told: Option<(BackupStep, Instant)>,
+}
+
+impl Bar {
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let bar = ProgressBar::no_length();
+        bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg} {eta}")?);
+        // Cleared when it is dropped.
+        Ok(Self { bar: bar.with_finish(ProgressFinish::AndClear), told: None })
+    }
+
+    pub(crate) fn tell(&mut self, progress: BackupProgress) {
+        let doing = match progress.step {
+            BackupStep::Copying => "copying the database",
+            BackupStep::Checking => "checking the copy",
+            BackupStep::Packing => "writing the archive",
+            BackupStep::Unpacking => "unpacking the backup",
+            BackupStep::Replaying => "comparing with the database in use",
+        };
+        self.bar.set_message(doing);
+        match progress.bytes {
+            Some((done, total)) => {
+                self.bar.set_length(total);
+                self.bar.set_position(done);
+            }
+            None => self.bar.unset_length(),
+        }
+        let is_told = self.told.is_some_and(|(step, at)| step == progress.step && at.elapsed() < TELL_EVERY);
+        if self.bar.is_hidden() && !is_told {
+            self.told = Some((progress.step, Instant::now()));
+            match progress.bytes.filter(|(done, _)| *done > 0) {
+                Some((done, total)) => tracing::info!("{doing}, {}% done", done * 100 / total.max(1)),
+                None => tracing::info!("{doing}"),
+            }
+        }
+    }
+}
+
+impl Made {
+    fn of(made: &Backup, vault: &OpenVault) -> Self {
+        Self {
+            backup: made.path.display().to_string(),
+            bytes: made.size,
+            instance: vault.instance().to_string(),
+            created_at: made.created_at.to_rfc3339().unwrap_or_default(),
+            rows: made.rows.iter().map(|table| table.rows).sum(),
+            tables: made.rows.iter().map(|table| (table.table.clone(), table.rows)).collect(),
+        }
+    }
+
+    fn text(&self, restore: &str) -> String {
+        let rows = |table: &str| self.tables.get(table).copied().unwrap_or_default();
+        format!(
+            "Backed up the vault to {}\n  {} bytes, the state of {}\n  {} organizations, {} accounts, {} credentials, {} \
+             integrations, {} audit entries\n  checked: it opens with the root key, every page and table is sound, all {} \
+             rows are there\n\nThe root key is not in it. Keep a copy of the key, but not with the backup.\nRestore it with: \
+             {restore}\n",
+            self.backup,
+            self.bytes,
+            self.created_at,
+            rows("organizations"),
+            rows("accounts"),
+            rows("credentials"),
+            rows("integrations"),
+            rows("audit"),
+            self.rows,
+        )
+    }
+}

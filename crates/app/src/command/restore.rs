@@ -1,0 +1,342 @@
+//! `orgvault restore`: the embedded vault from a backup, or the steps after a restore by other tools.
+
+use crate::cli::RestoreArgs;
+use crate::command::backup::Bar;
+use crate::compose;
+use crate::events::ServerEvents;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::settings::Settings;
+use crate::text::command_line;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use vault_core::port::Settled;
+use vault_embed::{
+    Accepted, OpeningError, Present, Replayed, RestoreError, Restored, SinceCredential, SinceNamed, newest_backup,
+};
+
+/// How many lines are printed of one kind; the JSON document has all.
+const LINES: usize = 20;
+
+#[derive(Serialize)]
+struct Document {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restored: Option<ShownRestored>,
+    instance: String,
+    ended: Ended,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<Kept>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<Lost>,
+}
+
+#[derive(Serialize)]
+struct ShownRestored {
+    backup: String,
+    created_at: String,
+    database: String,
+    rows: u64,
+    migrations: Vec<String>,
+    /// Where the files of the database that was in use are.
+    replaced: Option<String>,
+    /// Why the database that was in use could not be read.
+    replaced_unread: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Ended {
+    sessions: u64,
+    recovery_codes: u64,
+    activations: u64,
+    invitations: u64,
+}
+
+/// What the database that was in use knew, and holds now.
+#[derive(Serialize)]
+struct Kept {
+    organizations: usize,
+    accounts: usize,
+    integrations: usize,
+    frozen_namespaces: usize,
+    invitations: usize,
+    disabled_accounts: Vec<Named>,
+    disabled_integrations: Vec<Named>,
+}
+
+/// What the database that was in use had beside that.
+#[derive(Serialize)]
+struct Lost {
+    organizations: Vec<String>,
+    accounts: Vec<Named>,
+    integrations: Vec<Named>,
+    credentials_saved: Vec<Credential>,
+    credentials_changed: Vec<Credential>,
+    credentials_deleted: Vec<Credential>,
+}
+
+#[derive(Serialize)]
+struct Named {
+    organization: String,
+    name: String,
+    id: String,
+}
+
+#[derive(Serialize)]
+struct Credential {
+    organization: String,
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    namespace: String,
+}
+
+/// Carries the command out.
+pub(crate) async fn run(settings: &Settings, args: RestoreArgs, output: Output) -> Result<(), Failure> {
+    let Some(backup) = args.backup.filter(|_| !args.after_external) else {
+        return settle(settings, output).await;
+    };
+    if settings.database.file().is_none() {
+        return Err(Failure::new(
+            "a backup is restored to the embedded database, but --database-url names PostgreSQL. Restore that with \
+             pg_restore or from physical backups, then run `orgvault restore --after-external`. Nothing was done",
+        ));
+    }
+    let backup = found(backup)?;
+    let root_key = compose::root_key(settings)?;
+    let mut bar = Bar::new()?;
+    let tell = &mut |progress| bar.tell(progress);
+    let (anchor, accepted) = (compose::anchor(settings), Accepted { replace: args.replace, older: args.older });
+    let restored = vault_embed::restore(&backup, root_key, &settings.database, &anchor, accepted, tell).await;
+    let restored = restored.map_err(|error| failure(settings, error))?;
+    let document = Document::of(&backup, &restored);
+    output.print(&document, &document.text(settings))
+}
+
+/// The steps after a restore by other tools.
+async fn settle(settings: &Settings, output: Output) -> Result<(), Failure> {
+    let opening = compose::serve(settings, "restore", &ServerEvents::default())?.without_upkeep();
+    let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
+    let settled = vault.operator().settle_restore(0, true).await;
+    let anchored = vault.anchor_anew(&compose::anchor(settings)).await;
+    let closed = vault.close().await;
+    let settled = settled?;
+    anchored?;
+    closed?;
+    let instance = vault.instance().to_string();
+    let document = Document { restored: None, instance, ended: Ended::of(&settled), kept: None, lost: None };
+    output.print(&document, &document.text(settings))
+}
+
+/// The backup that is meant: the newest of a directory.
+fn found(backup: PathBuf) -> Result<PathBuf, Failure> {
+    if !backup.is_dir() {
+        return Ok(backup);
+    }
+    let newest = newest_backup(&backup)
+        .map_err(|error| Failure::new(format!("cannot read the directory {}: {error}", backup.display())))?;
+    newest.ok_or_else(|| {
+        Failure::new(format!(
+            "the directory {} has no backup: no file is called orgvault-TIME.backup. Name the file. Nothing was done",
+            backup.display()
+        ))
+    })
+}
+
+/// Why nothing was restored, and what to do.
+fn failure(settings: &Settings, error: RestoreError) -> Failure {
+    const UNCHANGED: &str = "Nothing was changed";
+    match error {
+        RestoreError::Exists(database) => Failure::new(format!(
+            "a vault exists at {0}. To replace it, pass --replace: its files are then moved to {0}.replaced-TIME, not \
+             deleted. To keep it, pass another --data-dir. {UNCHANGED}",
+            database.display()
+        )),
+        RestoreError::RootKeyMissing(path) => Failure::new(format!(
+            "root key {} not found. No backup contains it: copy it there, or pass --root-key-file. {UNCHANGED}",
+            path.display()
+        )),
+        RestoreError::Opening(error @ OpeningError::Lock(_)) => compose::failure(settings, error),
+        RestoreError::Opening(error) => Failure::new(format!("{}. {UNCHANGED}", compose::failure(settings, error))),
+        RestoreError::Older { .. } => Failure::new(format!(
+            "{}. To restore it and lose what came after, pass --older. {UNCHANGED}",
+            Failure::from(error)
+        )),
+        RestoreError::Unanchored(_) => Failure::new(format!(
+            "{}. Remove {} and start once with `orgvault serve --adopt-anchor`",
+            Failure::from(error),
+            compose::anchor(settings).display()
+        )),
+        RestoreError::Full(_) => Failure::new(format!(
+            "{}. Free space: a restore needs twice the size of the backup. {UNCHANGED}",
+            Failure::from(error)
+        )),
+        error => Failure::new(format!("{}. {UNCHANGED}", Failure::from(error))),
+    }
+}
+
+impl Document {
+    fn of(backup: &std::path::Path, restored: &Restored) -> Self {
+        let read = match &restored.present {
+            Present::Read(replayed) => Some(replayed),
+            Present::None | Present::Unread(_) => None,
+        };
+        Self {
+            instance: restored.instance.to_string(),
+            ended: Ended::of(&restored.settled),
+            kept: read.map(|replayed| Kept::of(replayed)),
+            lost: read.map(|replayed| Lost::of(replayed)),
+            restored: Some(ShownRestored {
+                backup: backup.display().to_string(),
+                created_at: restored.created_at.clone(),
+                database: restored.database.display().to_string(),
+                rows: restored.rows.iter().map(|table| table.rows).sum(),
+                migrations: restored.migrations.clone(),
+                replaced: restored.replaced.as_ref().map(|path| path.display().to_string()),
+                replaced_unread: match &restored.present {
+                    Present::Unread(reason) => Some(reason.clone()),
+                    _ => None,
+                },
+            }),
+        }
+    }
+
+    fn text(&self, settings: &Settings) -> String {
+        let mut text = String::new();
+        if let Some(restored) = &self.restored {
+            let ShownRestored { backup, created_at, database, rows, migrations, replaced, replaced_unread } = restored;
+            let _ = writeln!(
+                text,
+                "Restored the vault to {database}\n  from {backup}: the state of {created_at}, {rows} rows"
+            );
+            let _ = writeln!(text, "  under a new database key; root key as before");
+            if !migrations.is_empty() {
+                let _ = writeln!(text, "  migrations applied: {}", migrations.join(", "));
+            }
+            if let Some(replaced) = replaced {
+                let _ = writeln!(text, "The files that were there are in {replaced}");
+            }
+            if let Some(reason) = replaced_unread {
+                let _ = writeln!(
+                    text,
+                    "They could not be read ({reason}), so what was disabled, frozen, revoked or deleted since the backup is \
+                     as it was in the backup, and nobody knows what is lost"
+                );
+            }
+        }
+        let Ended { sessions, recovery_codes, activations, invitations } = self.ended;
+        let _ = writeln!(
+            text,
+            "\nEnded: {sessions} sessions and every older access token, {recovery_codes} recovery codes, {activations} \
+             activations, {invitations} enrolment codes. Passcodes work from the next one on."
+        );
+        if let Some(kept) = &self.kept {
+            let _ = writeln!(
+                text,
+                "Kept as they were before the restore: the state of {} organizations, {} accounts, {} integrations; {} frozen \
+                 namespaces; {} enrolment codes.",
+                kept.organizations, kept.accounts, kept.integrations, kept.frozen_namespaces, kept.invitations
+            );
+            list_named(&mut text, "Back, but disabled: accounts", &kept.disabled_accounts);
+            list_named(&mut text, "Back, but disabled: integrations", &kept.disabled_integrations);
+        }
+        if let Some(lost) = &self.lost {
+            lost.write(&mut text);
+        }
+        if self.restored.as_ref().is_some_and(|restored| restored.replaced.is_some()) {
+            let _ = writeln!(text, "Audit entries since the backup are in the files that were replaced.");
+        }
+        let _ = writeln!(
+            text,
+            "\nNext: {}\nOwners of accounts make new recovery codes: docs/API.md, \"9. Own account\".",
+            command_line(settings, "serve")
+        );
+        text
+    }
+}
+
+impl Lost {
+    fn of(replayed: &Replayed) -> Self {
+        Self {
+            organizations: replayed.new_organizations.clone(),
+            accounts: named(&replayed.new_accounts),
+            integrations: named(&replayed.new_integrations),
+            credentials_saved: credentials(&replayed.saved),
+            credentials_changed: credentials(&replayed.changed),
+            credentials_deleted: credentials(&replayed.deleted),
+        }
+    }
+
+    fn write(&self, text: &mut String) {
+        let before = text.len();
+        if !self.organizations.is_empty() {
+            let _ = writeln!(text, "Lost: organizations created since: {}", self.organizations.join(", "));
+        }
+        list_named(text, "Lost: accounts created since", &self.accounts);
+        list_named(text, "Lost: integrations created since", &self.integrations);
+        list_credentials(text, "Lost: credentials saved since", &self.credentials_saved);
+        list_credentials(text, "As they were in the backup: credentials changed since", &self.credentials_changed);
+        list_credentials(text, "Back: credentials deleted since", &self.credentials_deleted);
+        if text.len() == before {
+            let _ = writeln!(text, "Nothing is lost: no organization, account, integration or credential is newer.");
+        }
+    }
+}
+
+impl Kept {
+    fn of(replayed: &Replayed) -> Self {
+        Self {
+            organizations: replayed.organizations,
+            accounts: replayed.accounts,
+            integrations: replayed.integrations,
+            frozen_namespaces: replayed.frozen,
+            invitations: replayed.invitations,
+            disabled_accounts: named(&replayed.stale_accounts),
+            disabled_integrations: named(&replayed.stale_integrations),
+        }
+    }
+}
+
+impl Ended {
+    fn of(settled: &Settled) -> Self {
+        let Settled { sessions, recovery_codes, activations, invitations } = *settled;
+        Self { sessions, recovery_codes, activations, invitations }
+    }
+}
+
+fn named(rows: &[SinceNamed]) -> Vec<Named> {
+    let of =
+        |row: &SinceNamed| Named { organization: row.organization.clone(), name: row.name.clone(), id: row.id.clone() };
+    rows.iter().map(of).collect()
+}
+
+fn credentials(rows: &[SinceCredential]) -> Vec<Credential> {
+    let of = |row: &SinceCredential| Credential {
+        organization: row.organization.clone(),
+        id: row.id.clone(),
+        kind: row.kind.clone(),
+        namespace: row.namespace.clone(),
+    };
+    rows.iter().map(of).collect()
+}
+
+fn list_named(text: &mut String, heading: &str, rows: &[Named]) {
+    list(text, heading, rows, |row| format!("{} ({})", row.name, row.organization));
+}
+
+fn list_credentials(text: &mut String, heading: &str, rows: &[Credential]) {
+    list(text, heading, rows, |row| format!("{} {} in {} ({})", row.kind, row.id, row.namespace, row.organization));
+}
+
+fn list<T>(text: &mut String, heading: &str, rows: &[T], line: impl Fn(&T) -> String) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "{heading} ({}):", rows.len());
+    for row in rows.iter().take(LINES) {
+        let _ = writeln!(text, "  {}", line(row));
+    }
+    if rows.len() > LINES {
+        let _ = writeln!(text, "  and {} more; --json lists all", rows.len() - LINES);
+    }
+}

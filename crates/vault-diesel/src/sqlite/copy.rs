@@ -1,0 +1,199 @@
+//! Copies of the database file: one state of every table, in a new file under a key of its own; and the checks of such a file.
+
+use super::connection::{Purpose, Source, establish, open};
+use super::decision::organization::keys;
+use super::decision::schema_version;
+use super::settings::{OpenError, SqliteKey};
+use super::severity::{is_full, judge};
+use super::store::SqliteStore;
+use crate::failure::Failure;
+use crate::migration::{SchemaState, compare};
+use diesel::connection::SimpleConnection as _;
+use diesel::dsl::sql;
+use diesel::result::Error as SqlError;
+use diesel::sql_types::{BigInt, Text};
+use diesel::{QueryableByName, RunQueryDsl as _, SqliteConnection, sql_query};
+use futures_util::FutureExt as _;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord};
+
+/// How many rows a table has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRows {
+    /// The table's name.
+    pub table: String,
+    /// Its rows.
+    pub rows: u64,
+}
+
+/// Why a database file was not copied, or a copy is not sound.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// The file does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The file for the copy cannot be made.
+    #[error("cannot create {}", .path.display())]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no space for the copy.
+    #[error("no space left on device for {}", .0.display())]
+    Full(PathBuf),
+    /// The check of a file found something.
+    #[error("the database {} is damaged: {finding}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first finding.
+        finding: String,
+    },
+    /// A statement failed.
+    #[error("cannot copy the database to {}", .path.display())]
+    Database {
+        /// The copy.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// What a database file holds.
+#[derive(Debug)]
+pub struct FileContent {
+    /// Its rows, by table.
+    pub rows: Vec<TableRows>,
+    /// How its schema stands to this build's.
+    pub schema: SchemaState,
+    /// The deployment's root record, if the deployment has been made.
+    pub instance: Option<InstanceRecord>,
+    /// The instance-wide keys, oldest first.
+    pub keys: Vec<InstanceKeyRecord>,
+}
+
+impl SqliteStore {
+    /// Copies the database, as it is when this begins, to the new file `target` under `key`. Others read and write it
+    /// meanwhile, and wait for nothing. Blocks. The rows that were copied, by table.
+    ///
+    /// # Errors
+    /// The file exists or cannot be made, there is no space, or the database cannot be read; what there is of the file stays.
+    pub fn copy_to(&self, target: &Path, key: &SqliteKey) -> Result<Vec<TableRows>, CopyError> {
+        // One that could write: only such a connection can fill another file.
+        copy(open(self.source(), Purpose::Writing)?, target, key)
+    }
+}
+
+/// Copies the database file `path`, which nobody writes to, to the new file `target`, as [`SqliteStore::copy_to`] does.
+/// Nothing in `path` is changed. Blocks.
+///
+/// # Errors
+/// As for [`SqliteStore::copy_to`], or the file does not open under `key`.
+pub fn copy_file(path: &Path, key: SqliteKey, target: &Path, new_key: &SqliteKey) -> Result<Vec<TableRows>, CopyError> {
+    copy(establish(&Source { path: text(path)?, key })?, target, new_key)
+}
+
+fn copy(mut connection: SqliteConnection, target: &Path, key: &SqliteKey) -> Result<Vec<TableRows>, CopyError> {
+    let text = prepare_target(target)?;
+    let failed = |error: SqlError| match is_full(&error) {
+        true => CopyError::Full(target.to_owned()),
+        false => CopyError::Database { path: target.to_owned(), source: Box::new(error) },
+    };
+    connection.batch_execute("PRAGMA busy_timeout = 5000").map_err(failed)?;
+    attach(&mut connection, &text, key, "copy").map_err(failed)?;
+    // One transaction, so that what is counted is what is copied.
+    connection.batch_execute("BEGIN").map_err(failed)?;
+    let rows = count_rows(&mut connection).map_err(failed)?;
+    connection.batch_execute("SELECT sqlcipher_export('copy'); COMMIT; DETACH copy").map_err(failed)?;
+    Ok(rows)
+}
+
+/// The path as the database takes it.
+fn text(path: &Path) -> Result<String, OpenError> {
+    let text = path.to_str().filter(|_| path.is_absolute());
+    Ok(text.ok_or_else(|| OpenError::Path(path.to_owned()))?.to_owned())
+}
+
+/// Makes the empty file at `path`, closed to others, and gives its path as the database takes it.
+fn prepare_target(path: &Path) -> Result<String, CopyError> {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    made.map_err(|source| CopyError::Create { path: path.to_owned(), source })?;
+    Ok(text(path)?)
+}
+
+/// Opens a second database file on a connection, under the name `schema`.
+pub(super) fn attach(
+    connection: &mut SqliteConnection,
+    path: &str,
+    key: &SqliteKey,
+    schema: &str,
+) -> Result<(), SqlError> {
+    let path = path.replace('\'', "''");
+    connection.batch_execute(&key.quoted(&format!("ATTACH DATABASE '{path}' AS {schema} KEY ")))
+}
+
+/// Checks every page and every row of the database file `path`, which nobody writes to: that each page is as it was written
+/// under `key`, that the tables are sound, and that rows refer to rows that exist. Blocks.
+///
+/// # Errors
+/// The file does not open under the key, or [`CopyError::Damaged`].
+pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError> {
+    let mut connection = establish(&Source { path: text(path)?, key })?;
+    let failed = |error: SqlError| CopyError::Damaged { path: path.to_owned(), finding: error.to_string() };
+    for (check, sound) in
+        [("cipher_integrity_check", &[][..]), ("integrity_check", &["ok"]), ("foreign_key_check", &[])]
+    {
+        let findings: Vec<String> = sql::<Text>(&format!("PRAGMA {check}")).load(&mut connection).map_err(failed)?;
+        if findings != sound {
+            let finding = findings.into_iter().next().unwrap_or_else(|| format!("no answer from {check}"));
+            return Err(CopyError::Damaged { path: path.to_owned(), finding });
+        }
+    }
+    let rows = count_rows(&mut connection).map_err(failed)?;
+    let read = async {
+        let schema = compare(&schema_version::applied(&mut connection).await?);
+        // Without a schema there is nothing to read.
+        let instance = if schema == SchemaState::Empty { None } else { keys::read_instance(&mut connection).await? };
+        let keys = if instance.is_none() { Vec::new() } else { keys::read_instance_keys(&mut connection).await? };
+        Ok(FileContent { rows, schema, instance, keys })
+    };
+    let read: Option<Result<FileContent, Failure>> = read.now_or_never();
+    match read {
+        Some(Ok(content)) => Ok(content),
+        Some(Err(failure)) => {
+            let finding = failure.into_store_error(judge).to_string();
+            Err(CopyError::Damaged { path: path.to_owned(), finding })
+        }
+        None => Err(CopyError::Damaged { path: path.to_owned(), finding: "a read waited".to_owned() }),
+    }
+}
+
+#[derive(QueryableByName)]
+struct Name {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+#[derive(QueryableByName)]
+struct Count {
+    #[diesel(sql_type = BigInt)]
+    rows: i64,
+}
+
+fn count_rows(connection: &mut SqliteConnection) -> Result<Vec<TableRows>, SqlError> {
+    let all =
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
+    let tables: Vec<Name> = sql_query(all).load(connection)?;
+    let mut counted = Vec::with_capacity(tables.len());
+    for Name { name } in tables {
+        let count: Count = sql_query(format!("SELECT count(*) AS rows FROM \"{name}\"")).get_result(connection)?;
+        counted.push(TableRows { table: name, rows: u64::try_from(count.rows).unwrap_or_default() });
+    }
+    Ok(counted)
+}

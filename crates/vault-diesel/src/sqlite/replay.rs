@@ -1,0 +1,219 @@
+//! What a newer database of the same deployment knows, brought into an earlier one that is restored: who may do what, never
+//! credentials.
+
+use super::connection::{Purpose, open};
+use super::copy::{CopyError, attach};
+use super::settings::SqliteKey;
+use super::store::SqliteStore;
+use diesel::connection::SimpleConnection as _;
+use diesel::result::Error as SqlError;
+use diesel::sql_types::Text;
+use diesel::{QueryableByName, RunQueryDsl as _, SqliteConnection, sql_query};
+use std::path::Path;
+use vault_core::organization::OrganizationState;
+
+/// An account by its address, or an integration by its name, of an organization.
+#[derive(Clone, Debug, PartialEq, Eq, QueryableByName)]
+pub struct SinceNamed {
+    /// The organization's name.
+    #[diesel(sql_type = Text)]
+    pub organization: String,
+    /// The address or name.
+    #[diesel(sql_type = Text)]
+    pub name: String,
+    /// Its id.
+    #[diesel(sql_type = Text)]
+    pub id: String,
+    /// The organization's id.
+    #[diesel(sql_type = Text)]
+    pub organization_id: String,
+}
+
+/// A credential.
+#[derive(Clone, Debug, PartialEq, Eq, QueryableByName)]
+pub struct SinceCredential {
+    /// The organization's name.
+    #[diesel(sql_type = Text)]
+    pub organization: String,
+    /// Its id.
+    #[diesel(sql_type = Text)]
+    pub id: String,
+    /// Its type.
+    #[diesel(sql_type = Text)]
+    pub kind: String,
+    /// Its namespace.
+    #[diesel(sql_type = Text)]
+    pub namespace: String,
+}
+
+/// What was brought into the earlier database, and what only the newer one has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// How many organizations have the newer state; those that are gone since are disabled.
+    pub organizations: usize,
+    /// How many accounts are as they are in the newer database.
+    pub accounts: usize,
+    /// How many integrations are as they are in the newer database.
+    pub integrations: usize,
+    /// How many namespaces are frozen.
+    pub frozen: usize,
+    /// How many invitations and enrolment codes are open.
+    pub invitations: usize,
+    /// Accounts that must not act as they did: deleted since, or, under other keys, changed since. Still to be disabled.
+    pub stale_accounts: Vec<SinceNamed>,
+    /// Integrations that must not act as they did, likewise.
+    pub stale_integrations: Vec<SinceNamed>,
+    /// Organizations created since.
+    pub new_organizations: Vec<String>,
+    /// Accounts created since, those of new organizations aside.
+    pub new_accounts: Vec<SinceNamed>,
+    /// Integrations created since, those of new organizations aside.
+    pub new_integrations: Vec<SinceNamed>,
+    /// Credentials saved since: they are not in the earlier database.
+    pub saved: Vec<SinceCredential>,
+    /// Credentials changed since: the earlier database has what they were.
+    pub changed: Vec<SinceCredential>,
+    /// Credentials deleted since: they are back.
+    pub deleted: Vec<SinceCredential>,
+}
+
+/// Brings into `restored` what the `newer` database file of the same deployment and schema knows of organizations' states,
+/// accounts, integrations, frozen namespaces and invitations. Rows move as they are, which needs the `same_keys` in both;
+/// else whoever was changed is among the stale. One transaction; `newer` is not changed, and nobody writes to it meanwhile.
+/// Blocks.
+///
+/// # Errors
+/// One of the databases fails; nothing was brought then.
+pub fn replay(restored: &SqliteStore, newer: &Path, key: &SqliteKey, same_keys: bool) -> Result<Replayed, CopyError> {
+    let mut connection = open(restored.source(), Purpose::Writing)?;
+    let failed = |error: SqlError| CopyError::Database { path: newer.to_owned(), source: Box::new(error) };
+    let text = newer.to_str().ok_or_else(|| super::settings::OpenError::Path(newer.to_owned()))?;
+    attach(&mut connection, text, key, "newer").map_err(failed)?;
+    connection.batch_execute("PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE").map_err(failed)?;
+    let replayed = bring(&mut connection, same_keys).map_err(failed)?;
+    connection.batch_execute("COMMIT; DETACH newer").map_err(failed)?;
+    Ok(replayed)
+}
+
+/// The same row of a table in both databases, `n` and `m`.
+const SAME: &str = "m.organization_id = n.organization_id AND m.id = n.id";
+
+fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed, SqlError> {
+    let mut replayed = compare(connection, same_keys)?;
+    let disabled = OrganizationState::Disabled.as_str();
+    let state = format!("COALESCE((SELECT n.state FROM newer.organizations n WHERE n.id = m.id), '{disabled}')");
+    let states = format!("UPDATE main.organizations AS m SET state = {state} WHERE m.state <> {state}");
+    replayed.organizations = sql_query(states).execute(connection)?;
+    connection.batch_execute(
+        "DELETE FROM main.frozen_namespaces WHERE organization_id IN (SELECT id FROM newer.organizations)",
+    )?;
+    let frozen = "INSERT INTO main.frozen_namespaces SELECT n.* FROM newer.frozen_namespaces n \
+                  WHERE n.organization_id IN (SELECT id FROM main.organizations)";
+    replayed.frozen = sql_query(frozen).execute(connection)?;
+    if !same_keys {
+        return Ok(replayed);
+    }
+    replayed.accounts = sql_query(adopt("accounts")).execute(connection)?;
+    replayed.integrations = sql_query(adopt("integrations")).execute(connection)?;
+    let of_both = |table: &str, column: &str, of: &str, kept: &str| {
+        format!(
+            "DELETE FROM main.{table} WHERE EXISTS (SELECT 1 FROM newer.{of} n WHERE n.organization_id = {table}.organization_id \
+             AND n.id = {table}.{column} AND EXISTS (SELECT 1 FROM main.{of} m WHERE {SAME})); \
+             INSERT INTO main.{table} SELECT k.* FROM newer.{table} k WHERE EXISTS (SELECT 1 FROM main.{kept} m \
+             WHERE m.organization_id = k.organization_id AND m.id = k.{column});"
+        )
+    };
+    // Attempts and spent steps too: whoever guesses must not begin anew.
+    connection.batch_execute(&of_both("account_logins", "account_id", "accounts", "accounts"))?;
+    connection.batch_execute(&of_both("attempt_classes", "account_id", "accounts", "accounts"))?;
+    connection.batch_execute(&of_both("integration_tokens", "integration_id", "integrations", "integrations"))?;
+    connection.batch_execute(
+        "DELETE FROM main.enrolment_drafts; DELETE FROM main.enrolment_codes; DELETE FROM main.invited_addresses; \
+         DELETE FROM main.invitations",
+    )?;
+    let account =
+        "EXISTS (SELECT 1 FROM main.accounts m WHERE m.organization_id = n.organization_id AND m.id = n.account_id)";
+    let invitations = format!(
+        "INSERT INTO main.invitations SELECT n.* FROM newer.invitations n \
+         WHERE n.organization_id IN (SELECT id FROM main.organizations) AND (n.state IS NOT NULL) = {account}"
+    );
+    replayed.invitations = sql_query(invitations).execute(connection)?;
+    for table in ["enrolment_codes", "invited_addresses"] {
+        connection.batch_execute(&format!(
+            "INSERT INTO main.{table} SELECT n.* FROM newer.{table} n WHERE EXISTS (SELECT 1 FROM main.invitations m \
+             WHERE m.organization_id = n.organization_id AND m.account_id = n.account_id)"
+        ))?;
+    }
+    Ok(replayed)
+}
+
+/// Puts the newer rows of a table in the place of the same rows, where they differ.
+fn adopt(table: &str) -> String {
+    format!(
+        "INSERT OR REPLACE INTO main.{table} SELECT n.* FROM newer.{table} n JOIN main.{table} m ON {SAME} \
+         WHERE n.version <> m.version"
+    )
+}
+
+fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed, SqlError> {
+    #[derive(QueryableByName)]
+    struct Name {
+        #[diesel(sql_type = Text)]
+        name: String,
+    }
+    let new =
+        "SELECT name FROM newer.organizations WHERE id NOT IN (SELECT id FROM main.organizations) ORDER BY name_key";
+    let names: Vec<Name> = sql_query(new).load(connection)?;
+    let (account, integration) = (("accounts", "email"), ("integrations", "name"));
+    let changed_account =
+        "n.state <> m.state OR n.role <> m.role OR n.password_version <> m.password_version OR n.seed_id <> m.seed_id";
+    let changed = |what: &'static str| if same_keys { "FALSE" } else { what };
+    Ok(Replayed {
+        new_organizations: names.into_iter().map(|row| row.name).collect(),
+        new_accounts: named(connection, "newer", "main", account, "FALSE")?,
+        new_integrations: named(connection, "newer", "main", integration, "FALSE")?,
+        stale_accounts: named(connection, "main", "newer", account, changed(changed_account))?,
+        stale_integrations: named(connection, "main", "newer", integration, changed("n.version <> m.version"))?,
+        saved: credentials(connection, "newer", "main", "FALSE")?,
+        changed: credentials(connection, "newer", "main", "TRUE")?,
+        deleted: credentials(connection, "main", "newer", "FALSE")?,
+        ..Replayed::default()
+    })
+}
+
+/// The rows of a table in `there` that `missing` lacks, of organizations that both have; and those in both for which
+/// `differ` holds of the row `n` of `there` and the row `m` of `missing`.
+fn named(
+    connection: &mut SqliteConnection,
+    there: &str,
+    missing: &str,
+    (table, name): (&str, &str),
+    differ: &str,
+) -> Result<Vec<SinceNamed>, SqlError> {
+    sql_query(format!(
+        "SELECT o.name AS organization, n.{name} AS name, n.id AS id, n.organization_id AS organization_id \
+         FROM {there}.{table} n JOIN {there}.organizations o ON o.id = n.organization_id \
+         LEFT JOIN {missing}.{table} m ON {SAME} \
+         WHERE n.organization_id IN (SELECT id FROM {missing}.organizations) AND (m.id IS NULL OR {differ}) \
+         ORDER BY o.name_key, n.{name}"
+    ))
+    .load(connection)
+}
+
+/// The credentials in `there` that `missing` lacks; or those that differ in both. What is left of deleted organizations is
+/// none.
+fn credentials(
+    connection: &mut SqliteConnection,
+    there: &str,
+    missing: &str,
+    differ: &str,
+) -> Result<Vec<SinceCredential>, SqlError> {
+    sql_query(format!(
+        "SELECT o.name AS organization, n.id AS id, n.type AS kind, n.namespace AS namespace \
+         FROM {there}.credentials n JOIN {there}.organizations o ON o.id = n.organization_id \
+         LEFT JOIN {missing}.credentials m ON {SAME} \
+         WHERE CASE WHEN {differ} THEN n.version <> m.version OR n.revision <> m.revision ELSE m.id IS NULL END \
+         ORDER BY o.name_key, n.namespace, n.id"
+    ))
+    .load(connection)
+}

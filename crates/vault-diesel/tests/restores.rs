@@ -1,0 +1,110 @@
+//! What a restore ends, on both databases: each case has a database of its own.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use async_trait::async_trait;
+use std::sync::Arc;
+use support::NOW;
+use support::postgres::{query, store};
+use support::sqlite::Scratch;
+use vault_core::id::OrganizationId;
+use vault_diesel::{CopyError, OpenError, SchemaState, SqliteKey, check_file, copy_file};
+use vault_testkit::contract::{ContractStore, Store, restore, run};
+use vault_testkit::memory::MemoryStore;
+use vault_testkit::postgres::Cluster;
+use zeroize::Zeroizing;
+
+struct Subject {
+    store: Arc<dyn Store>,
+    audit: Box<dyn Fn(OrganizationId) -> Vec<String> + Send + Sync>,
+}
+
+#[async_trait]
+impl ContractStore for Subject {
+    fn ports(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
+        (self.audit)(organization)
+    }
+
+    async fn rows(&self, _organization: OrganizationId) -> Vec<String> {
+        Vec::new() // no case asks
+    }
+}
+
+async fn sqlite() -> Subject {
+    let scratch = Scratch::new();
+    let store = scratch.migrated().await;
+    scratch.bare().execute("INSERT INTO instance VALUES (1, 'i', 'r', 'k', x'00', x'00', 0, NULL)", []).unwrap();
+    let audit = Box::new(move |organization: OrganizationId| {
+        let connection = scratch.bare();
+        let mut statement = connection.prepare("SELECT action FROM audit WHERE organization_id = ?1").unwrap();
+        let actions = statement.query_map([organization.to_string()], |row| row.get(0)).unwrap();
+        actions.map(Result::unwrap).collect()
+    });
+    Subject { store, audit }
+}
+
+async fn postgres() -> Subject {
+    let address = Cluster::shared().create_database();
+    let store = store(&address).await;
+    store.migrate(NOW, &mut |_| {}).await.unwrap();
+    query(&address, "INSERT INTO instance VALUES (1, 'i', 'r', 'k', '', '', 0, NULL)");
+    let audit = Box::new(move |organization: OrganizationId| {
+        let actions = query(&address, &format!("SELECT action FROM audit WHERE organization_id = '{organization}'"));
+        actions.lines().map(str::to_owned).collect()
+    });
+    Subject { store, audit }
+}
+
+#[tokio::test]
+async fn a_copy_is_one_file_under_its_own_key_and_is_checked() {
+    let scratch = Scratch::new();
+    let store = scratch.migrated().await;
+    let key = || SqliteKey::from_bytes(Zeroizing::new([7; 32]));
+    let copy = scratch.path().with_file_name("it's a copy");
+    let rows = store.copy_to(&copy, &key()).unwrap();
+    let content = check_file(&copy, key()).unwrap();
+    assert_eq!(content.rows, rows);
+    assert!(rows.iter().any(|table| table.table == "decoys" && table.rows > 1_000), "{rows:?}");
+    assert_eq!((content.schema, content.instance), (SchemaState::Current, None));
+    assert!(matches!(store.copy_to(&copy, &key()), Err(CopyError::Create { .. })), "it is never overwritten");
+    let same = SqliteKey::from_bytes(Zeroizing::new(support::sqlite::KEY));
+    assert!(matches!(check_file(&copy, same), Err(CopyError::Open(OpenError::Key(_)))));
+
+    let again = scratch.path().with_file_name("again");
+    assert_eq!(copy_file(&copy, key(), &again, &SqliteKey::from_bytes(Zeroizing::new([8; 32]))).unwrap(), rows);
+    let mut bytes = std::fs::read(&copy).unwrap();
+    for place in [5_000, bytes.len() - 1] {
+        bytes[place] ^= 1;
+        std::fs::write(&copy, &bytes).unwrap();
+        assert!(matches!(check_file(&copy, key()), Err(CopyError::Damaged { .. })), "byte {place}");
+        bytes[place] ^= 1;
+    }
+    std::fs::write(&copy, &bytes[..bytes.len() - 4_096]).unwrap();
+    assert!(check_file(&copy, key()).is_err(), "cut off");
+
+    scratch.bare().execute("INSERT INTO schema_versions VALUES ('9999_later', 0)", []).unwrap();
+    let newer = scratch.path().with_file_name("newer");
+    store.copy_to(&newer, &key()).unwrap();
+    assert_eq!(check_file(&newer, key()).unwrap().schema, SchemaState::Newer("9999_later".to_owned()));
+}
+
+#[test]
+fn a_settled_restore_ends_what_was_in_memory() {
+    run(async { Arc::new(MemoryStore::new()) }, restore::a_settled_restore_ends_what_was);
+}
+
+#[test]
+fn a_settled_restore_ends_what_was_on_sqlite() {
+    run(sqlite(), restore::a_settled_restore_ends_what_was);
+}
+
+#[test]
+fn a_settled_restore_ends_what_was_on_postgres() {
+    run(postgres(), restore::a_settled_restore_ends_what_was);
+}

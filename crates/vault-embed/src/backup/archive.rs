@@ -1,0 +1,262 @@
+//! The form of a backup: a tar archive of a description, the wrapped database key and the encrypted database, in this order.
+
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, open, renameat_with};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use tar::{Archive, Builder, Entry, Header};
+
+/// The archive's members.
+const DESCRIPTION: &str = "orgvault-backup.json";
+const KEY: &str = "orgvault.db.key";
+const DATABASE: &str = "orgvault.db";
+
+/// The form that this build writes and reads.
+const FORMAT: u32 = 1;
+/// The most bytes of the first two members.
+const LONGEST: u64 = 64 * 1024;
+/// How many bytes are read at a time.
+const PIECE: usize = 256 * 1024;
+
+/// What a backup says of itself, for people: nothing rests on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Description {
+    pub(crate) format: u32,
+    pub(crate) instance: String,
+    pub(crate) created_at: String,
+    pub(crate) program: String,
+    pub(crate) rows: u64,
+}
+
+impl Description {
+    pub(crate) fn new(instance: String, created_at: String, rows: u64) -> Self {
+        Self { format: FORMAT, instance, created_at, program: env!("CARGO_PKG_VERSION").to_owned(), rows }
+    }
+}
+
+/// Why a file cannot be used as a backup.
+#[derive(Debug, thiserror::Error)]
+#[error("backup {} {flaw}", .path.display())]
+pub struct ArchiveError {
+    pub(crate) path: PathBuf,
+    pub(crate) flaw: ArchiveFlaw,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArchiveFlaw {
+    #[error("not found. Check the path")]
+    Missing,
+    #[error("is not a backup: expected {expected}, found {found}. Name a file that a backup made")]
+    NotABackup { expected: String, found: String },
+    #[error("has format {found}; this version of OrgVault reads format {FORMAT}. Use the newer version")]
+    NewerFormat { found: u32 },
+    #[error("is truncated: expected a database of {expected} bytes, found {found}. Use another backup")]
+    Truncated { expected: u64, found: u64 },
+    #[error("cannot be read: {0}")]
+    Io(io::Error),
+}
+
+impl From<io::Error> for ArchiveFlaw {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Missing,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// A backup whose head was read.
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) description: Description,
+    /// The content of the wrapped database key's file.
+    pub(crate) key: Vec<u8>,
+    /// How many bytes the database has.
+    pub(crate) size: u64,
+}
+
+/// Writes an archive into the empty file `to`, which is on disk when this returns. `progress` is told the bytes written.
+pub(crate) fn write(
+    to: &File,
+    description: &Description,
+    key: &[u8],
+    database: &Path,
+    seconds: u64,
+    progress: &mut dyn FnMut(u64),
+) -> io::Result<()> {
+    let mut builder = Builder::new(to);
+    let said = serde_json::to_vec_pretty(description)?;
+    append(&mut builder, DESCRIPTION, said.len() as u64, seconds, &*said)?;
+    append(&mut builder, KEY, key.len() as u64, seconds, key)?;
+    let database = File::open(database)?;
+    let length = database.metadata()?.len();
+    append(&mut builder, DATABASE, length, seconds, Told { inner: database, done: 0, progress })?;
+    builder.finish()?;
+    to.sync_all()
+}
+
+fn append(builder: &mut Builder<&File>, name: &str, length: u64, seconds: u64, content: impl Read) -> io::Result<()> {
+    let mut header = Header::new_gnu();
+    header.set_mode(0o600);
+    header.set_mtime(seconds);
+    header.set_size(length);
+    builder.append_data(&mut header, name, content)
+}
+
+/// Tells how much of it was read.
+struct Told<'a, R> {
+    inner: R,
+    done: u64,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl<R: Read> Read for Told<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.done += read as u64;
+        (self.progress)(self.done);
+        Ok(read)
+    }
+}
+
+impl Opened {
+    /// Reads the head of the archive at `path`.
+    pub(crate) fn read(path: &Path) -> Result<Self, ArchiveError> {
+        let error = |flaw| ArchiveError { path: path.to_owned(), flaw };
+        let opened = with_database(path, |description, key, database| {
+            let size = database.header().size()?;
+            Ok(Self { path: path.to_owned(), description, key, size })
+        });
+        opened.map_err(error)
+    }
+
+    /// Writes the database into `to`. `progress` is told the bytes written.
+    pub(crate) fn extract(&self, to: &mut File, progress: &mut dyn FnMut(u64)) -> Result<(), ExtractError> {
+        let refused = |flaw| ExtractError::Archive(ArchiveError { path: self.path.clone(), flaw });
+        let mut written = Ok(());
+        let found = with_database(&self.path, |_, _, database| {
+            let mut told = Told { inner: database, done: 0, progress };
+            let mut piece = vec![0; PIECE];
+            loop {
+                let read = told.read(&mut piece)?;
+                if read == 0 {
+                    return Ok(told.done);
+                }
+                written = to.write_all(&piece[..read]);
+                if written.is_err() {
+                    return Ok(told.done);
+                }
+            }
+        });
+        let found = found.map_err(refused)?;
+        written.map_err(ExtractError::Write)?;
+        match found == self.size {
+            true => Ok(()),
+            false => Err(refused(ArchiveFlaw::Truncated { expected: self.size, found })),
+        }
+    }
+
+    /// Whether the archive has the database that is in the file `as_in`.
+    pub(crate) fn has(&self, as_in: &Path) -> Result<bool, ArchiveError> {
+        let compared = with_database(&self.path, |_, _, mut database| {
+            let mut file = File::open(as_in)?;
+            let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
+            loop {
+                let read = database.read(&mut ours)?;
+                if read == 0 {
+                    return Ok(file.read(&mut theirs)? == 0);
+                }
+                match file.read_exact(&mut theirs[..read]) {
+                    Ok(()) if ours[..read] == theirs[..read] => {}
+                    Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error.into()),
+                    _ => return Ok(false),
+                }
+            }
+        });
+        compared.map_err(|flaw| ArchiveError { path: self.path.clone(), flaw })
+    }
+}
+
+/// Why a database was not extracted.
+pub(crate) enum ExtractError {
+    Archive(ArchiveError),
+    Write(io::Error),
+}
+
+fn with_database<T>(
+    path: &Path,
+    then: impl FnOnce(Description, Vec<u8>, Entry<'_, File>) -> Result<T, ArchiveFlaw>,
+) -> Result<T, ArchiveFlaw> {
+    let not_a_backup = |expected: &str, found: String| ArchiveFlaw::NotABackup { expected: expected.to_owned(), found };
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(not_a_backup("a file", "something else".to_owned()));
+    }
+    if file.metadata()?.len() == 0 {
+        return Err(not_a_backup("an archive", "an empty file".to_owned()));
+    }
+    let mut archive = Archive::new(file);
+    let mut entries = archive.entries()?;
+    let mut next = |name: &str| match entries.next() {
+        Some(Ok(entry)) => match entry.path_bytes() == name.as_bytes() {
+            true => Ok(entry),
+            false => Err(not_a_backup(name, "another member".to_owned())),
+        },
+        // What is no archive at all.
+        Some(Err(error)) => Err(not_a_backup(name, error.to_string())),
+        None => Err(not_a_backup(name, "the end of the file".to_owned())),
+    };
+    let mut said = Vec::new();
+    next(DESCRIPTION)?.take(LONGEST).read_to_end(&mut said)?;
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    // Of a newer format, nothing but its number is known.
+    let format = serde_json::from_slice::<Format>(&said).map(|said| said.format);
+    match format {
+        Ok(found) if found > FORMAT => return Err(ArchiveFlaw::NewerFormat { found }),
+        _ => {}
+    }
+    let description = serde_json::from_slice(&said);
+    let description = description.map_err(|error| not_a_backup(DESCRIPTION, error.to_string()))?;
+    let mut key = Vec::new();
+    next(KEY)?.take(LONGEST).read_to_end(&mut key)?;
+    then(description, key, next(DATABASE)?)
+}
+
+/// Gives the finished file `from` the name `to`, which nothing has; both are in one directory. On disk when this returns.
+pub(crate) fn publish(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Some file systems cannot rename without replacing.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if !to.try_exists()? => std::fs::rename(from, to)?,
+        other => other?,
+    }
+    sync_directory(to.parent().unwrap_or(Path::new("/")))
+}
+
+/// Has what was made, renamed and removed in a directory on disk.
+pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
+    match File::open(directory)?.sync_all() {
+        // Some file systems cannot sync a directory; they order changes by themselves.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        other => other,
+    }
+}
+
+/// Opens the file for an unfinished archive, for this process alone; one that a killed backup left is used again.
+/// `None`: another process writes it, or it is not ours.
+pub(crate) fn take_unfinished(path: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    let mut head = Vec::new();
+    Read::by_ref(&mut file).take(DESCRIPTION.len() as u64).read_to_end(&mut head)?;
+    if file.try_lock().is_err() || !(head.is_empty() || head == DESCRIPTION.as_bytes()) {
+        return Ok(None);
+    }
+    file.set_len(0)?;
+    io::Seek::rewind(&mut file)?;
+    Ok(Some(file))
+}

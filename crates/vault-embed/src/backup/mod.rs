@@ -1,0 +1,296 @@
+//! Backups of an embedded vault that is in use.
+
+pub(crate) mod archive;
+mod keep;
+mod name;
+
+pub use archive::ArchiveError;
+pub use keep::keep_newest;
+pub(crate) use name::compact;
+pub use name::newest_backup;
+
+use crate::database::exists;
+use crate::error::OpeningError;
+use crate::root_key::RootKey;
+use crate::vault::OpenVault;
+use archive::{Description, Opened};
+use std::fs::{File, remove_file};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::port::StoreError;
+use vault_core::time::Timestamp;
+use vault_crypto::{DatabaseKeyError, DatabaseKeyFile, KeyWrapper, Keyring, KeyringError, OsEntropy};
+use vault_diesel::{CopyError, SqliteKey, Store, TableRows, check_file};
+
+/// How often the size of a growing file is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A finished backup.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The state of the database that it has is that of this time, or a moment later.
+    pub created_at: Timestamp,
+    /// The rows that it has, by table.
+    pub rows: Vec<TableRows>,
+}
+
+/// What a backup or a restore is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupStep {
+    /// The database is copied.
+    Copying,
+    /// The copy is opened and checked.
+    Checking,
+    /// The archive is written, and read back.
+    Packing,
+    /// The archive is unpacked.
+    Unpacking,
+    /// What the database in use knows is brought into the restored one.
+    Replaying,
+}
+
+/// How far a backup or a restore has come.
+#[derive(Clone, Copy, Debug)]
+pub struct BackupProgress {
+    /// What it is doing.
+    pub step: BackupStep,
+    /// How many bytes this step has behind it, and about how many there are; none where that is not known.
+    pub bytes: Option<(u64, u64)>,
+}
+
+/// Why there is no backup. Nothing has the file's name then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackupError {
+    /// The vault is not on an embedded database.
+    #[error("the vault is on PostgreSQL, which this does not back up")]
+    NotEmbedded,
+    /// Something has the file's name.
+    #[error("{} exists already and is never overwritten. Choose another name", .0.display())]
+    Exists(PathBuf),
+    /// There is no such directory.
+    #[error("the directory {} does not exist. Create it, or check the path", .0.display())]
+    NoDirectory(PathBuf),
+    /// Another process writes the same file, or a file that is not ours has the name of the unfinished one.
+    #[error("another backup to {0} is running, or {1} is not an unfinished backup. Choose another name", .target.display(), .unfinished.display())]
+    Taken {
+        /// The file of the backup.
+        target: PathBuf,
+        /// The unfinished file.
+        unfinished: PathBuf,
+    },
+    /// The act was not recorded, so it did not take place.
+    #[error("the backup was not recorded in the audit log")]
+    Unrecorded(#[source] StoreError),
+    /// The database was not copied, or the copy is not sound.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// The copy does not hold the rows that were read.
+    #[error("the copy is not faithful: table {table} should have {expected} rows and has {found}")]
+    Unfaithful {
+        /// The table.
+        table: String,
+        /// The rows that were read.
+        expected: u64,
+        /// The rows of the copy.
+        found: u64,
+    },
+    /// The root key is refused.
+    #[error(transparent)]
+    RootKey(#[from] OpeningError),
+    /// The database key file is refused.
+    #[error(transparent)]
+    DatabaseKey(#[from] DatabaseKeyError),
+    /// The copy does not open under the root key.
+    #[error("the copy does not open under the root key")]
+    Keyring(#[from] KeyringError),
+    /// What was written is not what is read back.
+    #[error("the archive {} is not as it was written. Check the disk", .0.display())]
+    Unreadable(PathBuf),
+    /// The archive cannot be read back.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// There is no space for the archive.
+    #[error("no space left on device for {}", .0.display())]
+    Full(PathBuf),
+    /// The operating system refused.
+    #[error("cannot write {}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The runtime ended.
+    #[error("the process is stopping")]
+    Cancelled,
+}
+
+impl BackupError {
+    fn io(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(path.to_owned()),
+            _ => Self::Io { path: path.to_owned(), source },
+        }
+    }
+}
+
+/// Backs the embedded vault up to the file `target`, or to a new file in the directory `target`, while it is in use: every
+/// row as it was at one moment after this was called.
+///
+/// The file is a tar archive: a description, the database, encrypted under its key as ever, and that key, wrapped by the
+/// root key. The root key is not in it. Before the file gets its name, the copy is opened through `root_key`, every page and
+/// table is checked, rows are counted, and the archive is read back.
+///
+/// # Errors
+/// See [`BackupError`].
+pub async fn backup(
+    vault: &OpenVault,
+    root_key: RootKey,
+    target: &Path,
+    progress: &mut (dyn FnMut(BackupProgress) + Send),
+) -> Result<Backup, BackupError> {
+    let (Store::Sqlite(store), Some(file), Some(key)) = (&vault.adapter, &vault.file, &vault.database_key) else {
+        return Err(BackupError::NotEmbedded);
+    };
+    let root = root_key.load(Arc::new(OsEntropy))?;
+    let ambient = &vault.ports.ambient;
+    let now = ambient.now();
+    let target = name::place(target, now)?;
+    let unfinished = Unfinished::take(&target)?;
+    let (actor, action) = (Actor::Operator, AuditAction::DatabaseBackedUp);
+    let record = ambient.record(now, None, actor, action, Subject::Instance);
+    vault.ports.store.audit.append(vec![record]).await.map_err(BackupError::Unrecorded)?;
+
+    let key_file = DatabaseKeyFile::beside(file);
+    let wrapped = std::fs::read(key_file.path()).map_err(|error| BackupError::io(key_file.path(), error))?;
+    let (store, copy_key, copy) =
+        (Arc::clone(store), SqliteKey::from_bytes(key.expose_bytes()), unfinished.copy.clone());
+    let size = file.metadata().map(|found| found.len()).unwrap_or_default();
+    let copying = move || store.copy_to(&copy, &copy_key);
+    let rows = watched(copying, &unfinished.copy, size, BackupStep::Copying, progress).await??;
+
+    progress(BackupProgress { step: BackupStep::Checking, bytes: None });
+    check(&unfinished.copy, &key_file, &wrapped, &*root, &rows).await?;
+
+    let total: u64 = rows.iter().map(|table| table.rows).sum();
+    let created_at = now.to_rfc3339().unwrap_or_default();
+    let description = Description::new(vault.instance.to_string(), created_at, total);
+    let seconds = u64::try_from(now.as_seconds()).unwrap_or_default();
+    let size = unfinished.copy.metadata().map(|found| found.len()).unwrap_or_default();
+    let (place, packed) = (unfinished.archive.clone(), target.clone());
+    let packing = move || unfinished.pack(&description, &wrapped, seconds, &packed);
+    let size = watched(packing, &place, size, BackupStep::Packing, progress).await??;
+    Ok(Backup { path: target, size, created_at: now, rows })
+}
+
+/// Opens the copy through the wrapped key that will lie beside it, checks it and compares its rows.
+async fn check(
+    copy: &Path,
+    key_file: &DatabaseKeyFile,
+    wrapped: &[u8],
+    root: &dyn KeyWrapper,
+    rows: &[TableRows],
+) -> Result<(), BackupError> {
+    let key = SqliteKey::from_bytes(key_file.load_from(wrapped, root).await?.expose_bytes()); // handed to the database
+    let file = copy.to_owned();
+    let content = tokio::task::spawn_blocking(move || check_file(&file, key)).await;
+    let content = content.map_err(|_| BackupError::Cancelled)??;
+    same_rows(rows, &content.rows)?;
+    let Some(instance) = &content.instance else {
+        return Err(CopyError::Damaged { path: copy.to_owned(), finding: "it has no instance".to_owned() }.into());
+    };
+    Keyring::open(root, Arc::new(OsEntropy), instance, &content.keys).await?;
+    Ok(())
+}
+
+pub(crate) fn same_rows(expected: &[TableRows], found: &[TableRows]) -> Result<(), BackupError> {
+    for table in expected {
+        let rows = found.iter().find(|other| other.table == table.table).map_or(0, |other| other.rows);
+        if rows != table.rows {
+            let (table, expected) = (table.table.clone(), table.rows);
+            return Err(BackupError::Unfaithful { table, expected, found: rows });
+        }
+    }
+    Ok(())
+}
+
+/// Runs `work` on a thread of its own and tells how large the file that it writes is by now.
+pub(crate) async fn watched<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+    file: &Path,
+    total: u64,
+    step: BackupStep,
+    progress: &mut (dyn FnMut(BackupProgress) + Send),
+) -> Result<T, BackupError> {
+    let mut work = tokio::task::spawn_blocking(work);
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    loop {
+        tokio::select! {
+            done = &mut work => return done.map_err(|_| BackupError::Cancelled),
+            _ = look.tick() => {
+                let done = file.metadata().map(|found| found.len()).unwrap_or_default();
+                progress(BackupProgress { step, bytes: Some((done.min(total), total)) });
+            }
+        }
+    }
+}
+
+/// The files of a backup that is being made. They go with this value.
+struct Unfinished {
+    archive: PathBuf,
+    copy: PathBuf,
+    file: File,
+}
+
+impl Unfinished {
+    fn take(target: &Path) -> Result<Self, BackupError> {
+        let archive = name::unfinished(target);
+        let file = archive::take_unfinished(&archive).map_err(|error| BackupError::io(&archive, error))?;
+        let Some(file) = file else {
+            return Err(BackupError::Taken { target: target.to_owned(), unfinished: archive });
+        };
+        let mut copy = archive.clone().into_os_string();
+        copy.push(".db");
+        let unfinished = Self { archive, copy: copy.into(), file };
+        unfinished.remove_copy(); // of a backup that was killed
+        Ok(unfinished)
+    }
+
+    /// Packs the copy, reads it back, and gives the archive its name. Its size.
+    fn pack(self, description: &Description, wrapped: &[u8], seconds: u64, target: &Path) -> Result<u64, BackupError> {
+        let failed = |error| BackupError::io(&self.archive, error);
+        archive::write(&self.file, description, wrapped, &self.copy, seconds, &mut |_| {}).map_err(failed)?;
+        let written = Opened::read(&self.archive)?;
+        if written.description != *description || written.key != wrapped || !written.has(&self.copy)? {
+            return Err(BackupError::Unreadable(self.archive.clone()));
+        }
+        let size = self.file.metadata().map_err(failed)?.len();
+        match archive::publish(&self.archive, target) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(BackupError::Exists(target.to_owned())),
+            published => published.map(|()| size).map_err(failed),
+        }
+    }
+
+    fn remove_copy(&self) {
+        for suffix in ["", "-journal"] {
+            let mut path = self.copy.clone().into_os_string();
+            path.push(suffix);
+            let _ = remove_file(PathBuf::from(path)); // there may be none
+        }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.remove_copy();
+        let _ = remove_file(&self.archive); // it has got its name
+    }
+}

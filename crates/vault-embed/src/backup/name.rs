@@ -1,0 +1,73 @@
+//! Names of backups.
+
+use super::{BackupError, exists};
+use std::io;
+use std::path::{Path, PathBuf};
+use vault_core::time::Timestamp;
+
+const BEFORE: &str = "orgvault-";
+const AFTER: &str = ".backup";
+const UNFINISHED: &str = ".unfinished";
+
+/// The file of a backup to `target`: itself, or a new file in it if it is a directory.
+pub(super) fn place(target: &Path, now: Timestamp) -> Result<PathBuf, BackupError> {
+    let absolute = std::path::absolute(target).map_err(|error| BackupError::io(target, error))?;
+    let named = if absolute.is_dir() { absolute.join(format!("{BEFORE}{}{AFTER}", compact(now))) } else { absolute };
+    let directory = named.parent().unwrap_or(Path::new("/"));
+    // What ends with a slash is meant as a directory.
+    if !directory.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/") && !target.is_dir() {
+        let missing = if directory.is_dir() { target } else { directory };
+        return Err(BackupError::NoDirectory(missing.to_owned()));
+    }
+    match exists(&named)? {
+        true => Err(BackupError::Exists(named)),
+        false => Ok(named),
+    }
+}
+
+/// `2026-11-22T11:12:13Z` as `20261122T111213Z`.
+pub(crate) fn compact(at: Timestamp) -> String {
+    at.to_rfc3339().unwrap_or_default().replace(['-', ':'], "")
+}
+
+/// Where the archive of `target` is written. Hidden, so that no pattern for backups finds it.
+pub(super) fn unfinished(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    target.with_file_name(format!(".{name}{UNFINISHED}"))
+}
+
+/// Whether this is the name of a backup that was made in a directory.
+pub(super) fn is_made(name: &str) -> bool {
+    let time = name.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix(AFTER));
+    time.is_some_and(|time| {
+        let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+        let parts = time.strip_suffix('Z').and_then(|time| time.split_once('T'));
+        parts.is_some_and(|(day, second)| digits(day, 8) && digits(second, 6))
+    })
+}
+
+/// Whether an unfinished archive of a backup in a directory has this name.
+pub(super) fn is_unfinished(name: &str) -> bool {
+    name.strip_prefix('.').and_then(|name| name.strip_suffix(UNFINISHED)).is_some_and(is_made)
+}
+
+/// The newest of the backups that were made in a directory, by their names.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn newest_backup(directory: &Path) -> io::Result<Option<PathBuf>> {
+    Ok(made_in(directory)?.pop())
+}
+
+/// The backups in a directory, oldest first.
+pub(super) fn made_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in directory.read_dir()? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_made) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}

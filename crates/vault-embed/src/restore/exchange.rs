@@ -1,0 +1,183 @@
+//! Putting a restored database in the place of the present one. Two files have to change at once, the database and its key:
+//! so both lie ready in a directory whose name says that they are to be put in place, and whoever comes next goes on where
+//! a killed restore ended.
+
+use crate::backup::archive::sync_directory;
+use crate::database::{exists, with_suffix};
+use crate::error::OpeningError;
+use std::fs::{create_dir, remove_dir, rename};
+use std::io;
+use std::path::{Path, PathBuf};
+use vault_core::time::Timestamp;
+
+/// The directory in which a restore works before it decides.
+pub(super) fn staging(database: &Path) -> PathBuf {
+    with_suffix(database, ".restore-unfinished")
+}
+
+/// The directory whose files are to be put in place.
+fn decided(database: &Path) -> PathBuf {
+    with_suffix(database, ".restoring")
+}
+
+/// Whether a restore has decided and not ended.
+pub(crate) fn is_pending(database: &Path) -> Result<bool, OpeningError> {
+    exists(&decided(database))
+}
+
+/// Decides: from here on, the files in [`staging`] are the vault, and the present ones are not.
+pub(super) fn decide(database: &Path) -> Result<(), OpeningError> {
+    let (from, to) = (staging(database), decided(database));
+    let done = sync_directory(&from).and_then(|()| rename(&from, &to)).and_then(|()| sync_directory(parent(database)));
+    done.map_err(|source| OpeningError::Unwritable { path: to, source })
+}
+
+/// Puts in place what a restore has decided on, and gives the directory with the files that were there before, if there were
+/// any. Whoever calls it holds the server's lock. Cut off anywhere and called again, it ends well.
+pub(crate) fn finish(database: &Path, now: Timestamp) -> Result<Option<PathBuf>, OpeningError> {
+    let put = put(database, now);
+    put.map_err(|source| OpeningError::Unwritable { path: database.to_owned(), source })
+}
+
+fn put(database: &Path, now: Timestamp) -> io::Result<Option<PathBuf>> {
+    let decided = decided(database);
+    let before = decided.join("before");
+    match create_dir(&before) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let name = database.file_name().unwrap_or_default();
+    let new = decided.join(name);
+    // As long as the new database is not in place, what is there is the old one, and so is its log.
+    if new.try_exists()? {
+        for suffix in ["-wal", "-shm", "-journal", ""] {
+            set_aside(&with_suffix(database, suffix), &before)?;
+        }
+        sync_directory(&before)?;
+        rename(&new, database)?;
+    }
+    let (key, new_key) = (with_suffix(database, ".key"), with_suffix(&new, ".key"));
+    if new_key.try_exists()? {
+        set_aside(&key, &before)?;
+        sync_directory(&before)?;
+        rename(&new_key, &key)?;
+    }
+    sync_directory(parent(database))?;
+    let is_empty = before.read_dir()?.next().is_none();
+    let kept = if is_empty {
+        remove_dir(&before)?;
+        None
+    } else {
+        let kept = free_name(database, now)?;
+        rename(&before, &kept)?;
+        Some(kept)
+    };
+    remove_dir(&decided)?;
+    sync_directory(parent(database))?;
+    Ok(kept)
+}
+
+fn set_aside(file: &Path, before: &Path) -> io::Result<()> {
+    match rename(file, before.join(file.file_name().unwrap_or_default())) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        moved => moved,
+    }
+}
+
+/// A name beside the database that nothing has.
+fn free_name(database: &Path, now: Timestamp) -> io::Result<PathBuf> {
+    let time = crate::backup::compact(now);
+    let mut name = with_suffix(database, &format!(".replaced-{time}"));
+    let mut number = 1;
+    while name.try_exists()? {
+        number += 1;
+        name = with_suffix(database, &format!(".replaced-{time}-{number}"));
+    }
+    Ok(name)
+}
+
+fn parent(database: &Path) -> &Path {
+    database.parent().unwrap_or(Path::new("/"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+    const OLD: [(&str, &str); 3] = [("v.db", "old"), ("v.db-wal", "old log"), ("v.db.key", "old key")];
+
+    fn place(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            fs::write(directory.path().join(name), content).unwrap();
+        }
+        let database = directory.path().join("v.db");
+        fs::create_dir(staging(&database)).unwrap();
+        fs::write(staging(&database).join("v.db"), "new").unwrap();
+        fs::write(staging(&database).join("v.db.key"), "new key").unwrap();
+        (directory, database)
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            directory.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[track_caller]
+    fn is_new(directory: &Path, database: &Path) {
+        assert_eq!(fs::read_to_string(database).unwrap(), "new");
+        assert_eq!(fs::read_to_string(with_suffix(database, ".key")).unwrap(), "new key");
+        let kept = "v.db.replaced-20270115T080000Z";
+        assert_eq!(names(directory), ["v.db", "v.db.key", kept]);
+        for (name, content) in OLD {
+            assert_eq!(fs::read_to_string(directory.join(kept).join(name)).unwrap(), content);
+        }
+    }
+
+    #[test]
+    fn the_old_files_are_kept_and_the_new_ones_are_in_place() {
+        let (directory, database) = place(&OLD);
+        assert!(!is_pending(&database).unwrap());
+        decide(&database).unwrap();
+        assert!(is_pending(&database).unwrap());
+        assert!(finish(&database, NOW).unwrap().is_some());
+        assert!(!is_pending(&database).unwrap());
+        is_new(directory.path(), &database);
+
+        let (directory, database) = place(&[]);
+        decide(&database).unwrap();
+        assert_eq!(finish(&database, NOW).unwrap(), None);
+        assert_eq!(names(directory.path()), ["v.db", "v.db.key"]);
+    }
+
+    /// Cut off after each rename in turn, it comes to the same.
+    #[test]
+    fn cut_off_anywhere_it_is_taken_up() {
+        type Step = fn(&Path, &Path);
+        let steps: [Step; 7] = [
+            |_, decided| fs::create_dir(decided.join("before")).unwrap(),
+            |database, decided| fs::rename(with_suffix(database, "-wal"), decided.join("before/v.db-wal")).unwrap(),
+            |database, decided| fs::rename(database, decided.join("before/v.db")).unwrap(),
+            |database, decided| fs::rename(decided.join("v.db"), database).unwrap(),
+            |database, decided| fs::rename(with_suffix(database, ".key"), decided.join("before/v.db.key")).unwrap(),
+            |database, decided| fs::rename(decided.join("v.db.key"), with_suffix(database, ".key")).unwrap(),
+            |database, decided| {
+                fs::rename(decided.join("before"), with_suffix(database, ".replaced-20270115T080000Z")).unwrap();
+            },
+        ];
+        for done in 0..=steps.len() {
+            let (directory, database) = place(&OLD);
+            decide(&database).unwrap();
+            for step in &steps[..done] {
+                step(&database, &decided(&database));
+            }
+            finish(&database, NOW).unwrap();
+            is_new(directory.path(), &database);
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Restoring an embedded vault from a backup.
+
+mod error;
+pub(crate) mod exchange;
+
+pub use error::RestoreError;
+
+use crate::backup::archive::{ExtractError, Opened};
+use crate::backup::{BackupProgress, BackupStep, same_rows, watched};
+use crate::database::{Database, FileState, FoundFile, Kind, exists, with_suffix};
+use crate::error::OpeningError;
+use crate::migration::refuse_moved;
+use crate::opening::open;
+use crate::root_key::RootKey;
+use crate::vault::OpenVault;
+use std::fs::{DirBuilder, OpenOptions, remove_dir, remove_dir_all, remove_file};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vault_core::id::{InstanceId, KeyId};
+use vault_core::integration::IntegrationState;
+use vault_core::port::{Clock as _, Settled, StoreError};
+use vault_core::principal::Principal;
+use vault_core::usecase::integrations::{IntegrationEdit, IntegrationRef};
+use vault_core::usecase::{AccountCommand, AccountRef};
+use vault_core::{Error, Refusal};
+use vault_crypto::{Anchor, AnchorFile, DatabaseKey, DatabaseKeyFile, KeyWrapper, Keyring, OsEntropy};
+use vault_diesel::{
+    CopyError, Replayed, SchemaState, ServerLock, SqliteKey, Store, TableRows, check_file, copy_file, replay,
+};
+
+/// A vault that was restored.
+#[derive(Debug)]
+pub struct Restored {
+    /// The database file, under a new key.
+    pub database: PathBuf,
+    /// The vault.
+    pub instance: InstanceId,
+    /// When the backup was begun, as the backup says.
+    pub created_at: String,
+    /// The rows of the backup, by table.
+    pub rows: Vec<TableRows>,
+    /// Migrations that were applied, because an older build made the backup.
+    pub migrations: Vec<String>,
+    /// What was ended, as after every restore.
+    pub settled: Settled,
+    /// The database that was in use.
+    pub present: Present,
+    /// Where the files of the database that was in use are now.
+    pub replaced: Option<PathBuf>,
+}
+
+/// What a restore may do away with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// What is there: it is moved aside.
+    pub replace: bool,
+    /// What came after the backup, although the anchor knows of it.
+    pub older: bool,
+}
+
+/// The database that was in use before a restore.
+#[derive(Debug)]
+pub enum Present {
+    /// There was none.
+    None,
+    /// It was read: what it knew of rights and revocations holds now, and what it had beside that is told.
+    Read(Box<Replayed>),
+    /// It could not be read, for this reason: nothing of it holds.
+    Unread(String),
+}
+
+/// Restores the embedded vault `database` from the file `backup`, under a new database key.
+///
+/// The anchor in the file `anchor` knows the restored database afterwards. A backup that is older than what it knows is refused
+/// unless `older` is accepted.
+///
+/// Nothing may serve the vault meanwhile. What is there is refused unless it is accepted that it is replaced; it is then moved into a
+/// directory beside it, never deleted. Access tokens, sessions, recovery codes, activations and passcodes from before the
+/// restore do not work afterwards. What the present database, if it opens, knows of disabled organizations, of accounts,
+/// integrations, frozen namespaces and invitations holds then too; what is gone there comes back disabled.
+///
+/// A process that is killed while this runs leaves the old state or the new one: whoever opens the vault next puts in place
+/// what was decided.
+///
+/// # Errors
+/// See [`RestoreError`]; nothing was changed then.
+pub async fn restore(
+    backup: &Path,
+    root_key: RootKey,
+    database: &Database,
+    anchor: &Path,
+    accepted: Accepted,
+    progress: &mut (dyn FnMut(BackupProgress) + Send),
+) -> Result<Restored, RestoreError> {
+    let Kind::Sqlite(path) = &database.0 else { return Err(RestoreError::NotEmbedded) };
+    refuse_moved(path)?;
+    let backup = std::path::absolute(backup).map_err(|error| RestoreError::io(backup, error))?;
+    let archive = Opened::read(&backup)?;
+    if let Some(missing) = root_key.missing_file()? {
+        return Err(RestoreError::RootKeyMissing(missing.to_owned()));
+    }
+    let root = root_key.load(Arc::new(OsEntropy))?;
+    let key = DatabaseKeyFile::at(&backup).load_from(&archive.key, &*root).await?;
+
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let made = !exists(directory)?;
+    if made {
+        let create = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        create.map_err(|error| RestoreError::io(directory, error))?;
+    }
+    let run = Run { path, archive, root, key, anchor, accepted };
+    let restored = run.locked(progress).await;
+    if made && restored.is_err() {
+        let _ = remove_file(with_suffix(path, ".lock")); // nobody else can have been here
+        let _ = remove_dir(directory);
+    }
+    restored
+}
+
+struct Run<'a> {
+    path: &'a Path,
+    archive: Opened,
+    root: Arc<dyn KeyWrapper>,
+    /// The key of the database in the backup.
+    key: DatabaseKey,
+    anchor: &'a Path,
+    accepted: Accepted,
+}
+
+impl Run<'_> {
+    async fn locked(&self, progress: &mut (dyn FnMut(BackupProgress) + Send)) -> Result<Restored, RestoreError> {
+        let _lock = ServerLock::take(self.path, "restore").map_err(OpeningError::from)?;
+        if exchange::is_pending(self.path)? {
+            exchange::finish(self.path, crate::SystemClock.now())?;
+        }
+        let found = FoundFile::at(self.path, DatabaseKeyFile::beside(self.path).path())?;
+        if (found.state != FileState::Missing || found.leftovers) && !self.accepted.replace {
+            return Err(RestoreError::Exists(self.path.to_owned()));
+        }
+        let staging = exchange::staging(self.path);
+        remove_staging(&staging)?; // of a restore that was killed
+        DirBuilder::new().mode(0o700).create(&staging).map_err(|error| RestoreError::io(&staging, error))?;
+        let staged = self.stage(&staging, found.state, progress).await;
+        let (mut restored, anchor) = match staged {
+            Ok(staged) => staged,
+            Err(error) => {
+                let _ = remove_staging(&staging); // the error says more
+                return Err(error);
+            }
+        };
+        exchange::decide(self.path)?;
+        restored.replaced = exchange::finish(self.path, crate::SystemClock.now())?;
+        let (file, anchor) = anchor;
+        file.store(anchor).map_err(RestoreError::Unanchored)?;
+        Ok(restored)
+    }
+
+    /// Makes the restored database and its key in `staging`, with nothing else beside them.
+    async fn stage(
+        &self,
+        staging: &Path,
+        present: FileState,
+        progress: &mut (dyn FnMut(BackupProgress) + Send),
+    ) -> Result<(Restored, (AnchorFile, Anchor)), RestoreError> {
+        let unpacked = staging.join("unpacked.db");
+        self.extract(&unpacked, progress)?;
+        let damaged = |source| RestoreError::Damaged { backup: self.archive.path.clone(), source };
+
+        progress(BackupProgress { step: BackupStep::Checking, bytes: None });
+        let (file, key) = (unpacked.clone(), SqliteKey::from_bytes(self.key.expose_bytes())); // handed to the database
+        let content = tokio::task::spawn_blocking(move || check_file(&file, key)).await;
+        let content = content.map_err(|_| RestoreError::Cancelled)?.map_err(damaged)?;
+        if let SchemaState::Newer(version) = content.schema {
+            return Err(RestoreError::NewerSchema { backup: self.archive.path.clone(), version });
+        }
+        let no_instance = || CopyError::Damaged { path: unpacked.clone(), finding: "it has no vault".into() };
+        let instance = content.instance.ok_or_else(|| damaged(no_instance()))?;
+        let proven = Keyring::open(&*self.root, Arc::new(OsEntropy), &instance, &content.keys).await;
+        proven.map_err(|source| RestoreError::Keyring { backup: self.archive.path.clone(), source })?;
+
+        let database = staging.join(self.path.file_name().unwrap_or_default());
+        let new_key = DatabaseKeyFile::beside(&database).create(&*self.root, &OsEntropy).await?;
+        let (from, to) = (unpacked.clone(), database.clone());
+        let (old, new) = (self.key.expose_bytes(), new_key.expose_bytes()); // handed to the database
+        let copying = move || copy_file(&from, SqliteKey::from_bytes(old), &to, &SqliteKey::from_bytes(new));
+        let rows = watched(copying, &database, self.archive.size, BackupStep::Copying, progress).await??;
+        same_rows(&content.rows, &rows)?;
+        remove_file(&unpacked).map_err(|error| RestoreError::io(&unpacked, error))?;
+
+        progress(BackupProgress { step: BackupStep::Replaying, bytes: None });
+        let staged = Database::sqlite(&database);
+        let vault = open(self.root(), staged).without_upkeep().migrate(|_, _, _| {}).await?;
+        let settled = async {
+            self.refuse_older(&vault).await?;
+            let settled = self.settle(&vault, present, instance.instance_key).await?;
+            let epoch = vault.ports.store.operator.restore_epoch().await.map_err(unsettled)?;
+            let checkpoint = vault.operator().newest_checkpoint().await.map_err(RestoreError::Unsettled)?;
+            Ok::<_, RestoreError>((settled, Anchor { epoch, checkpoint }))
+        };
+        let settled = settled.await;
+        let closed = vault.close().await;
+        let ((present, settled), anchor) = settled?;
+        closed.map_err(|error| RestoreError::Unsettled(error.into()))?;
+        let restored = Restored {
+            database: self.path.to_owned(),
+            instance: vault.instance(),
+            created_at: self.archive.description.created_at.clone(),
+            rows,
+            migrations: vault.applied_migrations().iter().map(|step| step.version.to_owned()).collect(),
+            settled,
+            present,
+            replaced: None,
+        };
+        Ok((restored, (vault.anchors.at(self.anchor.to_owned()), anchor)))
+    }
+
+    /// Refuses a database that lacks what the anchor knows, unless that is accepted.
+    async fn refuse_older(&self, vault: &OpenVault) -> Result<(), RestoreError> {
+        if self.accepted.older {
+            return Ok(());
+        }
+        let Some(known) = vault.read_anchor(self.anchor).map_err(RestoreError::Anchor)? else { return Ok(()) };
+        let operator = vault.operator();
+        if operator.has_checkpoint(known.checkpoint).await.map_err(RestoreError::Unsettled)? {
+            return Ok(());
+        }
+        let newest = operator.newest_checkpoint().await.map_err(RestoreError::Unsettled)?.number;
+        let (backup, anchor) = (self.archive.path.clone(), self.anchor.to_owned());
+        Err(RestoreError::Older { backup, anchor, anchored: known.checkpoint.number, newest })
+    }
+
+    fn extract(&self, to: &Path, progress: &mut (dyn FnMut(BackupProgress) + Send)) -> Result<(), RestoreError> {
+        let failed = |error| RestoreError::io(to, error);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(failed)?;
+        let total = self.archive.size;
+        let mut tell = |done| progress(BackupProgress { step: BackupStep::Unpacking, bytes: Some((done, total)) });
+        self.archive.extract(&mut file, &mut tell).map_err(|error| match error {
+            ExtractError::Archive(error) => RestoreError::Archive(error),
+            ExtractError::Write(error) => failed(error),
+        })
+    }
+
+    /// Brings into the restored vault what the one in use knows, and ends what must not come back.
+    async fn settle(
+        &self,
+        vault: &OpenVault,
+        present: FileState,
+        instance_key: KeyId,
+    ) -> Result<(Present, Settled), RestoreError> {
+        let present = match present {
+            FileState::Missing => Newer::None,
+            FileState::Empty => Newer::Unread(format!("{} is empty", self.path.display())),
+            FileState::Present => self.replay(vault, instance_key).await?,
+        };
+        let (present, epoch, invitations_are_known) = match present {
+            Newer::None => (Present::None, 0, false),
+            Newer::Unread(reason) => (Present::Unread(reason), 0, false),
+            Newer::Read { replayed, epoch, same_keys } => {
+                disable(vault, &replayed).await.map_err(RestoreError::Unsettled)?;
+                (Present::Read(replayed), epoch, same_keys)
+            }
+        };
+        let settled = vault.operator().settle_restore(epoch, !invitations_are_known).await;
+        Ok((present, settled.map_err(RestoreError::Unsettled)?))
+    }
+
+    /// Reads the database in use, if it opens.
+    async fn replay(&self, vault: &OpenVault, instance_key: KeyId) -> Result<Newer, RestoreError> {
+        let reason = |error: &dyn std::error::Error| {
+            let causes = std::iter::successors(Some(error), |error| error.source());
+            Newer::Unread(causes.map(ToString::to_string).collect::<Vec<_>>().join(": "))
+        };
+        let newer = match open(self.root(), Database::sqlite(self.path)).without_upkeep().await {
+            Ok(newer) => newer,
+            Err(error) => return Ok(reason(&error)),
+        };
+        let read = async {
+            let keys = newer.ports().store.keys.instance().await?;
+            let epoch = newer.ports().store.operator.restore_epoch().await?;
+            Ok::<_, StoreError>((keys, epoch))
+        };
+        let (instance, read, key) = (newer.instance(), read.await, newer.database_key.clone());
+        let closed = newer.close().await; // before it is read below, so that its log is in the file
+        if instance != vault.instance() {
+            return Err(RestoreError::Foreign {
+                backup: self.archive.path.clone(),
+                found: vault.instance().to_string(),
+                database: self.path.to_owned(),
+                present: instance.to_string(),
+            });
+        }
+        let (record, epoch) = match closed.and(read) {
+            Ok(read) => read,
+            Err(error) => return Ok(reason(&error)),
+        };
+        let same_keys = record.is_some_and(|record| record.instance_key == instance_key);
+        let (Store::Sqlite(store), Some(key)) = (vault.adapter.clone(), key) else {
+            return Err(RestoreError::NotEmbedded);
+        };
+        let path = self.path.to_owned();
+        let bringing = move || replay(&store, &path, &SqliteKey::from_bytes(key.expose_bytes()), same_keys);
+        match tokio::task::spawn_blocking(bringing).await.map_err(|_| RestoreError::Cancelled)? {
+            Ok(replayed) => Ok(Newer::Read { replayed: Box::new(replayed), epoch, same_keys }),
+            Err(CopyError::Full(path)) => Err(RestoreError::Full(path)),
+            Err(error) => Ok(reason(&error)),
+        }
+    }
+
+    fn root(&self) -> RootKey {
+        RootKey::service(Arc::clone(&self.root))
+    }
+}
+
+/// The database in use, as it was found.
+enum Newer {
+    None,
+    Unread(String),
+    Read { replayed: Box<Replayed>, epoch: u64, same_keys: bool },
+}
+
+/// Disables accounts and integrations that must not act as they did.
+async fn disable(vault: &OpenVault, replayed: &Replayed) -> Result<(), Error> {
+    for stale in &replayed.stale_accounts {
+        if let (Ok(organization), Ok(account)) = (stale.organization_id.parse(), stale.id.parse()) {
+            let account = AccountRef::Id(organization, account);
+            let disabled = vault.accounts().change(&Principal::Operator, account, AccountCommand::Disable).await;
+            unless_powerless(disabled.map(|_| ()))?;
+        }
+    }
+    for stale in &replayed.stale_integrations {
+        if let (Ok(organization), Ok(integration)) = (stale.organization_id.parse(), stale.id.parse()) {
+            let edit = IntegrationEdit { state: Some(IntegrationState::Disabled), ..IntegrationEdit::default() };
+            let integration = IntegrationRef::Id(integration);
+            let disabled = vault.integrations().change(&Principal::Operator, organization, &integration, edit).await;
+            unless_powerless(disabled.map(|_| ()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A row that does not fit its code grants nothing already.
+fn unless_powerless(disabled: Result<(), Error>) -> Result<(), Error> {
+    match disabled {
+        Err(Error::Refused(Refusal::Damaged { .. } | Refusal::NotFound)) => Ok(()),
+        other => other,
+    }
+}
+
+fn unsettled(error: StoreError) -> RestoreError {
+    RestoreError::Unsettled(error.into())
+}
+
+fn remove_staging(staging: &Path) -> Result<(), RestoreError> {
+    match remove_dir_all(staging) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(RestoreError::io(staging, error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,68 @@
+//! Cases of [`RestoreRepository`](vault_core::port::RestoreRepository). They end what belongs to every organization of the
+//! database, so each needs a database of its own: they are not among the cases of [`store_contract!`](crate::store_contract).
+
+use super::ContractStore;
+use super::own_account::pend;
+use super::world::World;
+use vault_core::audit::AuditAction;
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::{Conclusion, SettleRestore, Settled, StoreError};
+use vault_core::principal::{Denial, Principal};
+use vault_core::role::Role;
+
+/// Sessions, recovery codes, activations, unconfirmed seeds and drafts end; steps are spent; credentials stay.
+pub async fn a_settled_restore_ends_what_was(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let session = world.log_in(&holder).await;
+    pend(&world, &holder, &session).await;
+    let principal = Principal::Session(session);
+    let saved = world.saved(&principal).await;
+    let (invitation, _) = world.invited(Role::Viewer).await;
+    world.drafted(&invitation).await;
+    let activator = world.activator(&world.integration().await);
+    let mut take = world.take(&activator, "contract");
+    take.act.most = 10;
+    world.taken(take).await;
+    let first = world.store.restore_epoch().await.unwrap();
+
+    let step = TimeStep(TimeStep::at(world.now()).0 + 1_000);
+    let settle = |epoch, ends_invitations| {
+        world.command(
+            &Principal::Operator,
+            AuditAction::DatabaseRestored,
+            SettleRestore { epoch, step, ends_invitations },
+        )
+    };
+    let refused =
+        world.store.settle_restore(world.command(&principal, AuditAction::DatabaseRestored, settle(1, true).act));
+    assert!(matches!(refused.await, Err(StoreError::Denied(Denial::InsufficientRole))));
+    assert_eq!(world.listed(&principal).await, [saved], "nothing was changed");
+
+    let epoch = first + 7;
+    let settled = world.store.settle_restore(settle(epoch, false)).await.unwrap().expect("a later epoch");
+    let expected = Settled { sessions: 1, recovery_codes: 10, activations: 1, invitations: 0 };
+    assert_eq!(settled, expected);
+    assert_eq!(world.store.restore_epoch().await.unwrap(), epoch);
+    assert!(world.open(&invitation).await.is_some_and(|open| open.seed.is_none()));
+    let judged = world.store.list_credentials(world.list(&principal)).await;
+    assert!(matches!(judged, Err(StoreError::Denied(_))), "the session is over");
+    assert_eq!(world.activations(&activator).await.len(), 0);
+    let code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
+    for spent in [code, PasscodeProof::Step(step), PasscodeProof::Step(TimeStep(step.0 - 1))] {
+        let login = world.complete_login(&holder, world.network(), spent);
+        assert!(!matches!(world.conclude(login).await, Conclusion::Completed));
+    }
+    let next = world.complete_login(&holder, world.network(), PasscodeProof::Step(step.next()));
+    assert_eq!(world.conclude(next).await, Conclusion::Completed);
+    assert_eq!(world.listed(&world.embedder()).await, [saved]);
+
+    for stale in [0, first, epoch] {
+        assert_eq!(world.store.settle_restore(settle(stale, true)).await.unwrap(), None);
+    }
+    assert!(world.open(&invitation).await.is_some());
+    let settled = world.store.settle_restore(settle(epoch + 1, true)).await.unwrap().expect("a later epoch");
+    assert_eq!(settled, Settled { sessions: 1, recovery_codes: 0, activations: 0, invitations: 1 });
+    assert!(world.open(&invitation).await.is_none());
+    assert_eq!(world.audited(AuditAction::DatabaseRestored).await, 2);
+}

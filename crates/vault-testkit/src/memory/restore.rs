@@ -1,0 +1,44 @@
+//! The restore epoch, and what a restore ends.
+
+use super::{Decided, MemoryStore};
+use async_trait::async_trait;
+use std::mem::take;
+use vault_core::Command;
+use vault_core::port::{RestoreRepository, SettleRestore, Settled, StoreError};
+use vault_core::principal::{Denial, Principal};
+
+#[async_trait]
+impl RestoreRepository for MemoryStore {
+    async fn restore_epoch(&self) -> Result<u64, StoreError> {
+        self.decide(|state| state.restore_epoch)
+    }
+
+    async fn settle_restore(&self, command: Command<SettleRestore>) -> Result<Option<Settled>, StoreError> {
+        if command.principal != Principal::Operator {
+            return Err(Denial::InsufficientRole.into());
+        }
+        self.carry_out(command, |state, _, _, act| {
+            if act.epoch <= state.restore_epoch {
+                return Decided::Refused(None);
+            }
+            state.restore_epoch = act.epoch;
+            let mut settled = Settled {
+                sessions: take(&mut state.sessions).len() as u64,
+                activations: take(&mut state.activations).len() as u64,
+                ..Settled::default()
+            };
+            for account in state.accounts.values_mut() {
+                settled.recovery_codes += take(&mut account.recovery_codes).len() as u64;
+                account.pending = None;
+                account.last_step = account.last_step.max(act.step);
+            }
+            for invitation in state.invitations.values_mut() {
+                invitation.draft = None;
+            }
+            if act.ends_invitations {
+                settled.invitations = take(&mut state.invitations).len() as u64;
+            }
+            Decided::Done(Some(settled))
+        })
+    }
+}

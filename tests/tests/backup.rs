@@ -1,0 +1,323 @@
+//! Backups: made beside the server, of one moment, closed to others; and what they are not made of or restored from.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use vault_tests::binary::Run;
+use vault_tests::process::Server;
+use vault_tests::samples::small;
+use vault_tests::snapshot::{Snapshot, mode};
+use vault_tests::{Database, Vault};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = entries.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_backup_is_one_private_file_that_is_never_overwritten() {
+    let vault = Vault::start(Database::Sqlite);
+    let admin = vault.admin();
+    admin.log_in(&vault.client()).save(&small("imports", 1));
+    let directory = vault.scratch("backups");
+    fs::create_dir(&directory).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+
+    let made = vault.json(&["backup", text(&directory)]);
+    let file = PathBuf::from(made["backup"].as_str().unwrap());
+    assert_eq!(names(&directory), [file.file_name().unwrap().to_str().unwrap()], "nothing else is left");
+    assert_eq!(mode(&file), 0o600);
+    assert_eq!(made["tables"]["credentials"], 1);
+    assert_eq!(made["bytes"], fs::metadata(&file).unwrap().len());
+    let bytes = fs::read(&file).unwrap();
+    let root = fs::read(vault.data_dir().join("root.key")).unwrap();
+    for secret in [&root[..], admin.email.as_bytes(), b"imports", b"SQLite format 3"] {
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret), "a backup can be read");
+    }
+    let listed = Run::of(Command::new("tar").arg("tf").arg(&file)).done().stdout;
+    assert_eq!(listed, "orgvault-backup.json\norgvault.db.key\norgvault.db\n");
+
+    let before = Snapshot::of(&directory);
+    let said = vault.run(&["backup", text(&file)]).refused().stderr;
+    assert!(said.contains("never overwritten") && said.contains(text(&file)), "{said}");
+    let nowhere = vault.scratch("nowhere");
+    for target in [nowhere.join("file"), nowhere.join("")] {
+        let said = vault.run(&["backup", text(&target)]).refused().stderr;
+        assert!(said.contains("nowhere does not exist") || said.contains("nowhere/ does not exist"), "{said}");
+    }
+    assert_eq!(Snapshot::of(&directory), before);
+    let said = vault.run(&["backup", text(&vault.scratch("told"))]).done();
+    assert!(said.stdout.contains("1 credentials") && said.stdout.contains("orgvault restore"), "{}", said.stdout);
+    assert!(
+        said.stderr.contains("copying the database") && said.stderr.contains("checking the copy"),
+        "{}",
+        said.stderr
+    );
+}
+
+/// Eight writers save in turn in two namespaces each: at every moment the first has as many credentials as the second, or
+/// one more.
+#[test]
+fn a_backup_beside_writers_is_of_one_moment() {
+    const WRITERS: usize = 8;
+    let vault = Vault::start(Database::Sqlite);
+    let admin = vault.admin();
+    let sessions: Vec<_> = (0..2).map(|_| admin.log_in(&vault.client())).collect();
+    let acknowledged: Vec<AtomicU64> = (0..WRITERS).map(|_| AtomicU64::new(0)).collect();
+    let stop = AtomicBool::new(false);
+    let mut backups = Vec::new();
+    thread::scope(|scope| {
+        for (writer, count) in acknowledged.iter().enumerate() {
+            let session = sessions[writer % sessions.len()].on(&vault.client());
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) && count.load(Ordering::Acquire) < 900 {
+                    let done = count.load(Ordering::Acquire);
+                    let side = if done % 2 == 0 { "first" } else { "second" };
+                    session.save(&small(&format!("{side}/{writer}"), usize::try_from(done).unwrap()));
+                    count.store(done + 1, Ordering::Release);
+                }
+            });
+        }
+        for number in 0..3 {
+            let file = vault.scratch(&format!("{number}.backup"));
+            let before: Vec<u64> = acknowledged.iter().map(|count| count.load(Ordering::Acquire)).collect();
+            vault.run(&["backup", text(&file)]).done();
+            let after: Vec<u64> = acknowledged.iter().map(|count| count.load(Ordering::Acquire)).collect();
+            backups.push((file, before, after));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    for (number, (file, before, after)) in backups.iter().enumerate() {
+        let directory = vault.scratch(&format!("restored-{number}"));
+        let key = vault.data_dir().join("root.key");
+        let there = ["--data-dir", text(&directory), "--root-key-file", text(&key)];
+        vault.run(&[&["restore", text(file)], &there[..]].concat()).done();
+        let count = |namespace: String| {
+            let freeze = ["namespace", "freeze", &namespace, "--org", "Acme"];
+            vault.json(&[&freeze[..], &there[..]].concat())["credentials"].as_u64().unwrap()
+        };
+        for writer in 0..WRITERS {
+            let (first, second) = (count(format!("first/{writer}")), count(format!("second/{writer}")));
+            assert!(first == second || first == second + 1, "writer {writer}: {first} and {second}");
+            let (least, most) = (before[writer], after[writer] + 1);
+            assert!(
+                (least..=most).contains(&(first + second)),
+                "writer {writer}: {} of {least} to {most}",
+                first + second
+            );
+        }
+    }
+}
+
+#[test]
+fn the_server_backs_up_by_itself_and_keeps_the_newest() {
+    let mut vault = Vault::init(Database::Sqlite);
+    let directory = vault.scratch("backups");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("orgvault-notes.backup"), "not ours").unwrap();
+    // What a killed backup left.
+    fs::write(directory.join(".orgvault-20200101T000000Z.backup.unfinished"), "").unwrap();
+    fs::write(directory.join(".orgvault-20200101T000000Z.backup.unfinished.db"), "pages").unwrap();
+    let flags = ["--backup-every", "1s", "--backup-to", text(&directory), "--backup-keep", "2"];
+    for wrong in [&flags[..2], &flags[2..4]] {
+        let said = Server::fail(vault.command(&[&["serve"], wrong].concat())).misused().stderr;
+        assert!(said.contains("--backup-every") && said.contains("--backup-to"), "{said}");
+    }
+    let nowhere = ["serve", "--backup-every", "1d", "--backup-to", "/nonexistent/backups"];
+    let said = Server::fail(vault.command(&nowhere)).refused().stderr;
+    assert!(said.contains("/nonexistent/backups is not a directory"), "{said}");
+
+    vault.serve_with(&flags);
+    vault.admin();
+    let began = Instant::now();
+    let mut seen = std::collections::BTreeSet::new();
+    while seen.len() < 4 {
+        seen.extend(names(&directory).into_iter().filter(|name| name.starts_with("orgvault-2")));
+        assert!(began.elapsed() < LIMIT, "{}", vault.log());
+        thread::yield_now();
+    }
+    assert!(vault.metric("orgvault_backups_total") > 0);
+    vault.stop();
+    let left = names(&directory);
+    assert_eq!(left.len(), 3, "two backups and a file that is not ours: {left:?}");
+    assert!(left.contains(&"orgvault-notes.backup".to_owned()), "{left:?}");
+    let key = vault.data_dir().join("root.key");
+    let there = vault.scratch("restored");
+    let restored =
+        vault.json(&["restore", text(&directory), "--data-dir", text(&there), "--root-key-file", text(&key)]);
+    let newest = left.iter().filter(|name| name.starts_with("orgvault-2")).max().unwrap();
+    assert_eq!(restored["restored"]["backup"], text(&directory.join(newest)));
+
+    let postgres = Vault::init(Database::Postgres);
+    let said = Server::fail(postgres.command(&[&["serve"], &flags[..]].concat())).misused().stderr;
+    assert!(said.contains("pg_dump"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_restored_is_refused_and_changes_nothing() {
+    let vault = Vault::init(Database::Sqlite);
+    vault.organization("Acme");
+    let good = vault.scratch("good.backup");
+    vault.run(&["backup", text(&good)]).done();
+    let bytes = fs::read(&good).unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = vault.scratch(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    let find = |text: &[u8]| bytes.windows(text.len()).position(|window| window == text).unwrap();
+    let mut flipped = bytes.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    let mut newer = bytes.clone();
+    newer[find(b"\"format\": 1") + 10] = b'2';
+    let mut wrap = bytes.clone();
+    let magic = find(b"OVDK");
+    wrap[magic] = b'X';
+    let cases: Vec<(PathBuf, &[&str])> = vec![
+        (vault.scratch("missing.backup"), &["not found"]),
+        (file("empty.backup", b""), &["is not a backup", "an empty file"]),
+        (file("words.backup", &b"not an archive\n".repeat(100)), &["is not a backup", "orgvault-backup.json"]),
+        (file("database.backup", &fs::read(vault.data_dir().join("orgvault.db")).unwrap()), &["is not a backup"]),
+        (file("head.backup", &bytes[..700]), &["is not a backup"]),
+        (
+            file("cut.backup", &bytes[..bytes.len() / 2]),
+            &["is truncated", "expected a database of", "Use another backup"],
+        ),
+        (file("flipped.backup", &flipped), &["is damaged", "Use another backup"]),
+        (file("newer.backup", &newer), &["has format 2", "Use the newer version"]),
+        (file("wrap.backup", &wrap), &["is damaged or has an unknown version"]),
+    ];
+    let empty = vault.scratch("directory");
+    fs::create_dir(&empty).unwrap();
+    let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
+    let unchanged = |case: &str| {
+        let now = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
+        assert_eq!(now, before, "{case}");
+    };
+    for (backup, says) in &cases {
+        let said = vault.run(&["restore", text(backup), "--replace"]).refused().stderr;
+        for word in says.iter().chain(&[text(backup), "Nothing was changed"]) {
+            assert!(said.contains(word), "{}: {word}: {said}", backup.display());
+        }
+        unchanged(text(backup));
+    }
+    let said = vault.run(&["restore", text(&empty), "--replace"]).refused().stderr;
+    assert!(said.contains("has no backup") && said.contains("Nothing was done"), "{said}");
+    let said = vault.run(&["restore", text(&good)]).refused().stderr;
+    assert!(
+        said.contains("a vault exists at") && said.contains("--replace") && said.contains("Nothing was changed"),
+        "{said}"
+    );
+    vault.run(&["restore"]).misused();
+    unchanged("no --replace");
+
+    // Another root key; none; another vault under the same root key.
+    let other = Vault::init(Database::Sqlite);
+    let key = other.data_dir().join("root.key");
+    let said = vault.run(&["restore", text(&good), "--replace", "--root-key-file", text(&key)]).refused().stderr;
+    assert!(said.contains("needs root key") && said.contains("but was given root key"), "{said}");
+    let missing = vault.scratch("no.key");
+    let said = vault.run(&["restore", text(&good), "--replace", "--root-key-file", text(&missing)]).refused().stderr;
+    assert!(said.contains("no.key not found") && said.contains("No backup contains it"), "{said}");
+    let nowhere = vault.scratch("nowhere");
+    let said = vault.run(&["restore", text(&good), "--data-dir", text(&nowhere)]).refused().stderr;
+    assert!(said.contains("root.key not found") && !nowhere.exists(), "{said}");
+    unchanged("root keys");
+    let twin = vault.scratch("twin");
+    let ours = vault.data_dir().join("root.key");
+    let there = ["--data-dir", text(&twin), "--root-key-file", text(&ours)];
+    vault.run(&[&["init"], &there[..]].concat()).done();
+    let before = Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
+    let said = vault.run(&[&["restore", text(&good), "--replace"], &there[..]].concat()).refused().stderr;
+    assert!(said.contains("holds vault") && said.matches("vault ").count() > 1, "{said}");
+    assert_eq!(Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]), before);
+
+    // What is there does not open: it is moved aside all the same, and that is told.
+    fs::write(twin.join("orgvault.db"), b"rubbish").unwrap();
+    let restored = vault.json(&[&["restore", text(&good), "--replace"], &there[..]].concat());
+    assert!(restored["restored"]["replaced_unread"].as_str().is_some(), "{restored}");
+    assert_eq!(restored["lost"], Value::Null);
+    assert_eq!(
+        fs::read(PathBuf::from(restored["restored"]["replaced"].as_str().unwrap()).join("orgvault.db")).unwrap(),
+        b"rubbish"
+    );
+    vault.run(&[&["org", "list"], &there[..]].concat()).done();
+}
+
+#[test]
+fn a_stolen_data_directory_opens_nothing_without_its_root_key() {
+    let vault = Vault::absent(Database::Sqlite);
+    let keys = vault.scratch("keys");
+    fs::create_dir(&keys).unwrap();
+    let key = keys.join("root.key");
+    let with_key = ["--root-key-file", text(&key)];
+    let said = vault.run(&[&["init"], &with_key[..]].concat()).done().stdout;
+    assert!(!said.contains("same directory"), "{said}");
+    vault.run(&[&["org", "create", "Acme"], &with_key[..]].concat()).done();
+    let create = ["account", "create", "--org", "Acme", "--email", "canary@example.com", "--role", "admin"];
+    vault.run(&[&create[..], &with_key[..]].concat()).done();
+    let backup = vault.scratch("one.backup");
+    vault.run(&[&["backup", text(&backup)], &with_key[..]].concat()).done();
+
+    let stolen = vault.scratch("stolen");
+    Run::of(Command::new("cp").arg("-a").arg(vault.data_dir()).arg(&stolen)).done();
+    assert_eq!(names(&stolen), ["orgvault.db", "orgvault.db.key", "orgvault.db.lock"]);
+    for file in [stolen.join("orgvault.db"), stolen.join("orgvault.db.key"), backup.clone()] {
+        let bytes = fs::read(&file).unwrap();
+        for known in ["canary@example.com", "Acme", "SQLite format 3"] {
+            assert!(
+                !bytes.windows(known.len()).any(|window| window == known.as_bytes()),
+                "{known} in {}",
+                file.display()
+            );
+        }
+    }
+    let there = ["--data-dir", text(&stolen)];
+    // A default vault says how to get there, and that works.
+    let default = Vault::absent(Database::Sqlite);
+    let said = default.run(&["init"]).done().stdout;
+    let advice = said.split("To keep it apart: ").nth(1).and_then(|rest| rest.split(" (or").next()).unwrap();
+    let moved = advice.replace("OTHER-DISK", text(&keys.join("other")));
+    fs::create_dir(keys.join("other")).unwrap();
+    let list = default.command(&["org", "list"]);
+    let words: Vec<_> = list.get_args().map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let script = format!("{moved} && {} {}", list.get_program().to_str().unwrap(), words.join(" "));
+    Run::of(Command::new("sh").args(["-c", &script])).done();
+    assert!(!default.data_dir().join("root.key").exists());
+
+    let file = vault.scratch("stolen.backup");
+    for command in [
+        &["org", "list"][..],
+        &["account", "list"],
+        &["database", "key", "--yes"],
+        &["backup", text(&file)],
+        &["restore", text(&backup), "--replace"],
+        &["account", "passcode", "--email", "canary@example.com"],
+    ] {
+        let said = vault.run(&[command, &there[..]].concat()).refused().stderr;
+        assert!(said.contains("root.key not found"), "{command:?}: {said}");
+    }
+    let other = Vault::init(Database::Sqlite);
+    fs::copy(other.data_dir().join("root.key"), stolen.join("root.key")).unwrap();
+    for command in [&["org", "list"][..], &["database", "key", "--yes"]] {
+        let said = vault.run(&[command, &there[..]].concat()).refused().stderr;
+        assert!(said.contains("needs root key"), "{command:?}: {said}");
+    }
+}
