@@ -32,6 +32,7 @@ migrations![
     "0008_life",
     "0009_reenrol",
     "0010_checkpoints",
+    "0012_rotation",
 ];
 
 /// Makes the table of what was applied.

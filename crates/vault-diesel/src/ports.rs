@@ -7,8 +7,8 @@ use std::sync::Arc;
 use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
     CredentialStore, EventSink, FreezeRepository, Housekeeping, IntegrationRepository, IntegrationStore,
-    InvitationRepository, KeyRepository, LoginGuard, OperatorStore, OrganizationRepository, OwnAccountRepository,
-    SessionRepository, StoreError,
+    InvitationRepository, KeyRepository, KeyRotation, LoginGuard, OperatorStore, OrganizationRepository,
+    OwnAccountRepository, RotationStore, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -29,6 +29,8 @@ pub struct StorePorts {
     pub keys: Arc<dyn KeyRepository>,
     /// The audit trail.
     pub audit: Arc<dyn AuditLog>,
+    /// The rotation of keys.
+    pub rotation: Arc<dyn RotationStore>,
     /// What operators need: organizations, keys, the audit and upkeep.
     pub operator: Arc<dyn OperatorStore>,
 }
@@ -117,6 +119,7 @@ impl StorePorts {
             + FreezeRepository
             + ActivationRepository
             + KeyRepository
+            + KeyRotation
             + AuditLog
             + AuditTrail
             + Housekeeping
@@ -130,6 +133,7 @@ impl StorePorts {
             activations: store.clone(),
             keys: store.clone(),
             audit: store.clone(),
+            rotation: store.clone(),
             operator: store.clone(),
         }
     }

@@ -5,7 +5,7 @@
 use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::Opener;
-use vault_core::usecase::{Accounts, Activations, Integrations, Operator, Vault};
+use vault_core::usecase::{Accounts, Activations, Integrations, Keys, Operator, Vault};
 
 /// Credentials.
 impl OpenVault {
@@ -29,6 +29,16 @@ impl OpenVault {
     pub fn operator(&self) -> Operator {
         let ports = &self.ports;
         Operator::new(ports.ambient.clone(), self.tally.clone(), ports.store.operator.clone(), ports.sealer.clone())
+    }
+}
+
+/// Keys.
+impl OpenVault {
+    /// Shows how the keys stand, and rotates those of organizations.
+    pub fn keys(&self) -> Keys {
+        let ports = &self.ports;
+        let (sealer, rewrapper) = (ports.sealer.clone(), ports.rewrapper.clone());
+        Keys::new(ports.ambient.clone(), ports.store.rotation.clone(), sealer, rewrapper)
     }
 }
 

@@ -12,6 +12,7 @@ mod key;
 mod login;
 mod organization;
 mod own_account;
+mod rotation;
 mod row;
 mod session;
 

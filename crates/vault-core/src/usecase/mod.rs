@@ -5,6 +5,7 @@ pub mod activations;
 mod ambient;
 mod audit_tally;
 pub mod integrations;
+pub mod keys;
 pub mod operator;
 pub mod vault;
 
@@ -16,6 +17,7 @@ pub use activations::Activations;
 pub use ambient::Ambient;
 pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
+pub use keys::{KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RotationEnd};
 pub use operator::{Operator, OrganizationCommand, SealedAudit, Tidied};
 pub use vault::{
     CountedSealer, CredentialRef, DescribeRequest, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest,
