@@ -91,7 +91,7 @@ async fn what_was_sealed_opens_in_its_own_place_only() {
     ] {
         let opened =
             setting.sealer.open(elsewhere, &namespace("imports"), CredentialType::DirectLink, &sealed, true).await;
-        assert!(matches!(opened, Err(SealError::Integrity { .. })));
+        assert!(matches!(opened, Err(SealError::Integrity { .. } | SealError::NoKeys)));
     }
     let moved = setting.sealer.open(context, &namespace("exports"), CredentialType::DirectLink, &sealed, true).await;
     assert!(matches!(moved, Err(SealError::Integrity { .. })));

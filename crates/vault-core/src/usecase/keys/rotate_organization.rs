@@ -51,6 +51,7 @@ struct Way {
     /// Whether anything was to be moved since the way through the first target began.
     fresh: bool,
     damaged: HashSet<(SealedPart, SealedPlace)>,
+    destroyed: Vec<KeyId>,
 }
 
 impl Keys {
@@ -173,7 +174,8 @@ impl OrganizationRotation {
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
         let (organization, store, ambient) = (self.organization, &self.keys.store, &self.keys.ambient);
         let keys = store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
-        let (mut destroyed, mut kept) = (Vec::new(), Vec::new());
+        let mut way = self.way.lock().await;
+        let mut kept = Vec::new();
         for key in retiring(&keys) {
             let (action, subject) = (AuditAction::OrganizationKeyDestroyed, Subject::Organization(organization));
             let audit = ambient.record(ambient.now(), Some(organization), Actor::Operator, action, subject);
@@ -181,20 +183,20 @@ impl OrganizationRotation {
             match store.destroy_organization_key(DestroyOrganizationKey { organization, key, audit }).await? {
                 KeyDestruction::Destroyed => {
                     ambient.emit(recorded);
-                    destroyed.push(key);
+                    way.destroyed.push(key);
                 }
                 KeyDestruction::InUse => kept.push((key, store.count_sealed(organization, key).await?.total())),
                 // Another process has destroyed it.
                 KeyDestruction::NotRetiring => {}
             }
         }
-        let mut way = self.way.lock().await;
         let damaged = i64::try_from(way.damaged.len()).unwrap_or(i64::MAX);
         if kept.iter().map(|(_, rows)| rows).sum::<i64>() > damaged {
-            *way = Way { damaged: std::mem::take(&mut way.damaged), ..Way::through(&keys) };
+            let Way { damaged, destroyed, .. } = std::mem::take(&mut *way);
+            *way = Way { damaged, destroyed, ..Way::through(&keys) };
             return Ok(None);
         }
-        Ok(Some(RotationEnd { destroyed, kept }))
+        Ok(Some(RotationEnd { destroyed: way.destroyed.clone(), kept }))
     }
 
     /// The next rows to move.
