@@ -81,7 +81,7 @@ fn assert_all_open(door: Door, integration: &Integration, session: &Session, sav
     let listed: Vec<_> =
         (0..=saved.values().max().unwrap() / EACH).flat_map(|number| list(session, &namespace(number))).collect();
     assert_eq!(listed.len(), saved.len());
-    assert!(listed.iter().all(|row| row["fingerprint"].is_string()), "{listed:?}");
+    assert_eq!(listed.iter().find(|row| !row["damaged"].is_null()), None);
     let labels = listed.iter().filter(|row| row["labels"]["number"].is_string()).count();
     assert_eq!(labels, saved.values().filter(|number| number.is_multiple_of(2)).count());
 }
@@ -141,10 +141,10 @@ fn moves_rows(rotation: &mut Child) -> bool {
 }
 
 fn a_killed_rotation_is_continued(database: Database) {
-    const KILLS: usize = 4;
+    const KILLS: usize = 3;
     let (vault, door) = Door::open(database);
     let session = vault.admin_session();
-    let mut saved = save_all(&session, || vault.client(), 3_000);
+    let mut saved = save_all(&session, || vault.client(), 1_500);
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
     // A rotation may be over before the kill comes; then the next one is killed.
     let mut killed = 0;
@@ -238,7 +238,7 @@ fn two_rotators_beside_traffic_lose_nothing(database: Database) {
                         let id = answer["id"].as_str().unwrap().to_owned();
                         client.request("DELETE", &format!("/v1/activations/{id}")).bearer(&integration.token).send();
                         let listed = list(&session, &namespace(round % 11));
-                        assert!(listed.iter().all(|row| row["fingerprint"].is_string()), "{listed:?}");
+                        assert_eq!(listed.iter().find(|row| !row["damaged"].is_null()), None);
                     }
                 })
             })

@@ -6,6 +6,10 @@ use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::Opener;
 use vault_core::usecase::{Accounts, Activations, Integrations, Keys, Operator, Vault};
+use vault_diesel::Store;
+
+/// How many rows of PostgreSQL one transaction of a rotation moves.
+const POSTGRES_BATCH: usize = 64;
 
 /// Credentials.
 impl OpenVault {
@@ -38,7 +42,12 @@ impl OpenVault {
     pub fn keys(&self) -> Keys {
         let ports = &self.ports;
         let (sealer, rewrapper) = (ports.sealer.clone(), ports.rewrapper.clone());
-        Keys::new(ports.ambient.clone(), ports.store.rotation.clone(), sealer, rewrapper)
+        let keys = Keys::new(ports.ambient.clone(), ports.store.rotation.clone(), sealer, rewrapper);
+        match self.adapter {
+            Store::Sqlite(_) => keys,
+            // Each row is held until the transaction ends, and activations of it wait for that.
+            Store::Postgres(_) => keys.batch(POSTGRES_BATCH),
+        }
     }
 }
 
