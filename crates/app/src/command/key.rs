@@ -251,7 +251,6 @@ impl Progress {
                 tracing::info!(organization = name, "completing an earlier rotation: {total} rows are left")
             });
         }
-        #[expect(clippy::disallowed_methods, reason = "the rate in a line for people")]
         let began = Instant::now();
         Ok(Self { bar, name, moved: AtomicU64::new(0), total, began })
     }
