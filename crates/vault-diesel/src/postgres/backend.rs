@@ -54,6 +54,13 @@ macro_rules! execute_each {
     }};
 }
 
+/// Keeps the rows that are read from being deleted until the decision stands; others may change them.
+macro_rules! for_key_share {
+    ($query:expr) => {
+        diesel::QueryDsl::for_key_share($query)
+    };
+}
+
 /// Takes the rows of a query, to change them.
 macro_rules! hold_rows {
     ($query:expr, $connection:expr) => {
@@ -68,7 +75,7 @@ macro_rules! narrow {
     };
 }
 
-pub(crate) use {execute_each, execute_together, for_share, for_update, hold_rows, load_page, narrow};
+pub(crate) use {execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_page, narrow};
 
 /// The history in PostgreSQL's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

@@ -104,6 +104,13 @@ macro_rules! execute_each {
 }
 
 /// One writer at a time: there is nothing to lock.
+macro_rules! for_key_share {
+    ($query:expr) => {
+        $query
+    };
+}
+
+/// One writer at a time: there is nothing to lock.
 macro_rules! hold_rows {
     ($query:expr, $connection:expr) => {{
         let _ = $query;
@@ -124,7 +131,7 @@ diesel::define_sql_function! {
     fn unlikely(condition: Bool) -> Bool;
 }
 
-pub(crate) use {execute_each, execute_together, for_share, for_update, hold_rows, load_page, narrow};
+pub(crate) use {execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_page, narrow};
 
 /// The history is written in SQLite's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

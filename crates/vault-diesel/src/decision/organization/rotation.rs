@@ -4,7 +4,7 @@
 //! parts to another key holds that row too, and whether anything is left under a key is one statement: two could miss a
 //! part that a change moves from the table of the second to that of the first.
 
-use super::super::backend::{Connection, RunQuery, Store, execute_each, for_share, for_update, hold_rows};
+use super::super::backend::{Connection, RunQuery, Store, execute_each, for_key_share, for_update, hold_rows};
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials, organization_keys};
@@ -185,7 +185,9 @@ async fn count(connection: &mut Connection, organization: OrganizationId, key: K
 
 async fn move_sealed(connection: &mut Connection, command: &MoveSealed) -> Decided<Option<usize>> {
     let MoveSealed { organization, to, rows, .. } = command;
-    let state: Option<Read<KeyState>> = for_share!(
+    // The key must not be destroyed before what is moved to it stands. Uses of it may be taken meanwhile: moves follow each
+    // other closely, and a save that waited for a moment without one could wait for long.
+    let state: Option<Read<KeyState>> = for_key_share!(
         organization_keys::table
             .filter(organization_keys::organization_id.eq(organization.text()))
             .filter(organization_keys::id.eq(to.text()))
