@@ -8,6 +8,7 @@ use crate::text::Moment;
 use crate::usage;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use std::num::NonZero;
 use std::path::PathBuf;
 use vault_embed::Database;
 
@@ -155,6 +156,9 @@ pub(crate) enum Command {
     /// Read, export and verify the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Show the vault's keys, and rotate them while the server runs
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Manage the embedded database file
     #[command(subcommand)]
     Database(DatabaseCommand),
@@ -458,6 +462,32 @@ pub(crate) struct AuditFilterArgs {
     /// Only those of this actor: account, integration, operator, system, an id, or an account's e-mail address
     #[arg(long, value_name = "ACTOR")]
     pub(crate) actor: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Show the keys: ids, age, uses of organization keys, and rows that are left under retiring keys
+    Status,
+    /// Replace keys and seal again what they seal, while the server runs
+    ///
+    /// Each organization gets a new key. The data keys of its credentials are wrapped again, and their information is sealed
+    /// again; no credential's data is decrypted. The old key is destroyed once nothing is sealed under it. Interrupted,
+    /// run it again: it continues where it ended. Several may run at once.
+    Rotate(RotateArgs),
+}
+
+#[derive(Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["organization", "all"]))]
+pub(crate) struct RotateArgs {
+    /// The key of this organization
+    #[arg(long, value_name = "NAME")]
+    pub(crate) organization: Option<String>,
+    /// The keys of all organizations
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How many workers seal at once [default: one for each processor]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) workers: Option<NonZero<usize>>,
 }
 
 #[derive(Subcommand)]

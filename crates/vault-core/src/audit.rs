@@ -115,6 +115,8 @@ pub enum AuditAction {
     OrganizationDeleted,
     /// An organization's key was replaced.
     OrganizationKeyReplaced,
+    /// An organization's key that nothing was sealed under any more was destroyed.
+    OrganizationKeyDestroyed,
     /// An account was made.
     AccountCreated,
     /// Somebody was invited.
@@ -256,6 +258,7 @@ impl AuditAction {
             Self::OrganizationEnabled => "organization.enabled",
             Self::OrganizationDeleted => "organization.deleted",
             Self::OrganizationKeyReplaced => "organization.key-replaced",
+            Self::OrganizationKeyDestroyed => "organization.key-destroyed",
             Self::AccountCreated => "account.created",
             Self::AccountInvited => "account.invited",
             Self::InvitationRefused => "invitation.address-in-use",

@@ -276,12 +276,19 @@ impl StoreError {
     }
 }
 
+impl Error {
+    /// Whether a row names a key that does not exist: after a rotation, such a row was read before its end.
+    pub(crate) const fn is_unknown_key(&self) -> bool {
+        matches!(self, Self::Seal(SealError::UnknownKey { .. }))
+    }
+}
+
 impl SealError {
     /// What the caller can do about it. [`SealError::NoKeys`]: the organization was deleted while it was used.
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::NoKeys => ErrorKind::Unauthenticated,
-            Self::Integrity { .. } => ErrorKind::Damaged,
+            Self::Integrity { .. } | Self::UnknownKey { .. } => ErrorKind::Damaged,
             Self::Store(error) => error.kind(),
             Self::Fault(_) => ErrorKind::Fault,
         }

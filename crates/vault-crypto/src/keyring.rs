@@ -232,8 +232,8 @@ impl Keyring {
         Argon2Hasher::new(self.instance, key, pool, parameters, legacy, Arc::clone(&self.entropy))
     }
 
-    /// Three adapters over one cache of the keys in `repository`: one seals credentials, one opens their information, one
-    /// opens their data. None gives access to another.
+    /// Four adapters over one cache of the keys in `repository`: one seals credentials, one opens their information, one
+    /// moves them from one organization key to another, one opens their data. None gives access to another.
     pub fn credentials(&self, repository: Arc<dyn KeyRepository>) -> CredentialCrypto {
         let wrap = Label::InstanceWrap.sealing_key(&self.instance_key, self.instance_key_id);
         let keys = OrganizationKeyring::new(self.instance, wrap, repository, Arc::clone(&self.entropy));

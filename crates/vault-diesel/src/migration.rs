@@ -33,6 +33,7 @@ migrations![
     "0009_reenrol",
     "0010_checkpoints",
     "0011_restore",
+    "0012_rotation",
 ];
 
 /// Makes the table of what was applied.

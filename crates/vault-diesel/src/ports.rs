@@ -7,8 +7,8 @@ use std::sync::Arc;
 use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
     CredentialStore, EventSink, FreezeRepository, Housekeeping, IntegrationRepository, IntegrationStore,
-    InvitationRepository, KeyRepository, LoginGuard, OperatorStore, OrganizationRepository, OwnAccountRepository,
-    RestoreRepository, SessionRepository, StoreError,
+    InvitationRepository, KeyRepository, KeyRotation, LoginGuard, OperatorStore, OrganizationRepository,
+    OwnAccountRepository, RestoreRepository, RotationStore, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -31,6 +31,8 @@ pub struct StorePorts {
     pub audit: Arc<dyn AuditLog>,
     /// Reading the audit trail.
     pub trail: Arc<dyn AuditTrail>,
+    /// The rotation of keys.
+    pub rotation: Arc<dyn RotationStore>,
     /// What operators need: organizations, keys, the audit and upkeep.
     pub operator: Arc<dyn OperatorStore>,
 }
@@ -119,6 +121,7 @@ impl StorePorts {
             + FreezeRepository
             + ActivationRepository
             + KeyRepository
+            + KeyRotation
             + AuditLog
             + AuditTrail
             + Housekeeping
@@ -134,6 +137,7 @@ impl StorePorts {
             keys: store.clone(),
             audit: store.clone(),
             trail: store.clone(),
+            rotation: store.clone(),
             operator: store.clone(),
         }
     }

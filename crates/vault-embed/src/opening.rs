@@ -451,6 +451,7 @@ impl Surroundings {
             entropy: self.entropy.clone(),
             sealer: crypto.sealer,
             information_opener: crypto.list_opener,
+            rewrapper: crypto.rewrapper,
             hasher: Arc::new(keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
             tokens: Arc::new(keyring.token_issuer(epoch)?),

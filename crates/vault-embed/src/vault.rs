@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
-    Entropy, InformationOpener, KeyedDigester, PasscodeVerifier, PasswordHasher, Sealer, StoreError, TokenIssuer,
+    Entropy, InformationOpener, KeyedDigester, PasscodeVerifier, PasswordHasher, Rewrapper, Sealer, StoreError,
+    TokenIssuer,
 };
 use vault_core::usecase::{Accounts, Ambient, AuditTally};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey};
@@ -65,6 +66,8 @@ pub struct Ports {
     pub sealer: Arc<dyn Sealer>,
     /// Opens what a list shows.
     pub information_opener: Arc<dyn InformationOpener>,
+    /// Moves credentials from one organization key to another.
+    pub rewrapper: Arc<dyn Rewrapper>,
     /// Keyed digests.
     pub digester: Arc<dyn KeyedDigester>,
     /// Passwords.

@@ -5,7 +5,11 @@
 use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::Opener;
-use vault_core::usecase::{Accounts, Activations, AuditReader, Integrations, Operator, Vault};
+use vault_core::usecase::{Accounts, Activations, AuditReader, Integrations, Keys, Operator, Vault};
+use vault_diesel::Store;
+
+/// How many rows of PostgreSQL one transaction of a rotation moves.
+const POSTGRES_BATCH: usize = 64;
 
 /// Credentials.
 impl OpenVault {
@@ -39,6 +43,21 @@ impl OpenVault {
         let ports = &self.ports;
         let (store, digester) = (ports.store.trail.clone(), ports.digester.clone());
         AuditReader::new(ports.ambient.clone(), self.tally.clone(), store, digester)
+    }
+}
+
+/// Keys.
+impl OpenVault {
+    /// Shows how the keys stand, and rotates those of organizations.
+    pub fn keys(&self) -> Keys {
+        let ports = &self.ports;
+        let (sealer, rewrapper) = (ports.sealer.clone(), ports.rewrapper.clone());
+        let keys = Keys::new(ports.ambient.clone(), ports.store.rotation.clone(), sealer, rewrapper);
+        match self.adapter {
+            Store::Sqlite(_) => keys,
+            // Each row is held until the transaction ends, and activations of it wait for that.
+            Store::Postgres(_) => keys.batch(POSTGRES_BATCH),
+        }
     }
 }
 

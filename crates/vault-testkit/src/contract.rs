@@ -43,6 +43,7 @@ pub mod organization;
 pub mod own_account;
 pub mod re_enrolment;
 pub mod restore;
+pub mod rotation;
 pub mod session;
 mod tools;
 pub mod version;
@@ -55,8 +56,8 @@ use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
     AccountRepository, ActivationRepository, AuditLog, AuditTrail, CredentialRepository, FreezeRepository,
-    Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, LoginGuard, OrganizationRepository,
-    OwnAccountRepository, RestoreRepository, SessionRepository,
+    Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, KeyRotation, LoginGuard,
+    OrganizationRepository, OwnAccountRepository, RestoreRepository, SessionRepository,
 };
 
 /// Every store port.
@@ -72,6 +73,7 @@ pub trait Store:
     + SessionRepository
     + CredentialRepository
     + KeyRepository
+    + KeyRotation
     + AuditLog
     + AuditTrail
     + Housekeeping
@@ -92,6 +94,8 @@ impl<T> Store for T where
         + SessionRepository
         + CredentialRepository
         + KeyRepository
+        + KeyRotation
+        + KeyRotation
         + AuditLog
         + AuditTrail
         + Housekeeping
@@ -368,6 +372,15 @@ macro_rules! store_contract {
                 a_block_of_uses_is_taken_once
                 uses_are_taken_of_the_active_key_only
                 a_key_is_replaced_once
+            }
+            rotation {
+                what_a_key_seals_is_found_in_slices
+                parts_are_moved_and_nothing_else_changes
+                what_changed_meanwhile_is_not_moved
+                parts_are_moved_to_the_active_key_only
+                a_key_is_destroyed_when_nothing_names_it
+                metadata_that_was_moved_is_not_put_back
+                a_rotation_beside_changes_loses_nothing
             }
             audit {
                 entries_are_appended

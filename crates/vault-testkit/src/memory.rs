@@ -13,6 +13,7 @@ mod login;
 mod organization;
 mod own_account;
 mod restore;
+mod rotation;
 mod row;
 mod session;
 

@@ -12,6 +12,7 @@ pub(crate) mod exec;
 pub(crate) mod init;
 pub(crate) mod integration;
 pub(crate) mod invitation;
+pub(crate) mod key;
 pub(crate) mod login;
 pub(crate) mod migrate;
 pub(crate) mod migrate_to;

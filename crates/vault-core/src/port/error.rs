@@ -1,6 +1,7 @@
 //! How ports fail, by whose fault it is.
 
 use crate::error::Refusal;
+use crate::id::KeyId;
 use crate::principal::Denial;
 use std::error::Error as StdError;
 
@@ -54,6 +55,19 @@ pub enum SealError {
         object: String,
         /// What does not fit. Never a value.
         reason: &'static str,
+    },
+    /// The row names a key that its organization does not have. Either the key was destroyed after a rotation, and the row
+    /// was read before: read it again. Or the row is damaged.
+    #[error("row {object} of table {table} is damaged: {column}: key {key} does not exist")]
+    UnknownKey {
+        /// The table.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+        /// The row's id.
+        object: String,
+        /// The key that the row names.
+        key: KeyId,
     },
     /// Keys could not be read or taken.
     #[error(transparent)]

@@ -1,6 +1,6 @@
 //! Sealing and opening. Three ports, so that what may only seal cannot open.
 
-use super::SealError;
+use super::{SealError, SealedRow};
 use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
 use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::namespace::Namespace;
@@ -32,7 +32,7 @@ pub trait Sealer: Send + Sync {
     /// Counts nothing: [`CountedSealer`](crate::usecase::CountedSealer) takes a use of `key` from the store before.
     ///
     /// # Errors
-    /// [`SealError::NoKeys`] if the organization does not exist; [`SealError::Fault`] if `key` is not one of its keys.
+    /// [`SealError::NoKeys`] if the organization does not exist; [`SealError::UnknownKey`] if `key` is not one of its keys.
     async fn seal(
         &self,
         key: KeyId,
@@ -73,6 +73,23 @@ pub trait Sealer: Send + Sync {
         organization: OrganizationId,
         now: Timestamp,
     ) -> Result<OrganizationKeyRecord, SealError>;
+}
+
+/// Seals again what one organization key has sealed, under another one. Opens no data: of that it moves the wrapped key.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Rewrapper: Send + Sync {
+    /// The rows, in their order, sealed under `to`, which is the organization's. A row that does not open is an error of
+    /// its own and keeps no other from being sealed. Each row is one use of `to`, which is not counted here.
+    ///
+    /// # Errors
+    /// The organization's keys cannot be read; [`SealError::UnknownKey`] if `to` is not one of them.
+    async fn rewrap(
+        &self,
+        organization: OrganizationId,
+        to: KeyId,
+        rows: Vec<SealedRow>,
+    ) -> Result<Vec<Result<SealedRow, SealError>>, SealError>;
 }
 
 /// One row's sealed information and what it is bound to.

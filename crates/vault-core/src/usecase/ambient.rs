@@ -36,7 +36,7 @@ impl Ambient {
 
     /// Counts and logs that a stored row does not open.
     pub fn report(&self, error: &SealError) {
-        if let SealError::Integrity { table, object, .. } = error {
+        if let SealError::Integrity { table, object, .. } | SealError::UnknownKey { table, object, .. } = error {
             self.emit(Event::IntegrityFailure { table, id: object.clone() });
         }
     }

@@ -6,6 +6,7 @@ mod ambient;
 mod audit_reader;
 mod audit_tally;
 pub mod integrations;
+pub mod keys;
 pub mod operator;
 pub mod vault;
 
@@ -18,6 +19,7 @@ pub use ambient::Ambient;
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
+pub use keys::{KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RotationEnd};
 pub use operator::{Operator, OrganizationCommand, SealedAudit, Tidied};
 pub use vault::{
     CountedSealer, CredentialRef, DescribeRequest, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest,

@@ -1,7 +1,7 @@
 //! Opening the information of credentials.
 
 use crate::context::Context;
-use crate::error::{damaged, does_not_open};
+use crate::error::{damaged, does_not_open, unknown_key};
 use crate::organization_keys::{DerivedKeys, OrganizationKeyring};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl ListOpener {
                 None => match self.keys.key(organization, row.key).await? {
                     Some(key) => key,
                     None => {
-                        opened.push(Err(damaged(&context, "sealed under an unknown key")));
+                        opened.push(Err(unknown_key(&context, row.key)));
                         continue;
                     }
                 },

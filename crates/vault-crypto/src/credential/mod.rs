@@ -1,23 +1,27 @@
-//! Sealing and opening credentials: three adapters over one cache of keys, with one ability each.
+//! Sealing and opening credentials: four adapters over one cache of keys, with one ability each.
 
 mod list_opener;
 mod opener;
 mod placed;
+mod rewrapper;
 mod sealer;
 
 use self::list_opener::ListOpener;
 use self::opener::CredentialOpener;
+use self::rewrapper::CredentialRewrapper;
 use self::sealer::CredentialSealer;
 use crate::organization_keys::OrganizationKeyring;
 use std::sync::Arc;
-use vault_core::port::{InformationOpener, Opener, Sealer};
+use vault_core::port::{InformationOpener, Opener, Rewrapper, Sealer};
 
-/// The three adapters. Give each holder the one it needs.
+/// The four adapters. Give each holder the one it needs.
 pub struct CredentialCrypto {
     /// Seals; cannot open.
     pub sealer: Arc<dyn Sealer>,
     /// Opens information; cannot open data.
     pub list_opener: Arc<dyn InformationOpener>,
+    /// Moves credentials from one organization key to another; cannot open data. For operators only.
+    pub rewrapper: Arc<dyn Rewrapper>,
     /// Opens data. For the activation side only.
     pub opener: Arc<dyn Opener>,
 }
@@ -28,6 +32,7 @@ impl CredentialCrypto {
         Self {
             sealer: Arc::new(CredentialSealer::new(Arc::clone(&keys))),
             list_opener: Arc::new(ListOpener::new(Arc::clone(&keys))),
+            rewrapper: Arc::new(CredentialRewrapper::new(Arc::clone(&keys))),
             opener: Arc::new(CredentialOpener::new(keys)),
         }
     }

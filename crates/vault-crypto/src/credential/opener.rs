@@ -4,7 +4,7 @@ use super::placed;
 use crate::aead::AeadKey;
 use crate::blob::{self, OpenError};
 use crate::context::Context;
-use crate::error::{damaged, does_not_open};
+use crate::error::{damaged, does_not_open, unknown_key};
 use crate::organization_keys::OrganizationKeyring;
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Opener for CredentialOpener {
             blob::sealing_key(&sealed.data).ok_or_else(|| does_not_open(&data_context, OpenError::Truncated))?;
         let key_context = Context::data_key(instance, context, data_key_id);
         let Some(key) = self.keys.key(context.organization, sealed.key).await? else {
-            return Err(damaged(&key_context, "wrapped under an unknown key"));
+            return Err(unknown_key(&key_context, sealed.key));
         };
         let data_key =
             key.wrap.unwrap(&key_context, &sealed.data_key).map_err(|error| does_not_open(&key_context, error))?;

@@ -5,7 +5,7 @@ use crate::aead::AeadKey;
 use crate::blob::NONCE;
 use crate::context::Context;
 use crate::entropy::{Drawn, random_key, random_key_id};
-use crate::error::{fault, no_entropy, not_sealed};
+use crate::error::{no_entropy, not_sealed, unknown_key};
 use crate::key::SymmetricKey;
 use crate::organization_keys::OrganizationKeyring;
 use async_trait::async_trait;
@@ -49,7 +49,7 @@ impl Sealer for CredentialSealer {
     ) -> Result<SealedCredential, SealError> {
         let instance = self.keys.instance();
         let Some(key) = self.keys.key(context.organization, key).await? else {
-            return Err(fault(format!("key {key} is not one of organization {}", context.organization)));
+            return Err(unknown_key(&Context::information(instance, context), key));
         };
         let entropy = &Drawn::<DRAWN>::from(self.keys.entropy()).map_err(no_entropy)?;
 
@@ -75,11 +75,11 @@ impl Sealer for CredentialSealer {
         context: CredentialContext,
         metadata: &Metadata,
     ) -> Result<SealedMetadata, SealError> {
+        let place = Context::metadata(self.keys.instance(), context);
         let Some(key) = self.keys.key(context.organization, key).await? else {
-            return Err(fault(format!("key {key} is not one of organization {}", context.organization)));
+            return Err(unknown_key(&place, key));
         };
         let entropy = &Drawn::<NONCE>::from(self.keys.entropy()).map_err(no_entropy)?;
-        let place = Context::metadata(self.keys.instance(), context);
         let blob = key.information.seal(entropy, &place, metadata.to_json().as_bytes()).map_err(not_sealed)?;
         Ok(SealedMetadata { key: key.id(), revision: context.version, blob })
     }

@@ -1,9 +1,9 @@
 use super::*;
 use crate::testing::{Bench, NOW, id};
-use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, SecretBytes};
+use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{CredentialContext, SealError, SealedInformation};
+use vault_core::port::{CredentialContext, SealError, SealedContent, SealedInformation, SealedRow};
 use vault_core::sealed::{Blob, SealedCredential};
 
 const LINK: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
@@ -55,8 +55,13 @@ async fn open(
     crypto.opener.open(context, &namespace("imports"), CredentialType::DirectLink, sealed, true).await
 }
 
+/// Of another organization, the key is unknown.
 fn is_damaged<T>(result: Result<T, SealError>) -> bool {
-    matches!(result, Err(SealError::Integrity { .. }))
+    matches!(result, Err(SealError::Integrity { .. } | SealError::UnknownKey { .. }))
+}
+
+fn is_unknown<T>(result: Result<T, SealError>) -> bool {
+    matches!(result, Err(SealError::UnknownKey { .. }))
 }
 
 #[tokio::test]
@@ -84,7 +89,7 @@ async fn a_credential_is_sealed_under_the_key_that_is_named() {
     open(&crypto, place, &sealed).await.unwrap();
     let foreign = bench.active_key(context(2, 0, 0).organization);
     let refused = crypto.sealer.seal(foreign, place, &namespace("imports"), &data, &information).await;
-    assert!(matches!(refused, Err(SealError::Fault(_))));
+    assert!(matches!(refused, Err(SealError::UnknownKey { key, .. }) if key == foreign));
 }
 
 #[tokio::test]
@@ -125,7 +130,7 @@ async fn every_flipped_byte_is_refused() {
         }
     }
     let renamed = SealedCredential { key: KeyId::from_uuid(id(99)), ..sealed };
-    assert!(is_damaged(open(&crypto, place, &renamed).await) && is_damaged(list(&crypto, place, &renamed).await));
+    assert!(is_unknown(open(&crypto, place, &renamed).await) && is_unknown(list(&crypto, place, &renamed).await));
 }
 
 #[tokio::test]
@@ -229,4 +234,81 @@ async fn an_organization_without_keys_neither_seals_nor_opens() {
     let information = Information::from_json(INFORMATION.to_owned()).unwrap();
     let sealed = crypto.sealer.seal(key, place, &namespace("imports"), &data, &information).await;
     assert!(matches!(sealed, Err(SealError::NoKeys)));
+}
+
+/// Adds another key to the organization's.
+fn add_key(bench: &Bench, crypto: &CredentialCrypto, organization: OrganizationId) -> KeyId {
+    let next = crypto.sealer.new_organization_key(organization, NOW).unwrap();
+    let id = next.id;
+    bench.keys.rows.lock().unwrap().get_mut(&organization).unwrap().keys.push(next);
+    id
+}
+
+fn version_row(place: CredentialContext, sealed: &SealedCredential) -> SealedRow {
+    let CredentialContext { credential, version, .. } = place;
+    SealedRow { credential, version, content: SealedContent::Version(sealed.clone()) }
+}
+
+async fn rewrap(crypto: &CredentialCrypto, to: KeyId, row: SealedRow) -> Result<SealedContent, SealError> {
+    let organization = OrganizationId::from_uuid(id(1));
+    let mut rewrapped = crypto.rewrapper.rewrap(organization, to, vec![row]).await?;
+    Ok(rewrapped.remove(0)?.content)
+}
+
+/// Once the old key is gone, everything opens with the new one alone; the data is the same bytes as before.
+#[tokio::test]
+async fn what_was_moved_to_another_key_opens_with_that_key_alone() {
+    let (bench, crypto) = crypto(1).await;
+    let place = context(1, 2, 3);
+    let before = seal(&bench, &crypto, place).await;
+    let metadata = Metadata::from_json(r#"{"labels":{"stage":"test"}}"#).unwrap();
+    let described = crypto.sealer.seal_metadata(before.key, place, &metadata).await.unwrap();
+    let to = add_key(&bench, &crypto, place.organization);
+    let SealedContent::Version(after) = rewrap(&crypto, to, version_row(place, &before)).await.unwrap() else {
+        panic!("a version stays one")
+    };
+    let row = SealedRow { content: SealedContent::Metadata(described.clone()), ..version_row(place, &before) };
+    let SealedContent::Metadata(described_after) = rewrap(&crypto, to, row).await.unwrap() else {
+        panic!("metadata stays metadata")
+    };
+    assert_eq!((after.key, &after.data), (to, &before.data));
+    assert_eq!((described_after.key, described_after.revision), (to, described.revision));
+    // As a process opens it that starts after the old key was destroyed.
+    bench.keys.rows.lock().unwrap().get_mut(&place.organization).unwrap().keys.retain(|key| key.id == to);
+    let fresh = bench.keyring.credentials(bench.keys.clone());
+    assert_eq!(open(&fresh, place, &after).await.unwrap().to_canonical_json().expose(), LINK);
+    assert_eq!(list(&fresh, place, &after).await.unwrap()[0].as_json(), INFORMATION);
+    let row = SealedInformation { context: place, key: to, blob: &described_after.blob };
+    let opened = fresh.list_opener.open_metadata(place.organization, &[row]).await.unwrap().remove(0);
+    assert_eq!(opened.unwrap(), metadata);
+    assert!(is_unknown(open(&fresh, place, &before).await) && is_unknown(list(&fresh, place, &before).await));
+    assert!(is_unknown(rewrap(&fresh, before.key, version_row(place, &after)).await), "to a key that is gone");
+    assert!(is_unknown(rewrap(&fresh, to, version_row(place, &before)).await), "from a key that is gone");
+}
+
+/// Nothing is moved that would not open where it is: a blob from another row, or a damaged one.
+#[tokio::test]
+async fn what_does_not_open_is_not_moved() {
+    let (bench, crypto) = crypto(1).await;
+    let place = context(1, 2, 3);
+    let sealed = seal(&bench, &crypto, place).await;
+    let to = add_key(&bench, &crypto, place.organization);
+    for elsewhere in [context(1, 2, 4), context(1, 3, 3)] {
+        assert!(is_damaged(rewrap(&crypto, to, version_row(elsewhere, &sealed)).await), "{elsewhere:?}");
+    }
+    let parts: [fn(&mut SealedCredential) -> &mut Blob; 2] =
+        [|sealed| &mut sealed.data_key, |sealed| &mut sealed.information];
+    for part in parts {
+        for byte in 0..part(&mut sealed.clone()).as_bytes().len() {
+            let mut damaged = sealed.clone();
+            let mut bytes = part(&mut damaged).as_bytes().to_vec();
+            bytes[byte] ^= 0x10;
+            *part(&mut damaged) = Blob::from_bytes(bytes);
+            assert!(is_damaged(rewrap(&crypto, to, version_row(place, &damaged)).await), "byte {byte}");
+        }
+    }
+    // A row that does not open keeps no other from being moved.
+    let rows = vec![version_row(context(1, 3, 3), &sealed), version_row(place, &sealed)];
+    let moved = crypto.rewrapper.rewrap(place.organization, to, rows).await.unwrap();
+    assert!(moved[0].is_err() && moved[1].is_ok());
 }

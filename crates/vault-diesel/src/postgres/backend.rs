@@ -42,6 +42,32 @@ macro_rules! execute_together {
     }};
 }
 
+/// Carries statements of one kind out in one exchange with the server. How many rows each changed.
+macro_rules! execute_each {
+    ($connection:expr, $statements:expr) => {{
+        let shared = &*$connection;
+        let statements = $statements.map(|statement| async move {
+            let mut own = shared;
+            statement.execute(&mut own).await
+        });
+        futures_util::future::try_join_all(statements).await
+    }};
+}
+
+/// Keeps the rows that are read from being deleted until the decision stands; others may change them.
+macro_rules! for_key_share {
+    ($query:expr) => {
+        diesel::QueryDsl::for_key_share($query)
+    };
+}
+
+/// Takes the rows of a query, to change them.
+macro_rules! hold_rows {
+    ($query:expr, $connection:expr) => {
+        diesel::QueryDsl::for_update($query).execute($connection).await.map(drop)
+    };
+}
+
 /// PostgreSQL keeps statistics and needs no hint.
 macro_rules! narrow {
     ($condition:expr) => {
@@ -49,7 +75,7 @@ macro_rules! narrow {
     };
 }
 
-pub(crate) use {execute_together, for_share, for_update, load_page, narrow};
+pub(crate) use {execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_page, narrow};
 
 /// The history in PostgreSQL's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

@@ -94,6 +94,30 @@ macro_rules! execute_together {
     };
 }
 
+/// Carries statements of one kind out, one after the other. How many rows each changed.
+macro_rules! execute_each {
+    ($connection:expr, $statements:expr) => {
+        $statements
+            .map(|statement| statement.execute($connection).into_inner())
+            .collect::<diesel::QueryResult<Vec<usize>>>()
+    };
+}
+
+/// One writer at a time: there is nothing to lock.
+macro_rules! for_key_share {
+    ($query:expr) => {
+        $query
+    };
+}
+
+/// One writer at a time: there is nothing to lock.
+macro_rules! hold_rows {
+    ($query:expr, $connection:expr) => {{
+        let _ = $query;
+        diesel::QueryResult::Ok(())
+    }};
+}
+
 /// Says that few rows meet the condition, so that its index is used. Without statistics SQLite assumes that an
 /// organization has ten rows, and would read all of them by the primary key.
 macro_rules! narrow {
@@ -107,7 +131,7 @@ diesel::define_sql_function! {
     fn unlikely(condition: Bool) -> Bool;
 }
 
-pub(crate) use {execute_together, for_share, for_update, load_page, narrow};
+pub(crate) use {execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_page, narrow};
 
 /// The history is written in SQLite's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

@@ -8,7 +8,8 @@ use vault_core::field::Invalid;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CredentialContext, IdGenerator, InformationOpener, KeyRepository, Opener, SealError, SealedInformation, Sealer,
+    CredentialContext, IdGenerator, InformationOpener, KeyRepository, Opener, Rewrapper, SealError, SealedContent,
+    SealedInformation, SealedRow, Sealer,
 };
 use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
 use vault_core::time::Timestamp;
@@ -29,6 +30,19 @@ impl PlainSealer {
     async fn keys(&self, organization: OrganizationId) -> Result<OrganizationKeys, SealError> {
         self.keys.organization_keys(organization).await?.ok_or(SealError::NoKeys)
     }
+
+    /// The ids of the organization's keys.
+    async fn known(&self, organization: OrganizationId) -> Result<Vec<KeyId>, SealError> {
+        Ok(self.keys(organization).await?.keys.iter().map(|row| row.id).collect())
+    }
+
+    /// The same; none, if there is no such organization.
+    async fn known_if_any(&self, organization: OrganizationId) -> Result<Vec<KeyId>, SealError> {
+        match self.known(organization).await {
+            Err(SealError::NoKeys) => Ok(Vec::new()),
+            known => known,
+        }
+    }
 }
 
 #[async_trait]
@@ -48,14 +62,14 @@ impl Sealer for PlainSealer {
         data: &SecretBytes,
         information: &Information,
     ) -> Result<SealedCredential, SealError> {
-        if !self.keys(context.organization).await?.keys.iter().any(|row| row.id == key) {
-            return Err(SealError::Fault("not a key of the organization".into()));
+        if !self.known(context.organization).await?.contains(&key) {
+            return Err(Column::DataKey.unknown(context, key));
         }
         Ok(SealedCredential {
             key,
             data_key: Column::DataKey.write(context, key, &[]),
             // Stored as it is: this is the fake.
-            data: Column::Data.write(context, key, &[namespace.as_str().as_bytes(), b":", data.expose()].concat()),
+            data: Column::Data.write(context, DATA_KEY, &[namespace.as_str().as_bytes(), b":", data.expose()].concat()),
             information: Column::Information.write(context, key, information.as_json().as_bytes()),
         })
     }
@@ -66,8 +80,8 @@ impl Sealer for PlainSealer {
         context: CredentialContext,
         metadata: &Metadata,
     ) -> Result<SealedMetadata, SealError> {
-        if !self.keys(context.organization).await?.keys.iter().any(|row| row.id == key) {
-            return Err(SealError::Fault("not a key of the organization".into()));
+        if !self.known(context.organization).await?.contains(&key) {
+            return Err(Column::Metadata.unknown(context, key));
         }
         let blob = Column::Metadata.write(context, key, metadata.to_json().as_bytes());
         Ok(SealedMetadata { key, revision: context.version, blob })
@@ -108,7 +122,11 @@ impl InformationOpener for PlainSealer {
         organization: OrganizationId,
         rows: &[SealedInformation<'a>],
     ) -> Result<Vec<Result<Information, SealError>>, SealError> {
-        Ok(rows.iter().map(|row| open(organization, Column::Information, row, Information::from_json)).collect())
+        let known = self.known_if_any(organization).await?;
+        Ok(rows
+            .iter()
+            .map(|row| open(&known, organization, Column::Information, row, Information::from_json))
+            .collect())
     }
 
     async fn open_metadata<'a>(
@@ -117,20 +135,71 @@ impl InformationOpener for PlainSealer {
         rows: &[SealedInformation<'a>],
     ) -> Result<Vec<Result<Metadata, SealError>>, SealError> {
         let parse = |text: String| Metadata::from_json(&text);
-        Ok(rows.iter().map(|row| open(organization, Column::Metadata, row, parse)).collect())
+        let known = self.known_if_any(organization).await?;
+        Ok(rows.iter().map(|row| open(&known, organization, Column::Metadata, row, parse)).collect())
     }
 }
 
 fn open<T>(
+    known: &[KeyId],
     organization: OrganizationId,
     column: Column,
     row: &SealedInformation<'_>,
     parse: impl Fn(String) -> Result<T, Invalid>,
 ) -> Result<T, SealError> {
     let context = CredentialContext { organization, ..row.context };
+    if !known.contains(&row.key) {
+        return Err(column.unknown(context, row.key));
+    }
     let plain = column.read(context, row.key, row.blob)?;
     let text = String::from_utf8(plain).map_err(|_| damaged(column, context.credential))?;
     parse(text).map_err(|_| damaged(column, context.credential))
+}
+
+#[async_trait]
+impl Rewrapper for PlainSealer {
+    async fn rewrap(
+        &self,
+        organization: OrganizationId,
+        to: KeyId,
+        rows: Vec<SealedRow>,
+    ) -> Result<Vec<Result<SealedRow, SealError>>, SealError> {
+        let known = self.known(organization).await?;
+        let unknown = |row: &SealedRow| {
+            let context = CredentialContext { organization, credential: row.credential, version: row.version };
+            Column::DataKey.unknown(context, row.key())
+        };
+        if !known.contains(&to) {
+            let (table, column) = ("organization_keys", "id");
+            return Err(SealError::UnknownKey { table, column, object: organization.to_string(), key: to });
+        }
+        let rewrap = |row: SealedRow| {
+            if known.contains(&row.key()) { rewrap_one(organization, to, row) } else { Err(unknown(&row)) }
+        };
+        Ok(rows.into_iter().map(rewrap).collect())
+    }
+}
+
+fn rewrap_one(organization: OrganizationId, to: KeyId, row: SealedRow) -> Result<SealedRow, SealError> {
+    let SealedRow { credential, version, content } = row;
+    let context = CredentialContext { organization, credential, version };
+    let again = |column: Column, from, blob| -> Result<Blob, SealError> {
+        Ok(column.write(context, to, &column.read(context, from, blob)?))
+    };
+    let content = match content {
+        SealedContent::Version(sealed) => SealedContent::Version(SealedCredential {
+            key: to,
+            data_key: again(Column::DataKey, sealed.key, &sealed.data_key)?,
+            information: again(Column::Information, sealed.key, &sealed.information)?,
+            data: sealed.data,
+        }),
+        SealedContent::Metadata(sealed) => SealedContent::Metadata(SealedMetadata {
+            key: to,
+            revision: sealed.revision,
+            blob: again(Column::Metadata, sealed.key, &sealed.blob)?,
+        }),
+    };
+    Ok(SealedRow { credential, version, content })
 }
 
 #[async_trait]
@@ -143,13 +212,19 @@ impl Opener for PlainSealer {
         sealed: &SealedCredential,
         _ruled: bool,
     ) -> Result<CredentialData, SealError> {
+        if !self.known(context.organization).await?.contains(&sealed.key) {
+            return Err(Column::DataKey.unknown(context, sealed.key));
+        }
         Column::DataKey.read(context, sealed.key, &sealed.data_key)?;
-        let plain = Column::Data.read(context, sealed.key, &sealed.data)?;
+        let plain = Column::Data.read(context, DATA_KEY, &sealed.data)?;
         let place = format!("{namespace}:");
         let json = plain.strip_prefix(place.as_bytes()).ok_or_else(|| damaged(Column::Data, context.credential))?;
         CredentialData::from_canonical_json(kind, json).map_err(|_| damaged(Column::Data, context.credential))
     }
 }
+
+/// Stands for the data keys of all credentials: data is not sealed under an organization key.
+const DATA_KEY: KeyId = KeyId::from_bytes([0; 16]);
 
 #[derive(Clone, Copy)]
 enum Column {
@@ -167,6 +242,17 @@ impl Column {
             Self::Information => "information",
             Self::Metadata => "metadata",
         }
+    }
+
+    const fn table(self) -> &'static str {
+        match self {
+            Self::DataKey | Self::Data => "credential_secrets",
+            Self::Information | Self::Metadata => "credentials",
+        }
+    }
+
+    fn unknown(self, context: CredentialContext, key: KeyId) -> SealError {
+        SealError::UnknownKey { table: self.table(), column: self.name(), object: context.credential.to_string(), key }
     }
 
     fn header(self, context: CredentialContext, key: KeyId) -> Vec<u8> {
@@ -187,10 +273,6 @@ impl Column {
 }
 
 fn damaged(column: Column, object: CredentialId) -> SealError {
-    let table = match column {
-        Column::DataKey | Column::Data => "credential_secrets",
-        Column::Information | Column::Metadata => "credentials",
-    };
     let reason = "not what was sealed here";
-    SealError::Integrity { table, column: column.name(), object: object.to_string(), reason }
+    SealError::Integrity { table: column.table(), column: column.name(), object: object.to_string(), reason }
 }

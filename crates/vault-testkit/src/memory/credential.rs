@@ -225,7 +225,10 @@ fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decid
         return Decided::Refused(Err(Refusal::Changed));
     }
     let said = description.as_ref().and_then(|said| said.metadata.as_ref());
-    let said = said.filter(|said| row.stored.metadata.as_ref() != Some(*said)).map(|said| said.key);
+    if said.is_some_and(|said| said.revision <= revision && row.stored.metadata.as_ref() != Some(said)) {
+        return Decided::Refused(Err(Refusal::Contended));
+    }
+    let said = said.filter(|said| said.revision > revision).map(|said| said.key);
     let keys = new.iter().map(|version| version.sealed.key).chain(said);
     if keys.into_iter().any(|key| active_key != Some(key)) {
         return Decided::Refused(Err(Refusal::Contended));
@@ -370,7 +373,7 @@ impl State {
         Some(if same { Ok((earlier.credential, earlier.version)) } else { Err(Refusal::IdempotencyMismatch) })
     }
 
-    fn active_key(&self, organization: OrganizationId) -> Option<KeyId> {
+    pub(super) fn active_key(&self, organization: OrganizationId) -> Option<KeyId> {
         let keys = &self.organization_keys.get(&organization)?.keys;
         keys.iter().find(|key| key.state == KeyState::Active).map(|key| key.id)
     }

@@ -82,8 +82,11 @@ impl Activations {
         request: ActivationRequest,
     ) -> Result<Activated, Error> {
         let mut principal = principal.clone();
-        for _ in 0..=RESTARTS {
-            let attempt = match self.attempt(&principal, &request).await {
+        for restarts in 0..=RESTARTS {
+            let attempt = match self.attempt(&principal, &request, restarts).await {
+                Ok(Attempt::Failed(error)) if restarts == 0 && error.is_unknown_key() => {
+                    Attempt::Again(principal.clone())
+                }
                 Ok(attempt) => attempt,
                 Err(error) => Attempt::Again(self.after(&principal, error).await?),
             };
@@ -100,6 +103,7 @@ impl Activations {
         &self,
         principal: &IntegrationPrincipal,
         request: &ActivationRequest,
+        restarts: usize,
     ) -> Result<Attempt, StoreError> {
         let now = self.ambient.now();
         let end = now.plus_seconds(request.ttl.as_seconds().into());
@@ -108,7 +112,7 @@ impl Activations {
         let activation = NewActivation { id, expires_at, vend: request.vend, limit: self.live_limit };
         let (namespace, purpose) = (request.namespace.clone(), request.purpose.clone());
         let opening = Opening { namespace, purpose, activation: Some(activation) };
-        let opened = match self.open(principal, &opening).await? {
+        let opened = match self.open(principal, &opening, restarts).await? {
             Ok(opened) => opened,
             Err(error) => return Ok(Attempt::Failed(error)),
         };

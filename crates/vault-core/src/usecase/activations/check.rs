@@ -69,8 +69,9 @@ impl Activations {
 
     async fn open_for_check(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<Vec<Opened>, Error> {
         let mut principal = principal.clone();
-        for _ in 0..=RESTARTS {
-            match self.open(&principal, opening).await {
+        for restarts in 0..=RESTARTS {
+            match self.open(&principal, opening, restarts).await {
+                Ok(Err(error)) if restarts == 0 && error.is_unknown_key() => {}
                 Ok(opened) => return opened,
                 Err(error) => principal = self.after(&principal, error).await?,
             }

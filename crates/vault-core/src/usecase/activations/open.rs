@@ -35,11 +35,13 @@ pub(super) struct Opened {
 
 impl Activations {
     /// Opens the credentials. What is opened stays in memory; that it was begun is recorded before. An error of the
-    /// store is returned as it is: the integration may have to be verified again.
+    /// store is returned as it is: the integration may have to be verified again. So is [`SealError::UnknownKey`] before
+    /// the first restart.
     pub(super) async fn open(
         &self,
         principal: &IntegrationPrincipal,
         opening: &Opening,
+        restarts: usize,
     ) -> Result<Result<Vec<Opened>, Error>, StoreError> {
         if !principal.patterns.allow(&opening.namespace) {
             // Before anything is looked up that could tell whether the namespace exists.
@@ -61,6 +63,11 @@ impl Activations {
             let id = row.id;
             match self.open_one(principal.organization, &opening.namespace, row).await {
                 Ok(one) => opened.push(one),
+                // A rotation ended between reading the row and reading the keys: this is begun again.
+                Err(error @ SealError::UnknownKey { .. }) if restarts == 0 => {
+                    self.abort(principal, opening, id, Vec::new()).await?;
+                    return Ok(Err(error.into()));
+                }
                 Err(error) => {
                     // The record names the credential; the log says what is wrong with it.
                     self.ambient.report(&error);

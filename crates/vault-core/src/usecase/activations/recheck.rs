@@ -6,7 +6,7 @@ use crate::audit::{Actor, AuditAction, Subject};
 use crate::check::{CheckReason, CheckResult};
 use crate::credential::{CredentialData, LastCheck};
 use crate::error::Error;
-use crate::port::{DueCheck, Event, RecordCheck, StorageProbe, TakeChecks};
+use crate::port::{DueCheck, Event, RecordCheck, SealError, StorageProbe, TakeChecks};
 use futures_util::stream::{self, StreamExt as _};
 use std::collections::BTreeMap;
 
@@ -33,6 +33,11 @@ impl Activations {
         let mut by_store: BTreeMap<String, Vec<(DueCheck, Option<CredentialData>)>> = BTreeMap::new();
         for check in due {
             let opened = self.open_one(check.organization, &check.namespace, check.credential.clone()).await;
+            if let Err(error @ SealError::UnknownKey { .. }) = &opened {
+                // Where a rotation ended between reading the row and reading the keys, it opens the next time.
+                self.ambient.report(error);
+                continue;
+            }
             let data = opened.inspect_err(|error| self.ambient.report(error)).ok().map(|opened| opened.data);
             let store = data.as_ref().map(CredentialData::storage).unwrap_or_default();
             by_store.entry(store).or_default().push((check, data));

@@ -63,7 +63,7 @@ impl Vault {
     ) -> Result<i64, Error> {
         let CredentialRef { id, revision } = credential;
         for _ in 0..ATTEMPTS {
-            let versions = self.versions_of(principal, organization, id).await?;
+            let versions = self.known_versions_of(principal, organization, id).await?;
             let seen = versions.current.revision;
             if revision.is_some_and(|revision| revision != seen) {
                 return Err(Refusal::Changed.into());
@@ -174,6 +174,44 @@ impl Vault {
     ) -> Result<StoredVersions, Error> {
         let query = Find { principal: principal.clone(), of: organization, key: id, now: self.ambient.now() };
         Ok(self.store.credential_versions(query).await?.ok_or(Refusal::NotFound)?)
+    }
+
+    /// As [`Vault::versions_of`]; read again where a rotation ended between reading the rows and reading the keys.
+    async fn known_versions_of(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        id: CredentialId,
+    ) -> Result<StoredVersions, Error> {
+        let versions = self.versions_of(principal, organization, id).await?;
+        let current = &versions.current;
+        let context = |version| CredentialContext { organization, credential: id, version };
+        let information = [(current.version, current.key, &current.information)].into_iter();
+        let others = versions.others.iter().map(|version| (version.number, version.key, &version.information));
+        let rows = information.chain(others);
+        let mut rows: Vec<_> =
+            rows.map(|(number, key, blob)| SealedInformation { context: context(number), key, blob }).collect();
+        // Whether its key exists is all that is asked of it.
+        let metadata = current.metadata.as_ref();
+        rows.extend(metadata.map(|said| SealedInformation {
+            context: context(said.revision),
+            key: said.key,
+            blob: &said.blob,
+        }));
+        if self.names_unknown_key(organization, &rows).await? {
+            return self.versions_of(principal, organization, id).await;
+        }
+        Ok(versions)
+    }
+
+    /// Whether one of the rows names a key that does not exist.
+    pub(super) async fn names_unknown_key(
+        &self,
+        organization: OrganizationId,
+        rows: &[SealedInformation<'_>],
+    ) -> Result<bool, Error> {
+        let opened = self.opener.open_information(organization, rows).await?;
+        Ok(opened.iter().any(|one| matches!(one, Err(SealError::UnknownKey { .. }))))
     }
 
     /// Opens what is said of one credential.

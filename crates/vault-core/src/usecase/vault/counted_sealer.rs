@@ -78,7 +78,15 @@ impl CountedSealer {
         information: &Information,
     ) -> Result<SealedCredential, SealError> {
         let key = self.take_use(context.organization).await?;
-        self.sealer.seal(key, context, namespace, data, information).await
+        match self.sealer.seal(key, context, namespace, data, information).await {
+            // It was replaced, and destroyed after a rotation, since its uses were taken.
+            Err(SealError::UnknownKey { .. }) => {
+                self.forget(context.organization, key);
+                let key = self.take_use(context.organization).await?;
+                self.sealer.seal(key, context, namespace, data, information).await
+            }
+            sealed => sealed,
+        }
     }
 
     /// [`Sealer::seal_metadata`] under the organization's active key.
@@ -91,7 +99,14 @@ impl CountedSealer {
         metadata: &Metadata,
     ) -> Result<SealedMetadata, SealError> {
         let key = self.take_use(context.organization).await?;
-        self.sealer.seal_metadata(key, context, metadata).await
+        match self.sealer.seal_metadata(key, context, metadata).await {
+            Err(SealError::UnknownKey { .. }) => {
+                self.forget(context.organization, key);
+                let key = self.take_use(context.organization).await?;
+                self.sealer.seal_metadata(key, context, metadata).await
+            }
+            sealed => sealed,
+        }
     }
 
     /// Tells that the store no longer takes what is sealed under `key`: its remaining uses are forgotten.
@@ -101,14 +116,23 @@ impl CountedSealer {
 
     /// The organization's active key, with the right to seal once under it.
     async fn take_use(&self, organization: OrganizationId) -> Result<KeyId, SealError> {
+        self.take_uses(organization, 1).await
+    }
+
+    /// The organization's active key, with the right to seal `count` times under it.
+    pub(in crate::usecase) async fn take_uses(
+        &self,
+        organization: OrganizationId,
+        count: i64,
+    ) -> Result<KeyId, SealError> {
         let [.., last] = organization.as_bytes();
         let turn = &self.turns[usize::from(*last) % TURNS];
         for _ in 0..ATTEMPTS {
-            if let Some(key) = self.allowances().take(organization) {
+            if let Some(key) = self.allowances().take(organization, count) {
                 return Ok(key);
             }
             let _turn = turn.lock().await;
-            if let Some(key) = self.allowances().take(organization) {
+            if let Some(key) = self.allowances().take(organization, count) {
                 return Ok(key);
             }
             self.refill(organization).await?;
@@ -163,7 +187,10 @@ impl CountedSealer {
 }
 
 /// The one active key.
-fn active(organization: OrganizationId, keys: &OrganizationKeys) -> Result<&OrganizationKeyRecord, StoreError> {
+pub(in crate::usecase) fn active(
+    organization: OrganizationId,
+    keys: &OrganizationKeys,
+) -> Result<&OrganizationKeyRecord, StoreError> {
     let mut active = keys.keys.iter().filter(|key| key.state == KeyState::Active);
     match (active.next(), active.next()) {
         (Some(key), None) => Ok(key),
@@ -194,10 +221,10 @@ impl Allowances {
         Self { by_organization: HashMap::new(), capacity, age: 0 }
     }
 
-    fn take(&mut self, organization: OrganizationId) -> Option<KeyId> {
-        let allowance = self.by_organization.get_mut(&organization).filter(|allowance| allowance.left > 0)?;
+    fn take(&mut self, organization: OrganizationId, count: i64) -> Option<KeyId> {
+        let allowance = self.by_organization.get_mut(&organization).filter(|allowance| allowance.left >= count)?;
         self.age += 1;
-        allowance.left -= 1;
+        allowance.left -= count;
         allowance.last_used = self.age;
         Some(allowance.key)
     }
@@ -240,13 +267,22 @@ mod tests {
     #[test]
     fn as_many_uses_are_given_as_were_added() {
         let mut allowances = Allowances::new(10);
-        assert_eq!(allowances.take(organization(1)), None);
+        assert_eq!(allowances.take(organization(1), 1), None);
         allowances.add(organization(1), key(1), 2);
         allowances.add(organization(2), key(2), 1);
         allowances.add(organization(1), key(1), 1);
-        let taken: Vec<_> = (0..4).map(|_| allowances.take(organization(1))).collect();
+        let taken: Vec<_> = (0..4).map(|_| allowances.take(organization(1), 1)).collect();
         assert_eq!(taken, [Some(key(1)), Some(key(1)), Some(key(1)), None]);
-        assert_eq!(allowances.take(organization(2)), Some(key(2)));
+        assert_eq!(allowances.take(organization(2), 1), Some(key(2)));
+    }
+
+    #[test]
+    fn several_uses_are_given_at_once_or_none() {
+        let mut allowances = Allowances::new(10);
+        allowances.add(organization(1), key(1), 4);
+        assert_eq!(allowances.take(organization(1), 3), Some(key(1)));
+        assert_eq!(allowances.take(organization(1), 2), None);
+        assert_eq!(allowances.take(organization(1), 1), Some(key(1)));
     }
 
     #[test]
@@ -255,11 +291,11 @@ mod tests {
         allowances.add(organization(1), key(1), 5);
         allowances.add(organization(1), key(2), 1);
         allowances.forget(organization(1), key(1));
-        assert_eq!(allowances.take(organization(1)), Some(key(2)));
-        assert_eq!(allowances.take(organization(1)), None);
+        assert_eq!(allowances.take(organization(1), 1), Some(key(2)));
+        assert_eq!(allowances.take(organization(1), 1), None);
         allowances.add(organization(1), key(2), 1);
         allowances.forget(organization(1), key(2));
-        assert_eq!(allowances.take(organization(1)), None);
+        assert_eq!(allowances.take(organization(1), 1), None);
     }
 
     #[test]
@@ -268,7 +304,7 @@ mod tests {
         for number in 1..=200 {
             allowances.add(organization(number), key(number), 10);
             allowances.add(organization(1), key(1), 1);
-            assert_eq!(allowances.take(organization(1)), Some(key(1)));
+            assert_eq!(allowances.take(organization(1), 1), Some(key(1)));
             assert!(allowances.by_organization.len() <= 3);
         }
     }

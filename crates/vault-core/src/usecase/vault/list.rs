@@ -48,6 +48,26 @@ pub struct ListedCredential {
     pub last_activated_at: Option<Timestamp>,
 }
 
+/// Whether rows were read for the first time. A rotation may end between reading a row and reading the keys; read again,
+/// the row names the new key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    First,
+    Again,
+}
+
+impl Reading {
+    /// What was opened, unless it is to be read again.
+    pub(super) fn check<T>(self, opened: Vec<Result<T, SealError>>) -> Result<Vec<Result<T, SealError>>, SealError> {
+        let unknown = |one: &Result<T, SealError>| matches!(one, Err(SealError::UnknownKey { .. }));
+        if self == Self::First && opened.iter().any(unknown) {
+            let found = opened.into_iter().find(unknown).and_then(Result::err);
+            return Err(found.unwrap_or(SealError::NoKeys));
+        }
+        Ok(opened)
+    }
+}
+
 impl Vault {
     /// Reads one page.
     ///
@@ -59,10 +79,23 @@ impl Vault {
         filter: ListFilter,
         page: PageRequest,
     ) -> Result<Page<ListedCredential>, Error> {
+        match self.list_once(principal, &filter, &page, Reading::First).await {
+            Err(error) if error.is_unknown_key() => self.list_once(principal, &filter, &page, Reading::Again).await,
+            listed => listed,
+        }
+    }
+
+    async fn list_once(
+        &self,
+        principal: &Principal,
+        filter: &ListFilter,
+        page: &PageRequest,
+        reading: Reading,
+    ) -> Result<Page<ListedCredential>, Error> {
         let organization = principal.member(Action::List)?;
         let digester = &*self.digester;
         let after =
-            page.cursor.as_deref().map(|text| cursor::decode(digester, organization, &filter, text)).transpose()?;
+            page.cursor.as_deref().map(|text| cursor::decode(digester, organization, filter, text)).transpose()?;
         let now = self.ambient.now();
         let query = ListCredentials {
             principal: principal.clone(),
@@ -78,22 +111,26 @@ impl Vault {
             limit: page.rows(),
         };
         let ListedRows { rows, searched_to } = self.store.list_credentials(query).await?;
-        let encode = |position| cursor::encode(digester, organization, &filter, position);
-        let Page { items, next } = Page::of(rows, &page, |last| {
+        let encode = |position| cursor::encode(digester, organization, filter, position);
+        let Page { items, next } = Page::of(rows, page, |last| {
             let expires_at = last.expires_at.filter(|_| filter.expires_before.is_some());
             encode(ListPosition { expires_at, id: last.id })
         });
         let next = next.or_else(|| searched_to.map(encode));
-        let items = self.open(organization, items).await?;
+        let items = self.open(organization, items, reading).await?;
         self.count(principal, organization, now, AuditAction::CredentialsListed);
         Ok(Page { items, next })
     }
 
-    /// Opens the information of stored rows.
+    /// Opens the information of stored rows. A row that does not open is shown as damaged.
+    ///
+    /// # Errors
+    /// At the first reading, [`SealError::UnknownKey`].
     pub(super) async fn open(
         &self,
         organization: OrganizationId,
         rows: Vec<StoredCredential>,
+        reading: Reading,
     ) -> Result<Vec<ListedCredential>, Error> {
         let sealed: Vec<_> = rows
             .iter()
@@ -103,8 +140,8 @@ impl Vault {
                 blob: &row.information,
             })
             .collect();
-        let opened = self.opener.open_information(organization, &sealed).await?;
-        let mut said = self.open_metadata(organization, &rows).await?.into_iter();
+        let opened = reading.check(self.opener.open_information(organization, &sealed).await?)?;
+        let mut said = reading.check(self.open_metadata(organization, &rows).await?)?.into_iter();
         let now = self.ambient.now();
         let listed = rows.into_iter().zip(opened).map(|(row, information)| ListedCredential {
             id: row.id,

@@ -28,7 +28,15 @@ impl Vault {
         }
         let fingerprint = self.sealer.fingerprint(organization, &data.to_canonical_json()).await?;
         let context = CredentialContext { organization, credential: id, version: row.version };
-        let information = self.information(context, row.key, &row.information).await?;
+        let information = match self.information(context, row.key, &row.information).await {
+            // A rotation ended between reading the row and reading the keys.
+            Err(error) if error.is_unknown_key() => {
+                let row = self.versions_of(principal, organization, id).await?.current;
+                let context = CredentialContext { version: row.version, ..context };
+                self.information(context, row.key, &row.information).await?
+            }
+            opened => opened?,
+        };
         Ok(information.fingerprint().is_some_and(|stored| stored == fingerprint.to_string()))
     }
 }

@@ -17,6 +17,7 @@ mod versions;
 
 pub use change::CredentialRef;
 pub use counted_sealer::CountedSealer;
+pub(super) use counted_sealer::active;
 pub use describe::DescribeRequest;
 pub use list::ListedCredential;
 pub use replace::ReplaceRequest;

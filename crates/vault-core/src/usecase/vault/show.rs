@@ -1,5 +1,6 @@
 //! Show one credential as a list would.
 
+use super::list::Reading;
 use super::{ListedCredential, Vault};
 use crate::audit::AuditAction;
 use crate::credential::CredentialType;
@@ -15,11 +16,23 @@ impl Vault {
     /// # Errors
     /// [`Refusal::NotFound`], also for another organization's credential.
     pub async fn show(&self, principal: &Principal, id: CredentialId) -> Result<ListedCredential, Error> {
+        match self.show_once(principal, id, Reading::First).await {
+            Err(error) if error.is_unknown_key() => self.show_once(principal, id, Reading::Again).await,
+            shown => shown,
+        }
+    }
+
+    async fn show_once(
+        &self,
+        principal: &Principal,
+        id: CredentialId,
+        reading: Reading,
+    ) -> Result<ListedCredential, Error> {
         let organization = principal.member(Action::List)?;
         let now = self.ambient.now();
         let query = Find { principal: principal.clone(), of: organization, key: id, now };
         let row = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?;
-        let shown = self.open(organization, vec![row]).await?;
+        let shown = self.open(organization, vec![row], reading).await?;
         let shown = shown.into_iter().next().ok_or(Refusal::NotFound)?;
         self.count(principal, organization, now, AuditAction::CredentialShown);
         Ok(shown)

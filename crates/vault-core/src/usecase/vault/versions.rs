@@ -1,6 +1,7 @@
 //! List a credential's versions.
 
 use super::Vault;
+use super::list::Reading;
 use crate::audit::AuditAction;
 use crate::credential::{Information, LastCheck, VersionState};
 use crate::error::Error;
@@ -35,6 +36,18 @@ impl Vault {
     /// # Errors
     /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for another organization's credential.
     pub async fn versions(&self, principal: &Principal, id: CredentialId) -> Result<Vec<ListedVersion>, Error> {
+        match self.versions_once(principal, id, Reading::First).await {
+            Err(error) if error.is_unknown_key() => self.versions_once(principal, id, Reading::Again).await,
+            listed => listed,
+        }
+    }
+
+    async fn versions_once(
+        &self,
+        principal: &Principal,
+        id: CredentialId,
+        reading: Reading,
+    ) -> Result<Vec<ListedVersion>, Error> {
         let organization = principal.member(Action::List)?;
         let now = self.ambient.now();
         let stored = self.versions_of(principal, organization, id).await?;
@@ -48,7 +61,7 @@ impl Vault {
             .chain(others.iter().map(|version| (version.number, version.key, &version.information)))
             .map(|(number, key, blob)| SealedInformation { context: context(number), key, blob })
             .collect();
-        let opened = self.opener.open_information(organization, &sealed).await?;
+        let opened = reading.check(self.opener.open_information(organization, &sealed).await?)?;
         let shown = [(current.version, VersionState::Current, stored.created_at, None, current.check)]
             .into_iter()
             .chain(others.iter().map(|version| {

@@ -113,7 +113,12 @@ impl Decision for ChangeCredential {
         if row.revision != *revision {
             return Ok(Verdict::Refused(Err(Refusal::Changed)));
         }
-        if !key_active {
+        // Metadata that is stored again as it was read may have been moved to another key since.
+        let metadata = command.act.description.as_ref().and_then(|said| said.metadata.as_ref());
+        let stale = metadata.is_some_and(|said| {
+            said.revision <= *revision && row.metadata_key.as_deref() != Some(said.key.text().as_str())
+        });
+        if !key_active || stale {
             return Ok(Verdict::Refused(Err(Refusal::Contended)));
         }
         let number = place.write(connection, row, &command.act, now).await?;
@@ -163,6 +168,7 @@ struct Current {
     revision: i64,
     staged: Option<i64>,
     highest: i64,
+    metadata_key: Option<String>,
 }
 
 /// The last check of a version, as its columns hold it.
@@ -194,14 +200,22 @@ impl Parts {
 impl Place {
     /// Reads the credential's row and keeps others from changing it.
     async fn hold(self, connection: &mut Connection) -> Result<Option<Current>, Failure> {
+        type Row = (i64, i64, Option<i64>, i64, Option<String>);
         let query = of_credential!(credentials, self.organization, self.id).select((
             credentials::version,
             credentials::revision,
             credentials::staged_version,
             credentials::highest_version,
+            credentials::metadata_key_id,
         ));
-        let row: Option<(i64, i64, Option<i64>, i64)> = for_update!(query).get_result(connection).await.optional()?;
-        Ok(row.map(|(version, revision, staged, highest)| Current { version, revision, staged, highest }))
+        let row: Option<Row> = for_update!(query).get_result(connection).await.optional()?;
+        Ok(row.map(|(version, revision, staged, highest, metadata_key)| Current {
+            version,
+            revision,
+            staged,
+            highest,
+            metadata_key,
+        }))
     }
 
     /// Writes the change and gives the number of the version concerned.

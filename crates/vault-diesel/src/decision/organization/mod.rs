@@ -3,3 +3,4 @@
 pub(crate) mod erasure;
 pub(crate) mod keys;
 pub(crate) mod organizations;
+mod rotation;

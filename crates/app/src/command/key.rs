@@ -1,0 +1,289 @@
+//! `orgvault key …`
+
+use crate::cli::{KeyCommand, RotateArgs};
+use crate::failure::{Doing, Failure, NO_ORGANIZATION, refused};
+use crate::output::{Output, table};
+use crate::text::rfc3339;
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use serde::Serialize;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use vault_core::error::ErrorKind;
+use vault_core::organization::Organization;
+use vault_core::usecase::{KeyOverview, OrganizationKeyOverview, OrganizationRotation, RotationEnd};
+use vault_embed::OpenVault;
+
+/// How often a step is tried again while the database is unavailable, and how long to wait before each try.
+const TRIES: u32 = 60;
+const PAUSE: Duration = Duration::from_millis(500);
+
+#[derive(Serialize)]
+struct Overview {
+    instance: String,
+    root_key: String,
+    instance_key: String,
+    organizations: Vec<ShownKeys>,
+}
+
+#[derive(Serialize)]
+struct ShownKeys {
+    organization: String,
+    name: String,
+    active_key: String,
+    created_at: String,
+    uses: i64,
+    replaced_at_uses: i64,
+    retiring: Vec<ShownRetiring>,
+}
+
+#[derive(Serialize)]
+struct ShownRetiring {
+    key: String,
+    created_at: String,
+    versions: i64,
+    metadata: i64,
+}
+
+#[derive(Serialize)]
+struct Rotated {
+    organization: String,
+    name: String,
+    active_key: String,
+    /// Whether this run made the key; else it completed an earlier rotation.
+    new_key: bool,
+    moved: u64,
+    destroyed: Vec<String>,
+    kept: Vec<Kept>,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    key: String,
+    damaged: i64,
+}
+
+/// Carries the command out.
+pub(crate) async fn run(vault: &OpenVault, command: KeyCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        KeyCommand::Status => status(vault, output).await,
+        KeyCommand::Rotate(args) => rotate(vault, args, output).await,
+    }
+}
+
+async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
+    let overview = vault.keys().overview().await?;
+    let KeyOverview { instance, root_key, instance_key, organizations } = overview;
+    let shown = Overview {
+        instance: instance.to_string(),
+        root_key: root_key.to_string(),
+        instance_key: instance_key.to_string(),
+        organizations: organizations.into_iter().map(ShownKeys::from).collect(),
+    };
+    let mut rows = Vec::new();
+    for keys in &shown.organizations {
+        let uses = format!("{} of {}", keys.uses, keys.replaced_at_uses);
+        rows.push([&keys.name, "active", &keys.active_key, &keys.created_at, &uses].map(str::to_owned).to_vec());
+        for key in &keys.retiring {
+            let left = format!("{} rows left", key.versions + key.metadata);
+            rows.push([&keys.name, "retiring", &key.key, &key.created_at, &left].map(str::to_owned).to_vec());
+        }
+    }
+    let Overview { root_key, instance_key, .. } = &shown;
+    let text = format!(
+        "Root key      {root_key}\nInstance key  {instance_key}\n\n{}",
+        table(&["ORGANIZATION", "STATE", "KEY", "CREATED", "USES"], &rows)
+    );
+    output.print(&shown, &text)
+}
+
+impl From<OrganizationKeyOverview> for ShownKeys {
+    fn from(keys: OrganizationKeyOverview) -> Self {
+        let retiring = keys.retiring.into_iter().map(|key| ShownRetiring {
+            key: key.key.to_string(),
+            created_at: rfc3339(key.created_at),
+            versions: key.rows.current + key.rows.other,
+            metadata: key.rows.metadata,
+        });
+        Self {
+            organization: keys.organization.id.to_string(),
+            name: keys.organization.name.to_string(),
+            active_key: keys.active.to_string(),
+            created_at: rfc3339(keys.created_at),
+            uses: keys.uses,
+            replaced_at_uses: KeyOverview::REPLACED_AT,
+            retiring: retiring.collect(),
+        }
+    }
+}
+
+async fn rotate(vault: &OpenVault, args: RotateArgs, output: Output) -> Result<(), Failure> {
+    let workers = args.workers.map_or_else(processors, NonZero::get);
+    let organizations = match &args.organization {
+        Some(name) => {
+            let organization = vault.operator().organization(name).await;
+            let organization = organization.map_err(|error| refused(error, NO_ORGANIZATION));
+            vec![organization.doing(|| format!("rotate the key of organization {name}"))?]
+        }
+        None => vault.operator().organizations().await?,
+    };
+    let mut rotated = Vec::new();
+    for organization in &organizations {
+        match rotate_one(vault, organization, workers).await {
+            Ok(one) => rotated.push(one),
+            // It was deleted meanwhile.
+            Err(Stopped::Gone) if args.all => {}
+            Err(Stopped::Gone) => return Err(Failure::new(NO_ORGANIZATION)),
+            Err(Stopped::Failed(failure)) => {
+                return Err(failure).doing(|| format!("rotate the key of organization {}", organization.name));
+            }
+        }
+    }
+    let texts: Vec<String> = rotated.iter().map(Rotated::text).collect();
+    output.print(&rotated, &texts.join("\n"))?;
+    match rotated.iter().find(|one| !one.kept.is_empty()) {
+        Some(one) => Err(Failure::new(format!(
+            "organization {} has damaged rows, so its old key was kept. The log names the rows: delete or replace these \
+             credentials, then run the command again",
+            one.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Why a rotation ended early.
+enum Stopped {
+    /// The organization does not exist any more.
+    Gone,
+    Failed(Failure),
+}
+
+impl From<vault_core::Error> for Stopped {
+    fn from(error: vault_core::Error) -> Self {
+        use vault_core::principal::Denial;
+        use vault_core::{Error, Refusal};
+        match error {
+            Error::Refused(Refusal::NoOrganization) | Error::Denied(Denial::OrganizationClosed) => Self::Gone,
+            error if error.kind() == ErrorKind::Retry => {
+                Self::Failed(Failure::from(error).noting(
+                    "nothing is lost, and everything opens. Run the command again: it continues where it ended",
+                ))
+            }
+            error => Self::Failed(error.into()),
+        }
+    }
+}
+
+async fn rotate_one(vault: &OpenVault, organization: &Organization, workers: usize) -> Result<Rotated, Stopped> {
+    let rotation = Arc::new(vault.keys().rotate_organization(organization.id).await?);
+    let progress = Arc::new(Progress::new(organization, &rotation)?);
+    let RotationEnd { destroyed, kept } = loop {
+        let mut running = JoinSet::new();
+        for _ in 0..workers {
+            running.spawn(work(Arc::clone(&rotation), Arc::clone(&progress)));
+        }
+        while let Some(worked) = running.join_next().await {
+            worked.map_err(|error| Stopped::Failed(error.into()))??;
+        }
+        // Rows that changed place meanwhile may be left.
+        if let Some(end) = rotation.finish().await? {
+            break end;
+        }
+    };
+    let kept = kept.into_iter().map(|(key, damaged)| Kept { key: key.to_string(), damaged });
+    Ok(Rotated {
+        organization: organization.id.to_string(),
+        name: organization.name.to_string(),
+        active_key: rotation.key().to_string(),
+        new_key: rotation.is_new(),
+        moved: progress.moved.load(Ordering::Relaxed),
+        destroyed: destroyed.iter().map(ToString::to_string).collect(),
+        kept: kept.collect(),
+    })
+}
+
+/// Moves rows until none is left.
+async fn work(rotation: Arc<OrganizationRotation>, progress: Arc<Progress>) -> Result<(), vault_core::Error> {
+    let mut tries = 0;
+    loop {
+        match rotation.step().await {
+            Ok(Some(moved)) => {
+                tries = 0;
+                progress.add(moved);
+            }
+            Ok(None) => return Ok(()),
+            // The database restarts, or is busy.
+            Err(error) if error.kind() == ErrorKind::Retry && tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Shows how far a rotation is: a bar on a terminal, else a line in the log for each tenth.
+struct Progress {
+    bar: ProgressBar,
+    name: String,
+    moved: AtomicU64,
+    total: u64,
+    began: Instant,
+}
+
+impl Progress {
+    fn new(organization: &Organization, rotation: &OrganizationRotation) -> Result<Self, Stopped> {
+        let total = u64::try_from(rotation.rows()).unwrap_or_default();
+        let style = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} rows {per_sec} {eta}");
+        let style = style.map_err(|error| Stopped::Failed(error.into()))?;
+        // Cleared when it is dropped.
+        let bar = ProgressBar::new(total).with_style(style).with_finish(ProgressFinish::AndClear);
+        let name = organization.name.to_string();
+        bar.set_message(name.clone());
+        if !rotation.is_new() {
+            bar.suspend(|| {
+                tracing::info!(organization = name, "completing an earlier rotation: {total} rows are left")
+            });
+        }
+        let began = Instant::now();
+        Ok(Self { bar, name, moved: AtomicU64::new(0), total, began })
+    }
+
+    fn add(&self, moved: usize) {
+        let moved = u64::try_from(moved).unwrap_or_default();
+        let before = self.moved.fetch_add(moved, Ordering::Relaxed);
+        self.bar.inc(moved);
+        let tenth = |rows: u64| rows * 10 / self.total.max(1);
+        if self.bar.is_hidden() && tenth(before) != tenth(before + moved) {
+            let seconds = self.began.elapsed().as_secs_f64().max(0.001);
+            #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+            let rate = ((before + moved) as f64 / seconds).round();
+            let (done, total) = (before + moved, self.total);
+            tracing::info!(organization = self.name, "moved {done} of {total} rows, {rate} rows/s");
+        }
+    }
+}
+
+impl Rotated {
+    fn text(&self) -> String {
+        let Self { name, active_key, new_key, moved, destroyed, .. } = self;
+        let begun = if *new_key {
+            format!("Rotated the key of organization {name}: new key {active_key}")
+        } else {
+            format!("Completed the rotation of organization {name} to key {active_key}, which an earlier run had begun")
+        };
+        let destroyed = match destroyed.len() {
+            0 => "no key destroyed".to_owned(),
+            1 => "1 old key destroyed".to_owned(),
+            count => format!("{count} old keys destroyed"),
+        };
+        let next = if *new_key { "" } else { " Run the command again to replace that key too." };
+        format!("{begun}, {moved} rows moved, {destroyed}.{next}")
+    }
+}

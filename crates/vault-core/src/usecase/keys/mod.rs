@@ -1,0 +1,60 @@
+//! Keys: how they stand, and their rotation.
+
+mod overview;
+mod rotate_organization;
+
+pub use overview::{KeyOverview, OrganizationKeyOverview, RetiringKey};
+pub use rotate_organization::{OrganizationRotation, RotationEnd};
+
+use super::{Ambient, CountedSealer};
+use crate::key_use::KeyUseLimits;
+use crate::port::{KeyRepository, Rewrapper, RotationStore, Sealer};
+use std::sync::Arc;
+
+/// How many rows one transaction moves.
+const BATCH: usize = 256;
+/// How many uses of a key a rotation takes at once: few, because what it does not need is lost when it ends.
+const BLOCK: i64 = 4_096;
+
+/// What operators do with keys.
+#[derive(Clone)]
+pub struct Keys {
+    ambient: Ambient,
+    store: Arc<dyn RotationStore>,
+    sealer: Arc<dyn Sealer>,
+    rewrapper: Arc<dyn Rewrapper>,
+    limits: KeyUseLimits,
+    batch: usize,
+}
+
+impl Keys {
+    /// The operations on these ports.
+    pub fn new(
+        ambient: Ambient,
+        store: Arc<dyn RotationStore>,
+        sealer: Arc<dyn Sealer>,
+        rewrapper: Arc<dyn Rewrapper>,
+    ) -> Self {
+        let most = KeyUseLimits::MOST;
+        let limits = KeyUseLimits::new(BLOCK, most.replace_at(), most.stop_at());
+        Self { ambient, store, sealer, rewrapper, limits, batch: BATCH }
+    }
+
+    /// With so many rows to a transaction, 1 at least.
+    #[must_use]
+    pub fn batch(self, batch: usize) -> Self {
+        Self { batch: batch.max(1), ..self }
+    }
+
+    /// With lower limits of the uses of a key.
+    #[must_use]
+    pub fn limits(self, limits: KeyUseLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Counts the uses that a rotation takes.
+    fn counted(&self) -> CountedSealer {
+        let keys = Arc::clone(&self.store) as Arc<dyn KeyRepository>;
+        CountedSealer::new(self.ambient.clone(), Arc::clone(&self.sealer), keys).with_limits(self.limits)
+    }
+}

@@ -1,0 +1,83 @@
+//! Show how the keys stand.
+
+use super::Keys;
+use crate::error::Error;
+use crate::id::{InstanceId, KeyId};
+use crate::key_use::KeyUseLimits;
+use crate::organization::Organization;
+use crate::port::{SealedCount, StoreError};
+use crate::sealed::{KeyState, OrganizationKeyRecord};
+use crate::time::Timestamp;
+use crate::usecase::vault::active;
+
+/// The keys of a deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyOverview {
+    /// The deployment.
+    pub instance: InstanceId,
+    /// The root key that wraps the instance key.
+    pub root_key: KeyId,
+    /// The instance key.
+    pub instance_key: KeyId,
+    /// Those of the organizations, by name.
+    pub organizations: Vec<OrganizationKeyOverview>,
+}
+
+/// The keys of an organization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrganizationKeyOverview {
+    /// The organization.
+    pub organization: Organization,
+    /// The key that seals.
+    pub active: KeyId,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// How many uses of it were taken.
+    pub uses: i64,
+    /// Keys that only open, oldest first.
+    pub retiring: Vec<RetiringKey>,
+}
+
+/// A key that only opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetiringKey {
+    /// The key.
+    pub key: KeyId,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What is still sealed under it.
+    pub rows: SealedCount,
+}
+
+impl KeyOverview {
+    /// From how many uses on a key is replaced.
+    pub const REPLACED_AT: i64 = KeyUseLimits::MOST.replace_at();
+}
+
+impl Keys {
+    /// How the keys stand. Organizations that are deleted meanwhile are left out.
+    ///
+    /// # Errors
+    /// The store failed, or an organization does not have exactly one active key.
+    pub async fn overview(&self) -> Result<KeyOverview, Error> {
+        let missing = || StoreError::Fault("the vault has no instance".into());
+        let instance = self.store.instance().await?.ok_or_else(missing)?;
+        let mut organizations = Vec::new();
+        for organization in self.store.list_organizations().await? {
+            let Some(keys) = self.store.organization_keys(organization.id).await? else { continue };
+            let OrganizationKeyRecord { id, created_at, uses, .. } = *active(organization.id, &keys)?;
+            let mut retiring = Vec::new();
+            for key in keys.keys.iter().filter(|key| key.state == KeyState::Retiring) {
+                let rows = self.store.count_sealed(organization.id, key.id).await?;
+                retiring.push(RetiringKey { key: key.id, created_at: key.created_at, rows });
+            }
+            organizations.push(OrganizationKeyOverview { organization, active: id, created_at, uses, retiring });
+        }
+        Ok(KeyOverview {
+            instance: instance.id,
+            root_key: instance.root_key,
+            instance_key: instance.instance_key,
+            organizations,
+        })
+    }
+}

@@ -1,0 +1,245 @@
+//! Rotate an organization's key: make a new one, move what the old ones seal, destroy them.
+
+use super::Keys;
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::id::{KeyId, OrganizationId};
+use crate::port::{
+    DestroyOrganizationKey, Event, FindSealed, KeyDestruction, MoveSealed, ReplaceOrganizationKey, SealError,
+    SealedPart, SealedPlace, SealedRow, StoreError,
+};
+use crate::sealed::{KeyState, OrganizationKeys};
+use crate::usecase::CountedSealer;
+use crate::usecase::vault::active;
+use futures_util::lock::Mutex;
+use std::collections::HashSet;
+
+/// How often the start is tried again because another rotation starts or ends.
+const ATTEMPTS: usize = 16;
+/// How far, in batches, somebody jumps at most who finds that others are moving the same rows.
+const JUMP: usize = 16;
+
+/// A rotation under way. All of its progress is in the rows: it may be dropped anywhere, begun again, and carried out by
+/// any number of workers and processes at once.
+pub struct OrganizationRotation {
+    keys: Keys,
+    sealer: CountedSealer,
+    organization: OrganizationId,
+    /// The key that was active when it began.
+    to: KeyId,
+    is_new: bool,
+    rows: i64,
+    way: Mutex<Way>,
+}
+
+/// What became of a rotation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RotationEnd {
+    /// The keys that this process destroyed.
+    pub destroyed: Vec<KeyId>,
+    /// The keys that are kept, because rows that they seal are damaged, and how many rows.
+    pub kept: Vec<(KeyId, i64)>,
+}
+
+/// How far this process has come.
+#[derive(Default)]
+struct Way {
+    /// What is to be moved, one after the other.
+    targets: Vec<(KeyId, SealedPart)>,
+    after: Option<SealedPlace>,
+    skip: usize,
+    /// Whether anything was to be moved since the way through the first target began.
+    fresh: bool,
+    damaged: HashSet<(SealedPart, SealedPlace)>,
+    destroyed: Vec<KeyId>,
+}
+
+impl Keys {
+    /// Begins a rotation: gives the organization a new active key, after which nothing more is sealed under the old one.
+    /// If an earlier key is still retiring, no new key is made, and that rotation is completed.
+    ///
+    /// # Errors
+    /// [`Refusal::NoOrganization`]; the store failed.
+    pub async fn rotate_organization(&self, organization: OrganizationId) -> Result<OrganizationRotation, Error> {
+        for _ in 0..ATTEMPTS {
+            let keys = self.store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
+            if keys.keys.iter().any(|key| key.state == KeyState::Retiring) {
+                return self.rotation(organization, &keys, false).await;
+            }
+            let current = active(organization, &keys)?.id;
+            let now = self.ambient.now();
+            let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(organization));
+            let next = self.sealer.new_organization_key(organization, now)?;
+            let audit = self.ambient.record(now, Some(organization), Actor::Operator, action, subject);
+            let recorded = Event::recorded(&audit);
+            if self.store.replace_organization_key(ReplaceOrganizationKey { current, next, audit }).await? {
+                self.ambient.emit(recorded);
+                let keys = self.store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
+                return self.rotation(organization, &keys, true).await;
+            }
+        }
+        Err(StoreError::Unavailable("other processes kept replacing the organization's key".into()).into())
+    }
+
+    async fn rotation(
+        &self,
+        organization: OrganizationId,
+        keys: &OrganizationKeys,
+        is_new: bool,
+    ) -> Result<OrganizationRotation, Error> {
+        let mut rows = 0_i64;
+        for key in retiring(keys) {
+            rows = rows.saturating_add(self.store.count_sealed(organization, key).await?.total());
+        }
+        Ok(OrganizationRotation {
+            keys: self.clone(),
+            sealer: self.counted(),
+            organization,
+            to: active(organization, keys)?.id,
+            is_new,
+            rows,
+            way: Mutex::new(Way::through(keys)),
+        })
+    }
+}
+
+impl OrganizationRotation {
+    /// The key that the organization seals with now.
+    pub const fn key(&self) -> KeyId {
+        self.to
+    }
+
+    /// Whether this call made that key; else an earlier rotation is completed.
+    pub const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// How many rows were to be moved when it began.
+    pub const fn rows(&self) -> i64 {
+        self.rows
+    }
+
+    /// Moves the next rows, and gives how many this call moved; `None`: nothing is left to move. May be called by several
+    /// tasks at once, each of which then moves other rows.
+    ///
+    /// # Errors
+    /// The store failed. What was moved stands; the call may be made again.
+    pub async fn step(&self) -> Result<Option<usize>, Error> {
+        let Some((from, part, rows)) = self.claim().await? else { return Ok(None) };
+        let (organization, store) = (self.organization, &self.keys.store);
+        let uses = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+        let to = self.sealer.take_uses(organization, uses).await?;
+        let places: Vec<_> = rows.iter().map(SealedRow::place).collect();
+        let moved = match self.keys.rewrapper.rewrap(organization, to, rows).await {
+            Ok(moved) => moved,
+            // It was replaced since its uses were taken.
+            Err(SealError::UnknownKey { .. }) => {
+                self.sealer.forget(organization, to);
+                return Ok(Some(0));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut rows = Vec::with_capacity(moved.len());
+        for (place, row) in places.into_iter().zip(moved) {
+            match row {
+                Ok(row) => rows.push(row),
+                // The key of the row was destroyed: somebody else has moved the row.
+                Err(SealError::UnknownKey { .. }) => {}
+                Err(error) => {
+                    self.keys.ambient.report(&error);
+                    self.way.lock().await.damaged.insert((part, place));
+                }
+            }
+        }
+        let count = rows.len();
+        match store.move_sealed(MoveSealed { organization, from, to, part, rows }).await? {
+            Some(moved) => {
+                if moved < count.div_ceil(2) {
+                    self.way.lock().await.skip = self.jump();
+                }
+                Ok(Some(moved))
+            }
+            None => {
+                self.sealer.forget(organization, to);
+                Ok(Some(0))
+            }
+        }
+    }
+
+    /// Destroys the keys that seal nothing any more. Call it once every [`step`](Self::step) has given `None`. `None`: a
+    /// row was moved from one place to another meanwhile, or another key began to retire; there are further steps.
+    ///
+    /// # Errors
+    /// [`Refusal::NoOrganization`]; the store failed.
+    pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
+        let (organization, store, ambient) = (self.organization, &self.keys.store, &self.keys.ambient);
+        let keys = store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
+        let mut way = self.way.lock().await;
+        let mut kept = Vec::new();
+        for key in retiring(&keys) {
+            let (action, subject) = (AuditAction::OrganizationKeyDestroyed, Subject::Organization(organization));
+            let audit = ambient.record(ambient.now(), Some(organization), Actor::Operator, action, subject);
+            let recorded = Event::recorded(&audit);
+            match store.destroy_organization_key(DestroyOrganizationKey { organization, key, audit }).await? {
+                KeyDestruction::Destroyed => {
+                    ambient.emit(recorded);
+                    way.destroyed.push(key);
+                }
+                KeyDestruction::InUse => kept.push((key, store.count_sealed(organization, key).await?.total())),
+                // Another process has destroyed it.
+                KeyDestruction::NotRetiring => {}
+            }
+        }
+        let damaged = i64::try_from(way.damaged.len()).unwrap_or(i64::MAX);
+        if kept.iter().map(|(_, rows)| rows).sum::<i64>() > damaged {
+            let Way { damaged, destroyed, .. } = std::mem::take(&mut *way);
+            *way = Way { damaged, destroyed, ..Way::through(&keys) };
+            return Ok(None);
+        }
+        Ok(Some(RotationEnd { destroyed: way.destroyed.clone(), kept }))
+    }
+
+    /// The next rows to move.
+    async fn claim(&self) -> Result<Option<(KeyId, SealedPart, Vec<SealedRow>)>, Error> {
+        // Held while reading, so that each task of this process gets other rows.
+        let mut way = self.way.lock().await;
+        while let Some((key, part)) = way.targets.first().copied() {
+            let (organization, limit, skip) = (self.organization, self.keys.batch, std::mem::take(&mut way.skip));
+            let query = FindSealed { organization, key, part, after: way.after, skip, limit };
+            let mut rows = self.keys.store.find_sealed(query).await?;
+            let Some(last) = rows.last() else {
+                // At the end. What others had begun when this process passed it may still be there.
+                let seen_all = !way.fresh && skip == 0;
+                (way.after, way.fresh) = (None, false);
+                if seen_all {
+                    way.targets.remove(0);
+                }
+                continue;
+            };
+            way.after = Some(last.place());
+            rows.retain(|row| !way.damaged.contains(&(part, row.place())));
+            if !rows.is_empty() {
+                way.fresh = true;
+                return Ok(Some((key, part, rows)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many rows to leave to the others who are moving the same ones.
+    fn jump(&self) -> usize {
+        let chance = usize::from(self.keys.ambient.ids.random().as_bytes()[15]);
+        (1 + chance % JUMP).saturating_mul(self.keys.batch)
+    }
+}
+
+impl Way {
+    fn through(keys: &OrganizationKeys) -> Self {
+        let targets = retiring(keys).flat_map(|key| SealedPart::ALL.map(|part| (key, part))).collect();
+        Self { targets, ..Self::default() }
+    }
+}
+
+fn retiring(keys: &OrganizationKeys) -> impl Iterator<Item = KeyId> {
+    keys.keys.iter().filter(|key| key.state == KeyState::Retiring).map(|key| key.id)
+}

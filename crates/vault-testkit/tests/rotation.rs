@@ -1,0 +1,395 @@
+//! An organization's key is rotated beside its use, by several workers, in pieces.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::sync::Arc;
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::credential::{CredentialData, CredentialType, Description};
+use vault_core::cursor::{ListFilter, PageRequest};
+use vault_core::error::{Error, Refusal};
+use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId};
+use vault_core::key_use::KeyUseLimits;
+use vault_core::namespace::Namespace;
+use vault_core::port::{
+    CreateInstance, Event, KeyRepository as _, KeyRotation as _, ReplaceOrganizationKey, Sealer as _,
+};
+use vault_core::principal::{EmbedderPrincipal, Principal};
+use vault_core::role::Role;
+use vault_core::sealed::{Blob, InstanceRecord, KeyState};
+use vault_core::usecase::*;
+use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
+use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
+use vault_testkit::memory::MemoryStore;
+
+struct Setting {
+    store: Arc<MemoryStore>,
+    events: Arc<RecordingEvents>,
+    ambient: Ambient,
+    plain: Arc<PlainSealer>,
+    vault: Vault,
+    organization: OrganizationId,
+}
+
+impl Setting {
+    async fn new() -> Self {
+        let (store, ids) = (Arc::new(MemoryStore::new()), Arc::new(SequentialIds::default()));
+        let events = Arc::new(RecordingEvents::default());
+        let ambient = Ambient {
+            clock: Arc::new(ManualClock::default()),
+            ids: ids.clone(),
+            events: events.clone(),
+            audit: Arc::new(FakeAuditSealer),
+            origins: Arc::new(vault_core::port::NoOrigins),
+        };
+        let plain = Arc::new(PlainSealer::new(store.clone(), ids));
+        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+        let operator = Operator::new(ambient.clone(), tally.clone(), store.clone(), plain.clone());
+        let organization = operator.create_organization("Acme").await.unwrap().id;
+        let digester = Arc::new(FakeDigester::default());
+        let vault = Vault::new(ambient.clone(), tally, store.clone(), plain.clone(), plain.clone(), digester);
+        Self { store, events, ambient, plain, vault, organization }
+    }
+
+    /// The keys' operations of one process, three rows to a transaction.
+    fn keys(&self) -> Keys {
+        Keys::new(self.ambient.clone(), self.store.clone(), self.plain.clone(), self.plain.clone()).batch(3)
+    }
+
+    fn editor(&self) -> Principal {
+        let account = AccountId::from_bytes([2; 16]);
+        Principal::Embedder(EmbedderPrincipal { organization: self.organization, account, role: Role::Editor })
+    }
+
+    async fn save(&self, number: usize) -> CredentialId {
+        self.vault.save(&self.editor(), request(number)).await.unwrap()
+    }
+
+    async fn replace(&self, id: CredentialId, number: usize, stage: bool) {
+        let (credential, expires_at, idempotency) = (id.into(), None, None);
+        let request = ReplaceRequest { credential, data: data(number), expires_at, stage, idempotency, verify: false };
+        self.vault.replace(&self.editor(), request).await.unwrap();
+    }
+
+    /// Each key's id and state.
+    async fn rows(&self) -> Vec<(KeyId, KeyState)> {
+        let keys = self.store.organization_keys(self.organization).await.unwrap().unwrap();
+        keys.keys.iter().map(|row| (row.id, row.state)).collect()
+    }
+
+    async fn listed(&self) -> Vec<ListedCredential> {
+        self.vault.list(&self.editor(), ListFilter::default(), PageRequest::default()).await.unwrap().items
+    }
+
+    /// Everything that a member can see opens.
+    async fn assert_all_opens(&self) {
+        for row in self.listed().await {
+            assert!(row.information.is_some() && row.metadata.is_some(), "{row:?}");
+            for version in self.vault.versions(&self.editor(), row.id).await.unwrap() {
+                assert!(version.information.is_some(), "{version:?}");
+            }
+        }
+        assert_eq!(
+            self.events.events().iter().filter(|event| matches!(event, Event::IntegrityFailure { .. })).count(),
+            0
+        );
+    }
+
+    fn audited(&self, action: AuditAction) -> usize {
+        self.store.audit().iter().filter(|record| record.action == action).count()
+    }
+}
+
+fn data(number: usize) -> CredentialData {
+    let json = format!(r#"{{"url":"https://files.example/{number}?sig=q11abcdefghijklmnop"}}"#);
+    CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap()
+}
+
+fn description(number: usize) -> Description {
+    Description::parse(&format!("number {number}"), "/description").unwrap()
+}
+
+fn request(number: usize) -> SaveRequest {
+    let mut request = SaveRequest::new(Namespace::parse("imports", "").unwrap(), data(number));
+    if number.is_multiple_of(2) {
+        request.description = Some(description(number));
+    }
+    request
+}
+
+/// Moves everything and destroys the old keys.
+async fn complete(rotation: &OrganizationRotation) -> RotationEnd {
+    loop {
+        while rotation.step().await.unwrap().is_some() {}
+        if let Some(end) = rotation.finish().await.unwrap() {
+            return end;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rotation_moves_everything_and_destroys_the_old_key() {
+    let setting = Setting::new().await;
+    let mut ids = Vec::new();
+    for number in 0..10 {
+        ids.push(setting.save(number).await);
+    }
+    setting.replace(ids[3], 100, false).await;
+    setting.replace(ids[4], 101, true).await;
+    let (before, old) = (setting.listed().await, setting.rows().await[0].0);
+    let rotation = setting.keys().rotate_organization(setting.organization).await.unwrap();
+    assert!(rotation.is_new() && rotation.key() != old);
+    assert_eq!(rotation.rows(), 10 + 2 + 5);
+    let end = complete(&rotation).await;
+    assert_eq!(end, RotationEnd { destroyed: vec![old], kept: Vec::new() });
+    assert_eq!(setting.rows().await, [(rotation.key(), KeyState::Active)]);
+    // Revisions, times and all that is shown are as they were.
+    assert_eq!(setting.listed().await, before);
+    setting.assert_all_opens().await;
+    assert_eq!(setting.audited(AuditAction::OrganizationKeyReplaced), 1);
+    assert_eq!(setting.audited(AuditAction::OrganizationKeyDestroyed), 1);
+    // A change that was judged by a process which had uses of the old key left is sealed again.
+    setting.save(11).await;
+    setting.replace(ids[3], 102, false).await;
+    setting.assert_all_opens().await;
+}
+
+#[tokio::test]
+async fn a_rotation_that_was_dropped_anywhere_is_continued() {
+    for steps in 0..8 {
+        let setting = Setting::new().await;
+        for number in 0..10 {
+            setting.save(number).await;
+        }
+        let old = setting.rows().await[0].0;
+        let first = setting.keys().rotate_organization(setting.organization).await.unwrap();
+        for _ in 0..steps {
+            first.step().await.unwrap();
+        }
+        let to = first.key();
+        drop(first);
+        setting.assert_all_opens().await;
+        setting.save(20).await;
+        let second = setting.keys().rotate_organization(setting.organization).await.unwrap();
+        assert_eq!((second.is_new(), second.key()), (false, to), "no third key");
+        let left = setting.store.count_sealed(setting.organization, old).await.unwrap().total();
+        assert_eq!(second.rows(), left);
+        assert_eq!(left == 15, steps == 0, "{left} after {steps}");
+        assert_eq!(complete(&second).await.destroyed, [old]);
+        assert_eq!(setting.rows().await, [(to, KeyState::Active)]);
+        setting.assert_all_opens().await;
+    }
+}
+
+#[tokio::test]
+async fn several_processes_share_a_rotation() {
+    let setting = Setting::new().await;
+    for number in 0..200 {
+        setting.save(number).await;
+    }
+    let old = setting.rows().await[0].0;
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let rotation = Arc::new(setting.keys().rotate_organization(setting.organization).await.unwrap());
+        for _ in 0..2 {
+            let rotation = Arc::clone(&rotation);
+            running.spawn(async move { complete(&rotation).await.destroyed });
+        }
+    }
+    let destroyed: HashSet<_> = running.join_all().await.into_iter().flatten().collect();
+    assert_eq!(destroyed, HashSet::from([old]));
+    assert_eq!(setting.audited(AuditAction::OrganizationKeyDestroyed), 1, "by one of them, once");
+    assert_eq!(setting.rows().await.len(), 1);
+    setting.assert_all_opens().await;
+}
+
+#[tokio::test]
+async fn a_damaged_row_keeps_its_key_and_stops_nothing_else() {
+    let setting = Setting::new().await;
+    let mut ids = Vec::new();
+    for number in 0..7 {
+        ids.push(setting.save(number).await);
+    }
+    let old = setting.rows().await[0].0;
+    assert!(setting.store.tamper_with_credential(ids[3], |sealed| sealed.data_key = Blob::from_bytes(vec![0])));
+    let rotation = setting.keys().rotate_organization(setting.organization).await.unwrap();
+    let end = complete(&rotation).await;
+    assert_eq!(end, RotationEnd { destroyed: Vec::new(), kept: vec![(old, 1)] });
+    let left = setting.store.count_sealed(setting.organization, old).await.unwrap();
+    assert_eq!((left.current, left.total()), (1, 1));
+    let failures = setting.events.events().into_iter().filter(|event| matches!(event, Event::IntegrityFailure { .. }));
+    assert_eq!(failures.count(), 1);
+    // Once it is deleted, the next run destroys the key.
+    setting.vault.delete(&setting.editor(), ids[3]).await.unwrap();
+    let again = setting.keys().rotate_organization(setting.organization).await.unwrap();
+    assert_eq!(complete(&again).await, RotationEnd { destroyed: vec![old], kept: Vec::new() });
+}
+
+#[tokio::test]
+async fn moved_rows_are_uses_of_the_new_key() {
+    let setting = Setting::new().await;
+    for number in 0..10 {
+        setting.save(number).await;
+    }
+    // A key that is replaced on the way is emptied too.
+    let limits = KeyUseLimits::new(3, 1_000, 1_000);
+    let old = setting.rows().await[0].0;
+    let rotation = setting.keys().limits(limits).rotate_organization(setting.organization).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(rotation.step().await.unwrap(), Some(3));
+    }
+    let (now, current) = (setting.ambient.now(), rotation.key());
+    let next = setting.plain.new_organization_key(setting.organization, now).unwrap();
+    let (newest, subject) = (next.id, Subject::Organization(setting.organization));
+    let audit = setting.ambient.record(now, None, Actor::System, AuditAction::OrganizationKeyReplaced, subject);
+    let command = ReplaceOrganizationKey { current, next, audit };
+    assert!(setting.store.replace_organization_key(command).await.unwrap());
+    let end = complete(&rotation).await;
+    assert_eq!(end, RotationEnd { destroyed: vec![old, current], kept: Vec::new() });
+    let keys = setting.store.organization_keys(setting.organization).await.unwrap().unwrap();
+    assert_eq!((keys.keys.len(), keys.keys[0].id), (1, newest));
+    // As many as rows were moved to it.
+    assert_eq!(keys.keys[0].uses, 15);
+    setting.assert_all_opens().await;
+}
+
+#[tokio::test]
+async fn the_overview_tells_how_keys_stand() {
+    let setting = Setting::new().await;
+    let instance = InstanceRecord {
+        id: InstanceId::from_bytes([1; 16]),
+        root_key: KeyId::from_bytes([2; 16]),
+        instance_key: KeyId::from_bytes([3; 16]),
+        wrapped: Blob::from_bytes(vec![0]),
+        canary: Blob::from_bytes(vec![0]),
+        created_at: setting.ambient.now(),
+    };
+    let audit = setting.ambient.record(
+        setting.ambient.now(),
+        None,
+        Actor::Operator,
+        AuditAction::InstanceCreated,
+        Subject::Instance,
+    );
+    setting
+        .store
+        .create_instance(CreateInstance { instance: instance.clone(), keys: Vec::new(), audit })
+        .await
+        .unwrap();
+    for number in 0..4 {
+        setting.save(number).await;
+    }
+    let old = setting.rows().await[0].0;
+    let before = setting.keys().overview().await.unwrap();
+    assert_eq!((before.root_key, before.instance_key), (instance.root_key, instance.instance_key));
+    assert_eq!(before.organizations.len(), 1);
+    let shown = &before.organizations[0];
+    assert_eq!((shown.active, shown.uses, &shown.retiring[..]), (old, 65_536, &[][..]));
+    let rotation = setting.keys().rotate_organization(setting.organization).await.unwrap();
+    let during = &setting.keys().overview().await.unwrap().organizations[0];
+    assert_eq!(during.active, rotation.key());
+    assert_eq!(
+        (during.retiring[0].key, during.retiring[0].rows.current, during.retiring[0].rows.metadata),
+        (old, 4, 2)
+    );
+    complete(&rotation).await;
+    assert_eq!(setting.keys().overview().await.unwrap().organizations[0].retiring, []);
+}
+
+#[tokio::test]
+async fn a_deleted_organization_has_no_key_to_rotate() {
+    let setting = Setting::new().await;
+    let nobody = OrganizationId::from_bytes([9; 16]);
+    let refused = setting.keys().rotate_organization(nobody).await.err();
+    assert!(matches!(refused, Some(Error::Refused(Refusal::NoOrganization))));
+}
+
+/// What may happen between the steps of a rotation.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Step(usize),
+    Finish(usize),
+    /// The process with this number ends and begins again.
+    Restart(usize),
+    Save,
+    Replace(usize),
+    Stage(usize),
+    Promote(usize),
+    Describe(usize),
+    Delete(usize),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0..2_usize).prop_map(Act::Step),
+        1 => (0..2_usize).prop_map(Act::Finish),
+        1 => (0..2_usize).prop_map(Act::Restart),
+        1 => Just(Act::Save),
+        1 => (0..9_usize).prop_map(Act::Replace),
+        1 => (0..9_usize).prop_map(Act::Stage),
+        2 => (0..9_usize).prop_map(Act::Promote),
+        1 => (0..9_usize).prop_map(Act::Describe),
+        1 => (0..9_usize).prop_map(Act::Delete),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Whatever happens in whatever order between the steps of two processes, every row opens, and no key is destroyed
+    /// that a row names.
+    #[test]
+    fn everything_opens_after_every_act(acts in proptest::collection::vec(act(), 1..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let setting = Setting::new().await;
+            for number in 0..9 {
+                setting.save(number).await;
+            }
+            let begin = || async { setting.keys().rotate_organization(setting.organization).await.unwrap() };
+            let mut processes = [begin().await, begin().await];
+            for (number, act) in acts.into_iter().enumerate() {
+                let ids: Vec<_> = setting.listed().await.iter().map(|row| row.id).collect();
+                let pick = |wanted: usize| ids[wanted % ids.len()];
+                match act {
+                    Act::Step(process) => _ = processes[process].step().await.unwrap(),
+                    Act::Finish(process) => _ = processes[process].finish().await.unwrap(),
+                    Act::Restart(process) => processes[process] = begin().await,
+                    Act::Save => _ = setting.save(number).await,
+                    Act::Replace(wanted) => setting.replace(pick(wanted), number, false).await,
+                    Act::Stage(wanted) => setting.replace(pick(wanted), number, true).await,
+                    Act::Promote(wanted) => {
+                        let id = pick(wanted);
+                        let versions = setting.vault.versions(&setting.editor(), id).await.unwrap();
+                        let last = versions.last().unwrap().number;
+                        setting.vault.promote(&setting.editor(), id.into(), last).await.unwrap();
+                    }
+                    Act::Describe(wanted) => {
+                        let description = Some(Some(description(number)));
+                        let request = DescribeRequest { description, ..DescribeRequest::default() };
+                        setting.vault.describe(&setting.editor(), pick(wanted).into(), request).await.unwrap();
+                    }
+                    Act::Delete(wanted) if ids.len() > 1 => {
+                        setting.vault.delete(&setting.editor(), pick(wanted)).await.unwrap();
+                    }
+                    Act::Delete(_) => {}
+                }
+                setting.assert_all_opens().await;
+                let known: Vec<_> = setting.rows().await.iter().map(|(key, _)| *key).collect();
+                let mut sealed = 0;
+                for key in known {
+                    let count = setting.store.count_sealed(setting.organization, key).await.unwrap();
+                    sealed += count.current;
+                }
+                prop_assert_eq!(usize::try_from(sealed).unwrap(), setting.listed().await.len());
+            }
+            for process in &processes {
+                complete(process).await;
+            }
+            prop_assert_eq!(setting.rows().await.len(), 1);
+            setting.assert_all_opens().await;
+            Ok(())
+        })?;
+    }
+}
