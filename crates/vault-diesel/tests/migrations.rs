@@ -25,8 +25,9 @@ const RELEASED: [(&str, &str); 9] = [
 ];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 13] = [
+const SHARED: [&str; 14] = [
     "audit",
+    "audit_checkpoints",
     "check_rounds",
     "decoy_accounts",
     "decoys",
