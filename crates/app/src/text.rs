@@ -17,6 +17,15 @@ pub(crate) fn rfc3339(moment: Timestamp) -> String {
     moment.to_rfc3339().unwrap_or_else(|| "unknown".to_owned())
 }
 
+/// `1 entry`, `2 entries`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    match what.strip_suffix('y') {
+        _ if count == 1 => format!("1 {what}"),
+        Some(stem) => format!("{count} {stem}ies"),
+        None => format!("{count} {what}s"),
+    }
+}
+
 /// A moment as flags take it: a date, a date and time, or a duration from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::settings::Settings;
+use crate::text::counted;
 use serde::Serialize;
 use std::io::Write as _;
 use vault_core::audit::{AuditFinding, AuditVerification};
@@ -82,9 +83,9 @@ async fn verify(settings: &Settings, vault: &OpenVault, output: Output) -> Resul
     let (newest_checkpoint, anchored) = (newest, known.map(|mark| mark.number));
     let document =
         Verified { verified: entries, checkpoints, unsealed, newest_checkpoint, anchor: anchored, found, findings };
-    let mut text = format!("Verified {} in {}.", number(entries, "entry"), number(checkpoints, "checkpoint"));
+    let mut text = format!("Verified {} in {}.", counted(entries, "entry"), counted(checkpoints, "checkpoint"));
     if unsealed > 0 {
-        text += &format!(" Not sealed yet: {}.", number(unsealed, "entry"));
+        text += &format!(" Not sealed yet: {}.", counted(unsealed, "entry"));
     }
     text += &match anchored {
         Some(number) => format!(" The anchor knows checkpoint {number}."),
@@ -94,17 +95,8 @@ async fn verify(settings: &Settings, vault: &OpenVault, output: Output) -> Resul
     if found > 0 {
         return Err(Failure::new(format!(
             "the audit does not stand as it was written: {}. Keep a copy of the database, and compare it with a backup",
-            number(found, "finding")
+            counted(found, "finding")
         )));
     }
     Ok(anchor.map(drop)?)
-}
-
-/// `1 entry`, `2 entries`.
-fn number(count: u64, what: &str) -> String {
-    match what.strip_suffix('y') {
-        _ if count == 1 => format!("1 {what}"),
-        Some(stem) => format!("{count} {stem}ies"),
-        None => format!("{count} {what}s"),
-    }
 }

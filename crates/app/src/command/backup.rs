@@ -5,7 +5,7 @@ use crate::compose;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
-use crate::text::{command_line, quoted};
+use crate::text::{command_line, counted, quoted};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -119,20 +119,19 @@ impl Made {
     }
 
     fn text(&self, restore: &str) -> String {
-        let rows = |table: &str| self.tables.get(table).copied().unwrap_or_default();
+        let rows = |table: &str, row: &str| counted(self.tables.get(table).copied().unwrap_or_default(), row);
         format!(
-            "Backed up the vault to {}\n  {} bytes, the state of {}\n  {} organizations, {} accounts, {} credentials, {} \
-             integrations, {} audit entries\n  checked: it opens with the root key, every page and table is sound, all {} \
+            "Backed up the vault to {}\n  {} bytes, the state of {}\n  {}, {}, {}, {}, {}\n  checked: it opens with the root key, every page and table is sound, all {} \
              rows are there\n\nThe root key is not in it. Keep a copy of the key, but not with the backup.\nRestore it with: \
              {restore}\n",
             self.backup,
             self.bytes,
             self.created_at,
-            rows("organizations"),
-            rows("accounts"),
-            rows("credentials"),
-            rows("integrations"),
-            rows("audit"),
+            rows("organizations", "organization"),
+            rows("accounts", "account"),
+            rows("credentials", "credential"),
+            rows("integrations", "integration"),
+            rows("audit", "audit entry"),
             self.rows,
         )
     }

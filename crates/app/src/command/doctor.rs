@@ -5,6 +5,7 @@ use crate::disk::{self, DiskEncryption};
 use crate::failure::Failure;
 use crate::output::{Output, table};
 use crate::settings::Settings;
+use crate::text::counted;
 use serde::Serialize;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -250,7 +251,8 @@ async fn keys(vault: &OpenVault) -> Check {
         Ok((0, _)) => Check::passed("keys", "there is no organization yet"),
         Ok((organizations, most)) => {
             let (replace_at, stop_at) = (KeyUseLimits::MOST.replace_at(), KeyUseLimits::MOST.stop_at());
-            let found = format!("{organizations} organizations; the most used key has {most} of {stop_at} uses");
+            let found =
+                format!("{}; the most used key has {most} of {stop_at} uses", counted(organizations, "organization"));
             if most < replace_at.saturating_mul(2) {
                 return Check::passed("keys", found);
             }
@@ -261,14 +263,14 @@ async fn keys(vault: &OpenVault) -> Check {
     }
 }
 
-async fn most_used(vault: &OpenVault) -> Result<(usize, i64), vault_core::Error> {
+async fn most_used(vault: &OpenVault) -> Result<(u64, i64), vault_core::Error> {
     let organizations = vault.operator().organizations().await?;
     let mut most = 0;
     for organization in &organizations {
         let keys = vault.ports().store.keys.organization_keys(organization.id).await?;
         most = keys.iter().flat_map(|keys| &keys.keys).map(|key| key.uses).fold(most, i64::max);
     }
-    Ok((organizations.len(), most))
+    Ok((u64::try_from(organizations.len()).unwrap_or(u64::MAX), most))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::organization::Organizations;
 use crate::cli::{NamedNamespace, NamespaceCommand};
 use crate::failure::{Doing, Failure};
 use crate::output::{Output, table, warn};
-use crate::text::rfc3339;
+use crate::text::{counted, rfc3339};
 use serde::Serialize;
 use vault_core::namespace::Namespace;
 use vault_core::port::{Freezing, FrozenNamespace, NAMESPACE_COUNT_LIMIT, NamePosition};
@@ -78,9 +78,8 @@ async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Out
 fn number(count: i64, what: &str) -> String {
     match count {
         0 => format!("no {what}s"),
-        1 => format!("1 {what}"),
         NAMESPACE_COUNT_LIMIT.. => format!("{NAMESPACE_COUNT_LIMIT} or more {what}s"),
-        count => format!("{count} {what}s"),
+        count => counted(count.unsigned_abs(), what),
     }
 }
 

@@ -1,10 +1,10 @@
 //! `orgvault audit list` and `audit export`.
 
 use super::super::organization::Organizations;
-use super::number;
 use crate::cli::AuditFilterArgs;
 use crate::failure::Failure;
 use crate::output::{Output, table};
+use crate::text::counted;
 use crate::text::rfc3339;
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
@@ -171,7 +171,7 @@ pub(super) async fn export(
         target.into_inner().map_err(|error| Failure::new(error.to_string()))?;
         std::fs::File::open(path)?.sync_all()?;
     }
-    let _ = writeln!(io::stderr(), "Exported {}.", number(written, "entry")); // standard error may be closed
+    let _ = writeln!(io::stderr(), "Exported {}.", counted(written, "entry")); // standard error may be closed
     Ok(())
 }
 
@@ -298,7 +298,7 @@ fn row(entry: &AuditEntry, names: &Names) -> Vec<String> {
         entry.namespace.clone(),
         (entry.count > 1).then(|| format!("{} times", entry.count)),
         entry.network.clone().map(|network| format!("from {network}")),
-        (!credentials.is_empty()).then(|| number(u64::try_from(credentials.len()).unwrap_or_default(), "credential")),
+        (!credentials.is_empty()).then(|| counted(u64::try_from(credentials.len()).unwrap_or_default(), "credential")),
         entry.purpose.clone().map(|purpose| format!("\"{purpose}\"")),
     ];
     let details: Vec<String> = details.into_iter().flatten().collect();
