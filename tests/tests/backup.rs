@@ -62,7 +62,7 @@ fn a_backup_is_one_private_file_that_is_never_overwritten() {
     }
     assert_eq!(Snapshot::of(&directory), before);
     let said = vault.run(&["backup", text(&vault.scratch("told"))]).done();
-    assert!(said.stdout.contains("1 credentials") && said.stdout.contains("orgvault restore"), "{}", said.stdout);
+    assert!(said.stdout.contains("1 credential,") && said.stdout.contains("orgvault restore"), "{}", said.stdout);
     assert!(
         said.stderr.contains("copying the database") && said.stderr.contains("checking the copy"),
         "{}",
