@@ -204,6 +204,8 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
         (file("newer.backup", &newer), &["has format 2", "Use the newer version"]),
         (file("wrap.backup", &wrap), &["is damaged or has an unknown version"]),
     ];
+    let said = vault.run(&["restore", "--replace", text(&vault.scratch("words.backup"))]).refused().stderr;
+    assert!(!said.contains("not an archive"), "it may be a secret: {said}");
     let empty = vault.scratch("directory");
     fs::create_dir(&empty).unwrap();
     let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);

@@ -74,7 +74,7 @@ impl FromStr for Moment {
         let moment = Timestamp::from_rfc3339(text).or_else(|| Timestamp::from_rfc3339(&midnight));
         moment
             .map(Self::At)
-            .ok_or("must be a date (2027-01-31), a date and time (2027-01-31T12:00:00Z) or a duration from now (90d)")
+            .ok_or("must be a date (2027-01-31), a date and time (2027-01-31T12:00:00Z) or a duration (90d)")
     }
 }
 

@@ -204,8 +204,8 @@ fn with_database<T>(
             true => Ok(entry),
             false => Err(not_a_backup(name, "another member".to_owned())),
         },
-        // What is no archive at all.
-        Some(Err(error)) => Err(not_a_backup(name, error.to_string())),
+        // What the reader says quotes the file, which may be anything, a secret too.
+        Some(Err(_)) => Err(not_a_backup(name, "no tar archive".to_owned())),
         None => Err(not_a_backup(name, "the end of the file".to_owned())),
     };
     let mut said = Vec::new();
@@ -221,7 +221,8 @@ fn with_database<T>(
         _ => {}
     }
     let description = serde_json::from_slice(&said);
-    let description = description.map_err(|error| not_a_backup(DESCRIPTION, error.to_string()))?;
+    let description =
+        description.map_err(|_| not_a_backup(DESCRIPTION, "a member of this name without its content".to_owned()))?;
     let mut key = Vec::new();
     next(KEY)?.take(LONGEST).read_to_end(&mut key)?;
     then(description, key, next(DATABASE)?)
