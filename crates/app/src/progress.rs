@@ -7,7 +7,18 @@ use std::time::{Duration, Instant};
 /// What is over sooner tells no lines.
 const WORTH_TELLING: Duration = Duration::from_secs(2);
 
-/// The progress of one command. The bar is cleared when it is dropped.
+/// A bar of this template, of a length yet to be said; hidden where standard error is no terminal. It is cleared when it is
+/// dropped.
+pub(crate) fn bar(template: &str) -> Result<ProgressBar, Failure> {
+    let bar = ProgressBar::no_length();
+    bar.set_style(ProgressStyle::with_template(template)?);
+    Ok(bar.with_finish(ProgressFinish::AndClear))
+}
+
+/// How most bars look: a message, a share and the time left.
+pub(crate) const SHARE: &str = "{bar:30} {percent}% {msg} {eta}";
+
+/// The progress of one command.
 pub(crate) struct Progress {
     bar: ProgressBar,
     doing: &'static str,
@@ -18,10 +29,8 @@ pub(crate) struct Progress {
 impl Progress {
     /// The progress of `doing`.
     pub(crate) fn of(doing: &'static str) -> Result<Self, Failure> {
-        let bar = ProgressBar::no_length();
-        bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg} {eta}")?);
+        let bar = bar(SHARE)?;
         bar.set_message(doing);
-        let bar = bar.with_finish(ProgressFinish::AndClear);
         Ok(Self { bar, doing, began: Instant::now(), told: None })
     }
 

@@ -4,9 +4,10 @@ use crate::cli::BackupArgs;
 use crate::compose;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress::{self, SHARE};
 use crate::settings::Settings;
 use crate::text::{command_line, counted, quoted};
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -73,10 +74,7 @@ pub(crate) struct Bar {
 
 impl Bar {
     pub(crate) fn new() -> Result<Self, Failure> {
-        let bar = ProgressBar::no_length();
-        bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg} {eta}")?);
-        // Cleared when it is dropped.
-        Ok(Self { bar: bar.with_finish(ProgressFinish::AndClear), told: None })
+        Ok(Self { bar: progress::bar(SHARE)?, told: None })
     }
 
     pub(crate) fn tell(&mut self, progress: BackupProgress) {

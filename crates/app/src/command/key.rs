@@ -3,8 +3,9 @@
 use crate::cli::{KeyCommand, RotateArgs};
 use crate::failure::{Doing, Failure, NO_ORGANIZATION, refused};
 use crate::output::{Output, table};
+use crate::progress;
 use crate::text::rfc3339;
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -240,10 +241,8 @@ struct Progress {
 impl Progress {
     fn new(organization: &Organization, rotation: &OrganizationRotation) -> Result<Self, Stopped> {
         let total = u64::try_from(rotation.rows()).unwrap_or_default();
-        let style = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} rows {per_sec} {eta}");
-        let style = style.map_err(|error| Stopped::Failed(error.into()))?;
-        // Cleared when it is dropped.
-        let bar = ProgressBar::new(total).with_style(style).with_finish(ProgressFinish::AndClear);
+        let bar = progress::bar("{msg} {bar:30} {pos}/{len} rows {per_sec} {eta}").map_err(Stopped::Failed)?;
+        bar.set_length(total);
         let name = organization.name.to_string();
         bar.set_message(name.clone());
         if !rotation.is_new() {

@@ -4,8 +4,8 @@ use crate::compose;
 use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress;
 use crate::settings::Settings;
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde::Serialize;
 use vault_embed::Opening;
 
@@ -31,10 +31,7 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
 
 /// Has pending migrations applied, with a bar on standard error where it is a terminal.
 pub(crate) fn with_bar(opening: Opening) -> Result<Opening, Failure> {
-    let bar = ProgressBar::no_length();
-    bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);
-    // Cleared when it is dropped with the closure.
-    let bar = bar.with_finish(ProgressFinish::AndClear);
+    let bar = progress::bar("{bar:30} {pos}/{len} {msg}")?; // dropped with the closure
     Ok(opening.migrate(move |migration, index, total| {
         bar.set_length(u64::try_from(total).unwrap_or_default());
         bar.set_position(u64::try_from(index).unwrap_or_default());

@@ -5,9 +5,9 @@ use crate::compose;
 use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress::{self, SHARE};
 use crate::settings::Settings;
 use crate::text::{program, quoted};
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde::Serialize;
 use std::fmt::Write as _;
 use vault_embed::{CopiedTable, MoveError, OpenVault, Progress, Step, TransferError, migrate_to};
@@ -62,10 +62,7 @@ pub(crate) async fn run(settings: &Settings, args: MigrateToArgs, output: Output
 }
 
 async fn move_vault(settings: &Settings, vault: &OpenVault, args: &MigrateToArgs) -> Result<Vec<CopiedTable>, Failure> {
-    let bar = ProgressBar::no_length();
-    bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg} {eta}")?);
-    // Cleared when it is dropped.
-    let bar = bar.with_finish(ProgressFinish::AndClear);
+    let bar = progress::bar(SHARE)?;
     let mut told = None;
     let mut tell = |progress: Progress<'_>| {
         // Both steps read every row.
