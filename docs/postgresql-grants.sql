@@ -1,6 +1,7 @@
 -- What the service's role may do, table by table, and nothing else. Run it as the owner of the tables after each `init`,
 -- `migrate` and `migrate-to`:
 --   psql -v ON_ERROR_STOP=1 -v role=orgvault -f postgresql-grants.sql postgres://OWNER@HOST/DATABASE
+-- With `serve --keep-audit`, add `-v keep_audit=1`: the service may then remove audit entries. Without it, it cannot.
 -- FOR SHARE and FOR UPDATE, which keep rows from changing until a decision stands, need UPDATE too.
 
 BEGIN;
@@ -10,9 +11,13 @@ GRANT USAGE ON SCHEMA public TO :"role";
 GRANT SELECT ON instance, instance_keys, schema_versions TO :"role";
 GRANT SELECT, INSERT, UPDATE (checkpoint) ON audit TO :"role";
 GRANT SELECT, INSERT ON audit_checkpoints TO :"role";
+\if :{?keep_audit}
+GRANT DELETE ON audit TO :"role";
+GRANT UPDATE (entries, key_id, code), DELETE ON audit_checkpoints TO :"role";
+\endif
 GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 
-GRANT SELECT, INSERT, UPDATE ON check_rounds TO :"role";
+GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds TO :"role";
 
 GRANT SELECT, INSERT, DELETE ON
     account_notices, credential_labels, credential_uses, directory, enrolment_codes, enrolment_drafts, erasures,

@@ -117,6 +117,7 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
              --adopt-anchor`",
             anchor.display()
         ),
+        OpeningError::AnchorOvertaken { .. } => format!("{error}, with `orgvault serve --adopt-anchor`"),
         OpeningError::Anchor(_) => {
             format!("{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database as it is")
         }

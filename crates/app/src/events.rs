@@ -75,6 +75,8 @@ pub(crate) fn describe_metrics() {
         "Stored rows that failed their integrity check or did not decrypt"
     );
     metrics::describe_counter!(crate::backups::TOTAL, "Backups made by the server, by outcome");
+    metrics::describe_counter!(crate::audit::DELIVERED, "Audit entries that the sink accepted");
+    metrics::describe_gauge!(crate::audit::WAITING, "Audit checkpoints whose entries wait for the sink");
     // Shown from the start, so that a rate can be taken of the first one.
     metrics::counter!("orgvault_password_evaluations_total").absolute(0);
     metrics::counter!("orgvault_integrity_failures_total").absolute(0);

@@ -4,6 +4,7 @@
 //! cases as ports, and runs one command.
 
 mod activation;
+mod audit;
 mod backups;
 mod checks;
 mod cli;

@@ -11,6 +11,7 @@ pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
 pub(crate) use sources::innermost;
 pub(crate) use value::{duration, seconds};
 
+use crate::audit::SinkPlace;
 use crate::failure::Failure;
 use crate::run_as::{Named, NamedFiles, RunAs};
 use crate::tls::TlsFiles;
@@ -89,7 +90,7 @@ pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: boo
         found = sources::resolve(&all, flags, Some(&SettingsFile::read(&path, &files, &keys(&all))?))?;
     }
     let path = |setting: &str| found.get_one::<PathBuf>(setting).map(|path| absolute(path)).transpose();
-    for setting in ["root_key_file", "tls_key_file"] {
+    for setting in ["root_key_file", "tls_key_file", "audit_sink_token_file"] {
         secrets.extend(path(setting)?);
     }
     let mut texts = Vec::new();
@@ -276,6 +277,9 @@ impl ServerSettings {
             (Some(_), None) => return Err(Failure::usage("--backup-every needs --backup-to")),
             (None, Some(_)) => return Err(Failure::usage("--backup-to needs --backup-every")),
             _ => {}
+        }
+        if self.audit_sink_token_file.is_some() && !matches!(self.audit_sink, Some(SinkPlace::Http(_))) {
+            return Err(Failure::usage("--audit-sink-token-file needs an --audit-sink that is a URL"));
         }
         if !self.listen.ip().is_loopback() && self.tls_cert_file.is_none() && self.trusted_proxy.is_empty() {
             return Err(Failure::usage(

@@ -89,6 +89,18 @@ impl Client {
         Session::new(self.clone(), token, None)
     }
 
+    /// Posts `body` to the address itself, for a server of another kind. Any answer of success will do.
+    ///
+    /// # Errors
+    /// The server is not reached, or refuses.
+    pub fn post(&self, content_type: &str, token: Option<&SecretString>, body: &[u8]) -> Result<(), ClientError> {
+        let mut parts = self.request(Method::POST, "").header("content-type", content_type)?;
+        if let Some(token) = token {
+            parts = parts.bearer(token)?;
+        }
+        self.send(parts, Some(body)).map(drop)
+    }
+
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestParts {
         RequestParts { method, url: self.base.join(path), headers: HeaderMap::new() }
     }
@@ -100,7 +112,9 @@ impl Client {
         }
         let response = match body {
             Some(body) => {
-                let builder = builder.header(header::CONTENT_TYPE, "application/json");
+                if let Some(headers) = builder.headers_mut() {
+                    headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+                }
                 builder.body(body).map_err(ureq::Error::from).and_then(|request| self.agent.run(request))
             }
             None => builder.body(()).map_err(ureq::Error::from).and_then(|request| self.agent.run(request)),

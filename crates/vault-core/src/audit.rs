@@ -246,6 +246,8 @@ pub enum AuditAction {
     ActivationEnded,
     /// Entries of the audit were read.
     AuditListed,
+    /// The oldest entries were removed, because their time was over.
+    AuditCut,
 }
 
 impl AuditAction {
@@ -323,6 +325,7 @@ impl AuditAction {
             Self::ActivationFailed => "activation.failed",
             Self::ActivationEnded => "activation.ended",
             Self::AuditListed => "audit.listed",
+            Self::AuditCut => "audit.cut",
         }
     }
 }

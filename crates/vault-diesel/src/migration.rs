@@ -34,6 +34,7 @@ migrations![
     "0010_checkpoints",
     "0011_restore",
     "0012_rotation",
+    "0015_audit_delivery",
 ];
 
 /// Makes the table of what was applied.

@@ -427,6 +427,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    audit_delivery (singleton) {
+        singleton -> BigInt,
+        checkpoint -> BigInt,
+        holder -> Nullable<Text>,
+        until -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
     schema_versions (version) {
         version -> Text,
         applied_at -> BigInt,

@@ -1,4 +1,4 @@
-//! The audit in the encrypted file, changed by somebody who has its key.
+//! The audit in the encrypted file, changed by somebody who has its key; removing and delivering it on both databases.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -6,14 +6,19 @@ mod support;
 
 use rusqlite::Connection;
 use std::sync::Arc;
+use support::NOW;
 use support::sqlite::Scratch;
-use vault_core::audit::{Actor, AuditAction, AuditFinding, CheckpointMark, Subject};
+use uuid::Uuid;
+use vault_core::audit::{Actor, AuditAction, AuditFinding, Checkpoint, CheckpointMark, SealedCheckpoint, Subject};
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, IdGenerator, NoOrigins};
+use vault_core::port::{AuditLog, CutAudit, Delivery, IdGenerator, NoOrigins};
+use vault_core::time::Timestamp;
 use vault_core::usecase::{Ambient, AuditTally, Operator};
 use vault_diesel::SqliteStore;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
+use vault_testkit::contract::Store;
 use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
+use vault_testkit::postgres::Cluster;
 
 struct Setting {
     scratch: Scratch,
@@ -123,4 +128,79 @@ async fn entries_with_foreign_ids_are_found_and_stop_nothing() {
     assert_eq!(setting.operator.seal_audit(1_000).await.unwrap().entries, 2);
     let added = |id: &str| format!("entry {id} was added: it does not fit its code, and no checkpoint holds it");
     assert_eq!(setting.findings(None).await, ["", "0", "x", "ÿÿÿ"].map(added));
+}
+
+/// The oldest entries are removed in one decision, and delivering is one process's at a time.
+async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store: Arc<S>) {
+    let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
+    let events = Arc::new(RecordingEvents::default());
+    let (audit, origins) = (Arc::new(FakeAuditSealer), Arc::new(NoOrigins));
+    let ambient = Ambient { clock: clock.clone(), ids: ids.clone(), events, audit, origins };
+    let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+    let operator = Operator::new(ambient.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
+    let write = async |count: usize| {
+        let record =
+            |_| ambient.record(ambient.now(), None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
+        store.append((0..count).map(record).collect()).await.unwrap();
+        operator.seal_audit(1_000).await.unwrap();
+        clock.advance_seconds(1);
+    };
+    let verify = async || {
+        let mut findings = Vec::new();
+        let mut report = |finding: AuditFinding| findings.push(finding.to_string());
+        let verified = operator.verify_audit(None, &mut report, &mut |_, _| {}).await.unwrap();
+        assert_eq!(findings, Vec::<String>::new());
+        (verified.start, verified.newest, verified.entries)
+    };
+    for count in [3, 4, 1_000, 7] {
+        write(count).await;
+    }
+    let before = ambient.now();
+    let removed = async |last| operator.cut_audit(before, last, 1_000).await.unwrap().entries;
+    assert_eq!(removed(Some(2)).await, 7);
+    assert_eq!(verify().await, (2, 4, 1_007));
+    assert_eq!(removed(None).await, 1_000);
+    assert_eq!(removed(None).await, 0, "the newest checkpoint stays");
+    operator.seal_audit(1_000).await.unwrap();
+    assert_eq!(verify().await, (3, 5, 9));
+
+    // A start that does not fit changes nothing.
+    let [start, next]: [_; 2] = store.checkpoints(0, 2).await.unwrap().try_into().unwrap();
+    let (start, next) = (start.sealed.unwrap(), next.sealed.unwrap());
+    let entry = || ambient.record(ambient.now(), None, Actor::System, AuditAction::AuditCut, Subject::Audit);
+    let entries = next.checkpoint.entries.clone();
+    for (first, start) in [
+        (4, &next),
+        (3, &SealedCheckpoint { checkpoint: Checkpoint { number: 4, ..start.checkpoint.clone() }, ..start.clone() }),
+    ] {
+        let cut = CutAudit { first, entries: entries.clone(), start: start.clone(), audit: entry() };
+        assert!(!store.cut_audit(cut).await.unwrap());
+    }
+    assert_eq!(verify().await, (3, 5, 9));
+
+    let (one, other, now) = (Uuid::from_u128(1), Uuid::from_u128(2), ambient.now());
+    let take = async |holder, now: Timestamp| {
+        store.take_delivery(Delivery { holder, now, until: now.plus_seconds(60) }).await.unwrap()
+    };
+    assert_eq!(take(one, now).await, Some(5));
+    assert_eq!(take(other, now.plus_seconds(59)).await, None);
+    assert!(!store.note_delivered(other, 5, 6).await.unwrap());
+    assert!(!store.note_delivered(one, 4, 6).await.unwrap());
+    assert!(store.note_delivered(one, 5, 6).await.unwrap());
+    assert_eq!(take(other, now.plus_seconds(60)).await, Some(6));
+    assert!(!store.note_delivered(one, 6, 7).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oldest_entries_go_from_the_file() {
+    let scratch = Scratch::new();
+    oldest_entries_go_and_new_ones_are_delivered(scratch.migrated().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oldest_entries_go_from_postgres() {
+    let address = Cluster::shared().create_database();
+    let store = support::postgres::patient_store(&address).await;
+    store.migrate(NOW, &mut |_| {}).await.unwrap();
+    oldest_entries_go_and_new_ones_are_delivered(store).await;
 }

@@ -25,9 +25,10 @@ const RELEASED: [(&str, &str); 9] = [
 ];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 14] = [
+const SHARED: [&str; 15] = [
     "audit",
     "audit_checkpoints",
+    "audit_delivery",
     "check_rounds",
     "decoy_accounts",
     "decoys",

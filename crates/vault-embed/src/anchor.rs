@@ -62,7 +62,14 @@ impl Anchored {
             Err(error) if adopt && !matches!(error.flaw(), AnchorFlaw::Io(_)) => None,
             found => found?,
         };
-        let known = match found {
+        // What an anchor knows from before entries were removed is there no more.
+        let start = operator.audit_start().await.map_err(store_error)?.map_or(0, |start| start.number);
+        let overtaken = found.as_ref().filter(|anchor| anchor.epoch == epoch && anchor.checkpoint.number < start);
+        if let Some(anchor) = overtaken.filter(|_| !adopt) {
+            let anchored = anchor.checkpoint.number;
+            return Err(OpeningError::AnchorOvertaken { anchor: path, database, anchored, start });
+        }
+        let known = match found.filter(|anchor| anchor.epoch != epoch || anchor.checkpoint.number >= start) {
             Some(anchor) => {
                 let CheckpointMark { number, .. } = anchor.checkpoint;
                 if newest.number < number {

@@ -142,6 +142,22 @@ pub enum OpeningError {
         /// Its newest checkpoint.
         newest: i64,
     },
+    /// The anchor was away for so long that the entries it knows were removed, because their time was over.
+    #[error(
+        "the anchor {} knows audit checkpoint {anchored}, but entries up to checkpoint {start} of {database} were removed \
+         since, because their time was over. So it cannot be told whether the database was set back. Adopt it as it is if \
+         this replica was away for that long", .anchor.display()
+    )]
+    AnchorOvertaken {
+        /// The anchor.
+        anchor: PathBuf,
+        /// The database.
+        database: String,
+        /// The checkpoint that the anchor knows.
+        anchored: i64,
+        /// The checkpoint at which the audit starts.
+        start: i64,
+    },
     /// The database is older than the anchor.
     #[error(
         "the database {database} was set back to an earlier state: its newest audit checkpoint is {newest}, and the anchor \

@@ -86,6 +86,7 @@ struct State {
     checkpoints: BTreeMap<i64, SealedCheckpoint>,
     /// The checkpoint of each entry that one holds.
     checkpointed: HashMap<AuditId, i64>,
+    delivery: Option<audit::DeliveryRow>,
     /// What the decision under way records.
     audit: Vec<SealedAuditRecord>,
 }

@@ -2,16 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use uuid::Uuid;
 use vault_core::audit::{
-    Actor, AuditAction, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointMark, Subject,
+    Actor, AuditAction, AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointMark, Subject,
 };
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, StoreError};
+use vault_core::port::{AuditLog, AuditSink, Clock as _, StoreError};
 use vault_core::time::Timestamp;
-use vault_core::usecase::{Ambient, AuditTally, Operator, SealedAudit};
+use vault_core::usecase::{Ambient, AuditTally, DeliveredAudit, Operator, RemovedAudit, SealedAudit};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
 use vault_testkit::memory::MemoryStore;
@@ -86,7 +89,7 @@ async fn what_is_sealed_is_verified() {
     let newest = setting.operator.newest_checkpoint().await.unwrap();
     setting.write(2).await;
     let (verification, findings) = setting.verify(Some(newest)).await;
-    let expected = AuditVerification { entries: 12, checkpoints: 3, unsealed: 2, newest: 3, findings: 0 };
+    let expected = AuditVerification { entries: 12, checkpoints: 3, unsealed: 2, newest: 3, start: 0, findings: 0 };
     assert_eq!((verification, findings), (expected, Vec::new()));
     assert!(setting.operator.has_checkpoint(newest).await.unwrap());
     assert_eq!(setting.seal().await, SealedAudit { entries: 2, more: false });
@@ -235,6 +238,109 @@ async fn a_cut_off_end_is_found_by_the_anchor() {
     setting.seal().await;
     assert_eq!(setting.verify(Some(anchor)).await.1, [AuditFinding::AnchorDiffers { checkpoint: 3 }]);
     assert_eq!(setting.verify(Some(CheckpointMark::NONE)).await.1, []);
+}
+
+/// What is older than a moment goes, up to a checkpoint, and what is left is still verified.
+#[tokio::test]
+async fn what_is_over_is_removed_up_to_a_checkpoint() {
+    let setting = setting();
+    let began = setting.clock.now();
+    setting.sealed().await; // at 0, 1 and 2 seconds
+    let cut =
+        async |seconds, last| setting.operator.cut_audit(began.plus_seconds(seconds), last, MILLIS).await.unwrap();
+    let removed = |entries| RemovedAudit { entries, ..RemovedAudit::default() };
+    assert_eq!(cut(0, None).await, removed(0));
+    assert_eq!(cut(2, Some(1)).await, removed(3), "what was not delivered stays");
+    assert_eq!(cut(2, None).await, removed(4));
+    assert_eq!(cut(60, None).await, removed(0), "the newest checkpoint stays");
+    // Two entries about it, in a checkpoint of their own.
+    assert_eq!(setting.seal().await.entries, 2);
+    let newest = setting.operator.newest_checkpoint().await.unwrap();
+    let (verification, findings) = setting.verify(Some(newest)).await;
+    let expected = AuditVerification { entries: 7, checkpoints: 2, unsealed: 0, newest: 4, start: 2, findings: 0 };
+    assert_eq!((verification, findings), (expected, Vec::new()));
+    let counts: Vec<_> =
+        setting.store.audit().iter().filter(|one| one.action == AuditAction::AuditCut).map(|one| one.count).collect();
+    assert_eq!(counts, [3, 4]);
+}
+
+/// Somebody who writes to the database can neither remove the oldest entries in this way nor hide that they did.
+#[tokio::test]
+async fn a_start_that_the_service_did_not_make_is_found() {
+    let cut = async || {
+        let setting = setting();
+        setting.sealed().await;
+        setting.operator.cut_audit(setting.clock.now(), Some(1), MILLIS).await.unwrap();
+        setting
+    };
+    let setting = cut().await;
+    setting.store.tamper_with_checkpoints(|checkpoints, _| drop(checkpoints.remove(&1)));
+    assert_eq!(setting.verify(None).await.1, [AuditFinding::CheckpointsMissing { first: 1, last: 1 }]);
+    // The second one without its entries, as the first.
+    let setting = cut().await;
+    setting.store.tamper_with_checkpoints(|checkpoints, _| {
+        checkpoints.remove(&1);
+        checkpoints.get_mut(&2).unwrap().checkpoint.entries.clear();
+    });
+    let (_, findings) = setting.verify(None).await;
+    assert!(findings.contains(&AuditFinding::CheckpointChanged { checkpoint: 2 }), "{findings:?}");
+    // An entry in a checkpoint that is gone.
+    let setting = cut().await;
+    let added = setting.write(1).await[0];
+    setting.store.tamper_with_checkpoints(|_, numbers| assert!(numbers.insert(added, 1).is_none()));
+    let expected = AuditFinding::Added { entry: added.to_string(), checkpoint: Some(1) };
+    assert_eq!(setting.verify(None).await.1, [expected]);
+    // Nothing is removed from a damaged checkpoint on: it is evidence.
+    let setting = cut().await;
+    setting.store.tamper_with_checkpoints(|checkpoints, _| {
+        checkpoints.get_mut(&2).unwrap().checkpoint.at = Timestamp::from_millis(0)
+    });
+    let removed = setting.operator.cut_audit(setting.clock.now(), None, MILLIS).await.unwrap();
+    assert_eq!(removed, RemovedAudit { damaged: Some(2), ..RemovedAudit::default() });
+}
+
+/// Takes entries until it is to refuse.
+#[derive(Default)]
+struct Sink {
+    taken: Mutex<Vec<String>>,
+    refuses: AtomicBool,
+}
+
+#[async_trait]
+impl AuditSink for Sink {
+    async fn deliver(&self, entries: &[AuditEntry]) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err("full".into());
+        }
+        self.taken.lock().unwrap().extend(entries.iter().map(|entry| entry.id.clone()));
+        Ok(())
+    }
+}
+
+/// What is sealed after delivery began is delivered once and in order, by one process at a time; what the sink refuses waits.
+#[tokio::test]
+async fn entries_are_delivered_in_order_by_one_process() {
+    let setting = setting();
+    let (sink, one, other) = (Sink::default(), Uuid::from_u128(1), Uuid::from_u128(2));
+    setting.sealed().await;
+    let deliver = async |holder| setting.operator.deliver_audit(&sink, holder, MILLIS).await;
+    let delivered = |entries, checkpoint| Some(DeliveredAudit { entries, checkpoint, waiting: 0 });
+    assert_eq!(deliver(one).await.unwrap(), delivered(0, 3), "it begins with what comes");
+    let mut ids = setting.sealed().await;
+    assert_eq!(deliver(other).await.unwrap(), None, "another process delivers");
+    assert_eq!(deliver(one).await.unwrap(), delivered(12, 6));
+    ids.extend(setting.write(2).await);
+    setting.seal().await;
+    sink.refuses.store(true, Ordering::Relaxed);
+    let refused = deliver(one).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the entries of audit checkpoint 7 were not accepted");
+    sink.refuses.store(false, Ordering::Relaxed);
+    setting.operator.end_delivery(one).await.unwrap();
+    assert_eq!(deliver(other).await.unwrap(), delivered(2, 7));
+    assert_eq!(deliver(one).await.unwrap(), None);
+    setting.clock.advance_seconds(61);
+    assert_eq!(deliver(one).await.unwrap(), delivered(0, 7), "a process that went away is replaced");
+    assert_eq!(*sink.taken.lock().unwrap(), ids.iter().map(ToString::to_string).collect::<Vec<_>>());
 }
 
 /// What somebody does to one entry.

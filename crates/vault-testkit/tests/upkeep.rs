@@ -5,6 +5,7 @@
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use uuid::Uuid;
 use vault_core::Command;
 use vault_core::audit::{
     Actor, AuditAction, AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, Subject, UnsealedEntry,
@@ -79,6 +80,18 @@ impl AuditTrail for Heap {
 
     async fn add_checkpoint(&self, sealed: SealedCheckpoint) -> Result<bool, StoreError> {
         self.rest.add_checkpoint(sealed).await
+    }
+
+    async fn cut_audit(&self, command: CutAudit) -> Result<bool, StoreError> {
+        self.rest.cut_audit(command).await
+    }
+
+    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<i64>, StoreError> {
+        self.rest.take_delivery(delivery).await
+    }
+
+    async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, StoreError> {
+        self.rest.note_delivered(holder, from, to).await
     }
 }
 

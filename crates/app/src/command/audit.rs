@@ -25,6 +25,8 @@ struct Verified {
     checkpoints: u64,
     unsealed: u64,
     newest_checkpoint: i64,
+    /// The checkpoint up to which entries were removed (`--keep-audit`); 0 if none were.
+    start: i64,
     /// The checkpoint that the anchor knows; none if there is no anchor.
     anchor: Option<i64>,
     /// How many findings there are.
@@ -79,13 +81,24 @@ async fn verify(settings: &Settings, vault: &OpenVault, output: Output) -> Resul
     let mut tell = |done, total| progress.tell(done, total);
     let verification = vault.operator().verify_audit(known, &mut report, &mut tell).await?;
     drop(progress);
-    let AuditVerification { entries, checkpoints, unsealed, newest, findings: found, .. } = verification;
+    let AuditVerification { entries, checkpoints, unsealed, newest, start, findings: found, .. } = verification;
     let (newest_checkpoint, anchored) = (newest, known.map(|mark| mark.number));
-    let document =
-        Verified { verified: entries, checkpoints, unsealed, newest_checkpoint, anchor: anchored, found, findings };
+    let document = Verified {
+        verified: entries,
+        checkpoints,
+        unsealed,
+        newest_checkpoint,
+        start,
+        anchor: anchored,
+        found,
+        findings,
+    };
     let mut text = format!("Verified {} in {}.", counted(entries, "entry"), counted(checkpoints, "checkpoint"));
     if unsealed > 0 {
         text += &format!(" Not sealed yet: {}.", counted(unsealed, "entry"));
+    }
+    if start > 0 {
+        text += &format!(" Entries up to checkpoint {start} were removed, because their time was over.");
     }
     text += &match anchored {
         Some(number) => format!(" The anchor knows checkpoint {number}."),

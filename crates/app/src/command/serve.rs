@@ -1,5 +1,6 @@
 //! `orgvault serve`: the listeners, and an orderly stop.
 
+use crate::audit::AuditKeeping;
 use crate::backups::Backups;
 use crate::cli::ServeArgs;
 use crate::command::doctor::{self, MAX_SKEW};
@@ -75,6 +76,7 @@ async fn serve(
     };
     let listeners = Listeners::bind(&settings, vault, opener, parts)?;
     let backups = Backups::start(&settings, vault)?;
+    let keeping = AuditKeeping::start(&settings, vault).await?;
     if !memory_locked {
         tracing::warn!("cannot lock memory; keys may be written to swap. Set LimitMEMLOCK=infinity or disable swap");
     }
@@ -94,6 +96,9 @@ async fn serve(
         .await;
     if let Some(backups) = backups {
         backups.end().await;
+    }
+    if let Some(keeping) = keeping {
+        keeping.end().await;
     }
     if let Some(failure) = failed? {
         return Err(Failure::new(match failure {
@@ -125,19 +130,13 @@ fn readiness(vault: &OpenVault) -> Readiness {
                     Err(reason.to_owned())
                 }
                 Err(error) => {
-                    let reason = causes(&error);
+                    let reason = Failure::from(error).to_string();
                     tracing::warn!("not ready: {reason}");
                     Err(reason)
                 }
             }
         }
     })
-}
-
-/// An error and all of its causes.
-fn causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn rendered(metrics: &PrometheusHandle) -> MetricsText {

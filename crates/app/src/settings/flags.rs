@@ -6,12 +6,14 @@
 use super::MAX_RATE;
 use super::activation::{ActivationPlace, Role};
 use super::value::{self, PublicUrl};
+use crate::audit::SinkPlace;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use vault_core::activation::DEFAULT_LIVE_LIMIT;
 use vault_core::time::Ttl;
+use vault_core::usecase::LEAST_AUDIT_SECONDS;
 use vault_embed::Database;
 use vault_http::BasePath;
 
@@ -161,6 +163,18 @@ pub(crate) struct ServerSettings {
     /// How many of these backups are kept: the newest
     #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = value::whole(1_u32, 100_000))]
     pub(crate) backup_keep: u32,
+
+    /// How long audit entries are kept; those that --audit-sink has not accepted are kept longer [default: for ever]
+    #[arg(long, value_name = "DURATION", value_parser = value::seconds(LEAST_AUDIT_SECONDS, TEN_YEARS))]
+    pub(crate) keep_audit: Option<i64>,
+
+    /// Where new audit entries are delivered, at least once and in order [default: off]
+    #[arg(long, value_name = "file:/PATH|syslog|URL")]
+    pub(crate) audit_sink: Option<SinkPlace>,
+
+    /// File with the bearer token for an --audit-sink that is a URL (mode 0600) [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit_sink_token_file: Option<PathBuf>,
 
     /// Path prefix of the HTTP interface
     #[arg(long, value_name = "PATH", default_value = "/v1")]

@@ -66,6 +66,12 @@ impl Checkpoint {
         CheckpointMark { number: self.number, hash: self.hash }
     }
 
+    /// Whether the audit starts here: its entries, and all before them, were removed because their time was over. Sealing
+    /// makes no checkpoint without entries.
+    pub fn is_start(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The bytes that its code covers: number, time, hash and the ids of its entries. So the ids can be relied on even
     /// where an entry is missing, without which the hash cannot be made again.
     pub fn to_authenticated_bytes(&self) -> Vec<u8> {

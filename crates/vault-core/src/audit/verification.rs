@@ -154,6 +154,8 @@ pub struct AuditVerification {
     pub unsealed: u64,
     /// The newest checkpoint; 0 if there is none.
     pub newest: i64,
+    /// The checkpoint up to which entries were removed because their time was over; 0 if none were.
+    pub start: i64,
     /// How many findings there are. The findings themselves were handed out as they were made.
     pub findings: u64,
 }

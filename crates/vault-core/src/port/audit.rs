@@ -7,7 +7,9 @@ use crate::audit::{
 use crate::digest::Digest;
 use crate::id::{AuditId, KeyId};
 use crate::principal::Scope;
+use crate::time::Timestamp;
 use async_trait::async_trait;
+use uuid::Uuid;
 
 /// Gives entries and checkpoints the codes that make a change of them show.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -58,6 +60,40 @@ pub struct AuditRange {
     pub order: AuditOrder,
 }
 
+/// Removes the oldest entries of the audit, up to a checkpoint.
+#[derive(Clone, Debug)]
+pub struct CutAudit {
+    /// The number of the first stored checkpoint.
+    pub first: i64,
+    /// The entries of that checkpoint and of all up to the new start.
+    pub entries: Vec<AuditId>,
+    /// What takes the place of the checkpoint of its number: the same number, time and hash, and no entries.
+    pub start: SealedCheckpoint,
+    /// The entry about it.
+    pub audit: SealedAuditRecord,
+}
+
+/// The right of one process to deliver the audit outside, while others wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery {
+    /// The process.
+    pub holder: Uuid,
+    /// The time.
+    pub now: Timestamp,
+    /// Until when the process has the right, unless it takes it again.
+    pub until: Timestamp,
+}
+
+/// Where entries are delivered as they are written: a log service outside the vault.
+#[async_trait]
+pub trait AuditSink: Send + Sync {
+    /// Delivers the entries of one checkpoint, in order. They may have been delivered before.
+    ///
+    /// # Errors
+    /// Not all were accepted. The same entries are delivered again later.
+    async fn deliver(&self, entries: &[AuditEntry]) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+}
+
 /// Reading the audit, and its checkpoints.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
@@ -81,4 +117,16 @@ pub trait AuditTrail: Send + Sync {
     /// Adds a checkpoint and notes it in its entries. `false`, and nothing is changed, if there is a checkpoint of its
     /// number, none of the number before (unless it is the first), or if one of its entries is in a checkpoint or gone.
     async fn add_checkpoint(&self, sealed: SealedCheckpoint) -> Result<bool, StoreError>;
+
+    /// Deletes the entries and the checkpoints before [`CutAudit::start`], and puts that in the place of the checkpoint of
+    /// its number, in one decision with the entry about it. `false`, and nothing is changed, if [`CutAudit::first`] is not
+    /// the first stored checkpoint, or none has number and hash of the start.
+    async fn cut_audit(&self, command: CutAudit) -> Result<bool, StoreError>;
+
+    /// Takes the right to deliver. The number of the last checkpoint that was delivered: at first the newest one there is.
+    /// `None`: another process has the right.
+    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<i64>, StoreError>;
+
+    /// Notes that the checkpoint after `from`, which is `to`, was delivered. `false`: the process no longer has the right.
+    async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, StoreError>;
 }

@@ -20,7 +20,10 @@ pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
 pub use keys::{KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RotationEnd};
-pub use operator::{Operator, OrganizationCommand, SealedAudit, Tidied};
+pub use operator::{
+    DeliveredAudit, DeliveryError, LEAST_AUDIT_SECONDS, Operator, OrganizationCommand, RemovedAudit, SealedAudit,
+    Tidied,
+};
 pub use vault::{
     CountedSealer, CredentialRef, DescribeRequest, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest,
     SaveRequest, Vault,

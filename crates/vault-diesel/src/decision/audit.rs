@@ -4,14 +4,15 @@ use super::authorize::judge;
 use super::backend::{Connection, RunQuery, Store, load_page};
 use super::{Decided, Verdict};
 use crate::failure::Failure;
-use crate::schema::{audit, audit_checkpoints};
+use crate::schema::{audit, audit_checkpoints, audit_delivery};
 use crate::stored::ToIdText as _;
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
+use uuid::Uuid;
 use vault_core::audit::{AuditEntry, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
 use vault_core::digest::Digest;
 use vault_core::id::{AuditId, OrganizationId};
-use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, List, StoreError};
+use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, CutAudit, Delivery, List, StoreError};
 use vault_core::principal::{Denial, Scope};
 use vault_core::time::Timestamp;
 
@@ -94,6 +95,21 @@ impl AuditTrail for Store {
 
     async fn add_checkpoint(&self, sealed: SealedCheckpoint) -> Result<bool, StoreError> {
         self.write(sealed, |connection, sealed| Box::pin(add(connection, sealed))).await
+    }
+
+    async fn cut_audit(&self, command: CutAudit) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(cut(connection, command))).await
+    }
+
+    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<i64>, StoreError> {
+        self.write(delivery, |connection, delivery| Box::pin(take_delivery(connection, delivery))).await
+    }
+
+    async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, StoreError> {
+        self.write((holder, from, to), |connection, (holder, from, to)| {
+            Box::pin(note_delivered(connection, *holder, *from, *to))
+        })
+        .await
     }
 }
 
@@ -332,4 +348,75 @@ async fn add(connection: &mut Connection, sealed: &SealedCheckpoint) -> Decided<
             .await?;
     }
     Ok(if noted == ids.len() { Verdict::Recorded(true) } else { Verdict::Undo(false) })
+}
+
+/// Removes slice after slice what one checkpoint may hold at most.
+async fn cut(connection: &mut Connection, command: &CutAudit) -> Decided<bool> {
+    let SealedCheckpoint { checkpoint, key, code } = &command.start;
+    let first = audit_checkpoints::table.order(audit_checkpoints::number).select(audit_checkpoints::number);
+    let first: Vec<i64> = load_page!(first, connection, 1_usize).await?;
+    if first != [command.first] {
+        return Ok(Verdict::Refused(false));
+    }
+    let row = audit_checkpoints::table
+        .filter(audit_checkpoints::number.eq(checkpoint.number))
+        .filter(audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().as_slice()));
+    let emptied = diesel::update(row)
+        .set((
+            audit_checkpoints::entries.eq(Vec::new()),
+            audit_checkpoints::key_id.eq(key.text()),
+            audit_checkpoints::code.eq(code.as_bytes().as_slice()),
+        ))
+        .execute(connection)
+        .await?;
+    if emptied == 0 {
+        return Ok(Verdict::Refused(false));
+    }
+    diesel::delete(audit_checkpoints::table.filter(audit_checkpoints::number.lt(checkpoint.number)))
+        .execute(connection)
+        .await?;
+    let ids: Vec<_> = command.entries.iter().map(|id| id.text()).collect();
+    for ids in ids.chunks(LARGEST_LIST) {
+        diesel::delete(audit::table.filter(audit::id.eq_any(ids))).execute(connection).await?;
+    }
+    record(connection, &command.audit).await?;
+    Ok(Verdict::Recorded(true))
+}
+
+/// The key of the one row of `audit_delivery`.
+const SINGLETON: i64 = 1;
+
+async fn take_delivery(connection: &mut Connection, delivery: &Delivery) -> Decided<Option<i64>> {
+    let Delivery { holder, now, until } = delivery;
+    let newest: Option<i64> =
+        audit_checkpoints::table.select(diesel::dsl::max(audit_checkpoints::number)).get_result(connection).await?;
+    diesel::insert_into(audit_delivery::table)
+        .values((audit_delivery::singleton.eq(SINGLETON), audit_delivery::checkpoint.eq(newest.unwrap_or_default())))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    let holder = holder.hyphenated().to_string();
+    let free = audit_delivery::holder
+        .is_null()
+        .or(audit_delivery::holder.eq(holder.clone()))
+        .or(audit_delivery::until.is_null())
+        .or(audit_delivery::until.le(now.as_millis()));
+    let row = audit_delivery::table.filter(audit_delivery::singleton.eq(SINGLETON));
+    let taken = diesel::update(row.filter(free))
+        .set((audit_delivery::holder.eq(holder), audit_delivery::until.eq(until.as_millis())))
+        .execute(connection)
+        .await?;
+    if taken == 0 {
+        return Ok(Verdict::Refused(None));
+    }
+    Ok(Verdict::Recorded(Some(row.select(audit_delivery::checkpoint).get_result(connection).await?)))
+}
+
+async fn note_delivered(connection: &mut Connection, holder: Uuid, from: i64, to: i64) -> Decided<bool> {
+    let row = audit_delivery::table
+        .filter(audit_delivery::singleton.eq(SINGLETON))
+        .filter(audit_delivery::holder.eq(holder.hyphenated().to_string()))
+        .filter(audit_delivery::checkpoint.eq(from));
+    let noted = diesel::update(row).set(audit_delivery::checkpoint.eq(to)).execute(connection).await?;
+    Ok(if noted == 1 { Verdict::Recorded(true) } else { Verdict::Refused(false) })
 }

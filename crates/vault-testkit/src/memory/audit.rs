@@ -3,10 +3,20 @@
 use super::{Inner, MemoryStore};
 use crate::clock::lock;
 use async_trait::async_trait;
+use uuid::Uuid;
 use vault_core::audit::{AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, List, StoreError};
+use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, CutAudit, Delivery, List, StoreError};
 use vault_core::principal::{Denial, Scope};
+use vault_core::time::Timestamp;
+
+/// How far the audit was delivered, and who may deliver it until when.
+#[derive(Clone)]
+pub(super) struct DeliveryRow {
+    checkpoint: i64,
+    holder: Uuid,
+    until: Timestamp,
+}
 
 #[async_trait]
 impl AuditLog for MemoryStore {
@@ -81,6 +91,46 @@ impl AuditTrail for MemoryStore {
                 state.checkpoints.insert(number, sealed);
             }
             added
+        })
+    }
+
+    async fn cut_audit(&self, command: CutAudit) -> Result<bool, StoreError> {
+        let CutAudit { first, entries, start, audit } = command;
+        let cut = self.decide(|state| {
+            let number = start.checkpoint.number;
+            let same = state.checkpoints.get(&number).is_some_and(|it| it.checkpoint.hash == start.checkpoint.hash);
+            let cut = same && state.checkpoints.keys().next() == Some(&first);
+            if cut {
+                state.checkpoints.retain(|other, _| *other > number);
+                state.checkpoints.insert(number, start);
+                state.checkpointed.retain(|id, _| !entries.contains(id));
+                state.audit.push(audit);
+            }
+            cut
+        })?;
+        if cut {
+            lock(&self.inner).trail.retain(|sealed| !entries.contains(&sealed.record.id));
+        }
+        Ok(cut)
+    }
+
+    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<i64>, StoreError> {
+        let Delivery { holder, now, until } = delivery;
+        self.decide(|state| {
+            let newest = state.checkpoints.keys().next_back().copied().unwrap_or_default();
+            let row = state.delivery.get_or_insert(DeliveryRow { checkpoint: newest, holder, until });
+            let free = row.holder == holder || row.until <= now;
+            free.then(|| {
+                (row.holder, row.until) = (holder, until);
+                row.checkpoint
+            })
+        })
+    }
+
+    async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, StoreError> {
+        self.decide(|state| {
+            let row = state.delivery.as_mut().filter(|row| row.holder == holder && row.checkpoint == from);
+            row.map(|row| row.checkpoint = to).is_some()
         })
     }
 }

@@ -1,13 +1,12 @@
 //! `orgvault audit list` and `audit export`.
 
 use super::super::organization::Organizations;
+use crate::audit::AuditLine;
 use crate::cli::AuditFilterArgs;
 use crate::failure::Failure;
 use crate::output::{Output, table};
-use crate::text::counted;
-use crate::text::rfc3339;
+use crate::text::{counted, rfc3339};
 use rustix::termios::tcgetwinsize;
-use serde::Serialize;
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -31,65 +30,6 @@ const MAX_ADDRESSES: usize = 10_000;
 /// How often an export tells how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
-/// An entry, as scripts read it.
-#[derive(Serialize)]
-struct Shown {
-    id: String,
-    at: String,
-    organization: Option<String>,
-    actor: String,
-    account: Option<String>,
-    session: Option<String>,
-    integration: Option<String>,
-    action: String,
-    subject: String,
-    count: i64,
-    namespace: Option<String>,
-    purpose: Option<String>,
-    network: Option<String>,
-    request_id: Option<String>,
-    credentials: Vec<ShownCredential>,
-    /// The checkpoint that holds it.
-    checkpoint: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct ShownCredential {
-    id: String,
-    version: i64,
-    form: String,
-    expires_at: Option<String>,
-}
-
-impl From<AuditEntry> for Shown {
-    fn from(entry: AuditEntry) -> Self {
-        let credentials = entry.credentials().into_iter().map(|one| ShownCredential {
-            id: one.id,
-            version: one.version,
-            form: one.form,
-            expires_at: one.expires_at.map(rfc3339),
-        });
-        Self {
-            credentials: credentials.collect(),
-            at: rfc3339(entry.at),
-            id: entry.id,
-            organization: entry.organization,
-            actor: entry.actor,
-            account: entry.account,
-            session: entry.session,
-            integration: entry.integration,
-            action: entry.action,
-            subject: entry.subject,
-            count: entry.count,
-            namespace: entry.namespace,
-            purpose: entry.purpose,
-            network: entry.network,
-            request_id: entry.request,
-            checkpoint: entry.checkpoint,
-        }
-    }
-}
-
 /// What to read.
 struct Question {
     scope: Scope,
@@ -111,7 +51,7 @@ pub(super) async fn list(
     })
     .await?;
     if output.is_json() {
-        let shown: Vec<Shown> = entries.into_iter().map(Shown::from).collect();
+        let shown: Vec<AuditLine> = entries.into_iter().map(AuditLine::from).collect();
         return output.print(&shown, "");
     }
     let names = Names::of(vault, question.scope).await?;
@@ -149,7 +89,7 @@ pub(super) async fn export(
     let mut target = BufWriter::new(target);
     let (mut written, mut told) = (0_u64, Instant::now());
     let exported = read(vault, &question, AuditOrder::OldestFirst, limit, |entry| {
-        serde_json::to_writer(&mut target, &Shown::from(entry)).map_err(io::Error::from)?;
+        serde_json::to_writer(&mut target, &AuditLine::from(entry)).map_err(io::Error::from)?;
         target.write_all(b"\n")?;
         written += 1;
         if told.elapsed() >= TELL_EVERY {

@@ -2,12 +2,16 @@
 
 mod change_organization;
 mod create_organization;
+mod cut_audit;
+mod deliver_audit;
 mod seal_audit;
 mod settle_restore;
 mod tidy;
 mod verify_audit;
 
 pub use change_organization::OrganizationCommand;
+pub use cut_audit::{LEAST_AUDIT_SECONDS, RemovedAudit};
+pub use deliver_audit::{DeliveredAudit, DeliveryError};
 pub use seal_audit::SealedAudit;
 pub use tidy::Tidied;
 

@@ -73,13 +73,19 @@ impl Operator {
                 if stored.number > verification.newest {
                     break 'pages; // made since
                 }
-                if stored.number > number + 1 {
+                let genuine = |sealed: &SealedCheckpoint| self.ambient.audit.is_genuine_checkpoint(sealed);
+                let sealed = stored.sealed.filter(genuine);
+                let starts = number == 0 && sealed.as_ref().is_some_and(|sealed| sealed.checkpoint.is_start());
+                if stored.number > number + 1 && !starts {
                     report(AuditFinding::CheckpointsMissing { first: number + 1, last: stored.number - 1 });
                     previous = None;
                 }
                 number = stored.number;
-                let genuine = |sealed: &SealedCheckpoint| self.ambient.audit.is_genuine_checkpoint(sealed);
-                previous = match stored.sealed.filter(genuine) {
+                previous = match sealed {
+                    Some(sealed) if starts => {
+                        verification.start = number;
+                        Some(sealed.checkpoint.hash)
+                    }
                     Some(sealed) => {
                         verification.checkpoints += 1;
                         self.verify_checkpoint(&sealed, previous, verification, &mut changed, report).await?;
@@ -192,6 +198,11 @@ impl Operator {
                             if !entry.id.parse().is_ok_and(|id| ids.contains(&id)) {
                                 report(AuditFinding::Added { entry: entry.id, checkpoint: Some(number) });
                             }
+                        }
+                    }
+                    None if (1..=verification.start).contains(&number) => {
+                        for entry in entries {
+                            report(AuditFinding::Added { entry: entry.id, checkpoint: Some(number) });
                         }
                     }
                     None if (1..=verification.newest).contains(&number) => {} // reported with the checkpoints

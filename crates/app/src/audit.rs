@@ -1,0 +1,70 @@
+//! The audit outside the vault: its lines, delivering them as they are written, and how long entries are kept.
+
+mod keeping;
+mod sink;
+
+pub(crate) use keeping::{AuditKeeping, DELIVERED, WAITING};
+pub(crate) use sink::SinkPlace;
+
+use crate::text::rfc3339;
+use serde::Serialize;
+use vault_core::audit::AuditEntry;
+
+/// An entry of the audit, as scripts and log services read it.
+#[derive(Serialize)]
+pub(crate) struct AuditLine {
+    id: String,
+    at: String,
+    organization: Option<String>,
+    actor: String,
+    account: Option<String>,
+    session: Option<String>,
+    integration: Option<String>,
+    action: String,
+    subject: String,
+    count: i64,
+    namespace: Option<String>,
+    purpose: Option<String>,
+    network: Option<String>,
+    request_id: Option<String>,
+    credentials: Vec<LineCredential>,
+    /// The checkpoint that holds it.
+    checkpoint: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct LineCredential {
+    id: String,
+    version: i64,
+    form: String,
+    expires_at: Option<String>,
+}
+
+impl From<AuditEntry> for AuditLine {
+    fn from(entry: AuditEntry) -> Self {
+        let credentials = entry.credentials().into_iter().map(|one| LineCredential {
+            id: one.id,
+            version: one.version,
+            form: one.form,
+            expires_at: one.expires_at.map(rfc3339),
+        });
+        Self {
+            credentials: credentials.collect(),
+            at: rfc3339(entry.at),
+            id: entry.id,
+            organization: entry.organization,
+            actor: entry.actor,
+            account: entry.account,
+            session: entry.session,
+            integration: entry.integration,
+            action: entry.action,
+            subject: entry.subject,
+            count: entry.count,
+            namespace: entry.namespace,
+            purpose: entry.purpose,
+            network: entry.network,
+            request_id: entry.request,
+            checkpoint: entry.checkpoint,
+        }
+    }
+}

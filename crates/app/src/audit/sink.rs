@@ -1,0 +1,173 @@
+//! Where audit entries are delivered to: a file, the local syslog, an HTTP server.
+
+use super::AuditLine;
+use crate::failure::Failure;
+use crate::secret_file;
+use crate::settings::Settings;
+use async_trait::async_trait;
+use secrecy::SecretString;
+use std::error::Error;
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::str::FromStr;
+use std::sync::Arc;
+use syslog::{Facility, Formatter3164};
+use vault_client::{Client, ClientError};
+use vault_core::audit::AuditEntry;
+use vault_core::port::AuditSink;
+
+/// The longest token of an HTTP server, in bytes.
+const MAX_TOKEN: usize = 8 * 1024;
+/// What log services call JSON Lines.
+const JSON_LINES: &str = "application/x-ndjson";
+
+/// Why entries were not accepted.
+type Refused = Box<dyn Error + Send + Sync>;
+
+/// The value of `--audit-sink`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SinkPlace {
+    File(PathBuf),
+    /// The socket of the local syslog.
+    Syslog(PathBuf),
+    Http(String),
+}
+
+impl FromStr for SinkPlace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let path = |path: &str| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+        let place = match text.split_once(':') {
+            Some(("file", file)) => path(file).map(Self::File),
+            Some(("syslog", "")) | None if text.starts_with("syslog") => Some(Self::Syslog("/dev/log".into())),
+            Some(("syslog", socket)) => path(socket).map(Self::Syslog),
+            Some(("http" | "https", _)) => Client::new(text).ok().map(|_| Self::Http(text.to_owned())),
+            _ => None,
+        };
+        place.ok_or_else(|| {
+            "must be file:/PATH, syslog, syslog:/PATH of its socket, or an http or https URL without user, query and fragment"
+                .to_owned()
+        })
+    }
+}
+
+impl fmt::Display for SinkPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Syslog(path) => write!(f, "syslog:{}", path.display()),
+            Self::Http(url) => f.write_str(url),
+        }
+    }
+}
+
+/// An open sink.
+#[derive(Clone)]
+pub(super) enum Sink {
+    File(Arc<Path>),
+    Syslog(Arc<Path>),
+    Http(Client, Option<SecretString>),
+}
+
+impl Sink {
+    /// The sink that the settings name.
+    ///
+    /// # Errors
+    /// The token file is refused, or the system's certificates cannot be read.
+    pub(super) fn of(settings: &Settings, place: &SinkPlace) -> Result<Self, Failure> {
+        let token = match &settings.server.audit_sink_token_file {
+            Some(path) => {
+                let flag = "--audit-sink-token-file";
+                let bytes = secret_file::read(&settings.files, flag, path, MAX_TOKEN)?;
+                let text = std::str::from_utf8(&bytes).ok().map(str::trim).filter(|text| !text.is_empty());
+                let text = text.ok_or_else(|| Failure::new(format!("{flag}: {} holds no token", path.display())))?;
+                Some(SecretString::from(text))
+            }
+            None => None,
+        };
+        Ok(match place {
+            SinkPlace::File(path) => Self::File(path.as_path().into()),
+            SinkPlace::Syslog(path) => Self::Syslog(path.as_path().into()),
+            SinkPlace::Http(url) => Self::Http(Client::new(url)?, token),
+        })
+    }
+
+    fn write(&self, lines: &[Vec<u8>]) -> Result<(), Refused> {
+        match self {
+            Self::File(path) => {
+                let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+                file.write_all(&joined(lines))?;
+                file.sync_data()?;
+                Ok(())
+            }
+            Self::Syslog(path) => {
+                let formatter = Formatter3164 {
+                    facility: Facility::LOG_AUTHPRIV,
+                    hostname: None,
+                    process: "orgvault".to_owned(),
+                    pid: process::id(),
+                };
+                let mut logger = syslog::unix_custom(formatter, path)?;
+                for line in lines {
+                    logger.notice(String::from_utf8_lossy(line))?;
+                }
+                Ok(())
+            }
+            Self::Http(client, token) => match client.post(JSON_LINES, token.as_ref(), &joined(lines)) {
+                Err(ClientError::Unexpected { status, .. }) => {
+                    Err(format!("the log service answers with status {status}").into())
+                }
+                answered => Ok(answered?),
+            },
+        }
+    }
+}
+
+/// The lines, each with its end.
+fn joined(lines: &[Vec<u8>]) -> Vec<u8> {
+    lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect()
+}
+
+#[async_trait]
+impl AuditSink for Sink {
+    async fn deliver(&self, entries: &[AuditEntry]) -> Result<(), Refused> {
+        let lines = entries.iter().map(|entry| serde_json::to_vec(&AuditLine::from(entry.clone())));
+        let lines = lines.collect::<Result<Vec<_>, _>>()?;
+        let sink = self.clone();
+        tokio::task::spawn_blocking(move || sink.write(&lines)).await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_files_sockets_and_addresses() {
+        let read = |text: &str| text.parse::<SinkPlace>().map(|place| place.to_string()).ok();
+        for (text, shown) in [
+            ("file:/var/log/orgvault/audit.jsonl", "file:/var/log/orgvault/audit.jsonl"),
+            ("syslog", "syslog:/dev/log"),
+            ("syslog:/run/log.sock", "syslog:/run/log.sock"),
+            ("https://logs.example/orgvault", "https://logs.example/orgvault"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(shown));
+        }
+        for text in [
+            "",
+            "file:",
+            "/var/log/audit",
+            "ftp://logs.example",
+            "https://u:p@logs.example",
+            "https://a/?k=1",
+            "syslogs",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Audit entries are delivered outside as they are written, whatever the sink does.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::net::UnixDatagram;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+use vault_tests::process::Server;
+use vault_tests::samples::small;
+use vault_tests::{Database, Vault, on_both_databases};
+
+/// Longer than anything takes here, on any machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Asks until there is an answer.
+fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Whether the entry about saving this credential is among them.
+fn saved(lines: &[Value], credential: &str) -> bool {
+    let subject = format!("credential:{credential}");
+    lines.iter().any(|line| line["action"] == "credential.saved" && line["subject"] == subject.as_str())
+}
+
+/// Every entry that a checkpoint holds is in the file, in the order of checkpoints, through restarts and kills.
+fn a_file_gets_every_entry_in_order(database: Database) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("audit.jsonl");
+    let sink = format!("file:{}", file.display());
+    let mut vault = Vault::start_with(database, &["--audit-sink", &sink, "--keep-audit", "1d"]);
+    let mut session = vault.admin_session();
+    for number in 0..3 {
+        let id = session.save(&small("imports", number));
+        until("the entry is delivered", || {
+            // A line may be written in part while it is read.
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            text.rfind('\n').is_some_and(|end| saved(&lines(&text[..end]), &id)).then_some(())
+        });
+        // Of several replicas another one would take over after a minute.
+        match database {
+            Database::Sqlite => vault.kill_and_restart(),
+            Database::Postgres => vault.restart(),
+        }
+        session = session.on(&vault.client());
+    }
+    vault.stop();
+    let delivered = lines(&fs::read_to_string(&file).unwrap());
+    let checkpoints: Vec<_> = delivered.iter().map(|line| line["checkpoint"].as_i64().unwrap()).collect();
+    assert!(checkpoints.is_sorted(), "{checkpoints:?}");
+    let (first, last) = (checkpoints[0], *checkpoints.last().unwrap());
+    let exported = lines(&vault.run(&["audit", "export"]).done().stdout);
+    let within = exported.iter().filter(|line| (first..=last).contains(&line["checkpoint"].as_i64().unwrap_or(-1)));
+    let ids =
+        |lines: &mut dyn Iterator<Item = &Value>| lines.map(|line| line["id"].to_string()).collect::<BTreeSet<_>>();
+    assert_eq!(ids(&mut delivered.iter()), ids(&mut within.into_iter()));
+    assert!(exported.iter().all(|line| line["action"] != "audit.cut"), "nothing is a day old");
+}
+
+on_both_databases!(a_file_gets_every_entry_in_order);
+
+/// Reads one request. Its head and its body.
+fn request(stream: &mut BufReader<std::net::TcpStream>) -> (String, String) {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(stream.read_line(&mut head).unwrap() > 0, "the request ends early: {head}");
+    }
+    let length =
+        head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ").map(str::to_owned));
+    let mut body = vec![0; length.unwrap().parse().unwrap()];
+    stream.read_exact(&mut body).unwrap();
+    (head, String::from_utf8(body).unwrap())
+}
+
+/// What a log service refuses is sent again, the same lines first; saving goes on meanwhile.
+#[test]
+fn an_http_server_that_fails_gets_the_same_entries_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let sink = format!("http://{}/ingest", listener.local_addr().unwrap());
+    let (told, requests) = mpsc::channel();
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let _ = told.send(request(&mut stream)); // the test may be over
+            let status = if number < 2 { "500 Out Of Order" } else { "204 No Content" };
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let token = directory.path().join("token");
+    vault_tests::integration::write_private(&token, "s3cret-of-the-log-service\n");
+    let flags = ["--audit-sink", &sink, "--audit-sink-token-file", token.to_str().unwrap()];
+    let mut vault = Vault::start_with(Database::Sqlite, &flags);
+    let session = vault.admin_session();
+    let next = || requests.recv_timeout(PATIENCE).unwrap();
+    let (head, first) = next();
+    assert!(head.starts_with("POST /ingest HTTP/1.1\r\n"), "{head}");
+    let head = head.to_ascii_lowercase();
+    assert!(head.contains("authorization: bearer s3cret-of-the-log-service\r\n"), "{head}");
+    assert!(head.contains("content-type: application/x-ndjson\r\n"), "{head}");
+    let id = session.save(&small("imports", 1));
+    assert_eq!(next().1, first, "the same entries again");
+    assert_eq!(next().1, first, "and again, which is accepted");
+    let mut rest = Vec::new();
+    while !saved(&rest, &id) {
+        rest.extend(lines(&next().1));
+    }
+    until("the entries are counted", || {
+        let metrics = vault.server().admin_client().get("/metrics").send().expect(200).text();
+        let counted = metrics.lines().find_map(|line| line.strip_prefix("orgvault_audit_delivered_total "));
+        counted.is_some_and(|count| count != "0").then_some(())
+    });
+    let log = vault.server().log_text();
+    assert!(log.contains("were not accepted") && log.contains("status 500"), "{log}");
+    assert!(!log.contains("s3cret-of-the-log-service"));
+    vault.stop();
+}
+
+#[test]
+fn the_local_syslog_gets_a_message_for_each_entry() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let vault = Vault::start_with(Database::Sqlite, &["--audit-sink", &format!("syslog:{}", path.display())]);
+    let id = vault.admin_session().save(&small("imports", 1));
+    let mut buffer = [0; 8_192];
+    loop {
+        let length = socket.recv(&mut buffer).unwrap();
+        let message = std::str::from_utf8(&buffer[..length]).unwrap();
+        // authpriv.notice: 10 * 8 + 5 (RFC 3164)
+        let (_, line) = message.strip_prefix("<85>").unwrap().split_once("]: ").unwrap();
+        if saved(&lines(line), &id) {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_sink_that_cannot_be_is_refused_at_start() {
+    let vault = Vault::init(Database::Sqlite);
+    for (flags, said) in [
+        (&["--audit-sink", "audit.jsonl"][..], "--audit-sink"),
+        (&["--audit-sink-token-file", "token"], "--audit-sink-token-file needs an --audit-sink that is a URL"),
+        (&["--audit-sink", "https://127.0.0.1:1", "--audit-sink-token-file", "/nonexistent"], "/nonexistent"),
+        (&["--keep-audit", "1h"], "--keep-audit"),
+    ] {
+        let mut command = vault.serve_command();
+        command.args(flags);
+        let run = Server::fail(command);
+        assert_ne!(run.status, Some(0));
+        assert!(run.stderr.contains(said), "{}", run.stderr);
+    }
+}
