@@ -113,5 +113,5 @@ fn in_place(old: &Path, new: &Path) -> String {
 }
 
 fn shown(path: &Path) -> String {
-    quoted(&path.display().to_string()).into()
+    quoted(&path.display().to_string())
 }
