@@ -245,6 +245,9 @@ impl Command {
             Self::Account(AccountCommand::Create { password, .. } | AccountCommand::SetPassword { password, .. }) => {
                 password.password_file.iter().filter(|path| path.as_os_str() != "-").cloned().collect()
             }
+            Self::Key(KeyCommand::Rotate(args)) => {
+                args.new_root_key_file.iter().filter_map(|path| std::path::absolute(path).ok()).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -473,11 +476,14 @@ pub(crate) enum KeyCommand {
     /// Each organization gets a new key. The data keys of its credentials are wrapped again, and their information is sealed
     /// again; no credential's data is decrypted. The old key is destroyed once nothing is sealed under it. Interrupted,
     /// run it again: it continues where it ended. Several may run at once.
+    ///
+    /// With --root the vault opens with the root key in --new-root-key-file from then on, and with the old one no more.
+    /// Running servers go on, and need the new root key at their next start. Backups made before need the old one.
     Rotate(RotateArgs),
 }
 
 #[derive(Args)]
-#[command(group = clap::ArgGroup::new("which").required(true).args(["organization", "all"]))]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["organization", "all", "root"]))]
 pub(crate) struct RotateArgs {
     /// The key of this organization
     #[arg(long, value_name = "NAME")]
@@ -485,6 +491,12 @@ pub(crate) struct RotateArgs {
     /// The keys of all organizations
     #[arg(long)]
     pub(crate) all: bool,
+    /// The root key: put the one in --new-root-key-file in the place of the one in --root-key-file
+    #[arg(long, requires = "new_root_key_file", conflicts_with = "workers")]
+    pub(crate) root: bool,
+    /// File of the new root key (32 bytes, mode 0600); made if it does not exist
+    #[arg(long, value_name = "FILE", requires = "root", conflicts_with_all = ["organization", "all"])]
+    pub(crate) new_root_key_file: Option<PathBuf>,
     /// How many workers seal at once [default: one for each processor]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) workers: Option<NonZero<usize>>,

@@ -6,7 +6,7 @@ use crate::run_as::{name_of, sudo};
 use crate::settings::Settings;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use vault_crypto::{RootKeyFlaw, SecretFileFlaw};
+use vault_crypto::{DatabaseKeyFile, KeyringError, RootKeyFlaw, SecretFileFlaw};
 use vault_diesel::{LockError, ServerLock};
 use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
 use vault_http::RequestOrigins;
@@ -54,6 +54,14 @@ pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
     }
 }
 
+/// The root key in `path`, which may take the place of the vault's, and is made if there is none.
+pub(crate) fn other_root_key(settings: &Settings, path: &Path) -> Result<RootKey, Failure> {
+    Ok(match settings.files.opened_secret(path)? {
+        Some(file) => RootKey::opened(file),
+        None => RootKey::provisioned_file(path),
+    })
+}
+
 /// Why a server cannot start: another one has the vault. Nothing if none has.
 pub(crate) fn already_served(settings: &Settings) -> Option<Failure> {
     let path = settings.database.file()?;
@@ -71,6 +79,12 @@ pub(crate) fn make_data_dir(settings: &Settings) -> Result<(), Failure> {
 pub(crate) fn open_mode(directory: &Path) -> Option<u32> {
     let mode = directory.metadata().ok()?.mode() & 0o7777;
     (mode & 0o077 != 0).then_some(mode)
+}
+
+/// Whether the embedded database's key is wrapped under two root keys.
+fn is_root_key_being_replaced(settings: &Settings) -> bool {
+    let key_file = settings.database.file().map(DatabaseKeyFile::beside);
+    key_file.and_then(|file| file.root_keys().ok()).is_some_and(|roots| roots.len() > 1)
 }
 
 /// Why the vault does not open, in the words of the command line.
@@ -131,6 +145,9 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             ),
             _ => return error.into(),
         },
+        OpeningError::Keyring(KeyringError::WrongRoot { .. }) if is_root_key_being_replaced(settings) => format!(
+            "{error}. A replacement of the root key was interrupted: run `orgvault key rotate --root` again, which completes it"
+        ),
         OpeningError::Lock(LockError::Held { database, holder }) => format!(
             "the vault at {} is in use by another process: {holder}. Stop that process first. Commands such as \
              `orgvault account list` work while it runs",

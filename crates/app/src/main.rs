@@ -120,6 +120,9 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Migrate => command::migrate::run(&settings, output).await,
         Command::MigrateTo(args) => command::migrate_to::run(&settings, args, output).await,
         Command::Backup(args) => command::backup::run(&settings, args, output).await,
+        Command::Key(cli::KeyCommand::Rotate(args)) if args.root => {
+            command::key::rotate_root(&settings, &args, output).await
+        }
         Command::Restore(args) => command::restore::run(&settings, args, output).await,
         command => {
             let vault = compose::open(&settings).await?;

@@ -105,6 +105,8 @@ impl From<&IntegrationPrincipal> for Actor {
 pub enum AuditAction {
     /// The deployment was made.
     InstanceCreated,
+    /// The root key was replaced: the instance key is wrapped under another one.
+    RootKeyReplaced,
     /// An organization was made.
     OrganizationCreated,
     /// An organization was disabled.
@@ -255,6 +257,7 @@ impl AuditAction {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::InstanceCreated => "instance.created",
+            Self::RootKeyReplaced => "instance.root-key-replaced",
             Self::OrganizationCreated => "organization.created",
             Self::OrganizationDisabled => "organization.disabled",
             Self::OrganizationEnabled => "organization.enabled",

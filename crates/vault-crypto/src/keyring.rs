@@ -58,7 +58,7 @@ pub struct NewInstance {
 pub enum KeyringError {
     /// The keys are wrapped under another root key.
     #[error(
-        "wrong root key: this vault needs root key {expected}, but the file has root key {given}. Use the file of root key {expected}"
+        "wrong root key: this vault needs root key {expected}, but was given root key {given}. Use root key {expected}"
     )]
     WrongRoot {
         /// The root key that the keys name.

@@ -37,6 +37,7 @@ mod error;
 #[doc(hidden)]
 #[path = "../tests/fuzzing/mod.rs"]
 pub mod fuzzing;
+mod instance_key;
 mod key;
 mod keyring;
 mod mac;
@@ -62,6 +63,7 @@ pub use credential::CredentialCrypto;
 pub use database_key::{DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
 pub use digest::HmacDigester;
 pub use entropy::OsEntropy;
+pub use instance_key::rewrap_instance_key;
 pub use key::SymmetricKey;
 pub use keyring::{Keyring, KeyringError, NewInstance};
 pub use passcode::TotpVerifier;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{
-    CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, StoreError, TakeKeyUses,
+    CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
 };
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys};
 use vault_core::time::Timestamp;
@@ -74,6 +74,10 @@ impl KeyRepository for Keys {
     }
 
     async fn create_instance(&self, _: CreateInstance) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn replace_root_key(&self, _: ReplaceRootKey) -> Result<bool, StoreError> {
         Ok(false)
     }
 

@@ -218,3 +218,14 @@ pub enum OpeningError {
     #[error("the runtime ended while the database was opened")]
     Cancelled,
 }
+
+impl OpeningError {
+    /// Whether the vault needs another root key than the one given.
+    pub fn is_wrong_root_key(&self) -> bool {
+        match self {
+            Self::DatabaseKey(error) => error.is_wrong_root_key(),
+            Self::Keyring(error) => matches!(error, KeyringError::WrongRoot { .. }),
+            _ => false,
+        }
+    }
+}

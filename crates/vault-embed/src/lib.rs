@@ -80,6 +80,7 @@ mod migration;
 mod opening;
 mod restore;
 mod root_key;
+mod root_rotation;
 mod upkeep;
 mod vault;
 mod wiring;
@@ -92,6 +93,7 @@ pub use migration::{MoveError, migrate_to};
 pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};
 pub use restore::{Accepted, Present, RestoreError, Restored, restore};
 pub use root_key::RootKey;
+pub use root_rotation::{RootRotation, RootRotationError, RootState, RootStep};
 pub use vault::{OpenVault, Ports, VaultFailure};
 pub use vault_crypto::{Anchor, AnchorError};
 pub use vault_diesel::{

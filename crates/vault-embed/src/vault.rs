@@ -13,7 +13,7 @@ use vault_core::port::{
     TokenIssuer,
 };
 use vault_core::usecase::{Accounts, Ambient, AuditTally};
-use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey};
+use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
 use vault_diesel::{Migration, ServerLock, Store, StorePorts};
 
 /// How long entries are sealed when a vault is closed, in milliseconds.
@@ -97,6 +97,18 @@ impl OpenVault {
     /// The key of the embedded database file; none on PostgreSQL.
     pub fn database_key(&self) -> Option<&DatabaseKey> {
         self.database_key.as_deref()
+    }
+
+    /// The root keys under which the key of the embedded database file is wrapped: two while the root key is replaced, none on
+    /// PostgreSQL.
+    ///
+    /// # Errors
+    /// The database key file is missing or damaged.
+    pub fn database_root_keys(&self) -> Result<Vec<KeyId>, DatabaseKeyError> {
+        match &self.file {
+            Some(file) => DatabaseKeyFile::beside(file).root_keys(),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The migrations that were applied when it was opened.

@@ -368,6 +368,7 @@ macro_rules! store_contract {
             }
             key {
                 an_instance_is_made_once
+                the_root_key_is_replaced_once
                 an_organizations_keys_are_read
                 a_block_of_uses_is_taken_once
                 uses_are_taken_of_the_active_key_only

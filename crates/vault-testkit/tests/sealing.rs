@@ -39,6 +39,10 @@ impl KeyRepository for Keys {
         self.store.create_instance(command).await
     }
 
+    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
+        self.store.replace_root_key(command).await
+    }
+
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
         self.store.instance_keys().await
     }

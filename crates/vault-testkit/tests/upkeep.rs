@@ -125,6 +125,9 @@ impl KeyRepository for Heap {
     async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
         self.rest.create_instance(command).await
     }
+    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
+        self.rest.replace_root_key(command).await
+    }
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
         self.rest.instance_keys().await
     }

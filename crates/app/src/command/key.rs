@@ -1,5 +1,9 @@
 //! `orgvault key …`
 
+mod root;
+
+pub(crate) use root::rotate as rotate_root;
+
 use crate::cli::{KeyCommand, RotateArgs};
 use crate::failure::{Doing, Failure, NO_ORGANIZATION, refused};
 use crate::output::{Output, table};
@@ -25,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 struct Overview {
     instance: String,
     root_key: String,
+    /// Other root keys that the database key is still wrapped under: a replacement was interrupted.
+    other_root_keys: Vec<String>,
     instance_key: String,
     organizations: Vec<ShownKeys>,
 }
@@ -77,9 +83,11 @@ pub(crate) async fn run(vault: &OpenVault, command: KeyCommand, output: Output) 
 async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let overview = vault.keys().overview().await?;
     let KeyOverview { instance, root_key, instance_key, organizations } = overview;
+    let others = vault.database_root_keys()?.into_iter().filter(|key| *key != root_key);
     let shown = Overview {
         instance: instance.to_string(),
         root_key: root_key.to_string(),
+        other_root_keys: others.map(|key| key.to_string()).collect(),
         instance_key: instance_key.to_string(),
         organizations: organizations.into_iter().map(ShownKeys::from).collect(),
     };
@@ -92,9 +100,17 @@ async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
             rows.push([&keys.name, "retiring", &key.key, &key.created_at, &left].map(str::to_owned).to_vec());
         }
     }
-    let Overview { root_key, instance_key, .. } = &shown;
+    let Overview { root_key, other_root_keys, instance_key, .. } = &shown;
+    let unfinished = match &other_root_keys[..] {
+        [] => String::new(),
+        others => format!(
+            "\n              A replacement was interrupted: the database key is wrapped under {} too. Run `orgvault key rotate \
+             --root` again",
+            others.join(", ")
+        ),
+    };
     let text = format!(
-        "Root key      {root_key}\nInstance key  {instance_key}\n\n{}",
+        "Root key      {root_key}{unfinished}\nInstance key  {instance_key}\n\n{}",
         table(&["ORGANIZATION", "STATE", "KEY", "CREATED", "USES"], &rows)
     );
     output.print(&shown, &text)

@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::audit::SealedAuditRecord;
 use crate::id::{KeyId, OrganizationId};
-use crate::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeyRecord, OrganizationKeys};
+use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeyRecord, OrganizationKeys};
 use async_trait::async_trait;
 
 /// Makes a deployment's keys, once.
@@ -13,6 +13,19 @@ pub struct CreateInstance {
     pub instance: InstanceRecord,
     /// Its instance-wide keys.
     pub keys: Vec<InstanceKeyRecord>,
+    /// The record of it.
+    pub audit: SealedAuditRecord,
+}
+
+/// Puts another root key in the place of the one that wraps the instance key.
+#[derive(Clone, Debug)]
+pub struct ReplaceRootKey {
+    /// The deployment as it was read: the row must still name its root key and instance key, with the same wrap.
+    pub current: InstanceRecord,
+    /// The new root key.
+    pub root_key: KeyId,
+    /// The same instance key, wrapped under the new root key.
+    pub wrapped: Blob,
     /// The record of it.
     pub audit: SealedAuditRecord,
 }
@@ -53,6 +66,9 @@ pub trait KeyRepository: Send + Sync {
 
     /// The instance-wide keys, oldest first.
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;
+
+    /// Replaces the root key. `false`: the row is not as it was read any more, nothing was changed.
+    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError>;
 
     /// An organization's keys, if the organization exists.
     async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError>;

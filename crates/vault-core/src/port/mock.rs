@@ -35,6 +35,7 @@ mockall::mock! {
     impl KeyRepository for CredentialStore {
         async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError>;
         async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError>;
+        async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError>;
         async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;
         async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError>;
         async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError>;

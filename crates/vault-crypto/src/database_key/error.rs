@@ -18,6 +18,11 @@ impl DatabaseKeyError {
         Self { path: path.to_owned(), flaw }
     }
 
+    /// Whether the file is wrapped under another root key than the one given.
+    pub const fn is_wrong_root_key(&self) -> bool {
+        matches!(self.flaw, DatabaseKeyFlaw::OtherRoot { .. })
+    }
+
     #[cfg(test)]
     pub(crate) const fn flaw(&self) -> &DatabaseKeyFlaw {
         &self.flaw

@@ -6,10 +6,11 @@ use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::port::{CreateInstance, IdGenerator, TakeKeyUses};
+use vault_core::port::{CreateInstance, IdGenerator, ReplaceRootKey, TakeKeyUses};
 use vault_core::sealed::{
-    InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
+    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
 };
+use vault_core::time::Timestamp;
 
 /// Of several that make the deployment at once, at most one does, and nobody after it.
 pub async fn an_instance_is_made_once(suite: &dyn ContractStore) {
@@ -28,13 +29,46 @@ pub async fn an_instance_is_made_once(suite: &dyn ContractStore) {
     let record = world.store.instance().await.unwrap().expect("now there is one");
     let keys = world.store.instance_keys().await.unwrap();
     if let [winner] = winners[..] {
-        assert_eq!((&record, &keys), (&winner.instance, &winner.keys));
+        assert_eq!((made_as(&record), &keys), (made_as(&winner.instance), &winner.keys));
     }
     assert!(keys.is_sorted_by(|a, b| a.created_at <= b.created_at));
     assert!(!world.store.create_instance(instance(&world)).await.unwrap());
-    assert_eq!(world.store.instance().await.unwrap(), Some(record));
+    assert_eq!(made_as(&world.store.instance().await.unwrap().unwrap()), made_as(&record));
     assert_eq!(world.store.instance_keys().await.unwrap(), keys);
     assert_eq!(world.audited(AuditAction::InstanceCreated).await, winners.len());
+}
+
+/// The root key is replaced once, by whoever names the row as it is, and nothing else of the row changes. The database may
+/// have other users, who do the same.
+pub async fn the_root_key_is_replaced_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let _ = world.store.create_instance(instance(&world)).await.unwrap();
+    let read = world.store.instance().await.unwrap().expect("now there is one");
+    let commands: Vec<_> = (0..16).map(|_| replace_root(&world, &read)).collect();
+    let replaced = race(commands.clone().into_iter().map(|command| {
+        let store = Arc::clone(&world.store);
+        async move { store.replace_root_key(command).await.unwrap() }
+    }))
+    .await;
+    let winners: Vec<_> =
+        commands.iter().zip(&replaced).filter(|(_, replaced)| **replaced).map(|(command, _)| command).collect();
+    assert!(winners.len() <= 1);
+    assert_eq!(world.audited(AuditAction::RootKeyReplaced).await, winners.len());
+    let now = world.store.instance().await.unwrap().unwrap();
+    if let [winner] = winners[..] {
+        assert_eq!(made_as(&now), made_as(&read));
+        let expected = InstanceRecord { root_key: winner.root_key, wrapped: winner.wrapped.clone(), ..read.clone() };
+        assert_eq!(now, expected);
+    }
+    for wrong in [
+        InstanceRecord { root_key: KeyId::from_uuid(world.ids.random()), ..now.clone() },
+        InstanceRecord { instance_key: KeyId::from_uuid(world.ids.random()), ..now.clone() },
+        InstanceRecord { wrapped: blob("another wrap"), ..now.clone() },
+        InstanceRecord { id: InstanceId::from_uuid(world.ids.random()), ..now.clone() },
+    ] {
+        assert!(!world.store.replace_root_key(replace_root(&world, &wrong)).await.unwrap());
+    }
+    assert_eq!(world.audited(AuditAction::RootKeyReplaced).await, winners.len());
 }
 
 /// An organization has the keys that it was made with.
@@ -142,6 +176,20 @@ fn instance(world: &World<'_>) -> CreateInstance {
             key(InstanceKeyPurpose::Token, 2),
         ],
         audit: world.audit(AuditAction::InstanceCreated),
+    }
+}
+
+/// What of a deployment stays when its root key is replaced.
+fn made_as(record: &InstanceRecord) -> (InstanceId, KeyId, &Blob, Timestamp) {
+    (record.id, record.instance_key, &record.canary, record.created_at)
+}
+
+fn replace_root(world: &World<'_>, current: &InstanceRecord) -> ReplaceRootKey {
+    ReplaceRootKey {
+        current: current.clone(),
+        root_key: KeyId::from_uuid(world.ids.random()),
+        wrapped: blob(&format!("instance key under {}", world.ids.random())),
+        audit: world.audit(AuditAction::RootKeyReplaced),
     }
 }
 

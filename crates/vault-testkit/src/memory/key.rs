@@ -3,7 +3,9 @@
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::id::{KeyId, OrganizationId};
-use vault_core::port::{CreateInstance, KeyRepository, ReplaceOrganizationKey, StoreError, TakeKeyUses};
+use vault_core::port::{
+    CreateInstance, KeyRepository, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
+};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys};
 
 #[async_trait]
@@ -19,6 +21,21 @@ impl KeyRepository for MemoryStore {
             }
             state.instance = Some(command.instance);
             state.instance_keys = command.keys;
+            state.audit.push(command.audit);
+            true
+        })
+    }
+
+    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
+        self.decide(|state| {
+            let read = &command.current;
+            let Some(instance) = state.instance.as_mut().filter(|instance| {
+                (instance.id, instance.root_key, instance.instance_key) == (read.id, read.root_key, read.instance_key)
+                    && instance.wrapped == read.wrapped
+            }) else {
+                return false;
+            };
+            (instance.root_key, instance.wrapped) = (command.root_key, command.wrapped);
             state.audit.push(command.audit);
             true
         })

@@ -1,6 +1,7 @@
 //! Keys: how they stand, and their rotation.
 
 mod overview;
+mod replace_root;
 mod rotate_organization;
 
 pub use overview::{KeyOverview, OrganizationKeyOverview, RetiringKey};

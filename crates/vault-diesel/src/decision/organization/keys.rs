@@ -8,7 +8,9 @@ use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::port::{CreateInstance, KeyRepository, ReplaceOrganizationKey, StoreError, TakeKeyUses};
+use vault_core::port::{
+    CreateInstance, KeyRepository, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
+};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
 };
@@ -22,6 +24,10 @@ impl KeyRepository for Store {
 
     async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
         self.write(command, |connection, command| Box::pin(create_instance(connection, command))).await
+    }
+
+    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(replace_root(connection, command))).await
     }
 
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
@@ -96,6 +102,25 @@ async fn create_instance(connection: &mut Connection, command: &CreateInstance) 
             ))
             .execute(connection)
             .await?;
+    }
+    audit::record(connection, &command.audit).await?;
+    Ok(Verdict::Recorded(true))
+}
+
+async fn replace_root(connection: &mut Connection, command: &ReplaceRootKey) -> Decided<bool> {
+    let current = &command.current;
+    let replaced = diesel::update(
+        instance::table
+            .filter(instance::id.eq(current.id.text()))
+            .filter(instance::root_key_id.eq(current.root_key.text()))
+            .filter(instance::instance_key_id.eq(current.instance_key.text()))
+            .filter(instance::wrapped.eq(current.wrapped.as_bytes())),
+    )
+    .set((instance::root_key_id.eq(command.root_key.text()), instance::wrapped.eq(command.wrapped.as_bytes())))
+    .execute(connection)
+    .await?;
+    if replaced == 0 {
+        return Ok(Verdict::Undo(false));
     }
     audit::record(connection, &command.audit).await?;
     Ok(Verdict::Recorded(true))

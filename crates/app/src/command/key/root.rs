@@ -1,0 +1,117 @@
+//! `orgvault key rotate --root`
+
+use crate::cli::RotateArgs;
+use crate::compose;
+use crate::failure::{Doing as _, Failure};
+use crate::output::Output;
+use crate::settings::Settings;
+use crate::text::quoted;
+use serde::Serialize;
+use std::path::{Path, PathBuf, absolute};
+use vault_embed::{RootRotation, RootRotationError, RootState, RootStep};
+
+#[derive(Serialize)]
+struct Replaced {
+    /// The root key that this run has replaced; none if an earlier one has.
+    old_root_key: Option<String>,
+    root_key: String,
+    root_key_file: String,
+    result: &'static str,
+}
+
+/// Carries the command out.
+pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Output) -> Result<(), Failure> {
+    let path = args.new_root_key_file.as_deref().unwrap_or(Path::new(""));
+    let path = absolute(path).map_err(|error| Failure::usage(format!("--new-root-key-file: {error}")))?;
+    let (current, next) = (compose::root_key(settings)?, compose::other_root_key(settings, &path)?);
+    let rotation = RootRotation::begin(current, next, settings.database.clone()).await;
+    let mut rotation =
+        rotation.map_err(|error| failure(settings, error)).doing(|| "replace the root key".to_owned())?;
+    let done = take_steps(&mut rotation).await.map_err(|error| {
+        let failure = failure(settings, error);
+        failure.noting("the vault opens with the old root key or the new one. Run the command again: it continues")
+    });
+    let (old, new, state) = (rotation.current(), rotation.next(), rotation.state());
+    let closed = rotation.close().await;
+    done.doing(|| format!("replace root key {old} by {new}"))?;
+    closed?;
+    let replaced = Replaced {
+        old_root_key: (old != new).then(|| old.to_string()),
+        root_key: new.to_string(),
+        root_key_file: path.display().to_string(),
+        result: match state {
+            RootState::New => "replaced",
+            RootState::Interrupted => "completed",
+            RootState::Complete => "unchanged",
+        },
+    };
+    let text = text(settings, &path, &replaced);
+    output.print(&replaced, &text)
+}
+
+async fn take_steps(rotation: &mut RootRotation) -> Result<(), RootRotationError> {
+    let next = rotation.next();
+    while let Some(step) = rotation.step().await? {
+        match step {
+            RootStep::WrapDatabaseKey => tracing::info!("wrapped the database key under root key {next} too"),
+            RootStep::MoveInstanceKey => tracing::info!("the vault opens with root key {next} from now on"),
+            RootStep::DropOldWrap => tracing::info!("the database key is wrapped under root key {next} alone"),
+        }
+    }
+    Ok(())
+}
+
+fn failure(settings: &Settings, error: RootRotationError) -> Failure {
+    match error {
+        RootRotationError::Opening(error) => compose::failure(settings, error),
+        error => error.into(),
+    }
+}
+
+fn text(settings: &Settings, path: &Path, replaced: &Replaced) -> String {
+    let Replaced { old_root_key, root_key, result, .. } = replaced;
+    let done = match (*result, old_root_key) {
+        ("unchanged", _) => return format!("The vault is under root key {root_key} already; nothing was changed."),
+        ("completed", _) => {
+            format!("Completed the replacement of the root key, which an earlier run had begun: {root_key}.")
+        }
+        (_, Some(old)) => format!("Replaced root key {old} by {root_key}."),
+        (_, None) => format!("The vault is under root key {root_key}."),
+    };
+    let old = &settings.root_key_file;
+    let mut text = format!("{done} The vault opens with the new one only.\n\nNow:\n");
+    if old != path {
+        text += &format!(
+            "1. Set --root-key-file={} (or ORGVAULT_ROOT_KEY_FILE) for servers and commands. Or keep the path:\n   {}\n   Running \
+             servers go on. They need the new root key at their next start, and for --backup-every.\n",
+            quoted(&path.display().to_string()),
+            in_place(old, path),
+        );
+    } else {
+        text += "1. Running servers go on. They need the new root key at their next start, and for --backup-every.\n";
+    }
+    text += "2. Keep a copy of the new root key apart from the data, and make a backup.\n\
+             3. Backups made before need the old root key. Keep it as long as you keep them, then destroy it and its copies.";
+    text
+}
+
+/// How the new root key gets the path of the old one: at every moment there is one of them.
+fn in_place(old: &Path, new: &Path) -> String {
+    let with = |suffix: &str| {
+        let mut path = old.to_owned().into_os_string();
+        path.push(suffix);
+        shown(&PathBuf::from(path))
+    };
+    let (kept, beside) = (with(".old"), with(".next"));
+    let (old_path, new_path) = (shown(old), shown(new));
+    if old.parent() == new.parent() {
+        format!("ln {old_path} {kept} && mv {new_path} {old_path}")
+    } else {
+        // From another disk `mv` copies, and a start meanwhile would find half a key.
+        format!("ln {old_path} {kept} && cp -p {new_path} {beside} && mv {beside} {old_path}")
+    }
+}
+
+fn shown(path: &Path) -> String {
+    quoted(&path.display().to_string())
+}

@@ -1,0 +1,309 @@
+//! Replacing the root key of a vault that is in use.
+//!
+//! An embedded database has two wraps under the root key: of the database key, in a file, and of the instance key, in a row.
+//! While the file is wrapped under both root keys, the row decides which one opens the vault. So it is one or the other at
+//! any time, whatever is interrupted.
+
+use crate::database::{Database, Kind};
+use crate::error::OpeningError;
+use crate::opening::open;
+use crate::root_key::RootKey;
+use crate::vault::OpenVault;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vault_core::id::KeyId;
+use vault_core::port::{Entropy, StoreError};
+use vault_crypto::{DatabaseKeyError, DatabaseKeyFile, KeyWrapper, KeyringError, OsEntropy, rewrap_instance_key};
+use vault_diesel::{LockError, ServerLock};
+
+/// The name under which a rotation holds the lock of an embedded database.
+const COMMAND: &str = "key rotate --root";
+/// Holders of that lock that exchange or move the database.
+const EXCHANGES: [&str; 3] = ["restore", "end of a restore", "migrate"];
+/// How often the decision is tried again because the row was changed meanwhile.
+const ATTEMPTS: usize = 16;
+
+/// A root key that is being replaced. It may be dropped after any step, and begun again: all progress is in the vault.
+#[must_use = "nothing is replaced before its steps are taken"]
+pub struct RootRotation {
+    vault: OpenVault,
+    current: Arc<dyn KeyWrapper>,
+    next: Arc<dyn KeyWrapper>,
+    key_file: Option<DatabaseKeyFile>,
+    stage: Option<RootStep>,
+    state: RootState,
+    _locks: Option<Locks>,
+}
+
+/// A step of the replacement of a root key, each of which is done as a whole or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootStep {
+    /// The database key is wrapped under the new root key too. The vault opens with the old root key.
+    WrapDatabaseKey,
+    /// The instance key is wrapped under the new root key: from now on the vault opens with this one alone.
+    MoveInstanceKey,
+    /// The database key is no longer wrapped under the old root key.
+    DropOldWrap,
+}
+
+/// What was found of a replacement when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootState {
+    /// Nothing of it.
+    New,
+    /// An earlier run was interrupted.
+    Interrupted,
+    /// The vault opens with the new root key, and with no other.
+    Complete,
+}
+
+/// Why a root key was not replaced. The vault opens with the old root key or the new one, and the replacement can be begun
+/// again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RootRotationError {
+    /// The vault does not open, or a root key is refused.
+    #[error(transparent)]
+    Opening(#[from] OpeningError),
+    /// Another process replaces the root key, or exchanges or moves the database.
+    #[error("the vault at {} is in use by {holder}. Wait until it has ended", .database.display())]
+    Busy {
+        /// The database file.
+        database: PathBuf,
+        /// What uses it.
+        holder: String,
+    },
+    /// Another process has replaced the root key by another one.
+    #[error(
+        "another process has replaced the root key by root key {0}; nothing was changed. Use that one as the old root key"
+    )]
+    Superseded(KeyId),
+    /// The database key file is refused.
+    #[error(transparent)]
+    DatabaseKey(#[from] DatabaseKeyError),
+    /// The instance key is not wrapped.
+    #[error(transparent)]
+    Keyring(#[from] KeyringError),
+    /// The decision was not made.
+    #[error(transparent)]
+    Store(#[from] vault_core::Error),
+    /// The directory of the database cannot be locked.
+    #[error("cannot lock the directory {}", .path.display())]
+    Unlockable {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The new root key: at hand, or to be made once the old one has been proven.
+enum Next {
+    Loaded(Arc<dyn KeyWrapper>),
+    Missing(RootKey),
+}
+
+impl RootRotation {
+    /// Begins to replace the root key `current` of the vault at `database` by `next`, which is made if its file does not
+    /// exist, once `current` was proven. Servers may run meanwhile. After an interrupted run, `current` may be either of the
+    /// two.
+    ///
+    /// # Errors
+    /// The vault opens with neither, a root key is refused, or something else exchanges the database.
+    pub async fn begin(current: RootKey, next: RootKey, database: Database) -> Result<Self, RootRotationError> {
+        let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
+        let alone = database.file().map(Alone::take).transpose()?;
+        let next = match next.missing_file()? {
+            Some(_) => Next::Missing(next),
+            None => Next::Loaded(next.load(Arc::clone(&entropy))?),
+        };
+        let (vault, current) = open_with_either(current, &next, &database).await?;
+        let alone = alone.map(|alone| alone.keep_out_exchanges(&database)).transpose();
+        let begun = async {
+            let locks = alone?;
+            let next = match next {
+                Next::Loaded(next) => next,
+                Next::Missing(next) => next.load_or_generate(entropy)?,
+            };
+            let key_file = database.file().map(DatabaseKeyFile::beside);
+            let wraps = key_file.as_ref().map(DatabaseKeyFile::root_keys).transpose()?.unwrap_or_default();
+            let moved = current.id() == next.id();
+            let (stage, state) = match (&key_file, moved) {
+                (Some(_), true) if wraps.len() > 1 => (Some(RootStep::DropOldWrap), RootState::Interrupted),
+                (_, true) => (None, RootState::Complete),
+                (Some(_), false) if wraps.contains(&next.id()) => {
+                    (Some(RootStep::WrapDatabaseKey), RootState::Interrupted)
+                }
+                (Some(_), false) => (Some(RootStep::WrapDatabaseKey), RootState::New),
+                (None, false) => (Some(RootStep::MoveInstanceKey), RootState::New),
+            };
+            Ok((next, key_file, stage, state, locks))
+        };
+        match begun.await {
+            Ok((next, key_file, stage, state, locks)) => {
+                Ok(Self { vault, current, next, key_file, stage, state, _locks: locks })
+            }
+            Err(error) => {
+                vault.adapter.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The root key that opened the vault when this began.
+    pub fn current(&self) -> KeyId {
+        self.current.id()
+    }
+
+    /// The new root key.
+    pub fn next(&self) -> KeyId {
+        self.next.id()
+    }
+
+    /// What was found of this replacement when it began.
+    pub const fn state(&self) -> RootState {
+        self.state
+    }
+
+    /// Takes the next step, and tells which it was; none: the root key is replaced.
+    ///
+    /// # Errors
+    /// See [`RootRotationError`]; the step may be tried again.
+    pub async fn step(&mut self) -> Result<Option<RootStep>, RootRotationError> {
+        let Some(step) = self.stage else { return Ok(None) };
+        let (current, next) = (&*self.current, &*self.next);
+        self.stage = match (step, &self.key_file) {
+            (RootStep::WrapDatabaseKey, Some(file)) => {
+                if file.root_keys()?.iter().any(|root| *root != current.id() && *root != next.id()) {
+                    // Of an interrupted rotation to a third root key. The instance key is still under `current`.
+                    file.finish_root_rotation(current).await?;
+                }
+                file.begin_root_rotation(current, next).await?;
+                Some(RootStep::MoveInstanceKey)
+            }
+            (RootStep::MoveInstanceKey, file) => {
+                self.move_instance_key().await?;
+                file.is_some().then_some(RootStep::DropOldWrap)
+            }
+            (RootStep::DropOldWrap, Some(file)) => {
+                file.finish_root_rotation(next).await?;
+                None
+            }
+            (_, None) => None,
+        };
+        Ok(Some(step))
+    }
+
+    /// Closes the vault.
+    ///
+    /// # Errors
+    /// What was counted could not be recorded.
+    pub async fn close(self) -> Result<(), StoreError> {
+        self.vault.close().await
+    }
+
+    async fn move_instance_key(&self) -> Result<(), RootRotationError> {
+        let (store, next) = (&self.vault.ports.store.keys, self.next.id());
+        for _ in 0..ATTEMPTS {
+            let record = store.instance().await.map_err(vault_core::Error::from)?;
+            let keys = store.instance_keys().await.map_err(vault_core::Error::from)?;
+            let Some(record) = record else { break };
+            if record.root_key == next {
+                return Ok(()); // another process was faster
+            }
+            if record.root_key != self.current.id() {
+                return Err(RootRotationError::Superseded(record.root_key));
+            }
+            let rewrapped = rewrap_instance_key(&record, &keys, &*self.current, &*self.next, Arc::new(OsEntropy)).await;
+            let rewrapped = match rewrapped {
+                // The instance key was replaced between the two readings.
+                Err(_) if store.instance().await.map_err(vault_core::Error::from)?.as_ref() != Some(&record) => {
+                    continue;
+                }
+                rewrapped => rewrapped?,
+            };
+            if self.vault.keys().replace_root(record, next, rewrapped.wrapped).await? {
+                return Ok(());
+            }
+        }
+        let busy = StoreError::Unavailable("other processes kept changing the instance key".into());
+        Err(vault_core::Error::from(busy).into())
+    }
+}
+
+/// Opens the vault with the root key that it is under, and tells which one that is.
+async fn open_with_either(
+    current: RootKey,
+    next: &Next,
+    database: &Database,
+) -> Result<(OpenVault, Arc<dyn KeyWrapper>), OpeningError> {
+    let with = async |root: Arc<dyn KeyWrapper>| {
+        let vault = open(RootKey::service(Arc::clone(&root)), database.clone()).without_upkeep().await?;
+        Ok((vault, root))
+    };
+    match (current.missing_file()?.map(Path::to_owned), next) {
+        // It was put away after an earlier run.
+        (Some(_), Next::Loaded(next)) => with(Arc::clone(next)).await,
+        (Some(root_key), Next::Missing(_)) => {
+            Err(OpeningError::RootKeyMissing { root_key, vault: database.to_string() })
+        }
+        (None, next) => {
+            let current = current.load(Arc::new(OsEntropy))?;
+            match (with(current).await, next) {
+                (Err(refused), Next::Loaded(next)) if refused.is_wrong_root_key() => {
+                    with(Arc::clone(next)).await.map_err(|_| refused)
+                }
+                (opened, _) => opened,
+            }
+        }
+    }
+}
+
+/// Keeps other rotations from the same embedded database.
+struct Alone {
+    // Closing it gives the lock back.
+    _directory: OwnedFd,
+}
+
+/// Keeps other rotations, restores and moves from the same embedded database.
+struct Locks {
+    _alone: Alone,
+    /// None beside a running server, which keeps them out itself.
+    _exchanges: Option<ServerLock>,
+}
+
+impl Alone {
+    fn take(database: &Path) -> Result<Self, RootRotationError> {
+        let path = database.parent().unwrap_or(Path::new("/"));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Err(OpeningError::NotFound { database: database.display().to_string() }.into()),
+            directory => directory,
+        };
+        let locked = directory
+            .and_then(|directory| flock(&directory, FlockOperation::NonBlockingLockExclusive).map(|()| directory));
+        match locked {
+            Ok(directory) => Ok(Self { _directory: directory }),
+            Err(Errno::WOULDBLOCK) => {
+                Err(RootRotationError::Busy { database: database.to_owned(), holder: format!("another {COMMAND}") })
+            }
+            Err(errno) => Err(RootRotationError::Unlockable { path: path.to_owned(), source: errno.into() }),
+        }
+    }
+
+    fn keep_out_exchanges(self, database: &Database) -> Result<Locks, RootRotationError> {
+        let Kind::Sqlite(path) = &database.0 else { return Ok(Locks { _alone: self, _exchanges: None }) };
+        match ServerLock::take(path, COMMAND) {
+            Ok(lock) => Ok(Locks { _alone: self, _exchanges: Some(lock) }),
+            Err(LockError::Held { database, holder }) if EXCHANGES.iter().any(|name| holder.starts_with(name)) => {
+                Err(RootRotationError::Busy { database, holder })
+            }
+            Err(LockError::Held { .. }) => Ok(Locks { _alone: self, _exchanges: None }),
+            Err(error) => Err(OpeningError::from(error).into()),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The root key is replaced beside a running server: nothing stops, the new root key opens everything afterwards, and the old
+//! one opens the backups made before.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use rustix::process::geteuid;
+use serde_json::{Value, json};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use vault_tests::binary::{self, Run};
+use vault_tests::database::new_postgres;
+use vault_tests::samples::small;
+use vault_tests::{Client, Database, Door, Integration, Vault, on_both_databases};
+
+on_both_databases! {
+    the_root_key_is_replaced_beside_a_running_server,
+    a_root_key_is_not_replaced_by_accident,
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Runs `orgvault key rotate --root` with the rights that it needs on PostgreSQL: those of the owner of the tables.
+fn rotate(vault: &Vault, arguments: &[&str]) -> Run {
+    let mut command = binary::command();
+    command.arg("--data-dir").arg(vault.data_dir());
+    if vault.database() == Database::Postgres {
+        command.args(["--database-url", vault.url()]);
+    }
+    Run::of(command.args(["key", "rotate", "--root"]).args(arguments))
+}
+
+/// What an activation gives, without what differs each time.
+fn activated(integration: &Integration, client: &Client) -> Value {
+    integration.activate(client, "imports/nightly").expect(201).json()["credentials"].clone()
+}
+
+/// Puts the key at `new` in the place of the vault's, as the command prints it.
+fn put_in_place(printed: &str) {
+    let line = printed.lines().find(|line| line.trim_start().starts_with("ln ")).unwrap();
+    assert!(std::process::Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
+}
+
+fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
+    let (mut vault, door) = Door::open(database);
+    let session = vault.admin_session();
+    session.save(&small("imports/nightly", 1));
+    let integration = Integration::make(&vault, "nightly", &["imports/*"]);
+    let before = activated(&integration, &door.client());
+    let old = vault.json(&["key", "status"])["root_key"].clone();
+    let new_file = vault.scratch("new.key");
+
+    let printed = rotate(&vault, &["--new-root-key-file", text(&new_file)]).done().stdout;
+    assert_eq!(fs::metadata(&new_file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(printed.contains(&format!("Replaced root key {}", old.as_str().unwrap())), "{printed}");
+    for said in [text(&new_file), "Backups made before need the old root key", "Running servers go on"] {
+        assert!(printed.contains(said), "{said}: {printed}");
+    }
+
+    // The server goes on, and one more starts with the new root key only.
+    session.save(&small("imports/other", 2));
+    assert_eq!(activated(&integration, &door.client()), before);
+    let refused = vault.run(&["key", "status"]).refused().stderr;
+    assert!(refused.contains(&format!("but was given root key {}", old.as_str().unwrap())), "{refused}");
+    let new_flag = format!("--root-key-file={}", text(&new_file));
+    let status = vault.json(&["key", "status", &new_flag]);
+    assert_ne!(status["root_key"], old);
+    assert_eq!(status["other_root_keys"], json!([]));
+    let entries = vault.json(&["audit", "list", &new_flag, "--action", "instance.root-key-replaced"]);
+    assert_eq!(entries.to_string().matches("instance.root-key-replaced").count(), 1, "{entries}");
+    vault.stop();
+    let mut failed = vault.serve_command();
+    let refused = Run::of(&mut failed).refused().stderr;
+    assert!(refused.contains("needs root key") && refused.contains(status["root_key"].as_str().unwrap()), "{refused}");
+
+    // Under the old name, by the printed line.
+    put_in_place(&printed);
+    vault.serve();
+    let session = session.on(&vault.client());
+    assert!(session.is_live());
+    assert_eq!(activated(&integration, &door.client()), before);
+    session.save(&small("imports/third", 3));
+    let again =
+        rotate(&vault, &["--new-root-key-file", text(&vault.data_dir().join("root.key")), "--json"]).done().json();
+    assert_eq!((&again["result"], &again["root_key"]), (&json!("unchanged"), &status["root_key"]));
+    vault.run(&["audit", "verify"]).done();
+    assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
+}
+
+fn a_root_key_is_not_replaced_by_accident(database: Database) {
+    let vault = Vault::init(database);
+    let key = fs::read(vault.data_dir().join("root.key")).unwrap();
+    for misused in [
+        &["key", "rotate", "--root"][..],
+        &["key", "rotate", "--all", "--new-root-key-file", "x"],
+        &["key", "rotate", "--root", "--all", "--new-root-key-file", "x"],
+        &["key", "rotate", "--new-root-key-file", "x"],
+    ] {
+        vault.run(misused).misused();
+    }
+    // One that everybody can read, one that nobody drew, and one for which there is no directory.
+    let open = vault.scratch("open.key");
+    fs::write(&open, &key).unwrap();
+    fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
+    let weak = vault.scratch("weak.key");
+    fs::write(&weak, [0; 32]).unwrap();
+    fs::set_permissions(&weak, Permissions::from_mode(0o600)).unwrap();
+    let nowhere = vault.scratch("none/new.key");
+    for (file, said) in [(&open, "other users can read"), (&weak, "all bytes are zero"), (&nowhere, "No such file")] {
+        let refused = rotate(&vault, &["--new-root-key-file", text(file)]).refused().stderr;
+        assert!(refused.contains(said) && refused.contains("cannot replace the root key"), "{refused}");
+    }
+    assert_eq!(vault.json(&["key", "status"])["other_root_keys"], json!([]));
+    assert_eq!(fs::read(vault.data_dir().join("root.key")).unwrap(), key);
+}
+
+#[test]
+fn backups_need_the_root_key_that_was_in_use_and_a_move_takes_the_new_one() {
+    let mut vault = Vault::start(Database::Sqlite);
+    let session = vault.admin_session();
+    let id = session.save(&small("imports/nightly", 1));
+    let (first, second) = (vault.scratch("first.backup"), vault.scratch("second.backup"));
+    vault.run(&["backup", text(&first)]).done();
+    let new_file = vault.scratch("new.key");
+    let rotated = rotate(&vault, &["--new-root-key-file", text(&new_file), "--json"]).done().json();
+    assert_eq!(rotated["result"], "replaced");
+    let new_flag = format!("--root-key-file={}", text(&new_file));
+    // Beside the server that was started with the old root key.
+    let refused = vault.run(&["backup", text(&second)]).refused().stderr;
+    assert!(refused.contains("needs root key"), "{refused}");
+    assert!(!second.exists());
+    vault.run(&["backup", text(&second), &new_flag]).done();
+    vault.stop();
+
+    let old_flag = format!("--root-key-file={}", text(&vault.data_dir().join("root.key")));
+    for (backup, right, wrong) in [(&first, &old_flag, &new_flag), (&second, &new_flag, &old_flag)] {
+        let directory = vault.scratch(&format!("{}-restored", backup.file_stem().unwrap().to_str().unwrap()));
+        fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
+        let restore = |flag: &str| vault.run(&["restore", text(backup), "--data-dir", text(&directory), flag]);
+        let refused = restore(wrong).refused().stderr;
+        assert!(refused.contains("needs root key"), "{refused}");
+        restore(right).done();
+        let listed = vault.json(&["org", "list", "--data-dir", text(&directory), right]);
+        assert!(listed.to_string().contains("Acme"), "{listed}");
+    }
+
+    let url = new_postgres();
+    vault.run(&["migrate-to", &url]).refused();
+    vault.run(&["migrate-to", &url, &new_flag]).done();
+    vault.use_postgres(url);
+    vault.serve_with(&[&new_flag]);
+    assert_eq!(session.on(&vault.client()).show(&id).expect(200).json()["id"], json!(id));
+}
+
+/// A service's vault under a root key of root's, which the service's user cannot read by itself.
+#[test]
+fn root_replaces_a_key_of_its_own_for_a_service() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let (owner, group) = (61_234, 61_235);
+    let vault = Vault::absent(Database::Sqlite);
+    fs::set_permissions(vault.scratch(""), Permissions::from_mode(0o755)).unwrap();
+    fs::DirBuilder::new().mode(0o700).create(vault.data_dir()).unwrap();
+    std::os::unix::fs::chown(vault.data_dir(), Some(owner), Some(group)).unwrap();
+    let of_root = |name: &str, content: [u8; 32]| -> PathBuf {
+        let path = vault.scratch(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        path
+    };
+    let random = |first: u8| -> [u8; 32] { std::array::from_fn(|n| first ^ (n as u8).wrapping_mul(97).rotate_left(3)) };
+    let (old, new) = (of_root("old.key", random(1)), of_root("new.key", random(2)));
+    let flags = |key: &Path| format!("--root-key-file={}", text(key));
+    vault.run(&["init", &flags(&old)]).done();
+    rotate(&vault, &[&flags(&old), "--new-root-key-file", text(&new)]).done();
+    vault.run(&["org", "list", &flags(&old)]).refused();
+    vault.run(&["org", "list", &flags(&new)]).done();
+    // The service's user makes no file in a directory of root's.
+    let refused = rotate(&vault, &[&flags(&new), "--new-root-key-file", text(&vault.scratch("third.key"))]);
+    let refused = refused.refused().stderr;
+    assert!(refused.contains("third.key") && refused.contains("Permission denied"), "{refused}");
+}
