@@ -33,6 +33,11 @@ impl Client {
         Self { agent: config.build().new_agent(), origin: format!("https://{address}") }
     }
 
+    /// Scheme, host and port.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
     /// A request to be completed.
     pub fn request(&self, method: &str, path: &str) -> Call<'_> {
         Call { client: self, method: method.to_owned(), path: path.to_owned(), headers: Vec::new(), body: None }

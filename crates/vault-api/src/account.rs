@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// An account, or an invitation that was not taken up yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountItem {
     /// Its id.
     pub id: String,
@@ -31,6 +32,7 @@ pub struct AccountItem {
 
 /// An invitation to make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct InviteRequest {
     /// Whom to invite, in any spelling of the address.
@@ -41,6 +43,7 @@ pub struct InviteRequest {
 
 /// The answer to an invitation.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InvitedAccount {
     /// The id that the account will have.
     pub id: String,
@@ -52,6 +55,7 @@ pub struct InvitedAccount {
 
 /// How the owner of an account enrols again.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReEnrolment {
     /// What the owner enrols with. Shown this once.
     pub enrolment_code: WireSecret,
@@ -61,6 +65,7 @@ pub struct ReEnrolment {
 
 /// A change of an account: exactly one of the members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangeAccountRequest {
     /// The new role: `admin`, `editor` or `viewer`.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// An activation to begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ActivateRequest {
     /// The namespace, given again.
@@ -22,6 +23,7 @@ pub struct ActivateRequest {
 
 /// An activation that has begun.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BegunActivation {
     /// Its id.
     pub id: String,
@@ -35,6 +37,7 @@ pub struct BegunActivation {
 
 /// A credential as an integration is handed it.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VendedCredential {
     /// Its id.
     pub id: String,
@@ -54,6 +57,7 @@ pub struct VendedCredential {
 
 /// A live activation as lists show it: never data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ActivationItem {
     /// Its id.
     pub id: String,
@@ -71,6 +75,7 @@ pub struct ActivationItem {
 
 /// A dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
     /// The namespace, given again.
@@ -87,6 +92,7 @@ pub struct CheckRequest {
 
 /// What a dry run found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckedNamespace {
     /// The namespace.
     pub namespace: String,
@@ -98,6 +104,7 @@ pub struct CheckedNamespace {
 
 /// What a dry run found of one credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckedCredential {
     /// The credential.
     pub id: String,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// An entry of the audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditItem {
     /// Its id.
     pub id: String,
@@ -45,6 +46,7 @@ pub struct AuditItem {
 
 /// A credential that an activation issued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditedCredential {
     /// Its id.
     pub id: String,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 /// One check of one credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckItem {
     /// What was tried: `settings`, `authenticate`, `list`, `read`, `write`, `lifetime` or `least-privilege`.
     pub check: Cow<'static, str>,

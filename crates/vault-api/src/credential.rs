@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 /// A credential to save. `D` is what its data is held as, `L` what its labels are.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SaveRequest<D = WireJson, L = BTreeMap<String, String>> {
     /// Its type: `s3`, `azure_identity`, `gcs` or `direct-link`.
@@ -41,6 +42,7 @@ impl<D, L> SaveRequest<D, L> {
 /// What is said of a credential, as a merge patch (RFC 7396): an absent member stays, `Some(None)` removes it. `L` is what
 /// the labels are held as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DescribeRequest<L = BTreeMap<String, Option<String>>> {
     /// Labels to set and, where there is no value, to remove.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +66,7 @@ impl<L> Default for DescribeRequest<L> {
 
 /// The answer to a save.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SavedCredential {
     /// The credential's id.
     pub id: String,
@@ -71,6 +74,7 @@ pub struct SavedCredential {
 
 /// New data for a credential. `D` is what the data is held as.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReplaceRequest<D = WireJson> {
     /// The data, whole, in the shape of the credential's type.
@@ -85,6 +89,7 @@ pub struct ReplaceRequest<D = WireJson> {
 
 /// The answer to a [`ReplaceRequest`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplacedCredential {
     /// The credential's id.
     pub id: String,
@@ -94,6 +99,7 @@ pub struct ReplacedCredential {
 
 /// Which version is to be the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PromoteRequest {
     /// Its number.
@@ -102,6 +108,7 @@ pub struct PromoteRequest {
 
 /// Data to compare with a credential's. `D` is what the data is held as.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MatchRequest<D = WireJson> {
     /// The data, whole, in the shape of the credential's type.
@@ -110,6 +117,7 @@ pub struct MatchRequest<D = WireJson> {
 
 /// The answer to a [`MatchRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatchedCredential {
     /// Whether the credential's current data equals the data that was sent.
     pub same: bool,
@@ -117,6 +125,7 @@ pub struct MatchedCredential {
 
 /// Which version is to be checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckCredentialRequest {
     /// Its number; if absent, the staged version, else the current one.
@@ -126,6 +135,7 @@ pub struct CheckCredentialRequest {
 
 /// Whether a credential works, as far as is known. `T` is what its texts are held as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HealthItem<T = String> {
     /// `unchecked`, `healthy`, `failing`, `expiring` or `expired`.
     pub state: T,
@@ -142,6 +152,7 @@ pub struct HealthItem<T = String> {
 
 /// An activation that issued a credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CredentialUse {
     /// The integration's name; its id if it was deleted.
     pub integration: String,
@@ -156,6 +167,7 @@ pub struct CredentialUse {
 
 /// A version of a credential: never its data. `T` is what its texts are held as, `I` what its information is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionItem<T = String, I = Map<String, Value>> {
     /// Its number.
     pub version: i64,
@@ -177,6 +189,7 @@ pub struct VersionItem<T = String, I = Map<String, Value>> {
 /// A credential as lists show it: never its data. `T` is what its texts are held as, `I` what its information is, `L` what
 /// its labels are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<String, String>> {
     /// Its id.
     pub id: T,

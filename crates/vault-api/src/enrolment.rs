@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// An invited person's side of an enrolment.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EnrolRequest {
     /// The code of the invitation.
@@ -15,6 +16,7 @@ pub struct EnrolRequest {
 
 /// The answer to an enrolment: shown this once, and dead as soon as another one is drafted.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnrolResponse {
     /// The address that the account will have.
     pub email: String,
@@ -26,6 +28,7 @@ pub struct EnrolResponse {
 
 /// The end of an enrolment.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmEnrolmentRequest {
     /// The code of the invitation.
@@ -36,6 +39,7 @@ pub struct ConfirmEnrolmentRequest {
 
 /// What an authenticator is set up with.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Totp {
     /// The shared secret as Base32 text.
     pub secret: WireSecret,

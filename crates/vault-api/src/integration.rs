@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A new integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateIntegrationRequest {
     /// Its name, unique within the organization.
@@ -18,6 +19,7 @@ pub struct CreateIntegrationRequest {
 
 /// A change of an integration; absent members stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangeIntegrationRequest {
     /// `active` or `disabled`.
@@ -33,6 +35,7 @@ pub struct ChangeIntegrationRequest {
 
 /// A rotation of an integration's token. The body is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RotateIntegrationRequest {
     /// How long the current token stays valid, in seconds.
@@ -42,6 +45,7 @@ pub struct RotateIntegrationRequest {
 
 /// An integration and its new token.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IssuedIntegration {
     /// Its id.
     pub integration_id: String,
@@ -58,6 +62,7 @@ pub struct IssuedIntegration {
 
 /// An integration as lists show it: never a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntegrationItem {
     /// Its id.
     pub integration_id: String,
@@ -82,6 +87,7 @@ pub struct IntegrationItem {
 
 /// A namespace of the organization.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamespaceItem {
     /// Its name.
     pub namespace: String,
@@ -93,6 +99,7 @@ pub struct NamespaceItem {
 
 /// A namespace to freeze or to thaw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceRequest {
     /// Its name, compared exactly.
@@ -101,6 +108,7 @@ pub struct NamespaceRequest {
 
 /// The credentials and integrations that freezing a namespace affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrozenNamespace {
     /// How many credentials the namespace has; counted to 1,000.
     pub credentials: i64,

@@ -8,6 +8,7 @@ pub const TOKEN_TYPE: &str = "Bearer";
 
 /// A login.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LoginRequest {
     /// The account's address, in any spelling.
@@ -23,6 +24,7 @@ pub struct LoginRequest {
 
 /// The answer to a login.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoginResponse {
     /// The token that every other operation asks for.
     pub access_token: WireSecret,

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 /// One's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnAccount {
     /// Its id.
     pub id: String,
@@ -25,6 +26,7 @@ pub struct OwnAccount {
 
 /// Something that an account's owner should know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountNotice {
     /// What it is, for scripts.
     pub code: Cow<'static, str>,
@@ -40,6 +42,7 @@ pub struct AccountNotice {
 
 /// A live session of one's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionItem {
     /// Its id.
     pub id: String,
@@ -60,6 +63,7 @@ pub struct SessionItem {
 
 /// What proves that an account's owner asks, not only somebody with its token.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProofRequest {
     /// The password.
@@ -70,6 +74,7 @@ pub struct ProofRequest {
 
 /// A change of one's own password.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangePasswordRequest {
     /// The current password.
@@ -82,6 +87,7 @@ pub struct ChangePasswordRequest {
 
 /// A new passcode seed, in force once it is confirmed. Shown this once.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewPasscode {
     /// What an authenticator is set up with.
     pub totp: Totp,
@@ -89,6 +95,7 @@ pub struct NewPasscode {
 
 /// The confirmation of a new passcode seed.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmPasscodeRequest {
     /// A time-based code of the new seed.
@@ -97,6 +104,7 @@ pub struct ConfirmPasscodeRequest {
 
 /// New recovery codes. Shown this once.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewRecoveryCodes {
     /// The codes; those before are dead.
     pub recovery_codes: Vec<WireSecret>,

@@ -109,6 +109,7 @@ impl fmt::Display for ProblemCode {
 
 /// A problem document. `code` is text, so that a client can read problems that are younger than itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
     /// `urn:orgvault:problem:<code>`.
     #[serde(rename = "type")]
@@ -154,6 +155,7 @@ impl Problem {
 
 /// One refused field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldProblem {
     /// JSON pointer (RFC 6901) to the field; for a query parameter, a slash and its name.
     pub pointer: String,

@@ -36,6 +36,21 @@ impl Serialize for WireSecret {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for WireSecret {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "format": "password"})
+    }
+}
+
 impl<'de> Deserialize<'de> for WireSecret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
@@ -89,6 +104,17 @@ impl Serialize for WireJson {
         let raw: &RawValue =
             serde_json::from_str(self.0.expose_secret()).map_err(|_| S::Error::custom("the data is not valid JSON"))?;
         raw.serialize(serializer)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for WireJson {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Data".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "object", "description": "The data of a credential, in the shape of its type."})
     }
 }
 

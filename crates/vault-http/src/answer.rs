@@ -13,8 +13,8 @@ use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
 /// An answer whose body is the JSON text `body`.
-fn json(status: StatusCode, body: Vec<u8>) -> HttpResponse {
-    let mut response = HttpResponse::with_body(status, BoxBody::new(body));
+pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
+    let mut response = HttpResponse::with_body(status, BoxBody::new(body.into()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
@@ -59,9 +59,7 @@ pub(crate) fn secret(status: StatusCode, object: &impl Serialize) -> Result<Http
     serde_json::to_writer(&mut length, object).map_err(failed)?;
     let mut body = Zeroizing::new(Vec::with_capacity(length.0));
     serde_json::to_writer(&mut *body, object).map_err(failed)?;
-    let mut response = HttpResponse::with_body(status, BoxBody::new(Bytes::from_owner(body)));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+    Ok(json(status, Bytes::from_owner(body)))
 }
 
 /// Counts what is written.

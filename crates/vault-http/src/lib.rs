@@ -27,6 +27,7 @@ pub mod fuzzing;
 mod head;
 mod limiter;
 mod links;
+mod openapi;
 mod operation;
 mod origin;
 mod parts;

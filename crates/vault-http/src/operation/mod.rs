@@ -41,6 +41,7 @@ pub(crate) use activation::ActivationApi;
 
 pub(crate) use document::optional_time;
 
+use crate::answer;
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
 use crate::call::Call;
@@ -49,13 +50,16 @@ use crate::exchange::Api;
 use crate::fault::Fault;
 use crate::forwarded::UntrustedProxy;
 use crate::limiter::{Limiter, limited_network};
+use crate::openapi;
 use crate::origin;
 use crate::parts::ServerParts;
+use crate::query;
 use crate::route::{Operation, Place};
 use crate::settings::{BasePath, ServerSettings};
 use crate::throttle::Throttle;
 use actix_web::HttpResponse;
-use actix_web::http::header;
+use actix_web::http::{StatusCode, header};
+use bytes::Bytes;
 use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
@@ -79,6 +83,7 @@ struct Inner {
     limiter: Option<Limiter<Network>>,
     throttle: Throttle,
     verifying: ConcurrencyLimit<OrganizationId>,
+    openapi: Bytes,
     parts: ServerParts,
 }
 
@@ -92,6 +97,7 @@ impl PublicApi {
             limiter: settings.rate.map(Limiter::new),
             throttle: Throttle::default(),
             verifying: ConcurrencyLimit::default(),
+            openapi: openapi::document(&settings.base_path),
             parts,
         }))
     }
@@ -166,6 +172,11 @@ impl Inner {
             Operation::Ready => {
                 body.ignore().await?;
                 probe::ready(&self.parts.runtime, &self.parts.readiness).await
+            }
+            Operation::Openapi => {
+                query::none(call.query())?;
+                body.ignore().await?;
+                Ok(answer::json(StatusCode::OK, self.openapi.clone()))
             }
             Operation::Activate
             | Operation::ListActivations

@@ -48,6 +48,7 @@ pub(crate) enum Operation {
     Live,
     Ready,
     Metrics,
+    Openapi,
     /// A method or an address that leads nowhere.
     None,
 }
@@ -114,6 +115,7 @@ impl Operation {
             Self::Live => "live",
             Self::Ready => "ready",
             Self::Metrics => "metrics",
+            Self::Openapi => "openapi",
             Self::None => "none",
         }
     }

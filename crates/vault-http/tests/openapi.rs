@@ -1,0 +1,89 @@
+//! The description of the interface, `openapi.json`, which the server serves, is made from the wire types, the table of
+//! routes and the tables of the credential types. `ORGVAULT_UPDATE=1 cargo test -p vault-http --test openapi` writes it anew.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "openapi/document.rs"]
+mod document;
+#[path = "openapi/operations.rs"]
+mod operations;
+#[path = "openapi/schemas.rs"]
+mod schemas;
+
+use operations::{OPERATIONS, Operation};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::json::{self, Limits};
+
+fn committed() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json")
+}
+
+#[test]
+fn the_committed_description_is_that_of_the_code() {
+    let made = serde_json::to_string_pretty(&document::document()).unwrap() + "\n";
+    if std::env::var_os("ORGVAULT_UPDATE").is_some() {
+        std::fs::write(committed(), &made).unwrap();
+    }
+    let found = std::fs::read_to_string(committed()).unwrap();
+    assert!(
+        found == made,
+        "openapi.json is out of date: run `ORGVAULT_UPDATE=1 cargo test -p vault-http --test openapi`"
+    );
+}
+
+#[test]
+fn every_route_is_described_once_and_nothing_else_is() {
+    let routes = vault_http::routes().chain(vault_http::activation_routes());
+    // The description does not describe itself.
+    let routes: BTreeSet<_> = routes.map(|route| route.operation).filter(|name| *name != "openapi").collect();
+    let described: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
+    assert_eq!(described.iter().copied().collect::<BTreeSet<_>>(), routes);
+    assert_eq!(described.len(), routes.len(), "an operation is described twice");
+}
+
+/// Every `$ref` leads somewhere, and every schema is used.
+#[test]
+fn references_lead_to_schemas() {
+    fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    match member.as_str().filter(|_| name == "$ref") {
+                        Some(target) => drop(found.insert(target)),
+                        None => references(member, found),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            _ => {}
+        }
+    }
+    let document = document::document();
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for target in &found {
+        assert!(document.pointer(target.strip_prefix('#').unwrap()).is_some(), "{target}");
+    }
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(found.contains(format!("#/components/schemas/{name}").as_str()), "nothing uses {name}");
+    }
+}
+
+/// What stands as an example is taken by the type that reads it.
+#[test]
+fn examples_are_taken() {
+    for Operation { name, request, .. } in OPERATIONS {
+        let Some(request) = request else { continue };
+        let example = (request.example)();
+        assert!((request.is_read)(example.clone()), "{name}: {example}");
+    }
+    for kind in CredentialType::ALL {
+        let example = schemas::example(kind).to_string();
+        let node = json::parse(example.as_bytes(), Limits::default()).unwrap().root;
+        let parsed = CredentialData::parse(kind, node, "/data", DataPolicy::default());
+        assert!(parsed.is_ok(), "{example}: {parsed:?}");
+    }
+}

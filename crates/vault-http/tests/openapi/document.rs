@@ -1,0 +1,236 @@
+//! The document, put together.
+
+use crate::operations::{Answer, Caller, OPERATIONS, Operation};
+use crate::schemas;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use vault_api::{Problem, ProblemCode};
+use vault_http::Route;
+
+const PROBLEM: &str = "application/problem+json";
+
+/// The OpenAPI 3.1 document. Addresses begin with the default base path.
+pub(crate) fn document() -> Value {
+    let mut generator = SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        })
+        .into_generator();
+    let mut responses: BTreeMap<String, Value> = BTreeMap::new();
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for (route, activation) in routes() {
+        let operation = OPERATIONS.iter().find(|operation| operation.name == route.operation);
+        let operation = operation.unwrap_or_else(|| panic!("{} is not described", route.operation));
+        let path = paths.entry(route.template.replace("{base}", "/v1")).or_default();
+        if activation {
+            path.entry("servers").or_insert(json!([{
+                "url": "{activation}", "description": "The activation listener",
+                "variables": {"activation": {"default": "http://127.0.0.1:8444", "description": "Its scheme, host and port"}},
+            }]));
+        }
+        path.insert(route.method.to_lowercase(), described(operation, &route, &mut generator));
+        for (status, codes) in problems(operation, &route) {
+            responses.entry(name_of(&codes)).or_insert_with(|| refused(status, &codes));
+        }
+    }
+    let problem = generator.subschema_for::<Problem>();
+    assert!(problem.as_value()["$ref"] == "#/components/schemas/Problem");
+    let mut schemas = generator.take_definitions(true);
+    schemas.values_mut().for_each(schemas::without_nulls);
+    schemas.values_mut().for_each(schemas::reword);
+    schemas::refine(&mut schemas);
+    schemas.sort_keys();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "OrgVault",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": "A vault for the storage credentials of an organization",
+            "description": "Log in for an access token. With it, save, list and delete credentials. What is saved is never read back \
+                in full. Integrations get credentials from a listener of their own.",
+            "license": {"name": "Apache-2.0 OR MIT"},
+        },
+        "servers": [{"url": "/", "description": "This server"}],
+        "tags": tags(),
+        "paths": paths,
+        "components": {
+            "responses": responses,
+            "schemas": schemas,
+            "securitySchemes": {
+                "accessToken": {"type": "http", "scheme": "bearer", "bearerFormat": "PASETO v4.local", "description": "From a login."},
+                "integrationToken": {"type": "http", "scheme": "bearer", "description": "Of an integration: ovi_…"},
+            },
+        },
+    })
+}
+
+/// Every route, and whether the activation listener has it.
+fn routes() -> impl Iterator<Item = (Route, bool)> {
+    let probe = |route: &Route| !route.template.starts_with("{base}");
+    let activation = vault_http::activation_routes().filter(move |route| !probe(route)).map(|route| (route, true));
+    let public = vault_http::routes().filter(|route| route.operation != "openapi");
+    public.map(|route| (route, false)).chain(activation)
+}
+
+fn tags() -> Vec<Value> {
+    let mut names: Vec<&str> = Vec::new();
+    for Operation { tag, .. } in OPERATIONS {
+        if !names.contains(tag) {
+            names.push(tag);
+        }
+    }
+    names.into_iter().map(|name| json!({"name": name})).collect()
+}
+
+fn described(operation: &Operation, route: &Route, generator: &mut SchemaGenerator) -> Value {
+    let Operation { name, tag, summary, caller, parameters, request, status, answer, .. } = operation;
+    let mut described = json!({
+        "operationId": camel(name),
+        "tags": [tag],
+        "summary": summary,
+        "security": match caller {
+            Caller::Anybody | Caller::Invited => json!([]),
+            Caller::Integration => json!([{"integrationToken": []}]),
+            _ => json!([{"accessToken": []}]),
+        },
+    });
+    let role = match caller {
+        Caller::Editor => Some("Needs the role `admin` or `editor`."),
+        Caller::Admin => Some("Needs the role `admin`."),
+        _ => None,
+    };
+    if let Some(role) = role {
+        described["description"] = json!(role);
+    }
+    let in_path = ["id", "version"].into_iter().filter(|name| route.template.contains(&format!("{{{name}}}")));
+    let parameters: Vec<Value> =
+        in_path.map(|name| parameter("path", name)).chain(parameters.iter().map(|name| place(name))).collect();
+    if !parameters.is_empty() {
+        described["parameters"] = json!(parameters);
+    }
+    if let Some(request) = request {
+        let schema = (request.schema)(generator).to_value();
+        let body = json!({"schema": schema, "example": (request.example)()});
+        let mut content = json!({"application/json": body});
+        if request.patch {
+            content["application/merge-patch+json"] = body;
+        }
+        described["requestBody"] = json!({"required": request.required, "content": content});
+    }
+    let mut responses: BTreeMap<_, _> = problems(operation, route)
+        .into_iter()
+        .map(|(status, codes)| {
+            (status.to_string(), json!({"$ref": format!("#/components/responses/{}", name_of(&codes))}))
+        })
+        .collect();
+    responses.insert(status.to_string(), answered(*status, answer, generator));
+    described["responses"] = json!(responses);
+    described
+}
+
+fn answered(status: u16, answer: &Answer, generator: &mut SchemaGenerator) -> Value {
+    let description = match status {
+        201 => "Made",
+        202 => "Taken on",
+        204 => "Done",
+        _ => "Found",
+    };
+    let of = |schema: Value| json!({"application/json": {"schema": schema}});
+    let header = |description: &str| json!({"description": description, "schema": {"type": "string"}});
+    let mut answered = json!({"description": description});
+    match answer {
+        Answer::Nothing => {}
+        Answer::One(schema) => answered["content"] = of(schema(generator).to_value()),
+        Answer::Tagged(schema) => {
+            answered["content"] = of(schema(generator).to_value());
+            answered["headers"] = json!({"ETag": header("Counts the changes that clients make; for If-Match.")});
+        }
+        Answer::List(schema) => {
+            answered["content"] = of(json!({"type": "array", "items": schema(generator).to_value()}))
+        }
+        Answer::Page(schema) => {
+            answered["content"] = of(json!({"type": "array", "items": schema(generator).to_value()}));
+            answered["headers"] = json!({"Link": header("The next page, rel=\"next\", if there is one (RFC 8288).")});
+        }
+    }
+    answered
+}
+
+/// The problems of an operation, by status.
+fn problems(operation: &Operation, route: &Route) -> BTreeMap<u16, Vec<ProblemCode>> {
+    use ProblemCode as P;
+    // Of every request: its head, and a body that is too large or does not come.
+    let mut codes = vec![P::MalformedRequest, P::AddressTooLong, P::HeadersTooLarge, P::InternalError, P::Unavailable];
+    codes.extend([P::RequestTimeout, P::TooLarge, P::PreconditionFailed]);
+    codes.extend_from_slice(operation.problems);
+    match operation.caller {
+        Caller::Anybody | Caller::Invited => {}
+        Caller::Member | Caller::Integration => codes.push(P::InvalidToken),
+        Caller::Editor | Caller::Admin => codes.extend([P::InvalidToken, P::InsufficientRole]),
+    }
+    if route.is_open {
+        codes.push(P::TooManyRequests);
+    }
+    if operation.request.is_some() {
+        codes.extend([P::UnsupportedMediaType, P::RefusedValue]);
+    } else if !operation.parameters.is_empty() {
+        codes.push(P::RefusedValue);
+    }
+    let mut by_status: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
+    for code in ProblemCode::ALL.iter().filter(|code| codes.contains(code)) {
+        by_status.entry(code.status()).or_default().push(*code);
+    }
+    by_status
+}
+
+/// The name of a response with one of these codes.
+fn name_of(codes: &[ProblemCode]) -> String {
+    let name = codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join("-or-");
+    camel(&name)
+}
+
+/// The response of a status with one of these codes.
+fn refused(status: u16, codes: &[ProblemCode]) -> Value {
+    let said: Vec<String> = codes.iter().map(|code| format!("`{code}`: {}", code.title())).collect();
+    let examples = codes.iter().map(|code| {
+        let problem = Problem::new(*code, "What happened, and how to fix it.", "c58e6472-3f0a-4d5b-9a43-0f2f1b6e7d11");
+        (code.as_str().to_owned(), json!({"value": problem}))
+    });
+    let examples: Map<String, Value> = examples.collect();
+    let content = json!({PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": examples}});
+    let mut response = json!({"description": said.join(". ") + ".", "content": content});
+    let header =
+        |name: &str, description: &str| json!({name: {"description": description, "schema": {"type": "string"}}});
+    match status {
+        401 => response["headers"] = header("WWW-Authenticate", "Bearer (RFC 6750)"),
+        429 | 503 => response["headers"] = header("Retry-After", "Seconds after which it may be worth to ask again"),
+        _ => {}
+    }
+    response
+}
+
+fn place(name: &str) -> Value {
+    parameter(if name.contains('-') { "header" } else { "query" }, name)
+}
+
+fn parameter(place: &str, name: &str) -> Value {
+    let (schema, description) = schemas::parameter(name);
+    let mut parameter = json!({"name": name, "in": place, "description": description, "schema": schema});
+    if place == "path" {
+        parameter["required"] = json!(true);
+    }
+    parameter
+}
+
+/// `list-versions` as generated clients name it: `listVersions`.
+fn camel(name: &str) -> String {
+    let mut parts = name.split('-');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |name, part| {
+        let (head, tail) = part.split_at(1);
+        name + &head.to_uppercase() + tail
+    })
+}

@@ -1,0 +1,390 @@
+//! What the wire types do not say by themselves: the shapes of the credential types, and what values are accepted.
+
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+use vault_core::activation::{Purpose, VendRule};
+use vault_core::credential::{CredentialType, Description, FieldClass, HealthState, Labels, ValueKind};
+use vault_core::namespace::Namespace;
+use vault_core::role::Role;
+
+pub(crate) const S3: CredentialType = CredentialType::S3;
+
+const RULES: [VendRule; 2] = [VendRule::Any, VendRule::Short];
+const FORMS: [&str; 3] = ["short", "raw", "prefer-short"];
+
+pub(crate) const NAMESPACE: &str = "^[A-Za-z0-9][A-Za-z0-9._/-]*$";
+
+/// The name of the schema of a type's data.
+fn data_name(kind: CredentialType) -> &'static str {
+    match kind {
+        CredentialType::S3 => "S3Data",
+        CredentialType::AzureIdentity => "AzureIdentityData",
+        CredentialType::Gcs => "GcsData",
+        CredentialType::DirectLink => "DirectLinkData",
+    }
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn any_data() -> Value {
+    json!({
+        "description": "The data, whole, in the shape of the credential's type.",
+        "anyOf": CredentialType::ALL.map(|kind| reference(data_name(kind))),
+    })
+}
+
+/// The data of each type, from its table.
+pub(crate) fn data() -> Map<String, Value> {
+    CredentialType::ALL
+        .iter()
+        .map(|&kind| {
+            let fields = kind.fields().iter().map(|field| {
+                let mut schema = value(field.kind);
+                let shown = match field.class {
+                    FieldClass::Secret => "Never shown.",
+                    FieldClass::Id => "Shown masked: at most its last four characters.",
+                    FieldClass::Place => "Shown in full.",
+                };
+                let members = schema.as_object_mut().unwrap();
+                let said = members.get("description").and_then(Value::as_str).map(|said| format!("{said} {shown}"));
+                members.insert("description".to_owned(), json!(said.unwrap_or(shown.to_owned())));
+                (field.name.to_owned(), schema)
+            });
+            let required: Vec<_> =
+                kind.fields().iter().filter(|field| field.required).map(|field| field.name).collect();
+            let schema = json!({
+                "type": "object",
+                "description": format!("The data of a credential of type `{kind}`."),
+                "properties": fields.collect::<Map<_, _>>(),
+                "required": required,
+                "additionalProperties": false,
+                "examples": [example(kind)],
+            });
+            (data_name(kind).to_owned(), schema)
+        })
+        .collect()
+}
+
+/// What a field takes.
+fn value(kind: ValueKind) -> Value {
+    let text = |description: &str, longest: usize| json!({"type": "string", "minLength": 1, "maxLength": longest, "description": description});
+    let secret = |description: &str| json!({"type": "string", "format": "password", "minLength": 1, "maxLength": 16_384, "description": description});
+    match kind {
+        ValueKind::Secret => secret("A secret."),
+        ValueKind::AccessKeyId => text("The access key's id: printable ASCII without white space.", 255),
+        ValueKind::Bucket => text("The bucket: letters, digits and `. _ : -`.", 255),
+        ValueKind::Container => text("The container: as a bucket, may begin with `$`.", 255),
+        ValueKind::Region => text("The region: letters, digits and `. _ -`.", 64),
+        ValueKind::Endpoint => text("The store's address: http or https, without user, query and fragment.", 2_048),
+        ValueKind::KeyPrefix => text("The beginning of object names.", 1_024),
+        ValueKind::RoleArn => text("An Amazon resource name.", 2_048),
+        ValueKind::Tenant => text("A GUID or a domain name.", 255),
+        ValueKind::ClientId => text("A GUID or another token of letters, digits and `. _ -`.", 255),
+        ValueKind::Flag => json!({"type": "boolean"}),
+        ValueKind::ConnectionString => secret("A connection string of Azure storage."),
+        ValueKind::KeyFile => json!({
+            "description": "The key file of a service account: its JSON object, or the same as a string.",
+            "anyOf": [{"type": "object"}, {"type": "string", "format": "password"}],
+        }),
+        ValueKind::Link => secret("The address behind the link: https."),
+        ValueKind::Headers => json!({
+            "type": "object",
+            "description": "Header fields that a request to the link needs.",
+            "additionalProperties": {"type": "string", "format": "password"},
+        }),
+        other => panic!("{other:?} has no schema"),
+    }
+}
+
+/// Data that is accepted. None of it opens anything.
+pub(crate) fn example(kind: CredentialType) -> Value {
+    match kind {
+        CredentialType::S3 => json!({
+            "access_key_id": "EXAMPLEKEYID00000000", "secret_access_key": "example/of/a/secret/access/key/0000000000",
+            "bucket": "nightly-imports", "region": "eu-central-1"
+        }),
+        CredentialType::AzureIdentity => json!({
+            "tenant_id": "11111111-2222-3333-4444-555555555555", "client_id": "66666666-7777-8888-9999-000000000000",
+            "client_secret": "example-of-a-client-secret", "container": "imports",
+            "connection_string": "DefaultEndpointsProtocol=https;AccountName=example;AccountKey=ZXhhbXBsZQ==;EndpointSuffix=core.windows.net"
+        }),
+        CredentialType::Gcs => json!({
+            "service_account_key": {
+                "type": "service_account", "project_id": "example", "private_key_id": "0123456789abcdef",
+                "private_key": "-----BEGIN PRIVATE KEY-----\nZXhhbXBsZQ==\n-----END PRIVATE KEY-----\n",
+                "client_email": "import@example.iam.gserviceaccount.com", "client_id": "100000000000000000000",
+                "token_uri": "https://oauth2.googleapis.com/token"
+            },
+            "bucket": "nightly-imports"
+        }),
+        CredentialType::DirectLink => json!({"url": "https://files.example.com/imports/today.csv?signature=example"}),
+    }
+}
+
+/// A reference to a request that [`refine`] describes.
+fn request(name: &str) -> Schema {
+    let Value::Object(members) = reference(name) else { panic!("an object") };
+    Schema::from(members)
+}
+
+pub(crate) const SAVE: fn(&mut SchemaGenerator) -> Schema = |_| request("SaveRequest");
+pub(crate) const REPLACE: fn(&mut SchemaGenerator) -> Schema = |_| request("ReplaceRequest");
+pub(crate) const MATCH: fn(&mut SchemaGenerator) -> Schema = |_| request("MatchRequest");
+pub(crate) const DESCRIBE: fn(&mut SchemaGenerator) -> Schema = |_| request("DescribeRequest");
+
+fn labels(value: Value) -> Value {
+    json!({
+        "type": "object",
+        "description": "Labels: names of a-z 0-9 . _ - /, values of A-Z a-z 0-9 . _ -, each up to 63 characters.",
+        "maxProperties": Labels::MAX,
+        "propertyNames": {"pattern": "^[a-z0-9._/-]{1,63}$"},
+        "additionalProperties": value,
+    })
+}
+
+const LABEL_VALUE: &str = "^[A-Za-z0-9._-]{0,63}$";
+
+fn time(description: &str) -> Value {
+    json!({"type": "string", "format": "date-time", "description": description})
+}
+
+fn vend() -> Value {
+    json!({
+        "type": "string",
+        "enum": RULES.map(VendRule::as_str),
+        "description": "`short`: only ever issued as short-lived credentials made from it. To lift it takes an admin.",
+    })
+}
+
+fn save() -> Value {
+    let of = |kind: CredentialType| {
+        json!({
+            "type": "object",
+            "title": format!("Save{}", data_name(kind).trim_end_matches("Data")),
+            "description": format!("A credential of type `{kind}`."),
+            "properties": {
+                "type": {"const": kind.as_str()},
+                "namespace": reference("Namespace"),
+                "data": reference(data_name(kind)),
+                "labels": reference("Labels"),
+                "description": {"type": "string", "maxLength": Description::MAX_LENGTH, "description": "What it is for."},
+                "expires_at": time("When its issuer ends it."),
+                "vend": vend(),
+            },
+            "required": ["type", "namespace", "data"],
+            "additionalProperties": false,
+        })
+    };
+    json!({"oneOf": CredentialType::ALL.map(of)})
+}
+
+fn replace() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "data": any_data(),
+            "expires_at": time("When the data expires."),
+            "stage": {"type": "boolean", "default": false, "description": "Whether the new version waits to be promoted."},
+        },
+        "required": ["data"],
+        "additionalProperties": false,
+    })
+}
+
+fn matching() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"data": any_data()},
+        "required": ["data"],
+        "additionalProperties": false,
+    })
+}
+
+fn describe() -> Value {
+    // Two choices rather than two types, which generators of clients read better.
+    let nullable = |schema: Value| json!({"anyOf": [schema, {"type": "null"}]});
+    json!({
+        "type": "object",
+        "description": "A merge patch (RFC 7396): an absent member stays, null removes.",
+        "properties": {
+            "labels": nullable(reference("LabelPatch")),
+            "description": nullable(json!({"type": "string", "maxLength": Description::MAX_LENGTH})),
+            "expires_at": nullable(time("When its issuer ends the current version.")),
+            "vend": vend(),
+        },
+        "additionalProperties": false,
+    })
+}
+
+/// Beside what the wire types say: the values of members that they hold as text.
+pub(crate) fn refine(schemas: &mut Map<String, Value>) {
+    let roles = json!(Role::ALL.map(Role::as_str));
+    let kinds = json!(CredentialType::ALL.map(CredentialType::as_str));
+    let health = json!(HealthState::ALL.map(HealthState::as_str));
+    for (name, member, constraint) in [
+        ("LoginRequest", "ttl", json!({"minimum": 60, "maximum": 86_400, "default": 3_600})),
+        ("AccountItem", "role", json!({"enum": roles})),
+        ("AccountItem", "state", json!({"enum": ["active", "disabled", "re-enrolling", "invited"]})),
+        ("OwnAccount", "role", json!({"enum": roles})),
+        ("InviteRequest", "role", json!({"enum": roles})),
+        ("ChangeAccountRequest", "role", json!({"enum": roles})),
+        ("ChangeAccountRequest", "state", json!({"enum": ["active", "disabled"]})),
+        ("ChangeIntegrationRequest", "state", json!({"enum": ["active", "disabled"]})),
+        ("IntegrationItem", "state", json!({"enum": ["active", "disabled"]})),
+        ("CredentialItem", "type", json!({"enum": kinds})),
+        ("CredentialItem", "vend", json!({"enum": RULES.map(VendRule::as_str)})),
+        ("HealthItem", "state", json!({"enum": health})),
+        ("VersionItem", "state", json!({"enum": ["current", "staged", "previous"]})),
+        ("CredentialUse", "form", json!({"enum": ["raw", "short"]})),
+        ("VendedCredential", "type", json!({"enum": kinds})),
+        ("VendedCredential", "form", json!({"enum": ["raw", "short"]})),
+        (
+            "ActivateRequest",
+            "namespace",
+            json!({"pattern": NAMESPACE, "minLength": 1, "maxLength": Namespace::MAX_LENGTH}),
+        ),
+        ("ActivateRequest", "ttl", json!({"minimum": 60, "maximum": 43_200, "default": 3_600})),
+        ("ActivateRequest", "purpose", json!({"minLength": 1, "maxLength": Purpose::MAX_LENGTH})),
+        ("ActivateRequest", "vend", json!({"enum": FORMS})),
+        (
+            "CheckRequest",
+            "namespace",
+            json!({"pattern": NAMESPACE, "minLength": 1, "maxLength": Namespace::MAX_LENGTH}),
+        ),
+        ("CheckRequest", "vend", json!({"enum": FORMS})),
+        ("CheckRequest", "until", json!({"format": "date-time"})),
+        ("CheckedNamespace", "namespace", json!({})),
+        (
+            "NamespaceRequest",
+            "namespace",
+            json!({"pattern": NAMESPACE, "minLength": 1, "maxLength": Namespace::MAX_LENGTH}),
+        ),
+        ("ChangeIntegrationRequest", "expires_at", json!({"type": ["string", "null"], "format": "date-time"})),
+        ("CreateIntegrationRequest", "expires_at", json!({"format": "date-time"})),
+        ("PromoteRequest", "version", json!({"minimum": 1})),
+    ] {
+        let member =
+            schemas[name]["properties"][member].as_object_mut().unwrap_or_else(|| panic!("{name} has no {member}"));
+        let Value::Object(constraint) = constraint else { panic!("an object") };
+        member.extend(constraint);
+    }
+    let namespace = json!({
+        "type": "string", "pattern": NAMESPACE, "minLength": 1, "maxLength": Namespace::MAX_LENGTH,
+        "description": "A namespace, compared exactly. Several credentials may share one.",
+    });
+    schemas.insert("Namespace".to_owned(), namespace);
+    let label = json!({"type": "string", "pattern": LABEL_VALUE});
+    schemas.insert("Labels".to_owned(), labels(label.clone()));
+    schemas.insert("LabelPatch".to_owned(), labels(json!({"anyOf": [label, {"type": "null"}]})));
+    schemas.extend(data());
+    for (name, schema) in [
+        ("SaveRequest", save()),
+        ("ReplaceRequest", replace()),
+        ("MatchRequest", matching()),
+        ("DescribeRequest", describe()),
+    ] {
+        schemas.insert(name.to_owned(), schema);
+    }
+}
+
+/// What the comments of the wire types say, for readers of JSON; members that hold times say so.
+pub(crate) fn reword(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(text)) = members.get_mut("description") {
+                let end =
+                    ["`T` is what", "`D` is what", "`L` is what"].iter().filter_map(|aside| text.find(aside)).min();
+                text.truncate(end.unwrap_or(text.len()));
+                *text = text.replace(['[', ']'], "").split_whitespace().collect::<Vec<_>>().join(" ");
+            }
+            if let Some(Value::Object(properties)) = members.get_mut("properties") {
+                for (name, property) in properties {
+                    let is_time = name == "at" || name.ends_with("_at") || name.ends_with("_until");
+                    if is_time && property["type"] == "string" {
+                        property["format"] = json!("date-time");
+                    }
+                }
+            }
+            members.values_mut().for_each(reword);
+        }
+        Value::Array(items) => items.iter_mut().for_each(reword),
+        _ => {}
+    }
+}
+
+/// Members are absent, never null.
+pub(crate) fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::Array(types)) = members.get_mut("type") {
+                types.retain(|one| one != "null");
+                if let [one] = &types[..] {
+                    let one = one.clone();
+                    members.insert("type".to_owned(), one);
+                }
+            }
+            if let Some(Value::Array(choices)) = members.get_mut("anyOf") {
+                choices.retain(|choice| *choice != json!({"type": "null"}));
+                if let [Value::Object(one)] = &choices[..] {
+                    let one = one.clone();
+                    members.remove("anyOf");
+                    members.extend(one);
+                }
+            }
+            members.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}
+
+/// The schema of a parameter.
+pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
+    let text = json!({"type": "string", "minLength": 1, "maxLength": 100});
+    match name {
+        "limit" => (
+            json!({"type": "integer", "minimum": 1, "maximum": 1_000, "default": 1_000}),
+            "How many items a page has at most.",
+        ),
+        "cursor" => {
+            (json!({"type": "string", "minLength": 1}), "Where the page begins: from the `Link` of the page before.")
+        }
+        "namespace" => (reference("Namespace"), "Only those of this namespace."),
+        "type" => (
+            json!({"type": "string", "enum": CredentialType::ALL.map(CredentialType::as_str)}),
+            "Only those of this type.",
+        ),
+        "label" => (
+            json!({"type": "array", "maxItems": Labels::MAX, "items": {"type": "string", "pattern": "^[a-z0-9._/-]{1,63}:[A-Za-z0-9._-]{0,63}$"}}),
+            "Only those with this label, as name:value. If repeated, only those with all.",
+        ),
+        "health" => {
+            (json!({"type": "string", "enum": HealthState::ALL.map(HealthState::as_str)}), "Only those in this state.")
+        }
+        "expires_before" => {
+            (json!({"type": "string", "format": "date-time"}), "Only those that expire before this time.")
+        }
+        "since" => (json!({"type": "string", "format": "date-time"}), "Only entries from this time on."),
+        "until" => (json!({"type": "string", "format": "date-time"}), "Only entries before this time."),
+        "action" => (text, "Only entries of this action, such as credential.saved."),
+        "subject" => (text, "Only entries about this subject: credential:<id>, or an id alone."),
+        "actor" => (text, "Only entries of this account or integration, by its id, or of a kind such as operator."),
+        "verify" => (
+            json!({"type": "boolean", "default": false}),
+            "Whether the data is tried at its storage first. 400 if the server does not do that.",
+        ),
+        "Idempotency-Key" => (
+            json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}),
+            "A name for this request, kept for 24 hours: a repetition gets the same answer and has no other effect.",
+        ),
+        "If-Match" => (
+            json!({"type": "string", "pattern": "^(\\*|\"[0-9]+\")$"}),
+            "The entity tag of the credential as it was read: 412 if it was changed since.",
+        ),
+        "id" => (json!({"type": "string", "format": "uuid"}), "The id."),
+        "version" => (json!({"type": "integer", "minimum": 1}), "The number of the version."),
+        other => panic!("{other} is no parameter"),
+    }
+}

@@ -1,0 +1,116 @@
+//! The description of the interface holds for the real server: requests made from it at random, and a client generated
+//! from it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use vault_testkit::stores::find_tool;
+use vault_tests::samples::small;
+use vault_tests::{Database, Vault};
+
+/// The same requests each time.
+const SEED: &str = "20261122";
+/// Requests of each operation in each phase.
+const EXAMPLES: &str = "20";
+
+/// Runs to a good end. What it printed.
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{text}");
+    text
+}
+
+/// A server that does not count logins, and its description in a file of `directory`.
+fn described(directory: &Path) -> (Vault, Value) {
+    let vault = Vault::start_with(Database::Sqlite, &["--login-rate", "0"]);
+    let description = vault.client().get("/openapi.json").send().expect(200).json();
+    fs::write(directory.join("openapi.json"), description.to_string()).unwrap();
+    (vault, description)
+}
+
+/// Schemathesis against `vault`, on the description `file` in `directory`, which holds its settings too.
+fn schemathesis(vault: &Vault, directory: &Path, file: &str) -> Command {
+    let mut command = Command::new(find_tool("st"));
+    command.current_dir(directory).args(["--config-file", "schemathesis.toml", "run", file, "--no-color"]);
+    command.args(["--url", vault.client().origin(), "--seed", SEED, "--max-examples", EXAMPLES]);
+    command.args(["--phases", "examples,coverage,fuzzing"]);
+    // Another listener, and what ends the session that asks.
+    command.args(["--exclude-tag", "Activation", "--exclude-path", "/v1/logout"]);
+    command.args(["--exclude-path", "/v1/account/sessions/{id}", "--exclude-path", "/v1/accounts/{id}"]);
+    command
+}
+
+#[test]
+fn requests_made_from_the_description_are_answered_as_described() {
+    let directory = tempfile::tempdir().unwrap();
+    let (vault, mut description) = described(directory.path());
+    let session = vault.admin_session();
+    let credential = session.save(&small("imports", 1));
+    session.replace(&credential, &small("imports", 1), false).expect(201);
+    let integration = json!({"name": "nightly", "namespaces": ["imports"]});
+    let integration = session.call("POST", "/v1/integrations").json(&integration).send().expect(201).json();
+    // Data that the schema permits may be refused for what it means: a bucket that is no name of one.
+    let settings = format!(
+        "headers = {{ Authorization = \"Bearer {}\" }}\n\
+         [checks]\npositive_data_acceptance.enabled = false\n\
+         negative_data_rejection.expected-statuses = [400, 401, 403, 404, 409, 412, 413, 415, 422, 429]\n\
+         [[operations]]\ninclude-path-regex = \"/organization-vault/\"\nparameters = {{ \"path.id\" = \"{credential}\" }}\n\
+         [[operations]]\ninclude-path-regex = \"/integrations/\"\nparameters = {{ \"path.id\" = {} }}\n",
+        session.token, integration["integration_id"],
+    );
+    fs::write(directory.path().join("schemathesis.toml"), settings).unwrap();
+    let said = succeed(&mut schemathesis(&vault, directory.path(), "openapi.json"));
+    let tested = said.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
+    assert!(tested.is_some_and(|count| count.parse::<usize>().unwrap() >= 35), "{said}");
+
+    // It notices a description that is wrong.
+    let answer = "/paths/~1v1~1account/get/responses/200/content/application~1json/schema";
+    *description.pointer_mut(answer).unwrap() = json!({"type": "array"});
+    fs::write(directory.path().join("wrong.json"), description.to_string()).unwrap();
+    let mut wrong = schemathesis(&vault, directory.path(), "wrong.json");
+    let output = wrong.args(["--include-path", "/v1/account"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_client_generated_from_the_description_logs_in_and_saves() {
+    let directory = tempfile::tempdir().unwrap();
+    let (vault, _) = described(directory.path());
+    let account = vault.account("Acme", "editor");
+    let mut generate = Command::new(find_tool("openapi-python-client"));
+    generate.current_dir(directory.path()).args(["generate", "--path", "openapi.json", "--output-path", "client"]);
+    // It formats what it writes with a program beside it.
+    let beside = find_tool("openapi-python-client").parent().unwrap().to_owned();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let said = succeed(generate.env("PATH", format!("{}:{path}", beside.display())));
+    assert!(!said.contains("WARNING"), "{said}");
+    let script = r#"
+import json, os, sys
+sys.path.insert(0, "client")
+from org_vault_client import AuthenticatedClient, Client
+from org_vault_client.api.credentials import delete, list_, save
+from org_vault_client.api.session import log_in
+from org_vault_client.models import LoginRequest, SaveS3
+
+login = json.load(sys.stdin)
+url = os.environ["VAULT"]
+session = log_in.sync(client=Client(base_url=url), body=LoginRequest.from_dict(login))
+client = AuthenticatedClient(base_url=url, token=session.access_token)
+data = {"access_key_id": "EXAMPLEKEYID00000000", "secret_access_key": "not-a-secret", "bucket": "imports"}
+body = SaveS3.from_dict({"type": "s3", "namespace": "imports", "data": data})
+saved = save.sync(client=client, body=body)
+listed = list_.sync(client=client, namespace="imports")
+print(listed[0].id == saved.id, listed[0].type_.value, listed[0].information["bucket"])
+print(delete.sync_detailed(saved.id, client=client).status_code.value, len(list_.sync(client=client)))
+"#;
+    fs::write(directory.path().join("job.py"), script).unwrap();
+    fs::write(directory.path().join("login.json"), account.sound_login().to_string()).unwrap();
+    let mut job = Command::new(beside.join("python3"));
+    job.current_dir(directory.path()).arg("job.py").env("VAULT", vault.client().origin());
+    job.stdin(fs::File::open(directory.path().join("login.json")).unwrap());
+    assert_eq!(succeed(&mut job), "True s3 imports\n204 0\n");
+}
