@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// The public listener.
-pub(super) static PUBLIC: [Address; 32] = [
+pub(super) static PUBLIC: [Address; 34] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -94,6 +94,8 @@ pub(super) static PUBLIC: [Address; 32] = [
     Address { template: "{base}/namespaces/freeze", methods: &[("POST", Operation::FreezeNamespace)], allow: "POST" },
     Address { template: "{base}/namespaces/thaw", methods: &[("POST", Operation::ThawNamespace)], allow: "POST" },
     Address { template: "{base}/audit", methods: &[("GET", Operation::ListAudit)], allow: "GET, HEAD" },
+    Address { template: "/", methods: &[("GET", Operation::Console)], allow: "GET, HEAD" },
+    Address { template: "/console/{id}", methods: &[("GET", Operation::ConsoleFile)], allow: "GET, HEAD" },
     LIVE,
     READY,
 ];
