@@ -102,7 +102,10 @@ class App extends HTMLElement {
         this.#left,
         h('button', { type: 'button', class: 'quiet', onclick: () => void this.#signOut() }, 'Sign out')),
       h('nav', { class: 'places', 'aria-label': 'Console' }, h('ul', null,
-        PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href }, name))))));
+        PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
+          // No address changes, but what is shown may have.
+          if (location.hash === href) void this.#route(true);
+        } }, name))))));
     this.#mark();
   }
 

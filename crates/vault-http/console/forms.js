@@ -184,7 +184,7 @@ function complete(fields) {
 
 /** @param {string} label */
 function article(label) {
-  const text = /^[A-Z][a-z]/.test(label) ? label.charAt(0).toLowerCase() + label.slice(1) : label;
+  const text = /^[A-Z][a-z-]/.test(label) ? label.charAt(0).toLowerCase() + label.slice(1) : label;
   return `the ${text}`;
 }
 

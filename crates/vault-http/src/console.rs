@@ -154,8 +154,18 @@ mod tests {
         for file in FILES.iter().filter(|file| file.media_type == SCRIPT) {
             let text = String::from_utf8_lossy(file.content);
             let forbidden = [
-                "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function",
-                "localStorage", "sessionStorage", "indexedDB", "document.cookie", "postMessage", "importScripts",
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "new Function",
+                "localStorage",
+                "sessionStorage",
+                "indexedDB",
+                "document.cookie",
+                "postMessage",
+                "importScripts",
             ];
             for word in forbidden {
                 assert!(!text.contains(word), "{word} in {}", file.name);
