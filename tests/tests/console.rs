@@ -64,9 +64,9 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     vault.organization("Acme");
     let url = stage.url("").trim_end_matches('/').to_owned();
     let invite = ["account", "invite", "--org", "Acme", "--email", "grace@example.com", "--role", "editor"];
-    let invited = vault.json(&[&invite[..], &["--public-url", &url]].concat());
-    let link = invited["enrolment_url"].as_str().unwrap();
-    assert_eq!(link, format!("{url}/#/enrol/{}", invited["enrolment_code"].as_str().unwrap()));
+    let said = vault.run(&[&invite[..], &["--public-url", &url]].concat()).done().stdout;
+    let link = said.lines().find_map(|line| line.trim().strip_prefix(&*format!("{url}/#/enrol/"))).unwrap();
+    let link = &*format!("{url}/#/enrol/{link}");
 
     browser.go(link);
     // The code stays neither in the address nor in the history.
@@ -492,4 +492,34 @@ fn axe_finds_nothing_on_any_page() {
         check(button);
         browser.key(Key::Escape);
     }
+}
+
+#[test]
+fn a90_text_of_others_is_only_text() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    let markup = "<img src=x onerror=fetch('/seen')>";
+    let mut request = samples::s3().request;
+    request["description"] = json!(markup);
+    let id = session.save(&request);
+    let integration = json!({"name": markup, "namespaces": ["imports/*"]});
+    session.call("POST", "/v1/integrations").json(&integration).send().expect(201);
+    let hostile = "%3Cimg%20src%3Dx%20onerror%3Dfetch(1)%3E";
+    for (place, seen) in [
+        (format!("#/credentials/{id}"), markup),
+        ("#/integrations".to_owned(), markup),
+        (format!("#/credentials?namespace={hostile}"), "Namespace"),
+        (format!("#/credentials/{hostile}"), "Try again"),
+        (format!("#/audit?subject={hostile}"), "Audit"),
+    ] {
+        stage.visit(&place);
+        browser.see(seen);
+        let made = "return document.querySelectorAll('img, script:not([src^=\"/console/\"]), iframe').length";
+        assert_eq!(browser.script(made, &[]), 0, "{place}");
+    }
+    // Even script that runs in the page makes no markup of text.
+    let refused = "try { document.body.innerHTML = arguments[0]; return 'made' } catch (error) { return error.name }";
+    browser.check_nothing_refused();
+    assert_eq!(browser.script(refused, &[json!(markup)]), "TypeError");
 }

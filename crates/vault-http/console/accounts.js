@@ -25,7 +25,7 @@ function showCode(heading, email, { enrolment_code: code, expires_at: at }, clos
       h('p', null, `Give this link to the owner of ${email} over a channel that you trust. It works once, and is not shown again.`),
       secretBox(link, 'the link'),
       facts([['Valid until', time(at)], ['Code alone', h('code', null, code)]]),
-      h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))]);
+      h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))], true);
   dialog.addEventListener('close', closed);
 }
 
@@ -40,7 +40,7 @@ class Accounts extends Page {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#invite() }, 'Invite somebody'));
     /** @param {Account[]} rows */
     const view = (rows) => table('Accounts', [
-      ['E-mail', ({ email }) => email],
+      ['E-mail', ({ email }) => h('span', { class: 'long' }, email)],
       ['Role', ({ role }) => role],
       ['State', ({ state, locked, invitation_expires_at: at }) => [
         badge(state, { active: 'good', disabled: 'bad', invited: 'warn', 're-enrolling': 'warn' }[state]), locked ? [' ', badge('locked', 'bad')] : [],

@@ -114,8 +114,11 @@ class App extends HTMLElement {
     const place = location.hash.split(/[?]/)[0] ?? '';
     for (const link of this.querySelectorAll('.places a')) {
       const href = link.getAttribute('href') ?? '';
-      if (place === href || place.startsWith(`${href}/`)) link.setAttribute('aria-current', 'page');
-      else link.removeAttribute('aria-current');
+      if (place === href || place.startsWith(`${href}/`)) {
+        link.setAttribute('aria-current', 'page');
+        const places = link.closest('.places');
+        if (places) places.scrollLeft = /** @type {HTMLElement} */ (link).offsetLeft - 60; // on a phone they lie side by side
+      } else link.removeAttribute('aria-current');
     }
   }
 

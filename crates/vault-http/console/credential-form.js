@@ -207,8 +207,8 @@ class CredentialForm extends Page {
 
   #save() {
     const namespace = field({ label: 'Namespace', pointer: '/namespace', required: true, placeholder: 'imports/nightly', mono: true, value: this.query.get('namespace') ?? '',
-      hint: 'The name by which jobs ask for it. Fixed once it is saved.' });
-    const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES), value: 's3' });
+      hint: 'Jobs ask for it by this name, which is fixed.' });
+    const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES), value: 's3', hint: 'Recognised from what you paste.' });
     type.control.addEventListener('input', () => this.#choose(/** @type {CredentialType} */ (type.control.value)));
     const labels = field({ label: 'Labels', pointer: '/labels', rows: 2, mono: true, placeholder: 'team: data', hint: 'One in each line: name: value.', parse: (text) => text.trim() ? readLabels(text) : undefined });
     const description = field({ label: 'Description', pointer: '/description', maxlength: 500 });

@@ -32,7 +32,7 @@ function plain(value) {
 
 class CredentialPage extends Page {
   #etag = '';
-  #status = h('div', { role: 'status' });
+  #status = h('div');
 
   label() {
     return 'Credential';
@@ -144,12 +144,16 @@ class CredentialPage extends Page {
    */
   async #say(done) {
     this.#status.replaceChildren(h('p', { class: 'note good' }, done));
+    announce(done);
     await this.refresh();
   }
 
   /** @param {number} [version] */
   async #check(version) {
-    const note = (/** @type {string} */ kind, /** @type {string} */ text) => this.#status.replaceChildren(h('p', { class: `note ${kind}` }, text));
+    const note = (/** @type {string} */ kind, /** @type {string} */ text) => {
+      this.#status.replaceChildren(h('p', { class: `note ${kind}` }, text));
+      announce(text);
+    };
     try {
       const { body: before } = await call('GET', `${this.#path}/versions`);
       const number = version ?? before.find((/** @type {Version} */ { state }) => state === 'staged')?.version ?? before[0].version;

@@ -3,7 +3,7 @@
 import { call, query } from './api.js';
 import { go, h } from './dom.js';
 import { field, form } from './forms.js';
-import { Page, badge, healthBadge, paged, table, time } from './parts.js';
+import { Page, badge, day, healthBadge, paged, table } from './parts.js';
 import * as session from './session.js';
 
 /** @typedef {import('./api.js').Credential} Credential */
@@ -50,13 +50,13 @@ class Credentials extends Page {
     const empty = filtered ? 'No credential fits these filters.' : session.mayWrite() ? 'No credentials yet. Add the first one: its secrets can be used by your jobs, and are never shown again.' : 'No credentials yet.';
     /** @param {Credential[]} rows */
     const view = (rows) => table('Credentials', [
-      ['Namespace', (row) => h('a', { href: `#/credentials/${row.id}` }, row.namespace)],
+      ['Namespace', (row) => h('a', { class: 'long', href: `#/credentials/${row.id}` }, row.namespace)],
       ['Type', ({ type }) => TYPE_NAMES[type]],
-      ['Where', place],
+      ['Where', (row) => h('span', { class: 'long' }, place(row))],
       ['Labels', (row) => row.damaged ? badge('damaged', 'bad') : labels(row)],
       ['Health', ({ health, staged_version: staged }) => [healthBadge(health), staged ? [' ', badge('staged')] : []].flat()],
-      ['Expires', ({ expires_at: at }) => at ? time(at) : null],
-      ['Last used', ({ last_activated_at: at }) => time(at)],
+      ['Expires', ({ expires_at: at }) => at ? day(at, '') : null],
+      ['Last used', ({ last_activated_at: at }) => day(at, 'never')],
     ], rows, empty);
     return [this.#filters(get, filtered), await paged(`/organization-vault${query(filters)}`, view, 'credential')];
   }

@@ -3,7 +3,7 @@
 import { call } from './api.js';
 import { h } from './dom.js';
 import { field, form, readTime, writeTime } from './forms.js';
-import { Page, badge, confirm, openDialog, paged, secretBox, table, time } from './parts.js';
+import { Page, badge, confirm, day, openDialog, paged, secretBox, table, time } from './parts.js';
 
 /** @typedef {import('./api.js').Integration} Integration */
 
@@ -27,7 +27,7 @@ function showToken(name, token, closed) {
     h('p', null, 'Give it to the owner of the job over a channel that you trust. It is not shown again.'),
     secretBox(token, 'the token'),
     h('p', { class: 'hint' }, 'The job reads it from a file: orgvault exec --token-file FILE --namespace NAMESPACE -- COMMAND'),
-    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))]);
+    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))], true);
   dialog.addEventListener('close', closed);
 }
 
@@ -51,11 +51,11 @@ class Integrations extends Page {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#create() }, 'Create an integration'));
     /** @param {Integration[]} rows */
     const view = (rows) => table('Integrations', [
-      ['Name', ({ name }) => name],
+      ['Name', ({ name }) => h('span', { class: 'long' }, name)],
       ['Namespaces', ({ namespaces }) => namespaces.map((pattern) => h('span', { class: 'label' }, pattern))],
       ['State', ({ state }) => badge(state, state === 'active' ? 'good' : 'bad')],
       ['Token last used', ({ last_used_at: at, previous_token_until: until }) => [time(at), until ? h('span', { class: 'hint block' }, 'previous token until ', time(until)) : null]],
-      ['Expires', ({ expires_at: at }) => time(at)],
+      ['Expires', ({ expires_at: at }) => day(at, 'never')],
       ['(Actions)', (integration) => this.#buttons(integration)],
     ], rows, 'No integrations yet. Create one for each batch job: its token lets the job use the credentials of the namespaces that you name.');
     return [this.#done && h('p', { class: 'note good', role: 'status' }, this.#done), await paged('/integrations?limit=50', view, 'integration')];

@@ -21,7 +21,7 @@ class Namespaces extends Page {
     this.actions(h('button', { type: 'button', onclick: () => this.#freezeNamed() }, 'Freeze a namespace'));
     /** @param {Namespace[]} rows */
     const view = (rows) => table('Namespaces', [
-      ['Namespace', ({ namespace }) => h('a', { href: `#/credentials${query({ namespace })}` }, namespace)],
+      ['Namespace', ({ namespace }) => h('a', { class: 'long', href: `#/credentials${query({ namespace })}` }, namespace)],
       ['Credentials', ({ credentials }) => credentials >= MOST ? '1,000 or more' : credentials],
       ['State', ({ frozen }) => frozen ? badge('frozen', 'warn') : badge('open', 'good')],
       ['(Actions)', (row) => this.#button(row)],

@@ -127,6 +127,17 @@ export function time(text, absent = 'never') {
   return text ? h('time', { datetime: text, title: text }, TIMES.format(new Date(text))) : h('span', { class: 'muted' }, absent);
 }
 
+const DAYS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+
+/**
+ * The day of a time, where there is no room for more.
+ * @param {string | undefined} text
+ * @param {string} absent
+ */
+export function day(text, absent) {
+  return text ? h('time', { datetime: text, title: TIMES.format(new Date(text)) }, DAYS.format(new Date(text))) : h('span', { class: 'muted' }, absent);
+}
+
 /** @param {Date} date */
 export function clock(date) {
   return new Intl.DateTimeFormat(undefined, { timeStyle: 'short' }).format(date);
@@ -157,7 +168,8 @@ export function table(caption, columns, rows, empty) {
     h('tbody', null, rows.map((row) => h('tr', null, columns.map(([heading, cell], index) => {
       const content = cell(row);
       const label = heading.startsWith('(') ? null : heading;
-      return index === 0 ? h('th', { scope: 'row', 'data-label': label }, content) : h('td', { 'data-label': label }, content);
+      const box = h('div', null, content);
+      return index === 0 ? h('th', { scope: 'row', 'data-label': label }, box) : h('td', { 'data-label': label }, box);
     }))))));
 }
 
@@ -214,11 +226,12 @@ export function secretBox(text, what) {
  * Opens a dialog, which Escape closes. It is gone once it is closed.
  * @param {string} heading
  * @param {(close: () => void) => Child[]} content
+ * @param {boolean} [once] it shows what is not shown again, so Escape does not close it
  */
-export function openDialog(heading, content) {
+export function openDialog(heading, content, once = false) {
   const id = freshId();
   const close = () => dialog.close();
-  const dialog = h('dialog', { 'aria-labelledby': id, onclose: () => dialog.remove() }, h('h2', { id }, heading));
+  const dialog = h('dialog', { 'aria-labelledby': id, onclose: () => dialog.remove(), onkeydown: (/** @type {KeyboardEvent} */ event) => { if (once && event.key === 'Escape') event.preventDefault(); } }, h('h2', { id }, heading));
   dialog.append(...nodes(content(close)));
   (document.querySelector('ov-app') ?? document.body).append(dialog);
   dialog.showModal();

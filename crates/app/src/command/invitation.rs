@@ -25,8 +25,6 @@ struct ShownInvitation<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
     enrolment_code: &'a str,
-    /// Where a browser takes the code.
-    enrolment_url: String,
     expires_at: String,
 }
 
@@ -53,12 +51,11 @@ pub(super) async fn run(
         role: invited.grant.role.as_str(),
         state: None,
         enrolment_code: invited.code.text().expose_secret(), // printed for its owner, once
-        enrolment_url: enrolment_url(settings, &invited),
         expires_at: rfc3339(invited.expires_at),
     };
     let base_url = settings.server.base_url(settings.server.listen);
     let done = format!("Invited {} to {organization} ({}).", invited.grant.email, invited.grant.role);
-    output.print(&shown, &text(&done, &invited, &shown.enrolment_url, &base_url))?;
+    output.print(&shown, &text(&done, &invited, &enrolment_url(settings, &invited), &base_url))?;
     warn_of_local_url(settings, &base_url, output);
     Ok(())
 }
@@ -85,14 +82,13 @@ pub(super) async fn re_enrol(
         role: grant.role.as_str(),
         state: Some(grant.state.as_str()),
         enrolment_code: invited.code.text().expose_secret(), // printed for its owner, once
-        enrolment_url: enrolment_url(settings, &invited),
         expires_at: rfc3339(invited.expires_at),
     };
     let done = format!(
         "Destroyed the password, passcode and recovery codes of {} ({organization}, {}) and ended its sessions.",
         grant.email, grant.role
     );
-    output.print(&shown, &text(&done, &invited, &shown.enrolment_url, &base_url))?;
+    output.print(&shown, &text(&done, &invited, &enrolment_url(settings, &invited), &base_url))?;
     if grant.state == AccountState::Disabled {
         warn(&format!("{0} is disabled. Enable it with `orgvault account enable --email {0}`", grant.email));
     }

@@ -28,7 +28,6 @@ const DEFAULT_EMAIL: &str = "admin@example.com";
 #[derive(Serialize)]
 struct Started {
     base_url: String,
-    console_url: String,
     data_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     account: Option<ShownCreated>,
@@ -65,7 +64,6 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     };
     let document = Started {
         base_url,
-        console_url,
         data_dir: settings.data_dir.display().to_string(),
         account: account.as_ref().map(ShownCreated::from),
     };
