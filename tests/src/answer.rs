@@ -3,6 +3,13 @@
 use serde_json::Value;
 use vault_api::ProblemCode;
 
+/// What browsers let the interface's answers do.
+const API_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'";
+/// What they let the console's page and files do.
+const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+
 /// An answer, whole.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -73,11 +80,14 @@ impl Answer {
     /// gets from past the framework.
     #[track_caller]
     pub fn check_common(&self) {
+        let media_type = self.header("content-type").unwrap_or_default();
+        let page = media_type.starts_with("text/html");
+        let file = ["text/javascript", "text/css", "image/svg+xml"].iter().any(|kind| media_type.starts_with(kind));
         let fixed = [
-            ("cache-control", "no-store"),
+            ("cache-control", if file { "no-cache" } else { "no-store" }),
             ("x-content-type-options", "nosniff"),
             ("referrer-policy", "no-referrer"),
-            ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
+            ("content-security-policy", if page || file { CONSOLE_POLICY } else { API_POLICY }),
         ];
         for (name, value) in fixed {
             assert_eq!(self.header(name), Some(value), "{name} of {self:?}");

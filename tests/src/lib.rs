@@ -8,6 +8,7 @@
 //! - [`samples`]: credentials of every type. [`canary`]: secrets to search for, however they are written.
 //! - [`integration`]: integrations and the door they activate namespaces at.
 //! - [`policy`]: who may do what.
+//! - [`browser`]: a real browser.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
 
 #![allow(
@@ -20,6 +21,7 @@
 pub mod account;
 pub mod answer;
 pub mod binary;
+pub mod browser;
 pub mod canary;
 pub mod client;
 pub mod database;

@@ -224,6 +224,14 @@ impl ServerSettings {
         }
     }
 
+    /// The URL of the console: the public one, else that of the listener at `address`.
+    pub(crate) fn console_url(&self, address: SocketAddr) -> String {
+        match &self.public_url {
+            Some(url) => format!("{url}/"),
+            None => format!("{}://{}/", self.scheme(), connectable(address)),
+        }
+    }
+
     /// The URL scheme of listeners at an address.
     pub(crate) fn scheme(&self) -> &'static str {
         if self.tls_cert_file.is_some() { "https" } else { "http" }

@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 use vault_core::port::IdGenerator;
 
-/// The headers of every answer.
+/// The headers of every answer. The console's answers bring their own policy, and its files their own caching.
 const STANDARD: [(HeaderName, HeaderValue); 4] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -98,7 +98,9 @@ impl<A: Api> Exchange<A> {
         }
         let headers = response.headers_mut();
         for (name, value) in STANDARD {
-            headers.insert(name, value);
+            if !headers.contains_key(&name) {
+                headers.insert(name, value);
+            }
         }
         if self.over_tls {
             headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);

@@ -16,6 +16,7 @@ mod call;
 mod checks;
 mod concurrency;
 mod connection;
+mod console;
 mod content;
 mod deadline;
 mod exchange;

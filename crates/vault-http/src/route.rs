@@ -189,7 +189,10 @@ mod tests {
         let others = [
             "",
             "*",
-            "/",
+            "//",
+            "/console",
+            "/console/",
+            "/console/a/b",
             "/v1",
             "/v1/",
             "/v1/livez",

@@ -55,7 +55,7 @@ pub(super) async fn run(
     };
     let base_url = settings.server.base_url(settings.server.listen);
     let done = format!("Invited {} to {organization} ({}).", invited.grant.email, invited.grant.role);
-    output.print(&shown, &text(&done, &invited, &base_url))?;
+    output.print(&shown, &text(&done, &invited, &enrolment_url(settings, &invited), &base_url))?;
     warn_of_local_url(settings, &base_url, output);
     Ok(())
 }
@@ -88,7 +88,7 @@ pub(super) async fn re_enrol(
         "Destroyed the password, passcode and recovery codes of {} ({organization}, {}) and ended its sessions.",
         grant.email, grant.role
     );
-    output.print(&shown, &text(&done, &invited, &base_url))?;
+    output.print(&shown, &text(&done, &invited, &enrolment_url(settings, &invited), &base_url))?;
     if grant.state == AccountState::Disabled {
         warn(&format!("{0} is disabled. Enable it with `orgvault account enable --email {0}`", grant.email));
     }
@@ -98,6 +98,12 @@ pub(super) async fn re_enrol(
     }
     warn_of_local_url(settings, &base_url, output);
     Ok(())
+}
+
+/// The console's page for the code, which stands in the fragment: browsers send it to no server.
+fn enrolment_url(settings: &Settings, invited: &Invited) -> String {
+    let console = settings.server.console_url(settings.server.listen);
+    format!("{console}#/enrol/{}", invited.code.text().expose_secret()) // printed for its owner, once
 }
 
 fn warn_of_local_url(settings: &Settings, base_url: &str, output: Output) {
@@ -111,18 +117,21 @@ fn warn_of_local_url(settings: &Settings, base_url: &str, output: Output) {
 /// An enrolment code for people, after what was `done`. The commands hold no secret, so that none reaches a shell's
 /// history: they ask for the code and the password, and send them through standard input, because other users of a machine
 /// can read a process's arguments.
-fn text(done: &str, invited: &Invited, base_url: &str) -> String {
+fn text(done: &str, invited: &Invited, link: &str, base_url: &str) -> String {
     let (grant, code) = (&invited.grant, invited.code.text().expose_secret()); // printed for its owner, once
     format!(
-        r#"{done} Give its owner the enrolment code; it is not shown again:
+        r#"{done} Give its owner this link, which opens the enrolment in a browser; it is not shown again:
+
+  {link}
 
   e-mail         {email}
   enrolment code {code}
   valid until    {until}
   account id     {id}
 
-Its owner enrols with these commands, in bash or zsh. They ask for the enrolment code and a new password, show the
-authenticator's address and the recovery codes once, and ask for the passcode that the authenticator then shows:
+Without a browser, its owner enrols with these commands, in bash or zsh. They ask for the enrolment code and a new
+password, show the authenticator's address and the recovery codes once, and ask for the passcode that the authenticator
+then shows:
 
 (
 ask() {{ printf '%s: ' "$1" >&2; IFS= read -rs typed; echo >&2; printf '%s' "$typed" | sed 's/[\\"]/\\&/g'; }}

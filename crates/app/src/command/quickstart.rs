@@ -51,15 +51,16 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     let (vault, opener) = opening.await.map_err(|error| compose::failure(&settings, error))?;
     let account = first_account(&vault, &args).await?;
     let base_url = settings.server.base_url(settings.server.listen);
+    let console_url = settings.server.console_url(settings.server.listen);
     let text = match &account {
         Some(account) => format!(
             "Created a vault in {}.\n{}\n\n{}\n{}",
             settings.data_dir.display(),
             root_key_warning(&settings),
             created_text(account)?,
-            printed_lines(&settings, &base_url, account)
+            printed_lines(&settings, &base_url, &console_url, account)
         ),
-        None => existing_text(&settings, &base_url, &vault, &args).await?,
+        None => existing_text(&settings, &base_url, &console_url, &vault, &args).await?,
     };
     let document = Started {
         base_url,
@@ -113,10 +114,12 @@ async fn first_account(vault: &OpenVault, args: &QuickstartArgs) -> Result<Optio
 async fn existing_text(
     settings: &Settings,
     base_url: &str,
+    console_url: &str,
     vault: &OpenVault,
     args: &QuickstartArgs,
 ) -> Result<String, Failure> {
     let mut text = format!("Serving the existing vault in {} at {base_url}.\n", settings.data_dir.display());
+    text += &format!("Console: {console_url}\n");
     let ignored: Vec<&str> = [("--org", &args.org), ("--email", &args.email)]
         .iter()
         .filter(|(_, given)| given.is_some())
@@ -148,7 +151,7 @@ fn url_flags(settings: &Settings) -> String {
 
 /// The four operations, ready to paste, and what comes next. Bodies and the token go through standard input and a file,
 /// because other users of the machine can read a process's arguments. The first failure shows the answer and stops.
-fn printed_lines(settings: &Settings, base_url: &str, account: &CreatedAccount) -> String {
+fn printed_lines(settings: &Settings, base_url: &str, console_url: &str, account: &CreatedAccount) -> String {
     let shown = ShownCreated::from(account);
     let passcode = format!("{} --email {}", command_line(settings, "account passcode"), quoted(&shown.email));
     let email = json_in_here_document(&shown.email);
@@ -162,7 +165,11 @@ fn printed_lines(settings: &Settings, base_url: &str, account: &CreatedAccount) 
     };
     let or_show = r#"|| { printf '%s\n' "$answer"; false; }"#;
     format!(
-        r#"Try it in another terminal. The token goes into a file that only you can read:
+        r#"Open the console in a browser and sign in with the details above:
+
+  {console_url}
+
+Or try it in another terminal. The token goes into a file that only you can read:
 
 umask 077
 (set -e

@@ -46,6 +46,7 @@ use crate::authorization::bearer_token;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::concurrency::{ConcurrencyLimit, Permit};
+use crate::console::Console;
 use crate::exchange::Api;
 use crate::fault::Fault;
 use crate::forwarded::UntrustedProxy;
@@ -77,6 +78,7 @@ pub(crate) struct PublicApi(Arc<Inner>);
 
 struct Inner {
     base: BasePath,
+    console: Console,
     policy: DataPolicy,
     trusted_proxies: Vec<IpNet>,
     untrusted_proxy: UntrustedProxy,
@@ -91,6 +93,7 @@ impl PublicApi {
     pub(crate) fn new(settings: &ServerSettings, parts: ServerParts) -> Self {
         Self(Arc::new(Inner {
             base: settings.base_path.clone(),
+            console: Console::new(&settings.base_path),
             policy: settings.data_policy,
             trusted_proxies: settings.listener.trusted_proxies.clone(),
             untrusted_proxy: UntrustedProxy::default(),
@@ -165,6 +168,14 @@ impl Inner {
             Operation::FreezeNamespace => namespaces::freeze(self, call, body).await,
             Operation::ThawNamespace => namespaces::thaw(self, call, body).await,
             Operation::ListAudit => audit::run(self, call, body).await,
+            Operation::Console => {
+                body.ignore().await?;
+                Ok(self.console.page())
+            }
+            Operation::ConsoleFile => {
+                body.ignore().await?;
+                Console::file(call.place.id(), call.headers())
+            }
             Operation::Live => {
                 body.ignore().await?;
                 probe::live()

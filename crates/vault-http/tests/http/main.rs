@@ -10,6 +10,7 @@ mod authorization;
 mod bodies;
 mod closing;
 mod colleagues;
+mod console;
 mod enrolment;
 mod failures;
 mod headers;

@@ -31,7 +31,11 @@ fn other_methods_are_answered_with_those_that_are_allowed() {
     assert_problem(&response, 405, "method-not-allowed", "CONNECT");
     assert!(response.header("allow").is_some());
     for line in [
-        "GET /",
+        "GET //",
+        "GET /console",
+        "GET /console/",
+        "GET /console/none.js",
+        "GET /console/../console/app.js",
         "POST /v1",
         "PATCH /v1/organization-vault/",
         "GET /v1/organization-vault/a/b",

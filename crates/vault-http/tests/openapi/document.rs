@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 use vault_api::{Problem, ProblemCode};
 use vault_http::Route;
 
+/// Operations that are no part of the interface.
+pub(crate) const UNDESCRIBED: [&str; 3] = ["openapi", "console", "console-file"];
+
 const PROBLEM: &str = "application/problem+json";
 
 /// The OpenAPI 3.1 document. Addresses begin with the default base path.
@@ -71,7 +74,7 @@ pub(crate) fn document() -> Value {
 fn routes() -> impl Iterator<Item = (Route, bool)> {
     let probe = |route: &Route| !route.template.starts_with("{base}");
     let activation = vault_http::activation_routes().filter(move |route| !probe(route)).map(|route| (route, true));
-    let public = vault_http::routes().filter(|route| route.operation != "openapi");
+    let public = vault_http::routes().filter(|route| !UNDESCRIBED.contains(&route.operation));
     public.map(|route| (route, false)).chain(activation)
 }
 

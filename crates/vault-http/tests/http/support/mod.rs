@@ -25,13 +25,28 @@ pub(crate) fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// The header set of every answer.
+/// What browsers let the interface's answers do.
+const API_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'";
+/// What they let the console do.
+pub(crate) const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// The header set of every answer. The console's page and files have another policy, and its files their own caching.
 pub(crate) fn assert_standard_headers(response: &Response, what: &str) {
+    let (policy, caching) = match response.header("content-type") {
+        _ if response.status == 304 => (CONSOLE_POLICY, "no-cache"),
+        Some("text/html; charset=utf-8") => (CONSOLE_POLICY, "no-store"),
+        Some("text/javascript; charset=utf-8" | "text/css; charset=utf-8" | "image/svg+xml") => {
+            (CONSOLE_POLICY, "no-cache")
+        }
+        _ => (API_POLICY, "no-store"),
+    };
     for (name, value) in [
-        ("cache-control", "no-store"),
+        ("cache-control", caching),
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "no-referrer"),
-        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
+        ("content-security-policy", policy),
     ] {
         assert_eq!(response.header(name), Some(value), "{name} of {what}");
     }

@@ -1,0 +1,143 @@
+// One's own account: notices, password, passcode, recovery codes, sessions.
+
+import { call } from './api.js';
+import { announce, h } from './dom.js';
+import { field, form, passcode } from './forms.js';
+import { Page, badge, confirm, facts, openDialog, section, table, time } from './parts.js';
+import { authenticator, newPassword, recoveryCodes } from './enrol.js';
+import * as session from './session.js';
+import { proofFields } from './sign-in.js';
+
+/** @typedef {import('./api.js').Session} Session */
+
+/** @param {import('./api.js').Problem} problem */
+const explain = ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. You stay signed in.' : null;
+
+class Account extends Page {
+  #done = '';
+
+  label() {
+    return 'Your account';
+  }
+
+  async content() {
+    const [{ body: account }, { body: sessions }] = await Promise.all([call('GET', '/account'), call('GET', '/account/sessions')]);
+    session.update(account);
+    return [
+      this.#done && h('p', { class: 'note good', role: 'status' }, this.#done),
+      this.#notices(account), this.#overview(account), this.#sessions(sessions),
+    ];
+  }
+
+  /** @param {import('./api.js').OwnAccount} account */
+  #notices({ notices }) {
+    if (!notices.length) return null;
+    return section('Notices', h('ul', { class: 'notices' }, notices.map(({ at, detail }) => h('li', null, at ? [time(at), ': '] : [], detail))));
+  }
+
+  /** @param {import('./api.js').OwnAccount} account */
+  #overview(account) {
+    const few = account.recovery_codes_left <= 3;
+    return section('Sign-in',
+      facts([
+        ['E-mail', account.email],
+        ['Organization', account.organization],
+        ['Role', account.role],
+        ['Authenticator set up', time(account.passcode_enrolled_at)],
+        ['Recovery codes left', few ? badge(String(account.recovery_codes_left), 'warn') : account.recovery_codes_left],
+      ]),
+      h('div', { class: 'buttons' },
+        h('button', { type: 'button', onclick: () => this.#password() }, 'Change password'),
+        h('button', { type: 'button', onclick: () => this.#passcode() }, 'Change authenticator'),
+        h('button', { type: 'button', onclick: () => this.#recovery() }, 'New recovery codes')));
+  }
+
+  /** @param {Session[]} sessions */
+  #sessions(sessions) {
+    return section('Sessions', table('Sessions', [
+      ['Began', ({ created_at: at, current }) => [time(at), ' ', current && badge('this one', 'good')]],
+      ['Network', ({ network }) => network],
+      ['Client', ({ client }) => h('span', { class: 'hint' }, client ?? '')],
+      ['Last used', ({ last_used_at: at }) => time(at)],
+      ['Ends', ({ expires_at: at }) => time(at)],
+      ['(Actions)', (one) => one.current ? null : h('div', { class: 'buttons' }, h('button', {
+        type: 'button', class: 'quiet danger', 'aria-label': `End the session from ${one.network}`, onclick: () => confirm({
+          heading: 'End this session?', text: [`The session from ${one.network} stops working at once.`], submit: 'End session', busy: 'Ending…',
+          act: async () => {
+            await call('DELETE', `/account/sessions/${one.id}`);
+            await this.#say('Ended the session.');
+          },
+        }),
+      }, 'End'))],
+    ], sessions, 'No sessions.'));
+  }
+
+  /** @param {string} text */
+  async #say(text) {
+    this.#done = text;
+    await this.refresh();
+    announce(text);
+  }
+
+  #password() {
+    const proof = proofFields();
+    const password = newPassword('/new_password');
+    const fields = [proof.password, proof.passcode, ...password.fields];
+    openDialog('Change password', (close) => [form({
+      fields: () => fields, content: [h('p', { class: 'hint' }, 'All your other sessions end.'), ...fields.map(({ row }) => row)], submit: 'Change password', busy: 'Changing…', explain,
+      send: async () => {
+        await call('POST', '/account/password', { body: { password: proof.password.read(), passcode: proof.passcode.read(), new_password: password.first.read() } });
+        close();
+        await this.#say('Changed the password and ended all other sessions.');
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    })]);
+  }
+
+  #passcode() {
+    const proof = proofFields();
+    const dialog = openDialog('Change authenticator', (close) => [form({
+      fields: () => [proof.password, proof.passcode],
+      content: [h('p', { class: 'hint' }, 'The authenticator that you use now works until you confirm the new one. All your other sessions end then.'), proof.password.row, proof.passcode.row],
+      submit: 'Continue', busy: 'One moment…', explain,
+      send: async () => {
+        const { body } = await call('POST', '/account/passcode', { body: { password: proof.password.read(), passcode: proof.passcode.read() } });
+        const first = field({ label: 'Passcode of the new secret', pointer: '/passcode', required: true, autocomplete: 'one-time-code', inputmode: 'numeric', mono: true, hint: 'The six digits that the app shows now.', parse: passcode });
+        const confirmed = form({
+          fields: () => [first], content: [authenticator(body.totp), first.row], submit: 'Finish', busy: 'One moment…',
+          send: async () => {
+            await call('POST', '/account/passcode/confirm', { body: { passcode: first.read() } });
+            close();
+            await this.#say('Changed the authenticator and ended all other sessions. Delete the old entry in the app.');
+          },
+          buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+        });
+        dialog.querySelector('form')?.replaceWith(confirmed);
+        first.control.focus();
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    })]);
+  }
+
+  #recovery() {
+    const proof = proofFields();
+    const dialog = openDialog('New recovery codes', (close) => [form({
+      fields: () => [proof.password, proof.passcode],
+      content: [h('p', { class: 'hint' }, 'The recovery codes that you have stop working, and all your other sessions end.'), proof.password.row, proof.passcode.row],
+      submit: 'Make new codes', busy: 'One moment…', explain,
+      send: async () => {
+        const { body } = await call('POST', '/account/recovery-codes', { body: { password: proof.password.read(), passcode: proof.passcode.read() } });
+        const done = h('button', { type: 'button', class: 'primary', onclick: () => {
+          close();
+          void this.#say('Made new recovery codes and ended all other sessions.');
+        } }, 'I have kept them');
+        dialog.querySelector('form')?.replaceWith(h('div', null, recoveryCodes(body.recovery_codes, session.account().email), h('div', { class: 'buttons' }, done)));
+        announce('New recovery codes are shown.');
+        done.focus();
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    })]);
+  }
+}
+
+customElements.define('ov-account', Account);

@@ -1,0 +1,134 @@
+// The organization's accounts and invitations.
+
+import { call } from './api.js';
+import { h } from './dom.js';
+import { field, form } from './forms.js';
+import { Page, badge, confirm, facts, openDialog, paged, secretBox, table, time } from './parts.js';
+import * as session from './session.js';
+
+/** @typedef {import('./api.js').Account} Account */
+
+/** @type {[string, string][]} */
+const ROLES = [['viewer', 'Viewer: sees the list'], ['editor', 'Editor: also saves, replaces and deletes'], ['admin', 'Admin: also manages accounts and integrations']];
+
+/**
+ * A code that lets somebody enrol, shown once.
+ * @param {string} heading
+ * @param {string} email
+ * @param {{enrolment_code: string, expires_at: string}} invited
+ * @param {() => void} closed
+ */
+function showCode(heading, email, { enrolment_code: code, expires_at: at }, closed) {
+  const link = `${location.origin}/#/enrol/${code}`;
+  const dialog = openDialog(heading, (close) => [
+    h('div', { class: 'page-body' },
+      h('p', null, `Give this link to the owner of ${email} over a channel that you trust. It works once, and is not shown again.`),
+      secretBox(link, 'the link'),
+      facts([['Valid until', time(at)], ['Code alone', h('code', null, code)]]),
+      h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))], true);
+  dialog.addEventListener('close', closed);
+}
+
+class Accounts extends Page {
+  #done = '';
+
+  label() {
+    return 'Accounts';
+  }
+
+  async content() {
+    this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#invite() }, 'Invite somebody'));
+    /** @param {Account[]} rows */
+    const view = (rows) => table('Accounts', [
+      ['E-mail', ({ email }) => h('span', { class: 'long' }, email)],
+      ['Role', ({ role }) => role],
+      ['State', ({ state, locked, invitation_expires_at: at }) => [
+        badge(state, { active: 'good', disabled: 'bad', invited: 'warn', 're-enrolling': 'warn' }[state]), locked ? [' ', badge('locked', 'bad')] : [],
+        at ? [h('span', { class: 'hint block' }, 'until ', time(at))] : []].flat()],
+      ['Last login', ({ last_login_at: at }) => time(at)],
+      ['(Actions)', (account) => this.#buttons(account)],
+    ], rows, 'No accounts.');
+    return [this.#done && h('p', { class: 'note good', role: 'status' }, this.#done), await paged('/accounts?limit=50', view, 'account')];
+  }
+
+  /** @param {string} text */
+  async #say(text) {
+    this.#done = text;
+    await this.refresh();
+  }
+
+  #invite() {
+    const email = field({ label: 'E-mail', pointer: '/email', type: 'email', inputmode: 'email', required: true });
+    const role = field({ label: 'Role', pointer: '/role', options: ROLES, value: 'editor' });
+    openDialog('Invite somebody', (close) => [form({
+      fields: () => [email, role], content: [email.row, role.row], submit: 'Invite', busy: 'Inviting…',
+      send: async () => {
+        const { body } = await call('POST', '/accounts', { body: { email: email.read(), role: role.read() } });
+        close();
+        showCode('Invitation', email.read(), body, () => void this.#say(`Invited ${email.read()}.`));
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    })]);
+  }
+
+  /** @param {Account} account */
+  #buttons(account) {
+    const { email, state, locked } = account;
+    const own = account.id === session.account().id;
+    const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, danger = false) =>
+      h('button', { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${email}`, onclick }, text);
+    return h('div', { class: 'buttons' },
+      button('Role', () => this.#role(account)),
+      locked && button('Unlock', () => this.#ask(`Unlock ${email}?`, 'Logins are evaluated again at once. Do this only if the owner asked for it.', 'Unlock', `Unlocked ${email}.`, 'POST', account, '/unlock')),
+      state === 'disabled' && button('Enable', () => this.#ask(`Enable ${email}?`, 'The owner can sign in again.', 'Enable', `Enabled ${email}.`, 'PATCH', account, '', { state: 'active' })),
+      !own && (state === 'active' || state === 're-enrolling') && button('Disable', () => this.#ask(`Disable ${email}?`, 'All sessions end, and the owner cannot sign in until the account is enabled.', 'Disable', `Disabled ${email} and ended its sessions.`, 'PATCH', account, '', { state: 'disabled' })),
+      !own && state !== 'invited' && button('Re-enrol', () => this.#reEnrol(account)),
+      !own && button(state === 'invited' ? 'Withdraw' : 'Delete', () => state === 'invited'
+        ? this.#ask(`Withdraw the invitation of ${email}?`, 'The enrolment code stops working.', 'Withdraw', `Withdrew the invitation of ${email}.`, 'DELETE', account)
+        : this.#ask(`Delete ${email}?`, 'The account is gone for good, and its sessions end. The audit keeps what it did.', 'Delete', `Deleted ${email}.`, 'DELETE', account), true));
+  }
+
+  /**
+   * Asks, and does it.
+   * @param {string} heading
+   * @param {string} text
+   * @param {string} submit
+   * @param {string} done
+   * @param {string} method
+   * @param {Account} account
+   * @param {string} [path]
+   * @param {unknown} [body]
+   */
+  #ask(heading, text, submit, done, method, { id }, path = '', body = undefined) {
+    confirm({ heading, text: [text], submit, busy: 'One moment…', danger: method === 'DELETE' || submit === 'Disable', act: async () => {
+      await call(method, `/accounts/${id}${path}`, { body });
+      await this.#say(done);
+    } });
+  }
+
+  /** @param {Account} account */
+  #role({ id, email, role: before }) {
+    const role = field({ label: 'Role', pointer: '/role', options: ROLES, value: before });
+    openDialog(`Role of ${email}`, (close) => [form({
+      fields: () => [role], content: [role.row, h('p', { class: 'hint' }, 'All sessions of the account end.')], submit: 'Change role', busy: 'Changing…',
+      send: async () => {
+        await call('PATCH', `/accounts/${id}`, { body: { role: role.read() } });
+        close();
+        await this.#say(`${email} is ${role.read() === 'viewer' ? 'a' : 'an'} ${role.read()} now.`);
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    })]);
+  }
+
+  /** @param {Account} account */
+  #reEnrol({ id, email }) {
+    confirm({ heading: `Have ${email} enrol again?`, submit: 'Re-enrol', busy: 'One moment…',
+      text: ['For somebody who lost authenticator and recovery codes. The password, passcode and recovery codes are destroyed at once, and all sessions end. The owner and all admins get a notice.'],
+      act: async () => {
+        const { body } = await call('POST', `/accounts/${id}/re-enrol`);
+        showCode('New enrolment', email, body, () => void this.#say(`${email} has to enrol again.`));
+      } });
+  }
+}
+
+customElements.define('ov-accounts', Accounts);

@@ -1,0 +1,153 @@
+// Enrolment of an invited person: password, authenticator, recovery codes, confirmed by a first passcode.
+
+import { call } from './api.js';
+import { go, h } from './dom.js';
+import { field, form, passcode } from './forms.js';
+import { generate } from './lean-qr.js';
+import { Page, copyButton } from './parts.js';
+
+/**
+ * A field for a new password, with its rules: which hold is shown while it is typed.
+ * @param {string} pointer
+ */
+export function newPassword(pointer) {
+  const rules = h('ul', { class: 'rules' });
+  /** @type {[string, (text: string) => boolean][]} */
+  const checked = [
+    ['At least 8 characters; a sentence of several words is best', (text) => [...text].length >= 8],
+    ['At most 1,024 bytes', (text) => new TextEncoder().encode(text).length <= 1024],
+  ];
+  const items = checked.map(([rule]) => h('li', null, h('span', { class: 'mark' }), rule));
+  rules.append(...items, h('li', null, h('span', { class: 'mark' }), 'Not a common password, your address, or the name of your organization (checked when you continue)'));
+  const first = field({ label: 'New password', pointer, type: 'password', secret: true, required: true, autocomplete: 'new-password',
+    hint: rules, parse: (text) => {
+      if (text && !checked.every(([, holds]) => holds(text))) throw 'Choose a password that keeps the rules above.';
+      return text || undefined;
+    } });
+  const second = field({ label: 'New password again', type: 'password', secret: true, required: true, autocomplete: 'new-password',
+    parse: (text) => {
+      if (text && text !== first.control.value) throw 'The two passwords differ.';
+      return text || undefined;
+    } });
+  const judge = () => items.forEach((item, index) => {
+    const text = first.control.value;
+    const holds = text !== '' && Boolean(checked[index]?.[1](text));
+    item.classList.toggle('holds', holds);
+    const mark = item.querySelector('.mark');
+    if (mark) mark.textContent = holds ? '✓' : '';
+  });
+  first.control.addEventListener('input', judge);
+  return { first, second, fields: [first, second] };
+}
+
+/**
+ * How an authenticator app takes in a new secret.
+ * @param {import('./api.js').Totp} totp
+ */
+export function authenticator({ secret, uri }) {
+  const canvas = h('canvas', { class: 'qr', role: 'img', 'aria-label': 'QR code of the secret below' });
+  /** @type {any} */ (generate)(uri, { minCorrectionLevel: 1 }).toCanvas(canvas, { on: [0, 0, 0, 255], off: [255, 255, 255, 255] });
+  const spaced = secret.match(/.{1,4}/g)?.join(' ') ?? secret;
+  return h('div', { class: 'authenticator' }, canvas, h('div', null,
+    h('p', null, 'Scan this code with an authenticator app, such as the one in your password manager or on your phone.'),
+    h('p', null, 'Or enter this secret in the app:'),
+    h('div', { class: 'secret' }, h('code', { 'data-secret': secret }, spaced), copyButton(secret, 'the secret')),
+    h('p', { class: 'hint' }, 'Time-based, six digits, 30 seconds, SHA-1. On this device: ', h('a', { href: uri }, 'open it in an app'), '.')));
+}
+
+/**
+ * Recovery codes, to print or copy.
+ * @param {string[]} codes
+ * @param {string} email
+ */
+export function recoveryCodes(codes, email) {
+  const list = h('ol', { class: 'codes' }, codes.map((code) => h('li', null, h('code', null, code))));
+  return h('div', { class: 'print-sheet' },
+    h('p', { class: 'print-only' }, `OrgVault recovery codes of ${email} at ${location.host}`),
+    h('p', null, 'Each of these signs you in once in place of a passcode, if you lose your authenticator. They are not shown again.'),
+    list,
+    h('div', { class: 'buttons screen-only' },
+      h('button', { type: 'button', onclick: () => print() }, 'Print'), copyButton(codes.join('\n'), 'the recovery codes')));
+}
+
+class Enrol extends Page {
+  #code = '';
+
+  label() {
+    return 'Set up your account';
+  }
+
+  async content() {
+    this.classList.add('narrow');
+    if (this.params[0]) {
+      // The code belongs neither into the history nor into a bookmark.
+      this.#code = this.params[0];
+      history.replaceState(null, '', '#/enrol');
+    }
+    return [this.#choosePassword()];
+  }
+
+  #choosePassword() {
+    const code = field({ label: 'Enrolment code', pointer: '/enrolment_code', required: true, mono: true, value: this.#code,
+      hint: 'From your invitation. It works once and for 72 hours.', parse: (text) => text.trim() || undefined });
+    const password = newPassword('/password');
+    const given = Boolean(this.#code);
+    return form({
+      fields: () => given ? password.fields : [code, ...password.fields],
+      content: [h('ol', { class: 'steps' }, h('li', { 'aria-current': 'step' }, 'Password'), h('li', null, 'Authenticator'), h('li', null, 'Sign in')),
+        !given && code.row, ...password.fields.map(({ row }) => row)],
+      submit: 'Continue', busy: 'One moment…',
+      send: async () => {
+        const body = { enrolment_code: code.read(), password: password.first.read() };
+        const { body: drafted } = await call('POST', '/enrol', { body, open: true });
+        this.#confirm(body.enrolment_code, drafted);
+      },
+      explain: ({ code: problem }) => problem === 'invalid-enrolment' ? 'Ask the person who invited you for a new code.' : null,
+    });
+  }
+
+  /**
+   * @param {string} code
+   * @param {{email: string, totp: import('./api.js').Totp, recovery_codes: string[]}} drafted
+   */
+  #confirm(code, { email, totp, recovery_codes: codes }) {
+    const first = field({ label: 'Passcode', pointer: '/passcode', required: true, autocomplete: 'one-time-code', inputmode: 'numeric', mono: true,
+      hint: 'The six digits that the app shows now. This proves that it works.', parse: passcode });
+    const heading = (/** @type {string} */ text) => h('h2', null, text);
+    const content = form({
+      fields: () => [first],
+      content: [h('ol', { class: 'steps' }, h('li', { class: 'done' }, 'Password'), h('li', { 'aria-current': 'step' }, 'Authenticator'), h('li', null, 'Sign in')),
+        heading('1. Add the account to your authenticator app'), authenticator(totp),
+        heading('2. Keep the recovery codes'), recoveryCodes(codes, email),
+        heading('3. Enter a first passcode'), first.row],
+      submit: 'Finish', busy: 'One moment…',
+      send: async () => {
+        await call('POST', '/enrol/confirm', { body: { enrolment_code: code, passcode: first.read() }, open: true });
+        this.#done(email);
+      },
+      explain: ({ code: problem }) => problem === 'invalid-enrolment' ? 'Most often the passcode was mistyped, or the clock of the device is wrong. Enter the one that the app shows now.' : null,
+    });
+    this.#show('Add your authenticator', content);
+  }
+
+  /** @param {string} email */
+  #done(email) {
+    this.#show('Your account is ready', h('div', null,
+      h('p', { class: 'note good' }, `${email} is enrolled. The passcode that you just entered is used up: sign in with the next one that the app shows.`),
+      h('p', null, h('button', { type: 'button', class: 'primary', onclick: () => go(`#/sign-in?email=${encodeURIComponent(email)}`) }, 'Sign in'))));
+  }
+
+  /**
+   * @param {string} heading
+   * @param {Node} content
+   */
+  #show(heading, content) {
+    this.heading(heading);
+    this.querySelector('.page-body')?.replaceChildren(content);
+    scrollTo(0, 0);
+    const title = this.querySelector('h1');
+    if (title instanceof HTMLElement) title.focus({ preventScroll: true });
+  }
+}
+
+customElements.define('ov-enrol', Enrol);

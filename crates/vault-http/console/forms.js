@@ -1,0 +1,256 @@
+// Forms whose refusals stand beside their fields.
+
+import { Problem } from './api.js';
+import { announce, freshId, h } from './dom.js';
+import { problemNote } from './parts.js';
+
+/**
+ * A labelled control.
+ * @typedef {object} Field
+ * @property {string} pointer the JSON pointer of the member that it fills, by which refusals name it; empty: none
+ * @property {HTMLElement} row
+ * @property {HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement} control
+ * @property {string} label
+ * @property {boolean} required
+ * @property {() => any} read the member's value; `undefined` leaves the member out. Throws a text for people
+ * @property {(value: string) => void} write
+ * @property {(message: string) => void} refuse shows why the value is not accepted; empty: it is
+ */
+
+/**
+ * @typedef {object} FieldOptions
+ * @property {string} label
+ * @property {string} [pointer]
+ * @property {string | Node} [hint]
+ * @property {boolean} [required]
+ * @property {string} [value]
+ * @property {string} [type]
+ * @property {string} [autocomplete]
+ * @property {string} [inputmode]
+ * @property {string} [placeholder]
+ * @property {number} [maxlength]
+ * @property {number} [rows] a text of several lines
+ * @property {[string, string][]} [options] value and text of each choice
+ * @property {boolean} [secret] hidden while it is typed, with a button that shows it
+ * @property {boolean} [mono]
+ * @property {string} [list] the id of a `datalist`
+ * @property {(text: string) => any} [parse] the member's value from the control's; throws a text for people
+ */
+
+/**
+ * @param {FieldOptions} options
+ * @returns {Field}
+ */
+export function field(options) {
+  const { label, pointer = '', hint, required = false, secret = false } = options;
+  const id = freshId();
+  const hintId = hint ? `${id}-hint` : '';
+  const errorId = `${id}-error`;
+  const attributes = {
+    id, name: pointer.slice(1).replaceAll('/', '.') || id, autocomplete: options.autocomplete ?? 'off',
+    'aria-describedby': [hintId, errorId].filter(Boolean).join(' '), 'aria-required': required ? 'true' : null,
+    placeholder: options.placeholder, maxlength: options.maxlength, spellcheck: 'false', autocapitalize: 'none',
+    class: options.mono || secret ? 'mono' : null,
+  };
+  /** @type {Field['control']} */
+  let control;
+  if (options.options) {
+    control = h('select', { id, name: attributes.name, 'aria-describedby': attributes['aria-describedby'] },
+      options.options.map(([value, text]) => h('option', { value }, text)));
+  } else if (options.rows) {
+    control = h('textarea', { ...attributes, rows: options.rows });
+  } else {
+    const type = secret ? 'password' : options.type ?? 'text';
+    control = h('input', { ...attributes, type, inputmode: options.inputmode, list: options.list });
+  }
+  if (options.value !== undefined) control.value = options.value;
+  const error = h('p', { id: errorId, class: 'field-error' });
+  const row = h('div', { class: 'field' },
+    h('label', { for: id }, label, !required && !options.options && h('span', { class: 'optional' }, ' optional')),
+    hint && h('p', { id: hintId, class: 'hint' }, hint),
+    secret ? h('div', { class: 'with-button' }, control, revealButton(control, label)) : control,
+    error);
+  const parse = options.parse ?? ((text) => text === '' ? undefined : text);
+  /** @type {Field} */
+  const made = {
+    pointer, row, control, label, required,
+    read: () => parse(control.value),
+    write: (value) => { control.value = value; },
+    refuse: (message) => {
+      error.textContent = message;
+      row.classList.toggle('refused', message !== '');
+      if (message) row.closest('details')?.setAttribute('open', '');
+      if (message) control.setAttribute('aria-invalid', 'true');
+      else control.removeAttribute('aria-invalid');
+    },
+  };
+  control.addEventListener('input', () => made.refuse(''));
+  return made;
+}
+
+/**
+ * @param {Field['control']} control
+ * @param {string} label
+ */
+function revealButton(control, label) {
+  const button = h('button', {
+    type: 'button', class: 'quiet', 'aria-pressed': 'false', 'aria-label': `Show ${label.toLowerCase()}`,
+    onclick: () => {
+      const shown = control.getAttribute('type') === 'password';
+      control.setAttribute('type', shown ? 'text' : 'password');
+      button.setAttribute('aria-pressed', String(shown));
+      button.textContent = shown ? 'Hide' : 'Show';
+    },
+  }, 'Show');
+  return button;
+}
+
+/**
+ * A box to tick.
+ * @param {string} label
+ * @param {{pointer?: string, hint?: string, checked?: boolean}} [options]
+ */
+export function checkbox(label, { pointer = '', hint, checked = false } = {}) {
+  const id = freshId();
+  const control = h('input', { type: 'checkbox', id, checked, 'aria-describedby': hint ? `${id}-hint` : null });
+  const row = h('div', { class: 'check' }, control,
+    h('div', null, h('label', { for: id }, label), hint && h('p', { class: 'hint', id: `${id}-hint` }, hint)));
+  return { row, control, pointer };
+}
+
+/**
+ * A form. Refused fields are marked and the first gets the focus; any other problem is shown above the buttons.
+ * @param {object} options
+ * @param {() => Field[]} options.fields those that are shown now
+ * @param {import('./dom.js').Child[]} options.content
+ * @param {string} options.submit the button's text
+ * @param {string} options.busy the same while the request is under way
+ * @param {() => Promise<void>} options.send
+ * @param {import('./dom.js').Child[]} [options.buttons] further ones
+ * @param {boolean} [options.danger]
+ * @param {(problem: Problem) => string | Node | null} [options.explain] what else to say of a problem
+ */
+export function form({ fields, content, submit, busy, send, buttons = [], danger = false, explain }) {
+  const note = h('div', { class: 'form-note' });
+  const button = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, submit);
+  let sending = false;
+  const element = h('form', {
+    novalidate: true, autocomplete: 'off',
+    onsubmit: async (/** @type {SubmitEvent} */ event) => {
+      event.preventDefault();
+      if (sending) return;
+      note.replaceChildren();
+      if (!complete(fields())) return;
+      sending = true;
+      button.setAttribute('aria-disabled', 'true');
+      button.textContent = busy;
+      try {
+        await send();
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        if (element.isConnected) show(error, fields(), note, explain);
+      } finally {
+        sending = false;
+        button.removeAttribute('aria-disabled');
+        button.textContent = submit;
+      }
+    },
+  }, ...content, note, h('div', { class: 'buttons' }, button, buttons));
+  return element;
+}
+
+/**
+ * Whether every field has a value that can be sent; the first that has none gets the focus.
+ * @param {Field[]} fields
+ */
+function complete(fields) {
+  /** @type {Field[]} */
+  const refused = [];
+  for (const field of fields) {
+    let message = '';
+    try {
+      if (field.required && field.read() === undefined) message = `Enter ${article(field.label)}.`;
+      else field.read();
+    } catch (error) {
+      message = String(error);
+    }
+    field.refuse(message);
+    if (message) refused.push(field);
+  }
+  refused[0]?.control.focus();
+  if (refused.length) announce(`${count(refused.length, 'field')} to correct.`);
+  return refused.length === 0;
+}
+
+/** @param {string} label */
+function article(label) {
+  const text = /^[A-Z][a-z-]/.test(label) ? label.charAt(0).toLowerCase() + label.slice(1) : label;
+  return `the ${text}`;
+}
+
+/**
+ * @param {number} number
+ * @param {string} noun
+ */
+export function count(number, noun) {
+  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/**
+ * @param {Problem} problem
+ * @param {Field[]} fields
+ * @param {HTMLElement} note
+ * @param {((problem: Problem) => string | Node | null) | undefined} explain
+ */
+function show(problem, fields, note, explain) {
+  /** @type {Set<Field>} */
+  const refused = new Set();
+  const others = problem.errors.filter((error) => {
+    const named = fields.find(({ pointer }) => pointer && (error.pointer === pointer || error.pointer.startsWith(`${pointer}/`)));
+    if (!named) return true;
+    if (!refused.has(named)) named.refuse(sentence(error.detail));
+    refused.add(named);
+    return false;
+  });
+  const first = fields.find((field) => refused.has(field));
+  if (first && !others.length) {
+    announce(`${count(refused.size, 'field')} to correct.`);
+    first.control.focus();
+    return;
+  }
+  note.replaceChildren(problemNote(problem, others, explain?.(problem)));
+  const shown = note.querySelector('.note');
+  if (shown instanceof HTMLElement) shown.focus();
+}
+
+/** @param {string} text */
+function sentence(text) {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}
+
+/**
+ * The time in a `datetime-local` control, in RFC 3339.
+ * @param {string} text
+ */
+export function readTime(text) {
+  if (!text) return undefined;
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime())) throw 'Enter a date and a time.';
+  return time.toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+/**
+ * The other way.
+ * @param {string | undefined} time
+ */
+export function writeTime(time) {
+  if (!time) return '';
+  const at = new Date(time);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** @param {string} text */
+export function passcode(text) {
+  return text.replaceAll(/\s/g, '') || undefined;
+}

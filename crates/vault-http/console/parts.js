@@ -1,0 +1,307 @@
+// What pages are made of.
+
+import { Problem, call } from './api.js';
+import { announce, freshId, h, nodes } from './dom.js';
+import { count, form } from './forms.js';
+
+/** @typedef {import('./dom.js').Child} Child */
+
+/** What the next page says first. */
+let pending = '';
+
+/**
+ * Has the next page say what was done.
+ * @param {string} text
+ */
+export function flash(text) {
+  pending = text;
+}
+
+/**
+ * A page: a heading, actions, and a body that is loaded. Derived elements say what is in it.
+ */
+export class Page extends HTMLElement {
+  /** What stood in the address in place of ids. @type {string[]} */
+  params = [];
+  query = new URLSearchParams();
+  #heading = h('h1', { tabindex: '-1' });
+  #actions = h('div', { class: 'actions' });
+  #body = h('div', { class: 'page-body' });
+  #loads = 0;
+
+  connectedCallback() {
+    if (this.#heading.isConnected) return;
+    this.append(h('header', { class: 'page-head' }, this.#heading, this.#actions),
+      ...pending ? [h('p', { class: 'note good flash', role: 'status' }, pending)] : [], this.#body);
+    pending = '';
+    this.heading(this.label());
+    void this.refresh();
+  }
+
+  /** The heading until the page is loaded. */
+  label() {
+    return 'OrgVault';
+  }
+
+  /** Loads the page's content. @returns {Promise<Child[]>} */
+  async content() {
+    return [];
+  }
+
+  /** @param {string} text */
+  heading(text) {
+    this.#heading.textContent = text;
+    document.title = `${text} · OrgVault`;
+  }
+
+  /** @param {...Child} children */
+  actions(...children) {
+    this.#actions.replaceChildren(...nodes(children));
+  }
+
+  /** Shows the page anew. What was asked for last is shown. */
+  async refresh() {
+    this.#loads += 1;
+    const load = this.#loads;
+    this.#body.setAttribute('aria-busy', 'true');
+    if (!this.#body.hasChildNodes()) this.#body.append(h('p', { class: 'muted' }, 'Loading…'));
+    try {
+      const content = await this.content();
+      if (load === this.#loads) this.#body.replaceChildren(...nodes(content));
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      if (load === this.#loads) this.#body.replaceChildren(problemNote(error), this.#retry());
+    } finally {
+      if (load === this.#loads) this.#body.removeAttribute('aria-busy');
+    }
+  }
+
+  #retry() {
+    return h('p', null, h('button', { type: 'button', onclick: () => void this.refresh() }, 'Try again'));
+  }
+}
+
+/**
+ * What went wrong, and what to do.
+ * @param {Problem} problem
+ * @param {import('./api.js').FieldError[]} [errors] those that stand beside no field
+ * @param {string | Node | null} [more]
+ */
+export function problemNote(problem, errors = [], more = null) {
+  return h('div', { class: 'note bad', role: 'alert', tabindex: '-1' },
+    h('p', null, h('strong', null, `${problem.title}.`), ' ', problem.checks || errors.length ? null : problem.detail),
+    errors.length > 0 && h('ul', null, errors.map(({ pointer, detail }) => h('li', null, h('code', null, pointer.slice(1)), ` ${detail}`))),
+    problem.checks && checkReport(problem.checks),
+    more && h('p', null, more),
+    problem.requestId && problem.status >= 500 && h('p', { class: 'hint' }, `For the operator: request ${problem.requestId}`));
+}
+
+/** @param {import('./api.js').Check[]} checks */
+export function checkReport(checks) {
+  return h('ul', { class: 'checks' }, checks.map(({ check, result, reason, remedy }) => h('li', null,
+    badge(result, { passed: 'good', failed: 'bad', warning: 'warn', skipped: 'plain' }[result]),
+    h('span', null, h('strong', null, check), reason && ` ${reason}`, remedy && h('span', { class: 'hint block' }, remedy)))));
+}
+
+/**
+ * @param {string} text
+ * @param {string} [kind] `good`, `warn`, `bad` or `plain`
+ */
+export function badge(text, kind = 'plain') {
+  return h('span', { class: `badge ${kind}` }, text);
+}
+
+/** @param {import('./api.js').Health} health */
+export function healthBadge({ state }) {
+  return badge(state, { healthy: 'good', expiring: 'warn', expired: 'bad', failing: 'bad', unchecked: 'plain' }[state]);
+}
+
+const TIMES = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
+/**
+ * A time, in this machine's zone.
+ * @param {string | undefined} text
+ * @param {string} [absent]
+ */
+export function time(text, absent = 'never') {
+  return text ? h('time', { datetime: text, title: text }, TIMES.format(new Date(text))) : h('span', { class: 'muted' }, absent);
+}
+
+const DAYS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+
+/**
+ * The day of a time, where there is no room for more.
+ * @param {string | undefined} text
+ * @param {string} absent
+ */
+export function day(text, absent) {
+  return text ? h('time', { datetime: text, title: TIMES.format(new Date(text)) }, DAYS.format(new Date(text))) : h('span', { class: 'muted' }, absent);
+}
+
+/** @param {Date} date */
+export function clock(date) {
+  return new Intl.DateTimeFormat(undefined, { timeStyle: 'short' }).format(date);
+}
+
+/** @param {number} milliseconds */
+export function duration(milliseconds) {
+  const seconds = Math.ceil(milliseconds / 1000);
+  if (seconds < 600) return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/**
+ * A table whose rows become cards where there is no room. Each column is a heading, and what a row has there.
+ * @template T
+ * @param {string} caption for screen readers
+ * @param {[string, (row: T) => Child | Child[]][]} columns
+ * @param {T[]} rows
+ * @param {string} empty said in place of a table without rows
+ */
+export function table(caption, columns, rows, empty) {
+  if (!rows.length) return h('p', { class: 'empty' }, empty);
+  const named = (/** @type {string} */ heading) => heading.startsWith('(') ? h('span', { class: 'hidden' }, heading.slice(1, -1)) : heading;
+  return h('div', { class: 'table' }, h('table', null,
+    h('caption', { class: 'hidden' }, caption),
+    h('thead', null, h('tr', null, columns.map(([heading]) => h('th', { scope: 'col' }, named(heading))))),
+    h('tbody', null, rows.map((row) => h('tr', null, columns.map(([heading, cell], index) => {
+      const content = cell(row);
+      const label = heading.startsWith('(') ? null : heading;
+      const box = h('div', null, content);
+      return index === 0 ? h('th', { scope: 'row', 'data-label': label }, box) : h('td', { 'data-label': label }, box);
+    }))))));
+}
+
+/**
+ * Names and what they are.
+ * @param {[string, Child | Child[]][]} entries
+ */
+export function facts(entries) {
+  return h('dl', { class: 'facts' }, entries.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
+}
+
+/**
+ * A part of a page with a heading.
+ * @param {string} heading
+ * @param {...(Child | Child[])} children
+ */
+export function section(heading, ...children) {
+  const id = freshId();
+  return h('section', { 'aria-labelledby': id, class: 'card' }, h('h2', { id }, heading), ...children);
+}
+
+/**
+ * A button that copies a text.
+ * @param {string} text
+ * @param {string} what it is
+ */
+export function copyButton(text, what) {
+  const button = h('button', {
+    type: 'button', class: 'quiet', 'aria-label': `Copy ${what}`,
+    onclick: async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        button.textContent = 'Copied';
+        announce(`Copied ${what}.`);
+      } catch {
+        button.textContent = 'Select and copy it';
+        announce(`The browser does not permit copying. Select ${what} and copy it.`);
+      }
+    },
+  }, 'Copy');
+  return button;
+}
+
+/**
+ * Something that is shown once, to be copied.
+ * @param {string} text
+ * @param {string} what
+ */
+export function secretBox(text, what) {
+  return h('div', { class: 'secret' }, h('code', null, text), copyButton(text, what));
+}
+
+/**
+ * Opens a dialog, which Escape closes. It is gone once it is closed.
+ * @param {string} heading
+ * @param {(close: () => void) => Child[]} content
+ * @param {boolean} [once] it shows what is not shown again, so Escape does not close it
+ */
+export function openDialog(heading, content, once = false) {
+  const id = freshId();
+  const close = () => dialog.close();
+  const dialog = h('dialog', { 'aria-labelledby': id, onclose: () => dialog.remove(), onkeydown: (/** @type {KeyboardEvent} */ event) => { if (once && event.key === 'Escape') event.preventDefault(); } }, h('h2', { id }, heading));
+  dialog.append(...nodes(content(close)));
+  (document.querySelector('ov-app') ?? document.body).append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/**
+ * Asks before `act` is done.
+ * @param {{heading: string, text: Child[], submit: string, busy: string, danger?: boolean, act: () => Promise<void>}} options
+ */
+export function confirm({ heading, text, submit, busy, danger = true, act }) {
+  openDialog(heading, (close) => [form({
+    fields: () => [],
+    content: text.map((part) => part instanceof HTMLElement ? part : h('p', null, part)),
+    submit, busy, danger,
+    send: async () => {
+      await act();
+      close();
+    },
+    buttons: [h('button', { type: 'button', autofocus: true, onclick: close }, 'Cancel')],
+  })]);
+}
+
+/**
+ * A list that is loaded page by page, each behind the previous one's `Link`.
+ * @template T
+ * @param {string} first the path of the first page
+ * @param {(rows: T[]) => Node} view
+ * @param {string} noun of one row, for screen readers
+ */
+export async function paged(first, view, noun) {
+  /** @type {string[]} */
+  const before = [];
+  let here = first;
+  const list = h('div');
+  const previous = h('button', { type: 'button', onclick: () => void turn(before.pop() ?? first) }, '← Previous');
+  const next = h('button', { type: 'button' }, 'Next →');
+  const pages = h('nav', { class: 'pages', 'aria-label': 'Pages' }, previous, h('span', { class: 'muted' }), next);
+  /** @type {string | null} */
+  let following = null;
+  next.addEventListener('click', () => {
+    if (!following) return;
+    before.push(here);
+    void turn(following);
+  });
+  /** @param {string} path */
+  const turn = async (path) => {
+    try {
+      await show(path);
+      announce(`Page ${before.length + 1}.`);
+      scrollTo(0, 0);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      list.replaceChildren(problemNote(error));
+    }
+  };
+  /** @param {string} path */
+  const show = async (path) => {
+    list.setAttribute('aria-busy', 'true');
+    const { body, next: link } = await call('GET', path);
+    here = path;
+    following = link;
+    list.replaceChildren(view(body));
+    list.removeAttribute('aria-busy');
+    pages.hidden = !before.length && !following;
+    previous.disabled = !before.length;
+    next.disabled = !following;
+    const position = pages.querySelector('span');
+    if (position) position.textContent = `Page ${before.length + 1}, ${count(body.length, noun)}`;
+  };
+  await show(first);
+  return h('div', null, list, pages);
+}

@@ -1,0 +1,86 @@
+// Signing in.
+
+import { call } from './api.js';
+import { announce, h } from './dom.js';
+import { field, form, passcode } from './forms.js';
+import { Page, openDialog } from './parts.js';
+import * as session from './session.js';
+
+/** @type {[string, string][]} */
+const LIFETIMES = [['900', '15 minutes'], ['3600', '1 hour'], ['14400', '4 hours'], ['28800', '8 hours'], ['86400', '24 hours']];
+
+/** The fields that prove who somebody is, but for the address. */
+export function proofFields() {
+  return {
+    password: field({ label: 'Password', pointer: '/password', type: 'password', secret: true, required: true, autocomplete: 'current-password' }),
+    passcode: field({
+      label: 'Passcode', pointer: '/passcode', required: true, autocomplete: 'one-time-code', inputmode: 'numeric', mono: true,
+      hint: 'Six digits from your authenticator app, or a recovery code. Each works once.', parse: passcode,
+    }),
+  };
+}
+
+/**
+ * Begins a session.
+ * @param {string} email
+ * @param {string} password
+ * @param {string} code
+ * @param {string} ttl
+ */
+async function signIn(email, password, code, ttl) {
+  const body = { email, password, passcode: code, ttl: Number(ttl) };
+  const { body: granted } = await call('POST', '/login', { body, open: true });
+  const { body: account } = await call('GET', '/account', { token: granted.access_token });
+  session.begin(granted.access_token, granted.expires_in, account);
+}
+
+class SignIn extends Page {
+  reason = '';
+
+  label() {
+    return 'Sign in';
+  }
+
+  async content() {
+    const email = field({ label: 'E-mail', pointer: '/email', type: 'email', required: true, autocomplete: 'username', inputmode: 'email', value: this.query.get('email') ?? '' });
+    const proof = proofFields();
+    const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: '3600' });
+    this.classList.add('narrow');
+    const fields = [email, proof.password, proof.passcode, ttl];
+    return [
+      this.reason && h('p', { class: 'note', role: 'status' }, this.reason),
+      form({
+        fields: () => fields, content: fields.map(({ row }) => row), submit: 'Sign in', busy: 'Signing in…',
+        send: async () => {
+          await signIn(email.read(), proof.password.read(), proof.passcode.read(), ttl.read());
+        },
+        explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one.' : null,
+      }),
+      h('p', { class: 'hint' }, 'Invited? Open the link that you were given, or ', h('a', { href: '#/enrol' }, 'enter your enrolment code'), '.'),
+      h('p', { class: 'hint' }, 'Closing or reloading this page signs you out.'),
+    ];
+  }
+}
+
+/** Asks for password and passcode again and goes on with a new session; the page stays as it is. */
+export function extendSession() {
+  openDialog('Stay signed in', (close) => {
+    const proof = proofFields();
+    const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: '3600' });
+    return [form({
+      fields: () => [proof.password, proof.passcode, ttl],
+      content: [h('p', null, 'A session cannot be extended: this begins a new one and ends the old.'), proof.password.row, proof.passcode.row, ttl.row],
+      submit: 'Stay signed in', busy: 'Signing in…',
+      send: async () => {
+        const old = session.token();
+        await signIn(session.account().email, proof.password.read(), proof.passcode.read(), ttl.read());
+        call('POST', '/logout', { token: old }).catch(() => {}); // it ends by itself soon
+        announce('You stay signed in.');
+        close();
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    })];
+  });
+}
+
+customElements.define('ov-sign-in', SignIn);

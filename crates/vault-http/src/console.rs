@@ -1,0 +1,179 @@
+//! The web console: a page and the files that it loads, compiled in from the folder `console/` as they are. The page is
+//! a client of the HTTP interface like any other; nothing here knows about accounts or credentials.
+
+use crate::fault::Fault;
+use crate::settings::BasePath;
+use actix_web::HttpResponse;
+use actix_web::body::BoxBody;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// What a browser lets the console do: load its own files, and speak to its own server. No text becomes markup or code
+/// (Trusted Types), no form is sent anywhere, and no other page shows it in a frame.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+);
+/// No window that another site opened or was opened from can reach the console's.
+const OPENER_POLICY: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
+/// No other site can load the console's files.
+const RESOURCE_POLICY: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin"));
+/// Browsers keep the files, and ask each time whether they are still the same.
+const REVALIDATED: HeaderValue = HeaderValue::from_static("no-cache");
+
+const PAGE: &str = include_str!("../console/index.html");
+/// Where the page has the base path. Base paths hold nothing that HTML would have to escape.
+const BASE_PATH: &str = "{{base_path}}";
+
+/// A file that the page loads.
+struct File {
+    name: &'static str,
+    content: &'static [u8],
+    media_type: &'static str,
+}
+
+macro_rules! files {
+    ($($name:literal: $media_type:expr,)*) => {
+        &[$(File { name: $name, content: include_bytes!(concat!("../console/", $name)), media_type: $media_type }),*]
+    };
+}
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+static FILES: &[File] = files! {
+    "style.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    "account.js": SCRIPT,
+    "accounts.js": SCRIPT,
+    "api.js": SCRIPT,
+    "app.js": SCRIPT,
+    "audit.js": SCRIPT,
+    "credential.js": SCRIPT,
+    "credential-form.js": SCRIPT,
+    "credentials.js": SCRIPT,
+    "dom.js": SCRIPT,
+    "enrol.js": SCRIPT,
+    "forms.js": SCRIPT,
+    "integrations.js": SCRIPT,
+    "lean-qr.js": SCRIPT,
+    "namespaces.js": SCRIPT,
+    "parts.js": SCRIPT,
+    "paste.js": SCRIPT,
+    "session.js": SCRIPT,
+    "sign-in.js": SCRIPT,
+};
+
+/// The console of one listener.
+pub(crate) struct Console {
+    page: Bytes,
+}
+
+impl Console {
+    /// The console of the interface below `base`.
+    pub(crate) fn new(base: &BasePath) -> Self {
+        Self { page: Bytes::from(PAGE.replace(BASE_PATH, base.as_str())) }
+    }
+
+    /// The page.
+    pub(crate) fn page(&self) -> HttpResponse {
+        let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(self.page.clone()));
+        describe(response.headers_mut(), HeaderValue::from_static("text/html; charset=utf-8"));
+        response
+    }
+
+    /// The file `name`, unless the client has it.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub(crate) fn file(name: &str, request: &HeaderMap) -> Result<HttpResponse, Fault> {
+        let file = FILES.iter().find(|file| file.name == name).ok_or_else(Fault::not_found)?;
+        let tag = file.tag()?;
+        let mut response = if request.get_all(header::IF_NONE_MATCH).any(|known| known == tag) {
+            HttpResponse::new(StatusCode::NOT_MODIFIED)
+        } else {
+            HttpResponse::with_body(StatusCode::OK, BoxBody::new(Bytes::from_static(file.content)))
+        };
+        let headers = response.headers_mut();
+        describe(headers, HeaderValue::from_static(file.media_type));
+        headers.insert(header::CACHE_CONTROL, REVALIDATED);
+        headers.insert(header::ETAG, tag);
+        Ok(response)
+    }
+}
+
+impl File {
+    /// The entity tag of its content.
+    fn tag(&self) -> Result<HeaderValue, Fault> {
+        let mut hasher = DefaultHasher::new();
+        self.content.hash(&mut hasher);
+        let tag = format!("\"{:016x}\"", hasher.finish());
+        HeaderValue::try_from(tag).map_err(|error| Fault::internal().caused_by(error))
+    }
+}
+
+fn describe(headers: &mut HeaderMap, media_type: HeaderValue) {
+    headers.insert(header::CONTENT_TYPE, media_type);
+    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    for (name, value) in [OPENER_POLICY, RESOURCE_POLICY] {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_file_of_the_folder_is_served() -> std::io::Result<()> {
+        let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/console"))?;
+        let mut found = BTreeSet::new();
+        for entry in folder {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                found.insert(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        let served: BTreeSet<_> = FILES.iter().map(|file| file.name.to_owned()).collect();
+        assert!(found.remove("index.html"));
+        assert_eq!(found, served);
+        Ok(())
+    }
+
+    #[test]
+    fn the_page_names_the_base_path_once() {
+        assert_eq!(PAGE.matches(BASE_PATH).count(), 1);
+    }
+
+    #[test]
+    fn nothing_turns_text_into_markup_or_leaves_the_origin() {
+        for file in FILES.iter().filter(|file| file.media_type == SCRIPT) {
+            let text = String::from_utf8_lossy(file.content);
+            let forbidden = [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "new Function",
+                "localStorage",
+                "sessionStorage",
+                "indexedDB",
+                "document.cookie",
+                "postMessage",
+                "importScripts",
+            ];
+            for word in forbidden {
+                assert!(!text.contains(word), "{word} in {}", file.name);
+            }
+        }
+        for text in FILES.iter().map(|file| String::from_utf8_lossy(file.content)).chain([PAGE.into()]) {
+            let mut urls = text.match_indices("://").map(|(at, _)| &text[..at]);
+            assert!(urls.all(|before| !before.ends_with("src=\"https") && !before.ends_with("url(https")), "{text}");
+        }
+    }
+}

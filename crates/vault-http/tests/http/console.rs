@@ -1,0 +1,81 @@
+//! The console: a page and its files.
+
+use crate::support::{CONSOLE_POLICY, World, WorldBuilder, assert_problem, assert_standard_headers};
+use std::collections::BTreeSet;
+
+/// What the first page may take, in bytes.
+const FIRST_PAGE: usize = 100 * 1024;
+
+/// The addresses in double or single quotes after `mark` in `text`.
+fn quoted<'a>(text: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(mark).skip(1).filter_map(|rest| rest.split(['"', '\'']).next())
+}
+
+#[test]
+fn the_page_names_the_base_path_and_nothing_of_another_origin() {
+    let world = WorldBuilder::default().settings(|settings| settings.base_path = "/vault/v7".parse().unwrap()).start();
+    let page = world.send("GET /", &[], "");
+    assert_standard_headers(&page, "the page");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert_eq!(page.header("cross-origin-opener-policy"), Some("same-origin"));
+    assert!(page.text().contains(r#"<meta name="orgvault-base-path" content="/vault/v7">"#));
+    assert!(!page.text().contains("{{"), "{}", page.text());
+    for mark in ["src=\"", "href=\""] {
+        for address in quoted(&page.text(), mark) {
+            assert!(address.starts_with("/console/"), "{address}");
+            assert_eq!(world.send(&format!("GET {address}"), &[], "").status, 200, "{address}");
+        }
+    }
+    for inline in ["<style", " style=", " onclick=", " onload=", "<script>"] {
+        assert!(!page.text().contains(inline), "{inline}");
+    }
+    assert!(CONSOLE_POLICY.contains("script-src 'self';") && !CONSOLE_POLICY.contains("unsafe"));
+}
+
+#[test]
+fn files_are_kept_by_browsers_and_asked_about() {
+    let world = World::start();
+    for name in ["app.js", "style.css", "icon.svg"] {
+        let line = format!("GET /console/{name}");
+        let file = world.send(&line, &[], "");
+        assert_standard_headers(&file, name);
+        assert_eq!((file.status, file.header("cache-control")), (200, Some("no-cache")), "{name}");
+        let tag = format!("If-None-Match: {}", file.header("etag").unwrap());
+        let known = world.send(&line, &[&tag], "");
+        assert_standard_headers(&known, name);
+        assert_eq!((known.status, known.body.len()), (304, 0), "{name}");
+        assert_eq!(known.header("etag"), file.header("etag"), "{name}");
+        assert_eq!(world.send(&line, &["If-None-Match: \"other\""], "").status, 200, "{name}");
+        let head = world.send(&line.replace("GET", "HEAD"), &[], "");
+        assert_eq!((head.status, head.stable_headers()), (200, file.stable_headers()), "{name}");
+    }
+    for line in ["GET /console/index.html", "GET /console/App.js", "GET /console/app.js/", "GET /console/%61pp.js"] {
+        assert_problem(&world.send(line, &[], ""), 404, "not-found", line);
+    }
+}
+
+#[test]
+fn the_first_page_is_small() {
+    let world = World::start();
+    let get = |path: &str| {
+        let answer = world.send(&format!("GET {path}"), &[], "");
+        assert_eq!(answer.status, 200, "{path}");
+        answer.text()
+    };
+    let page = get("/");
+    let mut size = page.len();
+    let mut wanted: Vec<String> =
+        ["src=\"", "href=\""].iter().flat_map(|mark| quoted(&page, mark)).map(str::to_owned).collect();
+    let mut loaded = BTreeSet::new();
+    while let Some(path) = wanted.pop() {
+        if loaded.insert(path.clone()) {
+            let file = get(&path);
+            size += file.len();
+            // What a module needs before it runs; what it loads later is of other pages.
+            let statements = file.lines().filter(|line| line.starts_with("import ") && line.contains(" from "));
+            wanted.extend(statements.flat_map(|line| quoted(line, "from '.")).map(|name| format!("/console{name}")));
+        }
+    }
+    assert!(loaded.contains("/console/sign-in.js") && !loaded.contains("/console/credentials.js"), "{loaded:?}");
+    assert!(size < FIRST_PAGE, "{size} bytes: {loaded:?}");
+}

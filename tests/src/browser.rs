@@ -1,0 +1,341 @@
+//! A real browser: headless Chromium, driven through WebDriver, which is JSON over HTTP. Nothing here waits for a time:
+//! what is expected is looked for again and again until it is there.
+
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use ureq::Agent;
+
+/// How long something may take before it counts as missing.
+const LIMIT: Duration = Duration::from_secs(60);
+/// What WebDriver calls an element in JSON.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+/// Collects what the page's policy refuses, from the first line of each page on.
+const WATCH: &str = "globalThis.refused = []; addEventListener('securitypolicyviolation', \
+    ({ violatedDirective, blockedURI, sample }) => refused.push(`${violatedDirective} ${blockedURI} ${sample}`));";
+/// The control that a label of this text belongs to; of the dialog, if one is open.
+const BY_LABEL: &str = "const scope = document.querySelector('dialog[open]') ?? document; \
+    const label = [...scope.querySelectorAll('label')].find((label) => label.firstChild?.textContent === arguments[0]); \
+    const control = label && document.getElementById(label.htmlFor); return control?.checkVisibility() ? control : null;";
+/// The button or link of this name; of the dialog, if one is open.
+const BY_NAME: &str = "const scope = document.querySelector('dialog[open]') ?? document; \
+    return [...scope.querySelectorAll('button, a, summary')].find((button) => button.checkVisibility() \
+    && (button.getAttribute('aria-label') ?? button.textContent).trim() === arguments[0] && !button.disabled) ?? null;";
+/// Whether this text is to be read.
+const SEEN: &str = "return document.body.innerText.includes(arguments[0]);";
+
+/// A key that types no character.
+#[derive(Clone, Copy, Debug)]
+pub enum Key {
+    /// To the next control.
+    Tab,
+    /// Presses the control.
+    Enter,
+    /// Presses a button or ticks a box.
+    Space,
+    /// Closes a dialog.
+    Escape,
+}
+
+impl Key {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Tab => "\u{e004}",
+            Self::Enter => "\u{e007}",
+            Self::Space => " ",
+            Self::Escape => "\u{e00c}",
+        }
+    }
+}
+
+/// A browser with a fresh profile. Ends with this value.
+pub struct Browser {
+    agent: Agent,
+    session: String,
+    driver: Child,
+    /// Open as long as the driver may write to it.
+    _output: BufReader<ChildStdout>,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// A browser whose window has this size.
+    pub fn open(width: u32, height: u32) -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver, which tests/run installs (Debian: apt-get install chromium chromium-driver)");
+        let mut output = BufReader::new(driver.stdout.take().unwrap());
+        let port: u16 = loop {
+            let mut line = String::new();
+            assert!(output.read_line(&mut line).unwrap() > 0, "chromedriver ended");
+            if let Some((_, port)) = line.trim_end().split_once("started successfully on port ") {
+                break port.trim_end_matches('.').parse().unwrap();
+            }
+        };
+        let config = Agent::config_builder().http_status_as_error(false).proxy(None).timeout_global(Some(2 * LIMIT));
+        let agent = config.build().new_agent();
+        let arguments = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            &format!("--user-data-dir={}", profile.path().display()),
+            &format!("--window-size={width},{height}"),
+        ];
+        let mut browser = Self {
+            agent,
+            session: format!("http://127.0.0.1:{port}/session"),
+            driver,
+            _output: output,
+            _profile: profile,
+        };
+        let capabilities = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": arguments}}}});
+        let begun = browser.command("POST", "", &capabilities).expect("a session");
+        browser.session = format!("{}/{}", browser.session, begun["sessionId"].as_str().unwrap());
+        browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": WATCH}));
+        browser
+    }
+
+    /// Sends a WebDriver command. An error is WebDriver's message.
+    fn command(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+        let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.session));
+        let request = request.header("content-type", "application/json");
+        let body = if method == "POST" { body.to_string() } else { String::new() };
+        let answer = self.agent.run(request.body(body).unwrap()).map_err(|error| error.to_string())?;
+        let text = answer.into_body().with_config().limit(64 << 20).read_to_string().unwrap();
+        let value = serde_json::from_str::<Value>(&text).unwrap()["value"].take();
+        if value["error"].is_string() { Err(value.to_string()) } else { Ok(value) }
+    }
+
+    /// Sends a command of Chromium's own protocol.
+    #[track_caller]
+    pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        self.command("POST", "/goog/cdp/execute", &json!({"cmd": command, "params": parameters})).unwrap()
+    }
+
+    /// Opens an address.
+    #[track_caller]
+    pub fn go(&self, url: &str) {
+        self.command("POST", "/url", &json!({"url": url})).unwrap();
+    }
+
+    /// Shows the page as in this scheme of colours.
+    pub fn scheme(&self, scheme: &str) {
+        let feature = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.devtools("Emulation.setEmulatedMedia", &feature);
+    }
+
+    /// What a script comes to in the page.
+    #[track_caller]
+    pub fn script(&self, script: &str, arguments: &[Value]) -> Value {
+        self.command("POST", "/execute/sync", &json!({"script": script, "args": arguments})).unwrap()
+    }
+
+    /// What a script comes to in the page once it is there: neither `null` nor `false`.
+    #[track_caller]
+    pub fn until(&self, what: &str, script: &str, arguments: &[Value]) -> Value {
+        let began = Instant::now();
+        loop {
+            // The page may be on its way to another one.
+            match self.command("POST", "/execute/sync", &json!({"script": script, "args": arguments})) {
+                Ok(Value::Null | Value::Bool(false)) | Err(_) => {}
+                Ok(found) => return found,
+            }
+            assert!(began.elapsed() < LIMIT, "waited in vain for {what} in:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(20)); // leaves the processor to the page
+        }
+    }
+
+    /// All that is to be read on the page.
+    pub fn text(&self) -> String {
+        self.script("return document.body.innerText", &[]).as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until this text is to be read.
+    #[track_caller]
+    pub fn see(&self, text: &str) {
+        self.until(text, SEEN, &[json!(text)]);
+    }
+
+    /// The control with this label.
+    #[track_caller]
+    fn control(&self, label: &str) -> String {
+        let control = self.until(&format!("field {label}"), BY_LABEL, &[json!(label)]);
+        control[ELEMENT].as_str().unwrap().to_owned()
+    }
+
+    /// Types into the field with this label, in place of what is there.
+    #[track_caller]
+    pub fn fill(&self, label: &str, text: &str) {
+        let control = self.control(label);
+        self.command("POST", &format!("/element/{control}/clear"), &json!({})).unwrap();
+        self.command("POST", &format!("/element/{control}/value"), &json!({"text": text})).unwrap();
+    }
+
+    /// Chooses the option of this value in the field with this label, as a person's choice would.
+    #[track_caller]
+    pub fn choose(&self, label: &str, value: &str) {
+        let script = "const [control, value] = arguments; control.value = value; \
+            for (const name of ['input', 'change']) control.dispatchEvent(new Event(name, { bubbles: true }));";
+        let control = json!({ELEMENT: self.control(label)});
+        self.script(script, &[control, json!(value)]);
+    }
+
+    /// Ticks or unticks the box with this label.
+    #[track_caller]
+    pub fn tick(&self, label: &str) {
+        let control = self.control(label);
+        self.command("POST", &format!("/element/{control}/click"), &json!({})).unwrap();
+    }
+
+    /// Pastes a text into the field with this label, at once, as from the clipboard.
+    #[track_caller]
+    pub fn paste(&self, label: &str, text: &str) {
+        let script = "const [control, text] = arguments; control.focus(); \
+            document.execCommand('insertText', false, text);";
+        let control = json!({ELEMENT: self.control(label)});
+        self.script(script, &[control, json!(text)]);
+    }
+
+    /// Gives a file to the input of this name, as a person's choice would.
+    #[track_caller]
+    pub fn choose_file(&self, name: &str, path: &std::path::Path) {
+        let script = "return document.querySelector(`input[type=file][aria-label=\"${arguments[0]}\"]`);";
+        let input = self.until(name, script, &[json!(name)]);
+        let input = input[ELEMENT].as_str().unwrap();
+        self.command("POST", &format!("/element/{input}/value"), &json!({"text": path.to_str().unwrap()})).unwrap();
+    }
+
+    /// What the field with this label holds.
+    #[track_caller]
+    pub fn value(&self, label: &str) -> String {
+        let control = json!({ELEMENT: self.control(label)});
+        self.script("return arguments[0].value", &[control]).as_str().unwrap().to_owned()
+    }
+
+    /// What stands beside the field with this label because its value is refused.
+    #[track_caller]
+    pub fn refusal(&self, label: &str) -> String {
+        let script = "const control = arguments[0]; if (control.getAttribute('aria-invalid') !== 'true') return null; \
+            return control.getAttribute('aria-describedby').split(' ') \
+            .map((id) => document.getElementById(id)).find((text) => text.className === 'field-error').textContent;";
+        let control = json!({ELEMENT: self.control(label)});
+        self.until(&format!("a refusal of {label}"), script, &[control]).as_str().unwrap().to_owned()
+    }
+
+    /// Presses the button, or follows the link, of this name.
+    #[track_caller]
+    pub fn press(&self, name: &str) {
+        let began = Instant::now();
+        loop {
+            let button = self.until(&format!("button {name}"), BY_NAME, &[json!(name)]);
+            let button = button[ELEMENT].as_str().unwrap();
+            // It may be replaced, or move, between the two commands.
+            match self.command("POST", &format!("/element/{button}/click"), &json!({})) {
+                Ok(_) => return,
+                Err(error) => assert!(began.elapsed() < LIMIT, "{name}: {error}"),
+            }
+        }
+    }
+
+    /// Types into what has the focus.
+    #[track_caller]
+    pub fn keys(&self, text: &str) {
+        let presses = text.chars().map(|key| key.to_string());
+        let actions: Vec<_> = presses
+            .flat_map(|key| [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})])
+            .collect();
+        let actions = json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]});
+        self.command("POST", "/actions", &actions).unwrap();
+    }
+
+    /// Presses a key.
+    #[track_caller]
+    pub fn key(&self, key: Key) {
+        self.keys(key.code());
+    }
+
+    /// Goes on with the tab key until the control of this name has the focus, which must be visible there.
+    #[track_caller]
+    pub fn tab_to(&self, name: &str) {
+        let script = "const focused = document.activeElement; const outline = getComputedStyle(focused); \
+            const name = focused.getAttribute('aria-label') ?? focused.labels?.[0]?.firstChild.textContent \
+            ?? focused.textContent; \
+            return [name.trim(), outline.outlineStyle !== 'none' && parseFloat(outline.outlineWidth) >= 2];";
+        let mut passed = Vec::new();
+        for _ in 0..60 {
+            self.key(Key::Tab);
+            let focused = self.script(script, &[]);
+            if focused[0] == name {
+                assert_eq!(focused[1], true, "the focus on {name} cannot be seen");
+                return;
+            }
+            passed.push(focused[0].clone());
+        }
+        panic!("the tab key does not lead to {name}, only to {passed:?}");
+    }
+
+    /// What axe-core, whose text `axe` is, finds wrong with the page.
+    pub fn axe(&self, axe: &str) -> Vec<String> {
+        self.script(&format!("{axe}; globalThis.axe = axe;"), &[]);
+        let script = "const done = arguments[0]; globalThis.axe.run(document).then(({ violations }) => \
+            done(violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' | ')}`)), \
+            (error) => done([String(error)]));";
+        let found = self.command("POST", "/execute/async", &json!({"script": script, "args": []})).unwrap();
+        found.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Checks that the page's policy has refused nothing since the page was opened.
+    #[track_caller]
+    pub fn check_nothing_refused(&self) {
+        assert_eq!(self.script("return globalThis.refused", &[]), json!([]));
+    }
+
+    /// A picture of the window (PNG), in Base64.
+    pub fn picture(&self) -> String {
+        self.command("GET", "/screenshot", &Value::Null).unwrap().as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Ends the browser; the driver would leave it behind.
+        let _ = self.command("DELETE", "", &Value::Null);
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+/// Waits until something is so that the page does not show.
+#[track_caller]
+pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < LIMIT, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20)); // leaves the processor to the others
+    }
+}
+
+/// A file of a package that `tests/run` installs from npm.
+#[track_caller]
+pub fn npm_file(path: &str) -> PathBuf {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/tools/node_modules").join(path);
+    assert!(
+        file.exists(),
+        "{} is missing. tests/run installs it; so does: npm install --prefix target/tools --no-save azurite@3 \
+         axe-core@4 typescript@5",
+        file.display()
+    );
+    file
+}

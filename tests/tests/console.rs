@@ -1,0 +1,525 @@
+//! The console in a real browser.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+use vault_tests::binary::Run;
+use vault_tests::browser::{Browser, Key, npm_file};
+use vault_tests::passcode::{Authenticator, current_step};
+use vault_tests::samples;
+use vault_tests::{Account, Database, Session, Vault};
+
+const PASSWORD: &str = "a horse of another colour";
+
+/// A vault, a browser at its console, and somebody who signs in there.
+struct Stage {
+    vault: Vault,
+    browser: Browser,
+}
+
+impl Stage {
+    fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(flags: &[&str]) -> Self {
+        let vault = Vault::start_with(Database::Sqlite, flags);
+        Self { vault, browser: Browser::open(1280, 900) }
+    }
+
+    fn url(&self, place: &str) -> String {
+        format!("http://{}/{place}", self.vault.address())
+    }
+
+    /// Somebody of this role who has signed in, and the same account over HTTP.
+    fn sign_in(&self, role: &str) -> (Account, Session) {
+        let account = self.vault.account("Acme", role);
+        let session = account.log_in(&self.vault.client());
+        self.browser.go(&self.url(""));
+        self.sign_in_as(&account);
+        (account, session)
+    }
+
+    fn sign_in_as(&self, account: &Account) {
+        let browser = &self.browser;
+        browser.fill("E-mail", &account.email);
+        browser.fill("Password", &account.password);
+        browser.fill("Passcode", &account.recovery_code());
+        browser.press("Sign in");
+        browser.see("Sign out");
+    }
+
+    /// Follows a link of the console.
+    fn visit(&self, place: &str) {
+        self.browser.script("location.hash = arguments[0]", &[json!(place)]);
+    }
+}
+
+#[test]
+fn an_invited_person_enrols_from_the_link_and_signs_in() {
+    let stage = Stage::start();
+    let (vault, browser) = (&stage.vault, &stage.browser);
+    vault.organization("Acme");
+    let url = stage.url("").trim_end_matches('/').to_owned();
+    let invite = ["account", "invite", "--org", "Acme", "--email", "grace@example.com", "--role", "editor"];
+    let said = vault.run(&[&invite[..], &["--public-url", &url]].concat()).done().stdout;
+    let link = said.lines().find_map(|line| line.trim().strip_prefix(&*format!("{url}/#/enrol/"))).unwrap();
+    let link = &*format!("{url}/#/enrol/{link}");
+
+    browser.go(link);
+    // The code stays neither in the address nor in the history.
+    browser.until("an address without the code", "return location.hash === '#/enrol'", &[]);
+    browser.fill("New password", "short");
+    browser.fill("New password again", "shorter");
+    browser.press("Continue");
+    assert!(browser.refusal("New password").contains("rules"));
+    assert!(browser.refusal("New password again").contains("differ"));
+    for (password, refused) in [("password", true), (PASSWORD, false)] {
+        browser.fill("New password", password);
+        browser.fill("New password again", password);
+        browser.press("Continue");
+        if refused {
+            assert!(browser.refusal("New password").contains("common"));
+        }
+    }
+    browser.see("Keep the recovery codes");
+    let secret = browser.script("return document.querySelector('[data-secret]').dataset.secret", &[]);
+    let codes =
+        browser.script("return [...document.querySelectorAll('.codes code')].map((code) => code.textContent)", &[]);
+    assert_eq!(codes.as_array().unwrap().len(), 10);
+    // What a camera sees is what the app takes in.
+    let picture = vault.scratch("page.png");
+    let encoded = browser.picture();
+    fs::write(&picture, base64::Engine::decode(&base64::prelude::BASE64_STANDARD, encoded).unwrap()).unwrap();
+    let mut reader = Command::new("zbarimg");
+    reader.args(["--quiet", "--raw", "--set", "*.enable=0", "--set", "qr.enable=1"]).arg(&picture);
+    let read = Run::of(&mut reader).done().stdout;
+    assert!(read.starts_with("otpauth://totp/") && read.contains(secret.as_str().unwrap()), "{read}");
+
+    browser.fill("Passcode", "000000");
+    browser.press("Finish");
+    browser.see("mistyped");
+    let authenticator = Authenticator::new(secret.as_str().unwrap());
+    browser.fill("Passcode", &authenticator.code(current_step()));
+    browser.press("Finish");
+    browser.see("grace@example.com is enrolled");
+    browser.press("Sign in");
+    assert_eq!(browser.value("E-mail"), "grace@example.com");
+    browser.fill("Password", PASSWORD);
+    browser.fill("Passcode", codes[0].as_str().unwrap());
+    browser.press("Sign in");
+    browser.see("No credentials yet");
+    browser.see("Acme");
+    assert!(!browser.text().contains("Integrations"), "an editor sees nothing of admins");
+    browser.check_nothing_refused();
+
+    browser.press("Sign out");
+    browser.see("You are signed out.");
+    let sessions = vault.account("Acme", "viewer").log_in(&vault.client());
+    assert!(sessions.is_live());
+}
+
+#[test]
+fn a_wrong_password_says_so_and_keeps_what_was_typed() {
+    let stage = Stage::start();
+    let (browser, account) = (&stage.browser, stage.vault.account("Acme", "viewer"));
+    browser.go(&stage.url(""));
+    browser.press("Sign in");
+    assert_eq!(browser.refusal("E-mail"), "Enter the e-mail.");
+    browser.fill("E-mail", &account.email);
+    browser.fill("Password", "not the password");
+    browser.fill("Passcode", &account.recovery_code());
+    browser.press("Sign in");
+    browser.see("Wrong e-mail, password or passcode");
+    assert_eq!(browser.value("E-mail"), account.email);
+    browser.fill("Password", &account.password);
+    browser.press("Sign in");
+    browser.see("Sign out");
+    // The token is in memory alone.
+    let kept = "return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])";
+    let kept = browser.script(kept, &[]).as_str().unwrap().to_owned();
+    assert!(kept.starts_with("[{},{},\"\","), "{kept}");
+    assert!(!kept.contains("v4.local"), "{kept}");
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn the_scripts_are_well_typed() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http/console");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "js"));
+    assert!(files.len() > 10);
+    let flags = "--allowJs --checkJs --noEmit --strict --noUncheckedIndexedAccess --noImplicitReturns --noUnusedLocals \
+        --noUnusedParameters --module esnext --moduleResolution bundler --target es2023 --lib es2023,dom,dom.iterable";
+    let flags = flags.split_whitespace();
+    let mut check = Command::new("node");
+    check.arg(npm_file("typescript/bin/tsc")).args(flags).args(&files).current_dir(folder);
+    let run = Run::of(&mut check);
+    assert_eq!(run.status, Some(0), "{}", run.stdout);
+}
+
+#[test]
+fn what_people_have_at_hand_fills_the_form_of_each_type() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let profile =
+        "[nightly]\naws_access_key_id = EXAMPLE-KEY-ID\naws_secret_access_key = 'a/secret+of=aws'\nregion=eu-central-1";
+    let azure = json!({"appId": "11111111-2222-4333-8444-555555555555", "displayName": "nightly",
+        "password": "a~secret.of_azure", "tenant": "99999999-2222-4333-8444-555555555555"});
+    let connection =
+        "DefaultEndpointsProtocol=https;AccountName=nightly;AccountKey=bm90IGEga2V5;EndpointSuffix=core.windows.net";
+    let link = "https://files.example.com/in.csv?signature=bm90IG9uZQ";
+    let cases: [(&str, &[&str], Option<&str>); 4] = [
+        ("aws", &[profile], Some("nightly-imports")),
+        ("azure", &[&azure.to_string(), connection], None),
+        ("gcs", &[], Some("nightly-imports")),
+        ("link", &[link], None),
+    ];
+    for (name, pasted, bucket) in cases {
+        stage.visit("#/credentials/new");
+        browser.see("Paste what you have");
+        for text in pasted {
+            browser.paste("Paste what you have", text);
+            browser.until(
+                "an empty box again",
+                "return [...document.querySelectorAll('.paste textarea')][0].value === ''",
+                &[],
+            );
+        }
+        if name == "gcs" {
+            let file = stage.vault.scratch("key.json");
+            fs::write(&file, samples::gcs().request["data"]["service_account_key"].to_string()).unwrap();
+            browser.choose_file("Choose a file to fill the form", &file);
+            browser.see("from a Google Cloud key file");
+        }
+        if let Some(bucket) = bucket {
+            browser.fill("Bucket", bucket);
+        }
+        browser.fill("Namespace", &format!("pasted/{name}"));
+        browser.press("Save");
+        browser.see("Its secrets are encrypted and are never shown again.");
+    }
+    let saved = session.list();
+    let found = |name: &str| saved.iter().find(|item| item["namespace"] == format!("pasted/{name}")).unwrap();
+    let aws = &found("aws")["information"];
+    assert_eq!((&aws["bucket"], &aws["region"]), (&json!("nightly-imports"), &json!("eu-central-1")));
+    assert_eq!(found("azure")["information"]["account_name"], "nightly");
+    assert_eq!(found("azure")["information"]["tenant_id"], azure["tenant"]);
+    assert!(found("gcs")["information"]["client_email"].is_string());
+    assert_eq!(found("link")["information"]["host"], "files.example.com");
+    // The data is exactly what was pasted, without the quotes of the profile.
+    let data = json!({"access_key_id": "EXAMPLE-KEY-ID", "secret_access_key": "a/secret+of=aws", "bucket": "nightly-imports", "region": "eu-central-1"});
+    let path = format!("/v1/organization-vault/{}/match", found("aws")["id"].as_str().unwrap());
+    assert_eq!(session.call("POST", &path).json(&json!({"data": data})).send().expect(200).json()["same"], true);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn a_refusal_stands_beside_its_field() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    stage.visit("#/credentials/new");
+    browser.see("Paste what you have");
+    browser.fill("Namespace", "imports//nightly of mine");
+    browser.fill("Access key ID", "EXAMPLE-KEY-ID");
+    browser.fill("Secret access key", "****************");
+    browser.press("Save");
+    assert_eq!(browser.refusal("Bucket"), "Enter the bucket.");
+    browser.fill("Bucket", "nightly imports");
+    browser.press("Optional fields");
+    browser.fill("Endpoint", "not an address");
+    browser.press("Save");
+    assert_eq!(browser.refusal("Secret access key"), "Is a mask such as ****: enter the value itself.");
+    for label in ["Namespace", "Bucket", "Endpoint"] {
+        assert!(browser.refusal(label).len() > 10, "{label}");
+    }
+    // The first one has the focus, and the next value clears its refusal.
+    browser.until("the focus", "return document.activeElement.name === 'namespace'", &[]);
+    browser.fill("Namespace", "imports/nightly");
+    let refused = browser.script("return document.querySelectorAll('[aria-invalid]').length", &[]);
+    assert_eq!(refused, 3);
+    assert!(session.list().is_empty());
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn a_key_is_rotated_and_its_credential_deleted() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let (browser, number) = (&stage.browser, std::cell::Cell::new(0));
+    let markup = "<img src=x onerror=alert(1)>";
+    let mut request = samples::s3().request;
+    request["description"] = json!(markup);
+    let id = session.save(&request);
+    let path = format!("/v1/organization-vault/{id}");
+    let versions = || {
+        let versions = session.call("GET", &format!("{path}/versions")).send().expect(200).json();
+        let version = |item: &Value| format!("{} {}", item["version"], item["state"].as_str().unwrap());
+        versions.as_array().unwrap().iter().map(version).collect::<Vec<_>>()
+    };
+    let replace = |stage_it: bool| {
+        number.set(number.get() + 1);
+        browser.press("Replace data");
+        browser.see("Data is replaced as a whole");
+        browser.fill("Access key ID", &format!("EXAMPLE-KEY-ID-{}", number.get()));
+        browser.fill("Secret access key", &format!("secret number {}", number.get()));
+        if stage_it {
+            browser.tick("Stage it: jobs get the current data until this version is promoted");
+        }
+        browser.press("Save as a new version");
+    };
+    browser.press("Credentials");
+    let namespace = request["namespace"].as_str().unwrap();
+    browser.press(namespace);
+    browser.see(markup); // as text
+    replace(true);
+    browser.see("Version 2 is staged.");
+    assert_eq!(versions(), ["1 current", "2 staged"]);
+    browser.press("Promote version 2");
+    browser.press("Promote");
+    browser.see("Version 2 is current: jobs get it from now on.");
+    assert_eq!(versions(), ["2 current", "1 previous"]);
+    replace(false);
+    browser.see("Version 3 is current");
+    browser.press("Destroy version 1");
+    browser.press("Destroy");
+    browser.see("Version 1 is destroyed.");
+    assert_eq!(versions(), ["3 current", "2 previous"]);
+
+    browser.press("Compare");
+    browser.see("Fingerprints are compared");
+    browser.fill("Access key ID", "EXAMPLE-KEY-ID-2");
+    browser.fill("Secret access key", "another secret");
+    browser.fill("Bucket", "nightly-imports");
+    browser.press("Compare");
+    browser.see("Different: at least one field is not as saved.");
+    browser.press("Back");
+
+    browser.press("Edit");
+    browser.fill("Labels", "team: data\nenv: test");
+    browser.fill("Description", "of the nightly import");
+    browser.press("Save");
+    browser.see("team:data");
+    let shown = session.call("GET", &path).send().expect(200).json();
+    assert_eq!(shown["labels"], json!({"team": "data", "env": "test"}));
+
+    // Somebody else changes it meanwhile.
+    browser.press("Edit");
+    session.call("PATCH", &path).json(&json!({"description": "another's"})).send().expect(200);
+    browser.fill("Description", "mine");
+    browser.press("Save");
+    browser.see("Somebody else changed it");
+    browser.key(Key::Escape);
+    assert_eq!(session.call("GET", &path).send().expect(200).json()["description"], "another's");
+
+    stage.visit("#/credentials");
+    browser.press(namespace);
+    browser.see("another's");
+    browser.press("Delete");
+    browser.press("Cancel");
+    assert_eq!(session.list().len(), 1);
+    browser.press("Delete");
+    browser.until("the question", "return document.querySelector('dialog[open]')", &[]);
+    browser.press("Delete");
+    browser.see("Deleted the credential of");
+    assert!(session.list().is_empty());
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn a_session_that_ends_leads_back_to_where_it_was() {
+    let stage = Stage::start();
+    let (account, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    session.save(&samples::s3().request);
+    stage.visit("#/account");
+    browser.see("Sessions");
+    // Five minutes before its end it says so.
+    let later = "const now = Date.now; globalThis.later ??= 0; Date.now = () => now() + later; later = arguments[0]";
+    browser.script(later, &[json!(56 * 60 * 1000)]);
+    browser.see("Your session ends at");
+    browser.press("Stay signed in");
+    browser.fill("Password", &account.password);
+    browser.fill("Passcode", &account.recovery_code());
+    browser.press("Stay signed in");
+    browser.until("no warning", "return document.querySelector('.session-warning').hidden", &[]);
+    browser.see("Sessions");
+    browser.script("later = arguments[0]", &[json!(3 * 60 * 60 * 1000)]);
+    browser.see("Your session has expired.");
+    assert!(!browser.text().contains("Sign out"));
+    stage.sign_in_as(&account);
+    browser.see("Recovery codes left");
+    // One that ends at the server is noticed with the next request.
+    for item in session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap() {
+        if item["current"] == false {
+            let path = format!("/v1/account/sessions/{}", item["id"].as_str().unwrap());
+            session.call("DELETE", &path).send().expect(204);
+        }
+    }
+    browser.press("Credentials");
+    browser.see("Your session has ended.");
+    stage.sign_in_as(&account);
+    browser.see(samples::s3().request["namespace"].as_str().unwrap());
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn leaving_the_page_ends_the_session() {
+    let stage = Stage::start();
+    let (account, session) = stage.sign_in("viewer");
+    let count = || session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap().len();
+    assert_eq!(count(), 2);
+    stage.browser.go(&stage.url(""));
+    stage.browser.see("Passcode");
+    vault_tests::browser::eventually("the session ends", || count() == 1);
+    drop(account);
+}
+
+#[test]
+fn the_keyboard_alone_signs_in_and_saves() {
+    let stage = Stage::start();
+    let account = stage.vault.account("Acme", "editor");
+    let session = account.log_in(&stage.vault.client());
+    let browser = &stage.browser;
+    browser.go(&stage.url(""));
+    browser.see("Passcode");
+    for (label, text) in
+        [("E-mail", &account.email), ("Password", &account.password), ("Passcode", &account.recovery_code())]
+    {
+        browser.tab_to(label);
+        browser.keys(text);
+    }
+    browser.key(Key::Enter);
+    browser.see("No credentials yet");
+    browser.until("the focus on the heading", "return document.activeElement.tagName === 'H1'", &[]);
+    browser.tab_to("Add a credential");
+    browser.key(Key::Enter);
+    browser.see("Paste what you have");
+    for (label, text) in [
+        ("Namespace", "imports/nightly"),
+        ("Access key ID", "EXAMPLE-KEY-ID"),
+        ("Secret access key", "a secret of the keyboard"),
+        ("Bucket", "nightly-imports"),
+    ] {
+        browser.tab_to(label);
+        browser.keys(text);
+    }
+    browser.tab_to("Save");
+    browser.key(Key::Space);
+    browser.see("never shown again");
+    assert_eq!(session.list().len(), 1);
+    // A dialog keeps the focus, and Escape closes it.
+    browser.tab_to("Delete");
+    browser.key(Key::Enter);
+    browser.until("the focus in the dialog", "return document.activeElement.closest('dialog') !== null", &[]);
+    browser.key(Key::Escape);
+    browser.until("the focus back", "return document.activeElement.textContent === 'Delete'", &[]);
+    browser.tab_to("Sign out");
+    browser.key(Key::Enter);
+    browser.see("You are signed out.");
+}
+
+#[test]
+fn axe_finds_nothing_on_any_page() {
+    let stage = Stage::start();
+    let (vault, browser) = (&stage.vault, &stage.browser);
+    let axe = fs::read_to_string(npm_file("axe-core/axe.min.js")).unwrap();
+    // The page's policy forbids the ways in which axe looks at pages.
+    browser.devtools("Page.setBypassCSP", &json!({"enabled": true}));
+    let check = |what: &str| {
+        for scheme in ["light", "dark"] {
+            browser.scheme(scheme);
+            let found = browser.axe(&axe);
+            assert!(found.is_empty(), "{what}, {scheme}: {found:#?}");
+        }
+    };
+    vault.organization("Acme");
+    let admin = vault.admin();
+    let session = admin.log_in(&vault.client());
+    let invited = session.invite("grace@example.com", "editor").expect(201).json();
+    browser.go(&stage.url(&format!("#/enrol/{}", invited["enrolment_code"].as_str().unwrap())));
+    browser.fill("New password", PASSWORD);
+    browser.fill("New password again", PASSWORD);
+    check("enrolment: password");
+    browser.press("Continue");
+    browser.see("Keep the recovery codes");
+    check("enrolment: authenticator");
+    browser.go(&stage.url(""));
+    browser.press("Sign in");
+    browser.refusal("E-mail");
+    check("sign in, refused");
+
+    let id = session.save(&samples::s3().request);
+    session.replace(&id, &samples::s3().request, true).expect(201);
+    session.save(&samples::direct_link().request);
+    let integration = json!({"name": "nightly import", "namespaces": ["imports/*"]});
+    session.call("POST", "/v1/integrations").json(&integration).send().expect(201);
+    stage.sign_in_as(&admin);
+    for (place, sign) in [
+        ("#/credentials", "Last used"),
+        ("#/credentials?health=failing", "No credential fits"),
+        ("#/credentials/new", "Paste what you have"),
+        (&*format!("#/credentials/{id}"), "Promote"),
+        (&*format!("#/credentials/{id}/replace"), "Data is replaced as a whole"),
+        (&*format!("#/credentials/{id}/match"), "Fingerprints are compared"),
+        ("#/credentials/00000000-0000-7000-8000-000000000000", "Try again"),
+        ("#/account", "Recovery codes left"),
+        ("#/accounts", "grace@example.com"),
+        ("#/integrations", "nightly import"),
+        ("#/namespaces", "Freeze"),
+        ("#/audit", "integration.created"),
+    ] {
+        stage.visit(place);
+        browser.see(sign);
+        check(place);
+    }
+    for (place, button) in [
+        ("#/account", "Change password"),
+        ("#/accounts", "Invite somebody"),
+        ("#/integrations", "Create an integration"),
+        (&*format!("#/credentials/{id}"), "Delete"),
+        (&*format!("#/credentials/{id}"), "Edit"),
+    ] {
+        stage.visit("#/nowhere");
+        browser.see("Last used");
+        stage.visit(place);
+        browser.press(button);
+        browser.until("a dialog", "return document.querySelector('dialog[open]')", &[]);
+        check(button);
+        browser.key(Key::Escape);
+    }
+}
+
+#[test]
+fn a90_text_of_others_is_only_text() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    let markup = "<img src=x onerror=fetch('/seen')>";
+    let mut request = samples::s3().request;
+    request["description"] = json!(markup);
+    let id = session.save(&request);
+    let integration = json!({"name": markup, "namespaces": ["imports/*"]});
+    session.call("POST", "/v1/integrations").json(&integration).send().expect(201);
+    let hostile = "%3Cimg%20src%3Dx%20onerror%3Dfetch(1)%3E";
+    for (place, seen) in [
+        (format!("#/credentials/{id}"), markup),
+        ("#/integrations".to_owned(), markup),
+        (format!("#/credentials?namespace={hostile}"), "Namespace"),
+        (format!("#/credentials/{hostile}"), "Try again"),
+        (format!("#/audit?subject={hostile}"), "Audit"),
+    ] {
+        stage.visit(&place);
+        browser.see(seen);
+        let made = "return document.querySelectorAll('img, script:not([src^=\"/console/\"]), iframe').length";
+        assert_eq!(browser.script(made, &[]), 0, "{place}");
+    }
+    // Even script that runs in the page makes no markup of text.
+    let refused = "try { document.body.innerHTML = arguments[0]; return 'made' } catch (error) { return error.name }";
+    browser.check_nothing_refused();
+    assert_eq!(browser.script(refused, &[json!(markup)]), "TypeError");
+}
