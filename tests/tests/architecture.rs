@@ -74,7 +74,8 @@ const CIPHERS: [&str; 12] = [
 ];
 const RUNTIMES: [&str; 5] = ["tokio", "actix-rt", "async-std", "smol", "futures-executor"];
 const AMBIENT: [&str; 3] = ["getrandom", "rand", "chrono"];
-const ADAPTERS: [&str; 5] = ["vault-crypto", "vault-diesel", "vault-http", "vault-storage", "vault-client"];
+const ADAPTERS: [&str; 6] =
+    ["vault-crypto", "vault-diesel", "vault-http", "vault-storage", "vault-pkcs11", "vault-client"];
 const STORES: [&str; 3] = ["object_store", "hyper", "hyper-util"];
 
 #[test]
@@ -148,9 +149,10 @@ fn only_the_program_and_what_opens_a_vault_name_adapters() {
 #[test]
 fn each_technology_lies_under_one_adapter() {
     let metadata = metadata();
-    let rules: [(&[&str], &[&str]); 4] = [
+    let rules: [(&[&str], &[&str]); 5] = [
         (&DATABASES, &["vault-diesel"]),
         (&STORES, &["vault-storage"]),
+        (&["cryptoki"], &["vault-pkcs11"]),
         (&["actix-web", "actix-http", "actix-server", "actix-service"], &["vault-http", "app"]),
         (&["aes-gcm", "aes", "argon2", "pasetors", "hkdf", "hmac", "chacha20poly1305"], &["vault-crypto"]),
     ];

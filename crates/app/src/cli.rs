@@ -3,7 +3,7 @@
 use crate::activation::args::{ActivateArgs, ExecArgs};
 use crate::client::args::{CredentialCommand, LoginArgs};
 use crate::failure::Failure;
-use crate::settings::{self, seconds};
+use crate::settings::{self, RootKeySource, seconds};
 use crate::text::Moment;
 use crate::usage;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -246,7 +246,8 @@ impl Command {
                 password.password_file.iter().filter(|path| path.as_os_str() != "-").cloned().collect()
             }
             Self::Key(KeyCommand::Rotate(args)) => {
-                args.new_root_key_file.iter().filter_map(|path| std::path::absolute(path).ok()).collect()
+                let file = args.new_root_key_file.iter().filter_map(|path| std::path::absolute(path).ok());
+                file.chain(args.new_root_key_source.iter().flat_map(RootKeySource::secret_files)).collect()
             }
             _ => Vec::new(),
         }
@@ -484,6 +485,7 @@ pub(crate) enum KeyCommand {
 
 #[derive(Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["organization", "all", "root"]))]
+#[command(group = clap::ArgGroup::new("new-root").args(["new_root_key_file", "new_root_key_source"]))]
 pub(crate) struct RotateArgs {
     /// The key of this organization
     #[arg(long, value_name = "NAME")]
@@ -492,11 +494,14 @@ pub(crate) struct RotateArgs {
     #[arg(long)]
     pub(crate) all: bool,
     /// The root key: put the one in --new-root-key-file in the place of the one in --root-key-file
-    #[arg(long, requires = "new_root_key_file", conflicts_with = "workers")]
+    #[arg(long, requires = "new-root", conflicts_with = "workers")]
     pub(crate) root: bool,
     /// File of the new root key (32 bytes, mode 0600); made if it does not exist
     #[arg(long, value_name = "FILE", requires = "root", conflicts_with_all = ["organization", "all"])]
     pub(crate) new_root_key_file: Option<PathBuf>,
+    /// The new root key in another place, written as for --root-key-source
+    #[arg(long, value_name = "SOURCE", requires = "root", conflicts_with_all = ["organization", "all"])]
+    pub(crate) new_root_key_source: Option<RootKeySource>,
     /// How many workers seal at once [default: one for each processor]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) workers: Option<NonZero<usize>>,

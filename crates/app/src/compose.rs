@@ -3,13 +3,20 @@
 use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::run_as::{name_of, sudo};
-use crate::settings::Settings;
+use crate::settings::{RootKeyPlace, Settings};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use vault_crypto::{DatabaseKeyFile, KeyringError, RootKeyFlaw, SecretFileFlaw};
+use std::sync::Arc;
+use vault_crypto::{
+    DatabaseKeyFile, KeyringError, OsEntropy, RootKeyError, RootKeyFlaw, SecretFile, SecretFileFlaw, ServiceRootKey,
+};
 use vault_diesel::{LockError, ServerLock};
 use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
 use vault_http::RequestOrigins;
+use vault_pkcs11::{Pin, TokenKey};
+
+/// The longest PIN, with a line end, in bytes.
+const LONGEST_PIN: usize = 256;
 
 /// Opens the vault that must exist, for a command that opens no credential and ends.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
@@ -42,24 +49,55 @@ pub(crate) fn anchor(settings: &Settings) -> PathBuf {
 
 /// The root key that the settings name.
 pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
-    // Root's key for a vault whose user this process has become.
-    if let Some(file) = settings.files.opened_secret(&settings.root_key_file)? {
-        return Ok(RootKey::opened(file));
-    }
-    // A key of the operator's own choice may be older than the vault. The one in the data directory was made with it.
-    if settings.root_key_file == settings.data_dir.join("root.key") {
-        Ok(RootKey::file(&settings.root_key_file))
-    } else {
-        Ok(RootKey::provisioned_file(&settings.root_key_file))
+    match &settings.root_key {
+        // A key of the operator's own choice may be older than the vault. The one in the data directory was made with it.
+        RootKeyPlace::File(path)
+            if *path == settings.data_dir.join("root.key") && settings.files.opened_secret(path)?.is_none() =>
+        {
+            Ok(RootKey::file(path))
+        }
+        place => other_root_key(settings, place),
     }
 }
 
-/// The root key in `path`, which may take the place of the vault's, and is made if there is none.
-pub(crate) fn other_root_key(settings: &Settings, path: &Path) -> Result<RootKey, Failure> {
-    Ok(match settings.files.opened_secret(path)? {
-        Some(file) => RootKey::opened(file),
-        None => RootKey::provisioned_file(path),
-    })
+/// The root key at `place`, which may be older than the vault, or take the place of its root key. A missing file is made
+/// with the vault.
+pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyPlace) -> Result<RootKey, Failure> {
+    match place {
+        RootKeyPlace::File(path) => match settings.files.opened_secret(path)? {
+            // Root's key for a vault whose user this process has become.
+            Some(file) => Ok(RootKey::opened(file)),
+            None => Ok(RootKey::provisioned_file(path)),
+        },
+        RootKeyPlace::Credential { path, .. } => {
+            let file = match settings.files.opened_secret(path)? {
+                Some(file) => Ok(file),
+                None => SecretFile::open(path),
+            };
+            let file = file.map_err(|error| failure(settings, OpeningError::RootKey(RootKeyError::from(error))))?;
+            Ok(RootKey::opened(file))
+        }
+        RootKeyPlace::Token(uri) => {
+            let key = TokenKey::new((**uri).clone(), pin(settings, uri.pin())?, Arc::new(OsEntropy));
+            Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
+        }
+    }
+}
+
+/// What reads the PIN in `path` when it is needed.
+fn pin(settings: &Settings, path: &Path) -> Result<Pin, Failure> {
+    let (opened, path) = (settings.files.opened_secret(path)?, path.to_owned());
+    Ok(Arc::new(move || {
+        let read = match &opened {
+            Some(file) => file.read(LONGEST_PIN),
+            None => SecretFile::open(&path).and_then(|file| file.read(LONGEST_PIN)),
+        };
+        let mut pin = read?;
+        while pin.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+            pin.pop();
+        }
+        Ok(pin)
+    }))
 }
 
 /// Why a server cannot start: another one has the vault. Nothing if none has.

@@ -3,11 +3,13 @@
 mod activation;
 mod file;
 mod flags;
+mod root_key;
 mod sources;
 mod value;
 
 pub(crate) use activation::{Activation, ActivationListen, Role};
 pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
+pub(crate) use root_key::{RootKeyPlace, RootKeySource};
 pub(crate) use sources::innermost;
 pub(crate) use value::{duration, seconds};
 
@@ -32,7 +34,7 @@ const MAX_RATE: u32 = 1_000_000;
 pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
     pub(crate) database: Database,
-    pub(crate) root_key_file: PathBuf,
+    pub(crate) root_key: RootKeyPlace,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: LogLevel,
     pub(crate) server: ServerSettings,
@@ -93,6 +95,7 @@ pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: boo
     for setting in ["root_key_file", "tls_key_file", "audit_sink_token_file"] {
         secrets.extend(path(setting)?);
     }
+    secrets.extend(found.get_one::<RootKeySource>("root_key_source").into_iter().flat_map(RootKeySource::secret_files));
     let mut texts = Vec::new();
     for setting in ["config", "tls_cert_file", "activation_client_ca_file"] {
         texts.extend(path(setting)?);
@@ -130,9 +133,10 @@ impl Settings {
         let known: Vec<String> = all.iter().map(variable).chain(also_known.iter().cloned()).collect();
         Ok(Self {
             database: vault.database_url.unwrap_or_else(|| Database::sqlite(data_dir.join("orgvault.db"))),
-            root_key_file: match vault.root_key_file {
-                Some(path) => absolute(&path)?,
-                None => data_dir.join("root.key"),
+            root_key: match (vault.root_key_source, vault.root_key_file) {
+                (Some(source), _) => source.place("--root-key-source")?,
+                (None, Some(path)) => RootKeyPlace::File(absolute(&path)?),
+                (None, None) => RootKeyPlace::File(data_dir.join("root.key")),
             },
             data_dir,
             log_format: vault.log_format,
@@ -147,8 +151,8 @@ impl Settings {
     /// not among them, since it may hold a password.
     pub(crate) fn location_flags(&self) -> Vec<String> {
         let mut flags = vec![format!("--data-dir={}", self.data_dir.display())];
-        if self.root_key_file != self.data_dir.join("root.key") {
-            flags.push(format!("--root-key-file={}", self.root_key_file.display()));
+        if self.root_key.file() != Some(&self.data_dir.join("root.key")) {
+            flags.push(self.root_key.flag());
         }
         let default = self.data_dir.join("orgvault.db");
         if let Some(path) = self.database.file().filter(|path| *path != default) {

@@ -66,7 +66,7 @@ impl AeadKey {
         entropy.fill(&mut nonce)?;
         let padded = match format {
             Format::Padded => padding::padded_length(text.len()),
-            Format::Key => text.len(),
+            Format::Key | Format::Service => text.len(),
         };
         // Allocated at its final size: growing would leave a copy of the plaintext behind.
         let mut bytes = Vec::with_capacity(HEADER + padded + TAG);

@@ -12,6 +12,9 @@ pub enum Format {
     /// Version 1, algorithm 2: AES-256-GCM over a 256-bit key. All keys have the same length, so padding
     /// would hide nothing.
     Key,
+    /// Version 1, algorithm 3: a 256-bit key, sealed by a [`KeyService`](vault_core::port::KeyService) in a form of its
+    /// own. After the key id comes what the service gave.
+    Service,
 }
 
 impl Format {
@@ -20,6 +23,7 @@ impl Format {
         match self {
             Self::Padded => [1, 1],
             Self::Key => [1, 2],
+            Self::Service => [1, 3],
         }
     }
 }

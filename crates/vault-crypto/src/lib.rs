@@ -68,7 +68,7 @@ pub use key::SymmetricKey;
 pub use keyring::{Keyring, KeyringError, NewInstance};
 pub use passcode::TotpVerifier;
 pub use password::{Argon2Parameters, HashingPool};
-pub use root_key::{RootKeyError, RootKeyFile, RootKeyFlaw};
+pub use root_key::{RootKeyError, RootKeyFile, RootKeyFlaw, ServiceRootKey};
 pub use secret_file::{SecretFile, SecretFileError, SecretFileFlaw};
 pub use token::PasetoIssuer;
 pub use wrapper::{KeyWrapper, WrapError};

@@ -38,7 +38,10 @@ pub enum WrapError {
     /// The wrapped key is damaged, moved, or wrapped under another root key.
     #[error("cannot decrypt a wrapped key: {0}")]
     DoesNotOpen(#[from] OpenError),
-    /// The source refuses or is unreachable, or there is no entropy.
-    #[error("cannot use the root key")]
+    /// The source is unreachable; a retry may succeed.
+    #[error("the root key is unavailable: {0}")]
+    Unavailable(#[source] Box<dyn StdError + Send + Sync>),
+    /// The source refuses, or there is no entropy.
+    #[error("cannot use the root key: {0}")]
     Source(#[source] Box<dyn StdError + Send + Sync>),
 }

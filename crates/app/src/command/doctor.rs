@@ -121,7 +121,9 @@ fn directory(settings: &Settings) -> Check {
 }
 
 fn root_key(settings: &Settings) -> Check {
-    let path = &settings.root_key_file;
+    let Some(path) = settings.root_key.file() else {
+        return Check::passed("root-key", format!("{} is not in a file", settings.root_key));
+    };
     let Some(database) = settings.database.file() else {
         return Check::passed(
             "root-key",

@@ -11,7 +11,10 @@ use std::fmt::Write as _;
 #[derive(Serialize)]
 struct Made {
     data_dir: String,
-    root_key_file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_key_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_key_source: Option<String>,
     database: String,
     instance: String,
 }
@@ -23,7 +26,8 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
     vault.close().await?;
     let made = Made {
         data_dir: settings.data_dir.display().to_string(),
-        root_key_file: settings.root_key_file.display().to_string(),
+        root_key_file: settings.root_key.file().map(|path| path.display().to_string()),
+        root_key_source: settings.root_key.file().is_none().then(|| settings.root_key.to_string()),
         database: settings.database.to_string(),
         instance: vault.instance().to_string(),
     };
@@ -41,19 +45,26 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
 
 /// What the owner of a new root key must know.
 pub(crate) fn root_key_warning(settings: &Settings) -> String {
+    let Some(path) = settings.root_key.file() else {
+        return format!(
+            "The root key is {}. Keep the key in a second token, or another copy of it, apart from the data. Without it \
+             nobody can open the vault, and no backup contains it.",
+            settings.root_key
+        );
+    };
     let mut text = format!(
         "Keep a copy of the root key ({}) apart from the data. Without it nobody can open the vault, and no backup \
          contains it.",
-        settings.root_key_file.display()
+        path.display()
     );
     if let Some(file) = settings.database.file()
-        && file.parent() == settings.root_key_file.parent()
+        && file.parent() == path.parent()
     {
         let _ = write!(
             text,
             "\nThe key is in the same directory as the database, so a stolen disk exposes both. To keep it apart: mv {0} \
              OTHER-DISK/ && export ORGVAULT_ROOT_KEY_FILE=OTHER-DISK/root.key (or pass --root-key-file).",
-            quoted(&settings.root_key_file.display().to_string())
+            quoted(&path.display().to_string())
         );
     }
     text

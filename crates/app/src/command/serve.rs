@@ -185,7 +185,7 @@ fn announce(settings: &Settings, vault: &OpenVault) {
     }
     tracing::info!(database = %settings.database, instance = %vault.instance(), root_key = %vault.root_key(), "vault open");
     match settings.database.file() {
-        Some(file) if file.parent() == settings.root_key_file.parent() => tracing::warn!(
+        Some(file) if settings.root_key.file().is_some_and(|key| key.parent() == file.parent()) => tracing::warn!(
             "the root key is in the same directory as the database, so a stolen disk exposes both. Move it and set \
              --root-key-file"
         ),

@@ -5,6 +5,7 @@
 
 use super::MAX_RATE;
 use super::activation::{ActivationPlace, Role};
+use super::root_key::RootKeySource;
 use super::value::{self, PublicUrl};
 use crate::audit::SinkPlace;
 use clap::{Args, ValueEnum};
@@ -62,6 +63,10 @@ pub(super) struct VaultFlags {
     /// Root key file (32 bytes, mode 0600) [default: <data-dir>/root.key]
     #[arg(long, value_name = "FILE")]
     pub(super) root_key_file: Option<PathBuf>,
+
+    /// Root key in another place, instead of a file: credential:NAME (of systemd) or pkcs11:… (in a token) [default: none]
+    #[arg(long, value_name = "SOURCE", conflicts_with = "root_key_file")]
+    pub(super) root_key_source: Option<RootKeySource>,
 
     /// Format of log lines; json is one object per line [default: text on a terminal, else json]
     #[arg(long, value_name = "FORMAT")]

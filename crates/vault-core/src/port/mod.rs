@@ -17,6 +17,7 @@ mod housekeeping;
 mod integration;
 mod invitation;
 mod key;
+mod key_service;
 mod login;
 #[cfg(feature = "mock")]
 mod mock;
@@ -43,6 +44,7 @@ pub use housekeeping::*;
 pub use integration::*;
 pub use invitation::*;
 pub use key::*;
+pub use key_service::*;
 pub use login::*;
 #[cfg(feature = "mock")]
 pub use mock::*;

@@ -53,7 +53,7 @@ pub(crate) enum DatabaseKeyFlaw {
     #[error("is already wrapped under two root keys; finish that rotation first")]
     Rotating,
     /// The root key does not open it.
-    #[error(transparent)]
+    #[error("cannot be unwrapped: {0}")]
     Wrap(#[from] WrapError),
     /// The operating system refused.
     #[error("cannot be read or written: {0}")]

@@ -2,9 +2,11 @@
 
 mod error;
 mod file;
+mod service;
 mod weak;
 
 pub use error::{RootKeyError, RootKeyFlaw};
+pub use service::ServiceRootKey;
 
 use crate::aead::AeadKey;
 use crate::context::Context;

@@ -4,7 +4,7 @@ use crate::cli::RotateArgs;
 use crate::compose;
 use crate::failure::{Doing as _, Failure};
 use crate::output::Output;
-use crate::settings::Settings;
+use crate::settings::{RootKeyPlace, Settings};
 use crate::text::quoted;
 use serde::Serialize;
 use std::path::{Path, PathBuf, absolute};
@@ -15,15 +15,23 @@ struct Replaced {
     /// The root key that this run has replaced; none if an earlier one has.
     old_root_key: Option<String>,
     root_key: String,
-    root_key_file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_key_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_key_source: Option<String>,
     result: &'static str,
 }
 
 /// Carries the command out.
 pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Output) -> Result<(), Failure> {
-    let path = args.new_root_key_file.as_deref().unwrap_or(Path::new(""));
-    let path = absolute(path).map_err(|error| Failure::usage(format!("--new-root-key-file: {error}")))?;
-    let (current, next) = (compose::root_key(settings)?, compose::other_root_key(settings, &path)?);
+    let place = match (&args.new_root_key_source, &args.new_root_key_file) {
+        (Some(source), _) => source.place("--new-root-key-source")?,
+        (None, path) => {
+            let path = absolute(path.as_deref().unwrap_or(Path::new("")));
+            RootKeyPlace::File(path.map_err(|error| Failure::usage(format!("--new-root-key-file: {error}")))?)
+        }
+    };
+    let (current, next) = (compose::root_key(settings)?, compose::other_root_key(settings, &place)?);
     let rotation = RootRotation::begin(current, next, settings.database.clone()).await;
     let mut rotation =
         rotation.map_err(|error| failure(settings, error)).doing(|| "replace the root key".to_owned())?;
@@ -38,14 +46,15 @@ pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Outpu
     let replaced = Replaced {
         old_root_key: (old != new).then(|| old.to_string()),
         root_key: new.to_string(),
-        root_key_file: path.display().to_string(),
+        root_key_file: place.file().map(|path| path.display().to_string()),
+        root_key_source: place.file().is_none().then(|| place.to_string()),
         result: match state {
             RootState::New => "replaced",
             RootState::Interrupted => "completed",
             RootState::Complete => "unchanged",
         },
     };
-    let text = text(settings, &path, &replaced);
+    let text = text(settings, &place, &replaced);
     output.print(&replaced, &text)
 }
 
@@ -68,29 +77,23 @@ fn failure(settings: &Settings, error: RootRotationError) -> Failure {
     }
 }
 
-fn text(settings: &Settings, path: &Path, replaced: &Replaced) -> String {
+fn text(settings: &Settings, place: &RootKeyPlace, replaced: &Replaced) -> String {
     let Replaced { old_root_key, root_key, result, .. } = replaced;
     let done = match (*result, old_root_key) {
         ("unchanged", _) => return format!("The vault is under root key {root_key} already; nothing was changed."),
-        ("completed", _) => {
-            format!("Completed the replacement of the root key, which an earlier run had begun: {root_key}.")
-        }
         (_, Some(old)) => format!("Replaced root key {old} by {root_key}."),
-        (_, None) => format!("The vault is under root key {root_key}."),
+        (_, None) => format!("Completed the replacement of the root key, which an earlier run had begun: {root_key}."),
     };
-    let old = &settings.root_key_file;
-    let mut text = format!("{done} The vault opens with the new one only.\n\nNow:\n");
-    if old != path {
-        text += &format!(
-            "1. Set --root-key-file={} (or ORGVAULT_ROOT_KEY_FILE) for servers and commands. Or keep the path:\n   {}\n   Running \
-             servers go on. They need the new root key at their next start, and for --backup-every.\n",
-            quoted(&path.display().to_string()),
-            in_place(old, path),
-        );
-    } else {
-        text += "1. Running servers go on. They need the new root key at their next start, and for --backup-every.\n";
+    let mut text = format!("{done} The vault opens with the new one only.\n\nNow:\n1. ");
+    if settings.root_key != *place {
+        text += &format!("Set {} for servers and commands, or its environment variable.", quoted(&place.flag()));
+        if let (RootKeyPlace::File(old), RootKeyPlace::File(new)) = (&settings.root_key, place) {
+            text += &format!(" Or keep the path:\n   {}", in_place(old, new));
+        }
+        text += "\n   ";
     }
-    text += "2. Keep a copy of the new root key apart from the data, and make a backup.\n\
+    text += "Running servers go on. They need the new root key at their next start, and for --backup-every.\n\
+             2. Keep a copy of the new root key apart from the data, and make a backup.\n\
              3. Backups made before need the old root key. Keep it as long as you keep them, then destroy it and its copies.";
     text
 }

@@ -1,0 +1,130 @@
+//! Where the root key is.
+
+use crate::failure::Failure;
+use std::env;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use vault_pkcs11::TokenUri;
+
+/// The variable in which systemd names the directory of a service's credentials.
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
+
+/// The value of `--root-key-source`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RootKeySource {
+    /// A credential that systemd hands to the service, by its name.
+    Credential(String),
+    /// A key in a token.
+    Token(Box<TokenUri>),
+}
+
+/// Where the root key is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RootKeyPlace {
+    /// In a file.
+    File(PathBuf),
+    /// In a credential of systemd's, which is a file.
+    Credential { name: String, path: PathBuf },
+    /// In a token.
+    Token(Box<TokenUri>),
+}
+
+impl FromStr for RootKeySource {
+    type Err = String;
+
+    // What is refused is not repeated: it may be a key that somebody has pasted.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(name) = text.strip_prefix("credential:") {
+            let is_name = !name.is_empty() && name.len() < 256 && name != "." && name != ".." && !name.contains('/');
+            return match is_name {
+                true => Ok(Self::Credential(name.to_owned())),
+                false => Err("credential: needs the name of a credential, such as credential:root.key".to_owned()),
+            };
+        }
+        if text.starts_with("pkcs11:") {
+            return text.parse().map(|uri| Self::Token(Box::new(uri))).map_err(|error| format!("pkcs11: {error}"));
+        }
+        Err("must be credential:NAME or a PKCS#11 URI (pkcs11:…). For a file, use --root-key-file".to_owned())
+    }
+}
+
+impl RootKeySource {
+    /// Files with secrets that it names.
+    pub(crate) fn secret_files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Credential(name) => credential(name).into_iter().collect(),
+            Self::Token(uri) => vec![uri.pin().to_owned()],
+        }
+    }
+
+    /// The place that it names.
+    pub(crate) fn place(&self, flag: &str) -> Result<RootKeyPlace, Failure> {
+        match self {
+            Self::Credential(name) => match credential(name) {
+                Some(path) => Ok(RootKeyPlace::Credential { name: name.clone(), path }),
+                None => Err(Failure::usage(format!(
+                    "{flag}: credential:{name} needs the directory that systemd names in {CREDENTIALS}, and the variable is \
+                     not set. Start the service with LoadCredential={name}:/FILE or LoadCredentialEncrypted={name}:/FILE; \
+                     for a command outside of it, pass --root-key-file"
+                ))),
+            },
+            Self::Token(uri) => Ok(RootKeyPlace::Token(uri.clone())),
+        }
+    }
+}
+
+/// The file of a credential, if this process has a directory of credentials.
+fn credential(name: &str) -> Option<PathBuf> {
+    let directory = PathBuf::from(env::var_os(CREDENTIALS)?);
+    directory.is_absolute().then(|| directory.join(name))
+}
+
+impl RootKeyPlace {
+    /// The file that holds it, if a file does.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) | Self::Credential { path, .. } => Some(path),
+            Self::Token(_) => None,
+        }
+    }
+
+    /// The flag that names it.
+    pub(crate) fn flag(&self) -> String {
+        match self {
+            Self::File(path) => format!("--root-key-file={}", path.display()),
+            other => format!("--root-key-source={other}"),
+        }
+    }
+}
+
+impl fmt::Display for RootKeyPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Credential { name, .. } => write!(f, "credential:{name}"),
+            Self::Token(uri) => uri.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_a_credential_or_a_token_and_is_never_repeated() {
+        let parse = str::parse::<RootKeySource>;
+        assert_eq!(parse("credential:root.key"), Ok(RootKeySource::Credential("root.key".to_owned())));
+        let uri = "pkcs11:token=a;id=%01%02%03%04%05%06%07%08?module-path=/m&pin-source=/p";
+        let token = parse(uri).unwrap();
+        assert_eq!(token.secret_files(), [PathBuf::from("/p")]);
+        assert_eq!(token.place("").unwrap().flag(), format!("--root-key-source={uri}"));
+        for wrong in
+            ["", "credential:", "credential:..", "credential:a/b", "pkcs11:token=s3cret", "s3cret", "file:/s3cret"]
+        {
+            let said = parse(wrong).unwrap_err();
+            assert!(!said.contains("s3cret") && !said.is_empty(), "{said}");
+        }
+    }
+}

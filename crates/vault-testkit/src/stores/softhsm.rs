@@ -1,0 +1,82 @@
+//! A PKCS#11 token: SoftHSM 2, from Debian.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where Debian and others put the module.
+const MODULES: [&str; 3] =
+    ["/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/pkcs11/libsofthsm2.so", "/usr/local/lib/softhsm/libsofthsm2.so"];
+
+/// A token of one test's own. Whoever uses it needs [`SoftHsm::variable`] in its environment.
+#[derive(Debug)]
+pub struct SoftHsm {
+    home: PathBuf,
+}
+
+impl SoftHsm {
+    /// The PIN of every token.
+    pub const PIN: &str = "a-pin-4711";
+
+    /// Makes the directory `home` for tokens.
+    ///
+    /// # Panics
+    /// It exists, or cannot be written.
+    pub fn at(home: impl Into<PathBuf>) -> Self {
+        let home = home.into();
+        let tokens = home.join("tokens");
+        fs::create_dir(&home).unwrap();
+        fs::create_dir(&tokens).unwrap();
+        let settings =
+            format!("directories.tokendir = {}\nobjectstore.backend = file\nlog.level = ERROR\n", tokens.display());
+        fs::write(home.join("softhsm2.conf"), settings).unwrap();
+        Self { home }
+    }
+
+    /// The module.
+    ///
+    /// # Panics
+    /// There is none on this machine.
+    pub fn module() -> &'static Path {
+        let found = MODULES.iter().map(Path::new).find(|path| path.exists());
+        found.expect("SoftHSM is missing: apt-get install softhsm2, or run tests/run")
+    }
+
+    /// The variable by which the module finds its tokens.
+    pub fn variable(&self) -> (&'static str, PathBuf) {
+        ("SOFTHSM2_CONF", self.home.join("softhsm2.conf"))
+    }
+
+    /// Makes a token.
+    pub fn create_token(&self, label: &str) {
+        self.run(&["--init-token", "--free", "--label", label, "--so-pin", "so-pin-0815", "--pin", Self::PIN]);
+    }
+
+    /// Puts an AES-256 key into a token; `id` in hexadecimal.
+    pub fn import_key(&self, token: &str, label: &str, id: &str, key: &[u8; 32]) {
+        let file = self.home.join("key");
+        fs::write(&file, key).unwrap();
+        let path = file.to_str().unwrap();
+        self.run(&["--import", path, "--aes", "--token", token, "--label", label, "--id", id, "--pin", Self::PIN]);
+        fs::remove_file(file).unwrap();
+    }
+
+    /// Where the tokens are; to take them away and bring them back.
+    pub fn tokens(&self) -> PathBuf {
+        self.home.join("tokens")
+    }
+
+    /// The URI of a key whose PIN is in the file `pin`; `id` in hexadecimal.
+    pub fn uri(token: &str, id: &str, pin: &Path) -> String {
+        let id: String =
+            id.to_uppercase().as_bytes().chunks(2).map(|byte| format!("%{}", String::from_utf8_lossy(byte))).collect();
+        format!("pkcs11:token={token};id={id}?module-path={}&pin-source={}", Self::module().display(), pin.display())
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        let (name, value) = self.variable();
+        let done = Command::new("softhsm2-util").args(arguments).env(name, value).output();
+        let done = done.expect("softhsm2-util is missing: apt-get install softhsm2, or run tests/run");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+}

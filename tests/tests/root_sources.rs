@@ -1,0 +1,198 @@
+//! Root keys that are not in a file of the data directory: credentials of systemd, and keys in tokens.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vault_testkit::stores::SoftHsm;
+use vault_tests::binary::Run;
+use vault_tests::process::Server;
+use vault_tests::samples::small;
+use vault_tests::{Database, Vault, on_both_databases};
+
+on_both_databases! {
+    a_vault_lives_under_a_key_in_a_token,
+    the_root_key_moves_into_a_token_and_out_again,
+}
+
+const ID: &str = "00112233445566778899aabbccddeeff";
+const OTHER: &str = "ffeeddccbbaa99887766554433221100";
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn private(path: &Path, content: &[u8]) {
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+}
+
+fn key(first: u8) -> [u8; 32] {
+    std::array::from_fn(|n| first ^ (n as u8).wrapping_mul(97).rotate_left(3))
+}
+
+/// Runs `command` with the rights that it needs on PostgreSQL, with a variable in its environment.
+fn run(vault: &Vault, variable: (&str, &Path), arguments: &[&str]) -> Run {
+    let mut command = vault_tests::binary::command();
+    command.arg("--data-dir").arg(vault.data_dir());
+    if vault.database() == Database::Postgres {
+        command.args(["--database-url", vault.url()]);
+    }
+    Run::of(command.args(arguments).env(variable.0, variable.1))
+}
+
+/// As `LoadCredential=` hands it over: a directory that only the service enters, named in the environment.
+#[test]
+fn a_credential_of_systemd_is_the_root_key() {
+    let vault = Vault::absent(Database::Sqlite);
+    let credentials = vault.scratch("credentials");
+    fs::create_dir(&credentials).unwrap();
+    private(&credentials.join("root.key"), &key(1));
+    let flag = "--root-key-source=credential:root.key";
+    let variable = ("CREDENTIALS_DIRECTORY", &*credentials);
+    let made = run(&vault, variable, &["init", flag, "--json"]).done().json();
+    assert_eq!(made["root_key_file"], json!(text(&credentials.join("root.key"))));
+    assert!(!vault.data_dir().join("root.key").exists());
+    run(&vault, variable, &["org", "create", "Acme", flag]).done();
+    let doctor = run(&vault, variable, &["doctor", flag]).stdout;
+    assert!(doctor.contains("opens with root key"), "{doctor}");
+
+    // Outside of the service.
+    let refused = vault.run(&["org", "list", flag]).misused().stderr;
+    for said in ["CREDENTIALS_DIRECTORY", "LoadCredential=root.key:", "--root-key-file"] {
+        assert!(refused.contains(said), "{refused}");
+    }
+    vault.run(&["org", "list", "--root-key-file", text(&credentials.join("root.key"))]).done();
+    let refused = run(&vault, variable, &["org", "list", "--root-key-source=credential:other.key"]).refused().stderr;
+    assert!(refused.contains("credentials/other.key not found"), "{refused}");
+    // None is made in the place of one that is missing.
+    let other = Vault::absent(Database::Sqlite);
+    let refused = run(&other, variable, &["init", "--root-key-source=credential:other.key"]).refused().stderr;
+    assert!(refused.contains("not found") && !credentials.join("other.key").exists(), "{refused}");
+    run(&vault, variable, &["org", "list", flag, "--root-key-file=x"]).misused();
+    run(&vault, variable, &["org", "list", "--root-key-source=credential:../root.key"]).misused();
+    fs::set_permissions(credentials.join("root.key"), Permissions::from_mode(0o644)).unwrap();
+    let refused = run(&vault, variable, &["org", "list", flag]).refused().stderr;
+    assert!(refused.contains("other users can read"), "{refused}");
+}
+
+struct Token {
+    hsm: SoftHsm,
+    pin: PathBuf,
+}
+
+impl Token {
+    fn of(vault: &Vault) -> Self {
+        let hsm = SoftHsm::at(vault.scratch("softhsm"));
+        hsm.create_token("vault");
+        hsm.import_key("vault", "root", ID, &key(2));
+        hsm.import_key("vault", "next", OTHER, &key(3));
+        let pin = vault.scratch("pin");
+        private(&pin, format!("{}\n", SoftHsm::PIN).as_bytes());
+        Self { hsm, pin }
+    }
+
+    fn uri(&self, id: &str) -> String {
+        SoftHsm::uri("vault", id, &self.pin)
+    }
+
+    fn flag(&self, id: &str) -> String {
+        format!("--root-key-source={}", self.uri(id))
+    }
+
+    fn run(&self, vault: &Vault, arguments: &[&str]) -> Run {
+        let (name, value) = self.hsm.variable();
+        let run = run(vault, (name, &value), arguments);
+        assert!(![&run.stdout, &run.stderr].iter().any(|said| said.contains(SoftHsm::PIN)), "{run:?}");
+        run
+    }
+
+    fn with(&self, command: &mut Command) {
+        let (name, value) = self.hsm.variable();
+        command.env(name, value);
+    }
+}
+
+fn a_vault_lives_under_a_key_in_a_token(database: Database) {
+    let vault = Vault::absent(database);
+    let token = Token::of(&vault);
+    let flag = token.flag(ID);
+    let made = token.run(&vault, &["init", &flag, "--json"]).done().json();
+    assert_eq!(made["root_key_source"], json!(token.uri(ID)));
+    assert_eq!(made["root_key_file"], json!(null));
+    token.run(&vault, &["org", "create", "Acme", &flag]).done();
+    let account = ["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin", "--json"];
+    let account = token.run(&vault, &[&account[..], &[&flag]].concat()).done().json();
+    let account = vault_tests::Account::new(&account, None);
+
+    for round in 0..2 {
+        let mut command = vault_tests::binary::command();
+        command.arg("--data-dir").arg(vault.data_dir()).args(["serve", &flag]);
+        if database == Database::Postgres {
+            command.args(["--database-url", vault.url()]);
+        }
+        token.with(&mut command);
+        let server = Server::start(command, &vault.scratch("output"), &vault.scratch("log"));
+        let session = account.log_in(&server.client());
+        let id = session.save(&small("imports/nightly", round));
+        session.show(&id).expect(200);
+        // The token may be gone while the server runs.
+        fs::rename(token.hsm.tokens(), vault.scratch("away")).unwrap();
+        session.save(&small("imports/other", round));
+        fs::rename(vault.scratch("away"), token.hsm.tokens()).unwrap();
+        assert_eq!(server.stop(), Some(0), "{}", vault.log());
+    }
+    assert!(!vault.log().contains(SoftHsm::PIN));
+
+    if database == Database::Sqlite {
+        let backup = vault.scratch("one.backup");
+        token.run(&vault, &["backup", text(&backup), &flag]).done();
+        let there = vault.scratch("there");
+        token.run(&vault, &["org", "list", &flag]).done();
+        let mut restore = vault_tests::binary::command();
+        restore.args(["restore", text(&backup), "--data-dir", text(&there), &flag]);
+        fs::create_dir(&there).unwrap();
+        fs::set_permissions(&there, Permissions::from_mode(0o700)).unwrap();
+        token.with(&mut restore);
+        Run::of(&mut restore).done();
+    }
+
+    for (wrong, said) in [
+        (token.flag(OTHER), "needs root key"),
+        (token.flag("0000000000000000"), "needs root key"),
+        (flag.replace("token=vault", "token=other"), "no token fits pkcs11:token=other"),
+        (flag.replace("libsofthsm2.so", "nothing.so"), "cannot be read"),
+        (flag.replace("/pin", "/no-pin"), "no-pin not found"),
+    ] {
+        let refused = token.run(&vault, &["org", "list", &wrong]).refused().stderr;
+        assert!(refused.contains(said), "{refused}");
+    }
+    private(&token.pin, b"0000");
+    let refused = token.run(&vault, &["org", "list", &flag]).refused().stderr;
+    assert!(refused.contains("refuses the PIN (it is wrong)"), "{refused}");
+    fs::set_permissions(&token.pin, Permissions::from_mode(0o644)).unwrap();
+    let refused = token.run(&vault, &["org", "list", &flag]).refused().stderr;
+    assert!(refused.contains("other users can read"), "{refused}");
+}
+
+fn the_root_key_moves_into_a_token_and_out_again(database: Database) {
+    let vault = Vault::init(database);
+    let token = Token::of(&vault);
+    vault.run(&["org", "create", "Acme"]).done();
+    let old = vault.json(&["key", "status"])["root_key"].clone();
+    let new_flag = format!("--new-root-key-source={}", token.uri(ID));
+    let printed = token.run(&vault, &["key", "rotate", "--root", &new_flag]).done().stdout;
+    assert!(printed.contains(&token.flag(ID)), "{printed}");
+    vault.run(&["org", "list"]).refused();
+    token.run(&vault, &["org", "list", &token.flag(ID)]).done();
+    // From one key of the token to the other, and back into the first file.
+    let next = format!("--new-root-key-source={}", token.uri(OTHER));
+    token.run(&vault, &["key", "rotate", "--root", &token.flag(ID), &next]).done();
+    let file = vault.data_dir().join("root.key");
+    token.run(&vault, &["key", "rotate", "--root", &token.flag(OTHER), "--new-root-key-file", text(&file)]).done();
+    assert_eq!(vault.json(&["key", "status"])["root_key"], old);
+    assert!(vault.run(&["org", "list"]).done().stdout.contains("Acme"));
+}
