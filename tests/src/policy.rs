@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The table. The columns are those of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 43] = [
+pub const POLICY: [Rule; 44] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -84,6 +84,7 @@ pub const POLICY: [Rule; 43] = [
     rule("POST",   "{base}/enrol/confirm",            "invalid-enrolment", "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/livez",                          "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/readyz",                         "200",               "yes yes yes yes yes yes yes yes yes yes"),
+    rule("GET",    "/docs",                           "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/openapi.json",                   "200",               "yes yes yes yes yes yes yes yes yes yes"),
     // The console: a page and its files, the same for everybody. It asks for tokens as any client does.
     rule("GET",    "/",                               "200",               "yes yes yes yes yes yes yes yes yes yes"),

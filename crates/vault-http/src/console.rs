@@ -26,6 +26,8 @@ const RESOURCE_POLICY: (HeaderName, HeaderValue) =
 const REVALIDATED: HeaderValue = HeaderValue::from_static("no-cache");
 
 const PAGE: &str = include_str!("../console/index.html");
+/// The page that shows the description of the interface.
+const DOCS: &str = include_str!("../console/docs.html");
 /// Where the page has the base path. Base paths hold nothing that HTML would have to escape.
 const BASE_PATH: &str = "{{base_path}}";
 
@@ -55,6 +57,7 @@ static FILES: &[File] = files! {
     "credential.js": SCRIPT,
     "credential-form.js": SCRIPT,
     "credentials.js": SCRIPT,
+    "docs.js": SCRIPT,
     "dom.js": SCRIPT,
     "enrol.js": SCRIPT,
     "forms.js": SCRIPT,
@@ -80,9 +83,12 @@ impl Console {
 
     /// The page.
     pub(crate) fn page(&self) -> HttpResponse {
-        let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(self.page.clone()));
-        describe(response.headers_mut(), HeaderValue::from_static("text/html; charset=utf-8"));
-        response
+        html(self.page.clone())
+    }
+
+    /// The page that shows the description of the interface.
+    pub(crate) fn docs() -> HttpResponse {
+        html(Bytes::from_static(DOCS.as_bytes()))
     }
 
     /// The file `name`, unless the client has it.
@@ -115,6 +121,12 @@ impl File {
     }
 }
 
+fn html(page: Bytes) -> HttpResponse {
+    let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(page));
+    describe(response.headers_mut(), HeaderValue::from_static("text/html; charset=utf-8"));
+    response
+}
+
 fn describe(headers: &mut HeaderMap, media_type: HeaderValue) {
     headers.insert(header::CONTENT_TYPE, media_type);
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
@@ -139,7 +151,7 @@ mod tests {
             }
         }
         let served: BTreeSet<_> = FILES.iter().map(|file| file.name.to_owned()).collect();
-        assert!(found.remove("index.html"));
+        assert!(found.remove("index.html") && found.remove("docs.html"));
         assert_eq!(found, served);
         Ok(())
     }
@@ -171,7 +183,7 @@ mod tests {
                 assert!(!text.contains(word), "{word} in {}", file.name);
             }
         }
-        for text in FILES.iter().map(|file| String::from_utf8_lossy(file.content)).chain([PAGE.into()]) {
+        for text in FILES.iter().map(|file| String::from_utf8_lossy(file.content)).chain([PAGE.into(), DOCS.into()]) {
             let mut urls = text.match_indices("://").map(|(at, _)| &text[..at]);
             assert!(urls.all(|before| !before.ends_with("src=\"https") && !before.ends_with("url(https")), "{text}");
         }

@@ -62,7 +62,9 @@ impl FromStr for TokenUri {
                 "type" if value == "secret-key" => {}
                 "type" => return Err(InvalidUri("type= must be secret-key")),
                 _ => {
-                    return Err(InvalidUri("takes token, serial, slot-id, id, object and type=secret-key before the ?"));
+                    return Err(InvalidUri(
+                        "takes token, serial, slot-id, id, object and type=secret-key before the ?",
+                    ));
                 }
             }
         }

@@ -172,6 +172,10 @@ impl Inner {
                 body.ignore().await?;
                 Ok(self.console.page())
             }
+            Operation::Docs => {
+                body.ignore().await?;
+                Ok(Console::docs())
+            }
             Operation::ConsoleFile => {
                 body.ignore().await?;
                 Console::file(call.place.id(), call.headers())

@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// The public listener.
-pub(super) static PUBLIC: [Address; 35] = [
+pub(super) static PUBLIC: [Address; 36] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -95,6 +95,7 @@ pub(super) static PUBLIC: [Address; 35] = [
     Address { template: "{base}/namespaces/thaw", methods: &[("POST", Operation::ThawNamespace)], allow: "POST" },
     Address { template: "{base}/audit", methods: &[("GET", Operation::ListAudit)], allow: "GET, HEAD" },
     Address { template: "/openapi.json", methods: &[("GET", Operation::Openapi)], allow: "GET, HEAD" },
+    Address { template: "/docs", methods: &[("GET", Operation::Docs)], allow: "GET, HEAD" },
     Address { template: "/", methods: &[("GET", Operation::Console)], allow: "GET, HEAD" },
     Address { template: "/console/{id}", methods: &[("GET", Operation::ConsoleFile)], allow: "GET, HEAD" },
     LIVE,

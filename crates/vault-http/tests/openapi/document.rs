@@ -10,7 +10,7 @@ use vault_api::{Problem, ProblemCode};
 use vault_http::Route;
 
 /// Operations that are no part of the interface.
-pub(crate) const UNDESCRIBED: [&str; 3] = ["openapi", "console", "console-file"];
+pub(crate) const UNDESCRIBED: [&str; 4] = ["openapi", "docs", "console", "console-file"];
 
 const PROBLEM: &str = "application/problem+json";
 
