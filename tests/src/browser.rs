@@ -132,7 +132,9 @@ impl Browser {
 
     /// Shows the page as in this scheme of colours.
     pub fn scheme(&self, scheme: &str) {
-        let feature = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        // Without motion: a colour that is still on its way is neither the one nor the other.
+        let features = [("prefers-color-scheme", scheme), ("prefers-reduced-motion", "reduce")];
+        let feature = json!({"features": features.map(|(name, value)| json!({"name": name, "value": value}))});
         self.devtools("Emulation.setEmulatedMedia", &feature);
     }
 

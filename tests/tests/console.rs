@@ -492,6 +492,10 @@ fn axe_finds_nothing_on_any_page() {
         check(button);
         browser.key(Key::Escape);
     }
+
+    browser.go(&stage.url("docs"));
+    browser.see("Save a credential under a namespace");
+    check("the description of the interface");
 }
 
 #[test]
