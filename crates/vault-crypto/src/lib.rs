@@ -38,6 +38,7 @@ mod error;
 #[path = "../tests/fuzzing/mod.rs"]
 pub mod fuzzing;
 mod instance_key;
+mod instance_keys;
 mod key;
 mod keyring;
 mod mac;

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod activations;
+mod active_key;
 mod ambient;
 mod audit_reader;
 mod audit_tally;
@@ -15,6 +16,7 @@ pub use accounts::{
     CurrentPasscode, DraftedEnrolment, Invited, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
 };
 pub use activations::Activations;
+pub(crate) use active_key::under_active_key;
 pub use ambient::Ambient;
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
