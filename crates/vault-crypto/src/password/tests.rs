@@ -79,7 +79,7 @@ async fn the_decoy_is_opened_as_a_stored_password_is() {
     let stored = hash(&hasher, account(1), "correct horse").await;
     let decoy = &hasher.inner.sealed_decoy;
     assert_eq!(decoy.0.as_bytes().len(), stored.0.as_bytes().len());
-    let opened = hasher.inner.open(NOBODY, decoy).map_err(|Damaged| "damaged").unwrap();
+    let opened = hasher.inner.open_under(&hasher.inner.decoy_key, NOBODY, decoy).map_err(|Damaged| "damaged").unwrap();
     assert_eq!((opened.parameters, opened.salt), (hasher.inner.decoy.parameters, hasher.inner.decoy.salt));
 }
 
