@@ -175,6 +175,27 @@ impl InstanceKeyring {
         self.find(id).ok_or_else(|| does_not_open(context, OpenError::OtherKey))
     }
 
+    /// Wraps a new instance key under the root key, which must be `root_key`.
+    ///
+    /// # Errors
+    /// There is no root key to ask, or another one; it cannot be used.
+    pub(crate) async fn wrap_under_root(
+        &self,
+        context: &Context,
+        key: &SymmetricKey,
+        root_key: KeyId,
+    ) -> Result<Blob, SealError> {
+        let source = self.source.get().ok_or_else(|| fault("the root key was not kept"))?;
+        let given = source.wrapper.id();
+        if given != root_key {
+            return Err(fault(KeyringError::WrongRoot { expected: root_key, given }));
+        }
+        source.wrapper.wrap(context, key).await.map_err(|error| match error {
+            WrapError::Source(_) => SealError::Store(StoreError::Unavailable(error.into())),
+            error => fault(error),
+        })
+    }
+
     /// Reads the keys again if one of these is not known.
     pub(crate) async fn know(&self, ids: &[KeyId]) -> Result<(), SealError> {
         let held = self.held();

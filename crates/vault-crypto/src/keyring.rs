@@ -9,6 +9,7 @@ use crate::credential::CredentialCrypto;
 use crate::digest::HmacDigester;
 use crate::entropy::{random_key, random_key_id};
 use crate::instance_keys::{CANARY, InstanceKeyring, InstanceKeys};
+use crate::instance_rewrapper::InstanceKeyRewrapper;
 use crate::key::SymmetricKey;
 use crate::organization_keys::OrganizationKeyring;
 use crate::passcode::TotpVerifier;
@@ -200,6 +201,11 @@ impl Keyring {
     /// No key id can be computed for a token key.
     pub fn token_issuer(&self, epoch: u64) -> Result<PasetoIssuer, SealError> {
         PasetoIssuer::new(self.instance(), epoch, self.token.newest().1, self.token.older().map(|(_, key)| key))
+    }
+
+    /// The adapter that makes instance keys, and moves to them what they wrap and seal. For operators only.
+    pub fn instance_rewrapper(&self) -> InstanceKeyRewrapper {
+        InstanceKeyRewrapper::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
     }
 
     /// The adapter for passcodes and recovery codes.

@@ -39,6 +39,7 @@ const SHARED: [&str; 15] = [
     "integration_tokens",
     "invited_addresses",
     "known_networks",
+    "retiring_instance_keys",
     "organizations",
     "schema_versions",
 ];

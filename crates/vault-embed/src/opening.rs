@@ -465,6 +465,7 @@ impl Surroundings {
             sealer: crypto.sealer,
             information_opener: crypto.list_opener,
             rewrapper: crypto.rewrapper,
+            instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
             hasher: Arc::new(keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
             tokens: Arc::new(keyring.token_issuer(epoch)?),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
-    Entropy, InformationOpener, KeyedDigester, PasscodeVerifier, PasswordHasher, Rewrapper, Sealer, StoreError,
+    Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher, Rewrapper, Sealer, StoreError,
     TokenIssuer,
 };
 use vault_core::usecase::{Accounts, Ambient, AuditTally};
@@ -68,6 +68,8 @@ pub struct Ports {
     pub information_opener: Arc<dyn InformationOpener>,
     /// Moves credentials from one organization key to another.
     pub rewrapper: Arc<dyn Rewrapper>,
+    /// Makes instance keys, and moves to them what they wrap and seal.
+    pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
     /// Keyed digests.
     pub digester: Arc<dyn KeyedDigester>,
     /// Passwords.

@@ -56,7 +56,7 @@ use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
     AccountRepository, ActivationRepository, AuditLog, AuditTrail, CredentialRepository, FreezeRepository,
-    Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, KeyRotation, LoginGuard,
+    Housekeeping, InstanceKeyRotation, IntegrationRepository, InvitationRepository, KeyRepository, KeyRotation, LoginGuard,
     OrganizationRepository, OwnAccountRepository, RestoreRepository, SessionRepository,
 };
 
@@ -74,6 +74,7 @@ pub trait Store:
     + CredentialRepository
     + KeyRepository
     + KeyRotation
+    + InstanceKeyRotation
     + AuditLog
     + AuditTrail
     + Housekeeping
@@ -95,7 +96,7 @@ impl<T> Store for T where
         + CredentialRepository
         + KeyRepository
         + KeyRotation
-        + KeyRotation
+        + InstanceKeyRotation
         + AuditLog
         + AuditTrail
         + Housekeeping

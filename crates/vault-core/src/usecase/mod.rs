@@ -21,7 +21,10 @@ pub use ambient::Ambient;
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
-pub use keys::{KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RotationEnd};
+pub use keys::{
+    InstanceRotation, KeyCrypto, KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RetiringInstance,
+    RotationEnd,
+};
 pub use operator::{
     DeliveredAudit, DeliveryError, LEAST_AUDIT_SECONDS, Operator, OrganizationCommand, RemovedAudit, SealedAudit,
     Tidied,

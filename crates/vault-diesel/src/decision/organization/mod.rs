@@ -3,4 +3,5 @@
 pub(crate) mod erasure;
 pub(crate) mod keys;
 pub(crate) mod organizations;
+mod instance_rotation;
 mod rotation;
