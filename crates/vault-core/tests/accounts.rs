@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use async_trait::async_trait;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -9,7 +10,6 @@ use secrecy::{ExposeSecret, SecretString};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use uuid::Uuid;
-use async_trait::async_trait;
 use vault_core::account::{AccountGrant, AccountState, SignedAccount, takes_last_admin};
 use vault_core::digest::{Digest, DigestPurpose, RowCode};
 use vault_core::email::EmailAddress;

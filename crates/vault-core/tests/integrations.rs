@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use async_trait::async_trait;
 use proptest::array::uniform32;
 use proptest::collection::vec;
 use proptest::option;
@@ -11,7 +12,6 @@ use secrecy::{ExposeSecret, SecretString};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use uuid::Uuid;
-use async_trait::async_trait;
 use vault_core::activation::{HandedOut, Purpose, VendedForm};
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Origin, Subject};
 use vault_core::digest::{Digest, DigestPurpose, RowCode};

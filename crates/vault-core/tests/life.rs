@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use async_trait::async_trait;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use async_trait::async_trait;
 use vault_core::activation::{SignedRule, VendRule};
 use vault_core::check::CheckReason;
 use vault_core::credential::{

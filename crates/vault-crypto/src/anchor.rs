@@ -132,7 +132,8 @@ impl AnchorFile {
         }
         // It names no key: of the active one, or of one that retires.
         let keys = self.anchors.keys.all();
-        let fits = |keys: &&Arc<InstanceKeys>| Digest::from_bytes(keys.anchor.code([body])) == Digest::from_bytes(*code);
+        let fits =
+            |keys: &&Arc<InstanceKeys>| Digest::from_bytes(keys.anchor.code([body])) == Digest::from_bytes(*code);
         let key = keys.iter().find(fits).ok_or(AnchorFlaw::Changed)?.id();
         *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         let checkpoint = CheckpointMark { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(hash) };

@@ -1,8 +1,8 @@
 //! Values in their columns: how ids are written, and how a column is read without trusting it.
 
 use crate::failure::Failure;
-use diesel::deserialize::{self, FromSql, FromSqlRow};
 use diesel::Queryable;
+use diesel::deserialize::{self, FromSql, FromSqlRow};
 use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgValue};
 use diesel::serialize::{self, IsNull, Output, ToSql};

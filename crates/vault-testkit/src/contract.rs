@@ -56,8 +56,8 @@ use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
     AccountRepository, ActivationRepository, AuditLog, AuditTrail, CredentialRepository, FreezeRepository,
-    Housekeeping, InstanceKeyRotation, IntegrationRepository, InvitationRepository, KeyRepository, KeyRotation, LoginGuard,
-    OrganizationRepository, OwnAccountRepository, RestoreRepository, SessionRepository,
+    Housekeeping, InstanceKeyRotation, IntegrationRepository, InvitationRepository, KeyRepository, KeyRotation,
+    LoginGuard, OrganizationRepository, OwnAccountRepository, RestoreRepository, SessionRepository,
 };
 
 /// Every store port.

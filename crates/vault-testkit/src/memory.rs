@@ -35,7 +35,7 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{CheckRound, CredentialUse, StoreError};
 use vault_core::principal::{Denial, Principal};
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedCredential, RetiringInstanceKey};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedCredential};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 

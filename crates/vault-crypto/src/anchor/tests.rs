@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 fn file(directory: &Path, instance: u128, key_number: u8) -> AnchorFile {
     let keys = InstanceKeys::derive(key_id(key_number.into()), &key(key_number));
-    Anchors::new(Arc::new(InstanceKeyring::of(InstanceId::from_uuid(id(instance)), keys))).at(directory.join("orgvault.anchor"))
+    Anchors::new(Arc::new(InstanceKeyring::of(InstanceId::from_uuid(id(instance)), keys)))
+        .at(directory.join("orgvault.anchor"))
 }
 
 fn anchor(number: i64) -> Anchor {

@@ -47,8 +47,7 @@ impl OrganizationEntry {
     ) -> Result<Self, SealError> {
         let instance = above.instance();
         let context = Context::fingerprint_key(instance, organization, rows.fingerprint_key);
-        let fingerprint =
-            unwrap(above, &context, &rows.fingerprint_wrapped)?;
+        let fingerprint = unwrap(above, &context, &rows.fingerprint_wrapped)?;
         let mut keys = Vec::with_capacity(rows.keys.len());
         for row in &rows.keys {
             let context = Context::organization_key(instance, organization, row.id);

@@ -35,11 +35,7 @@ pub struct TotpVerifier {
 }
 
 impl TotpVerifier {
-    pub(crate) fn new(
-        keys: Arc<InstanceKeyring>,
-        digester: Arc<dyn KeyedDigester>,
-        entropy: Arc<dyn Entropy>,
-    ) -> Self {
+    pub(crate) fn new(keys: Arc<InstanceKeyring>, digester: Arc<dyn KeyedDigester>, entropy: Arc<dyn Entropy>) -> Self {
         Self { keys, digester, entropy }
     }
 

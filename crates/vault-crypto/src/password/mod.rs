@@ -63,7 +63,8 @@ impl Argon2Hasher {
         entropy.fill(&mut decoy.salt).map_err(no_entropy)?;
         entropy.fill(&mut decoy.hash).map_err(no_entropy)?;
         // Replacing the instance key leaves it as it is.
-        let decoy_key = AeadKey::new(random_key_id(&*entropy).map_err(no_entropy)?, &random_key(&*entropy).map_err(no_entropy)?);
+        let decoy_key =
+            AeadKey::new(random_key_id(&*entropy).map_err(no_entropy)?, &random_key(&*entropy).map_err(no_entropy)?);
         let sealed_decoy = seal(&decoy_key, &*entropy, keys.instance(), NOBODY, &decoy)?;
         let sets = RwLock::new(legacy.into_iter().chain([parameters]).collect());
         Ok(Self { pool, inner: Arc::new(Inner { keys, parameters, sets, entropy, decoy, sealed_decoy, decoy_key }) })

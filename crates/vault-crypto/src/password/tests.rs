@@ -153,7 +153,8 @@ async fn stored_parameters_are_capped_before_use() {
     ];
     let context = Context::password(InstanceId::from_uuid(id(1)), account(1));
     for text in &texts {
-        let sealed = hasher.inner.keys.active().password.seal(&*hasher.inner.entropy, &context, text.as_bytes()).unwrap();
+        let sealed =
+            hasher.inner.keys.active().password.seal(&*hasher.inner.entropy, &context, text.as_bytes()).unwrap();
         let verdict = verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword(sealed))).await;
         assert!(matches!(verdict, PasswordVerdict::Damaged), "{text:.60}");
     }

@@ -41,7 +41,11 @@ impl World {
             version: Integration::FIRST_VERSION,
             created_at: self.now(),
         };
-        let act = CreateIntegration { integration, digest: RowCode { code: address(self.next()), ..row_code(1) }, limit: i64::MAX };
+        let act = CreateIntegration {
+            integration,
+            digest: RowCode { code: address(self.next()), ..row_code(1) },
+            limit: i64::MAX,
+        };
         self.command(principal, AuditAction::IntegrationCreated, Subject::Integration(id), act)
     }
 
@@ -147,7 +151,11 @@ impl World {
         let version = stored.integration.next_version();
         let rotated = stored.integration.clone().rotated(address(self.next()), Overlap::DEFAULT, self.now());
         let integration = Box::new(Integration { version, ..rotated });
-        self.change(principal, stored, IntegrationChange::Replace { integration, digest: RowCode { code: address(self.next()), ..row_code(1) } })
+        self.change(
+            principal,
+            stored,
+            IntegrationChange::Replace { integration, digest: RowCode { code: address(self.next()), ..row_code(1) } },
+        )
     }
 
     pub(crate) fn change(

@@ -12,7 +12,11 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Se
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AccountRepository, Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, CreateAccount, CreateOrganization, EndSession, KeyedDigester, ListCredentials, LoginGuard, OrganizationRepository, ProofEffect, RefusalRecords, SaveCredential, StoredDescription};
+use vault_core::port::{
+    AccountRepository, Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, CreateAccount,
+    CreateOrganization, EndSession, KeyedDigester, ListCredentials, LoginGuard, OrganizationRepository, ProofEffect,
+    RefusalRecords, SaveCredential, StoredDescription,
+};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{

@@ -35,9 +35,7 @@ impl InstanceKeyRotation for MemoryStore {
     async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError> {
         self.decide(|state| {
             let mut rows = state.instance_rows(query.part);
-            rows.retain(|row| {
-                row.keys().contains(&query.key) && query.after.is_none_or(|after| row.place() > after)
-            });
+            rows.retain(|row| row.keys().contains(&query.key) && query.after.is_none_or(|after| row.place() > after));
             rows.sort_by_key(InstanceRow::place);
             rows.truncate(query.limit);
             rows

@@ -32,6 +32,9 @@ impl KeyRepository for MemoryStore {
     async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
         self.decide(|state| {
             let read = &command.current;
+            if !state.retiring_instance_keys.is_empty() {
+                return false;
+            }
             let Some(instance) = state.instance.as_mut().filter(|instance| {
                 (instance.id, instance.root_key, instance.instance_key) == (read.id, read.root_key, read.instance_key)
                     && instance.wrapped == read.wrapped

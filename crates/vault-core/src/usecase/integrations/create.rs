@@ -8,8 +8,8 @@ use crate::id::{IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns};
 use crate::port::{CreateIntegration, Event};
 use crate::principal::Principal;
-use crate::usecase::under_active_key;
 use crate::time::Timestamp;
+use crate::usecase::under_active_key;
 
 /// An integration to be created, as it was requested.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::RowCode;
 use crate::error::Error;
 use crate::id::KeyId;
-use crate::invitation::StoredInvitation;
 use crate::integration::StoredIntegration;
+use crate::invitation::StoredInvitation;
 use crate::port::{
     DestroyInstanceKey, Event, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
     MoveToInstanceKey, NextInstanceKey, ReplaceInstanceKey, SealError, StoreError,

@@ -156,8 +156,11 @@ async fn signed_account(
     connection: &mut Connection,
     grant: &AccountGrant,
 ) -> Result<Option<(SignedAccount, RowCode)>, Failure> {
-    let row: Option<(SignedRow, CodeColumns)> =
-        row_of!(grant).select((signed_columns!(), (accounts::grant_digest, accounts::grant_key_id))).get_result(connection).await.optional()?;
+    let row: Option<(SignedRow, CodeColumns)> = row_of!(grant)
+        .select((signed_columns!(), (accounts::grant_digest, accounts::grant_key_id)))
+        .get_result(connection)
+        .await
+        .optional()?;
     let Some((signed, digest)) = row else { return Ok(None) };
     let signed = signed.decode()?;
     let digest = digest.sound(row::TABLE, &signed.grant.account, "grant_digest")?;

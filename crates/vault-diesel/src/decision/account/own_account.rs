@@ -78,8 +78,10 @@ async fn reserve(
     let pending = pending_seed::hold(connection, organization, account).await?;
     let open = |pending: &PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);
     let Some(pending) = pending.filter(open) else { return Ok(Verdict::Refused(None)) };
-    let (signed, digest): (SignedRow, CodeColumns) =
-        row_of!(principal).select((signed_columns!(), (accounts::grant_digest, accounts::grant_key_id))).get_result(connection).await?;
+    let (signed, digest): (SignedRow, CodeColumns) = row_of!(principal)
+        .select((signed_columns!(), (accounts::grant_digest, accounts::grant_key_id)))
+        .get_result(connection)
+        .await?;
     let waiting = WaitingSeed {
         seed: pending.seed,
         signed: signed.decode()?,

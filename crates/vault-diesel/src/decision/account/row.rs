@@ -68,11 +68,7 @@ impl SignedRow {
 }
 
 /// Writes what a row is signed with, and its code.
-pub(crate) async fn sign(
-    connection: &mut Connection,
-    signed: &SignedAccount,
-    digest: &RowCode,
-) -> Result<(), Failure> {
+pub(crate) async fn sign(connection: &mut Connection, signed: &SignedAccount, digest: &RowCode) -> Result<(), Failure> {
     diesel::update(row_of!(signed.grant))
         .set((
             accounts::email.eq(signed.grant.email.as_str()),

@@ -107,7 +107,13 @@ async fn find(
         .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
         .filter(accounts::organization_id.eq(organization.text()))
         .filter(accounts::id.eq(account.text()))
-        .select((organizations::state, signed_columns!(), (accounts::grant_digest, accounts::grant_key_id), accounts::password, accounts::seed))
+        .select((
+            organizations::state,
+            signed_columns!(),
+            (accounts::grant_digest, accounts::grant_key_id),
+            accounts::password,
+            accounts::seed,
+        ))
         .get_result(connection)
         .await
         .optional()?)

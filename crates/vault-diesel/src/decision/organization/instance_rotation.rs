@@ -79,10 +79,11 @@ macro_rules! organization_keys_under {
 macro_rules! accounts_under {
     ($key:expr) => {
         accounts::table.filter(
-            accounts::grant_key_id
-                .eq($key.text())
-                .or(under!(accounts::password, $key).nullable())
-                .or(under!(accounts::seed, $key).nullable()),
+            accounts::grant_key_id.eq($key.text()).or(under!(accounts::password, $key).nullable()).or(under!(
+                accounts::seed,
+                $key
+            )
+            .nullable()),
         )
     };
 }
@@ -188,19 +189,14 @@ async fn find(connection: &mut Connection, query: &FindUnderInstanceKey) -> Resu
         InstancePart::Accounts => find_accounts(connection, query).await,
         InstancePart::PendingSeeds => find_pending_seeds(connection, query).await,
         InstancePart::Invitations => {
-            let rows = page!(
-                invitations_under!(query.key),
-                query,
-                invitations::organization_id,
-                invitations::account_id
-            );
+            let rows =
+                page!(invitations_under!(query.key), query, invitations::organization_id, invitations::account_id);
             let rows: Vec<InvitationRow> = rows.select(invitation_row::columns!()).load(connection).await?;
             rows.into_iter().map(|row| Ok(InstanceRow::Invitation(Box::new(row.decode()?)))).collect()
         }
         InstancePart::Drafts => find_drafts(connection, query).await,
         InstancePart::Integrations => {
-            let rows =
-                page!(integrations_under!(query.key), query, integrations::organization_id, integrations::id);
+            let rows = page!(integrations_under!(query.key), query, integrations::organization_id, integrations::id);
             let rows: Vec<IntegrationRow> = rows.select(integration_row::columns!()).load(connection).await?;
             rows.into_iter().map(|row| Ok(InstanceRow::Integration(Box::new(row.decode()?)))).collect()
         }
@@ -234,12 +230,8 @@ async fn find_organization_keys(
 ) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "organization_keys";
     type Row = (Read<OrganizationId>, Read<KeyId>, Read<Blob>);
-    let rows = page!(
-        organization_keys_under!(query.key),
-        query,
-        organization_keys::organization_id,
-        organization_keys::id
-    );
+    let rows =
+        page!(organization_keys_under!(query.key), query, organization_keys::organization_id, organization_keys::id);
     let rows: Vec<Row> = rows
         .select((organization_keys::organization_id, organization_keys::id, organization_keys::wrapped))
         .load(connection)
@@ -287,8 +279,7 @@ async fn find_pending_seeds(
 ) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "pending_seeds";
     type Row = (Read<OrganizationId>, Read<AccountId>, Read<SeedId>, Read<Blob>);
-    let rows =
-        page!(pending_seeds_under!(query.key), query, pending_seeds::organization_id, pending_seeds::account_id);
+    let rows = page!(pending_seeds_under!(query.key), query, pending_seeds::organization_id, pending_seeds::account_id);
     let rows: Vec<Row> = rows
         .select((
             pending_seeds::organization_id,
@@ -313,8 +304,7 @@ async fn find_pending_seeds(
 async fn find_drafts(connection: &mut Connection, query: &FindUnderInstanceKey) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "enrolment_drafts";
     type Row = (Read<OrganizationId>, Read<AccountId>, Read<Blob>, Read<SeedId>, Read<Blob>);
-    let rows =
-        page!(drafts_under!(query.key), query, enrolment_drafts::organization_id, enrolment_drafts::account_id);
+    let rows = page!(drafts_under!(query.key), query, enrolment_drafts::organization_id, enrolment_drafts::account_id);
     let rows: Vec<Row> = rows
         .select((
             enrolment_drafts::organization_id,
@@ -442,18 +432,17 @@ async fn move_accounts(connection: &mut Connection, command: &MoveToInstanceKey)
 
 async fn move_pending_seeds(connection: &mut Connection, command: &MoveToInstanceKey) -> Result<Vec<usize>, Failure> {
     let rows = command.rows.iter().filter_map(|pair| match pair {
-        (
-            InstanceRow::PendingSeed { organization, account, seed: before },
-            InstanceRow::PendingSeed { seed, .. },
-        ) => Some(
-            diesel::update(
-                pending_seeds::table
-                    .filter(pending_seeds::organization_id.eq(organization.text()))
-                    .filter(pending_seeds::account_id.eq(account.text()))
-                    .filter(pending_seeds::seed.eq(before.blob.as_bytes())),
+        (InstanceRow::PendingSeed { organization, account, seed: before }, InstanceRow::PendingSeed { seed, .. }) => {
+            Some(
+                diesel::update(
+                    pending_seeds::table
+                        .filter(pending_seeds::organization_id.eq(organization.text()))
+                        .filter(pending_seeds::account_id.eq(account.text()))
+                        .filter(pending_seeds::seed.eq(before.blob.as_bytes())),
+                )
+                .set(pending_seeds::seed.eq(seed.blob.as_bytes())),
             )
-            .set(pending_seeds::seed.eq(seed.blob.as_bytes())),
-        ),
+        }
         _ => None,
     });
     Ok(execute_each!(connection, rows)?)

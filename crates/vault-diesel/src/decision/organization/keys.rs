@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::schema::{instance, instance_keys, organization_keys, organizations, retiring_instance_keys};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
+use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Refusal;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
@@ -115,6 +116,13 @@ async fn create_instance(connection: &mut Connection, command: &CreateInstance) 
 
 async fn replace_root(connection: &mut Connection, command: &ReplaceRootKey) -> Decided<bool> {
     let current = &command.current;
+    // One begins to retire in the decision that changes the row below.
+    let retiring: bool = diesel::select(exists(retiring_instance_keys::table.select(retiring_instance_keys::id)))
+        .get_result(connection)
+        .await?;
+    if retiring {
+        return Ok(Verdict::Refused(false));
+    }
     let replaced = diesel::update(
         instance::table
             .filter(instance::id.eq(current.id.text()))
