@@ -30,6 +30,7 @@ pub mod credential;
 pub mod freeze;
 pub mod housekeeping;
 pub mod idempotency;
+pub mod instance_rotation;
 pub mod integration;
 pub mod invitation;
 pub mod key;

@@ -80,6 +80,11 @@ impl OrganizationKeyring {
         Ok(entry)
     }
 
+    /// Reads the instance keys again.
+    pub(crate) async fn renew(&self) -> Result<(), SealError> {
+        self.instance_keys.renew().await
+    }
+
     /// Keys for a new organization, wrapped.
     pub(crate) fn new_keys(&self, organization: OrganizationId, now: Timestamp) -> Result<OrganizationKeys, SealError> {
         let (fingerprint_key, fingerprint_wrapped) =

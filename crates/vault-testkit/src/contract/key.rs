@@ -154,7 +154,7 @@ pub async fn a_key_is_replaced_once(suite: &dyn ContractStore) {
     assert_eq!((active, world.audited(AuditAction::OrganizationKeyReplaced).await), (1, 2));
 }
 
-fn instance(world: &World<'_>) -> CreateInstance {
+pub(super) fn instance(world: &World<'_>) -> CreateInstance {
     let now = world.now();
     let key = |purpose, offset: i64| InstanceKeyRecord {
         id: KeyId::from_uuid(world.ids.random()),
