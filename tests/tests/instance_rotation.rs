@@ -9,6 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use vault_tests::passcode::{Authenticator, current_step, within_one_step};
+use vault_tests::process::{Server, free_address};
 use vault_tests::samples::small;
 use vault_tests::{Account, Client, Database, Door, Integration, Session, Vault, on_both_databases};
 
@@ -72,10 +73,11 @@ impl Held {
         client.log_in(&self.account.login(&authenticator.code(current_step()))).expect(200);
         self.account.log_in(client);
         self.integration.activate(door, "imports/0").expect(201);
-        let answer = self.pending.0.on(client).post_account(
-            "passcode/confirm",
-            &json!({"passcode": self.pending.1.code(current_step())}),
-        );
+        let answer = self
+            .pending
+            .0
+            .on(client)
+            .post_account("passcode/confirm", &json!({"passcode": self.pending.1.code(current_step())}));
         answer.expect(204);
         let (draft, authenticator) = &self.drafted;
         let code = text(&draft["enrolment_code"]);
@@ -189,10 +191,21 @@ fn a_killed_rotation_is_continued(database: Database) {
 }
 
 fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
-    let (vault, door) = Door::open(database);
-    // On PostgreSQL another server is beside it.
-    let replica = (database == Database::Postgres).then(|| vault.replica());
-    let other = replica.as_ref().map_or_else(|| vault.client(), |replica| replica.client());
+    // On PostgreSQL another server is beside it, which has the door.
+    let (vault, door, replica) = match database {
+        Database::Sqlite => {
+            let (vault, door) = Door::open(database);
+            (vault, door, None)
+        }
+        Database::Postgres => {
+            let (vault, address) = (Vault::start(database), free_address());
+            let mut command = vault.serve_command();
+            command.arg(format!("--activation-listen={address}"));
+            let replica = Server::start(command, &vault.scratch("output"), &vault.scratch("log"));
+            (vault, Door { address }, Some(replica))
+        }
+    };
+    let other = replica.as_ref().map_or_else(|| vault.client(), Server::client);
     let admin = vault.admin_session();
     admin.save(&small("imports/0", 0));
     let people: Vec<_> = (0..3).map(|_| vault.account("Acme", "editor")).collect();

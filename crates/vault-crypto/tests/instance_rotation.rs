@@ -61,8 +61,9 @@ impl Deployment {
             _directory: directory,
         };
         let now = deployment.clock.now();
-        let made =
-            Keyring::create(&*deployment.root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), now).await.unwrap();
+        let made = Keyring::create(&*deployment.root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), now)
+            .await
+            .unwrap();
         let ambient = deployment.ambient(&made.keyring);
         let audit = ambient.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
         let command = CreateInstance { instance: made.instance, keys: made.keys, audit };
@@ -84,8 +85,7 @@ impl Deployment {
     async fn start(&self) -> Process {
         let store = &self.store;
         let record = store.instance().await.unwrap().unwrap();
-        let (retiring, keys) =
-            (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
+        let (retiring, keys) = (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
         let entropy = Arc::new(OsEntropy);
         let keyring = Keyring::open(&*self.root, entropy.clone(), &record, &retiring, &keys).await.unwrap();
         keyring.renewing(self.root.clone(), store.clone());
@@ -193,7 +193,12 @@ impl Process {
         self.integrations.create(&Principal::Operator, organization, request).await.unwrap().integration.id
     }
 
-    async fn edit(&self, organization: OrganizationId, id: IntegrationId, state: IntegrationState) -> Result<(), Error> {
+    async fn edit(
+        &self,
+        organization: OrganizationId,
+        id: IntegrationId,
+        state: IntegrationState,
+    ) -> Result<(), Error> {
         let edit = IntegrationEdit { state: Some(state), ..IntegrationEdit::default() };
         let integration = IntegrationRef::Id(id);
         self.integrations.change(&Principal::Operator, organization, &integration, edit).await.map(|_| ())
@@ -214,7 +219,8 @@ async fn interrupted_after_every_step_everything_works() {
     let code = |invited: &Invited| invited.code.text().clone();
     let draft = old.accounts.enrol(&code(&drafted), PASSWORD.into()).await.unwrap();
     let lost = old.person(organization, "lost").await;
-    let again = old.accounts.change(&Principal::Operator, AccountRef::email("lost@example.com"), AccountCommand::ReEnrol);
+    let again =
+        old.accounts.change(&Principal::Operator, AccountRef::email("lost@example.com"), AccountCommand::ReEnrol);
     assert!(again.await.unwrap().enrolment.is_some() && !lost.recovery.is_empty());
 
     let before = deployment.active().await;

@@ -25,7 +25,7 @@ const RELEASED: [(&str, &str); 9] = [
 ];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 15] = [
+const SHARED: [&str; 16] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",

@@ -274,7 +274,7 @@ async fn rotate_instance(
 
 /// A rotation under way.
 enum Rotation {
-    Organization(OrganizationRotation),
+    Organization(Box<OrganizationRotation>),
     Instance(InstanceRotation),
 }
 
@@ -332,7 +332,7 @@ impl Subject {
 }
 
 async fn begin(vault: &OpenVault, organization: &Organization) -> Result<Rotation, Stopped> {
-    Ok(Rotation::Organization(vault.keys().rotate_organization(organization.id).await?))
+    Ok(Rotation::Organization(Box::new(vault.keys().rotate_organization(organization.id).await?)))
 }
 
 /// Moves rows until none is left, and destroys the old keys. `anchored`: the vault and its anchor, whose code is made again

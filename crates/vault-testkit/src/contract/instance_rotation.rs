@@ -15,9 +15,9 @@ use vault_core::id::{KeyId, OrganizationId, SeedId};
 use vault_core::integration::{Integration, StoredIntegration};
 use vault_core::invitation::StoredInvitation;
 use vault_core::port::{
-    AccountChange, ChangeIntegration, ConcludeAttempt, CreateAccount, DestroyInstanceKey, FindUnderInstanceKey, IdGenerator,
-    IntegrationChange, InstancePart, InstanceRow, KeyDestruction, KeyedDigester, MoveToInstanceKey, OwnChange,
-    ReplaceInstanceKey, StoreError,
+    AccountChange, ChangeIntegration, ConcludeAttempt, CreateAccount, DestroyInstanceKey, FindUnderInstanceKey,
+    IdGenerator, InstancePart, InstanceRow, IntegrationChange, KeyDestruction, KeyedDigester, MoveToInstanceKey,
+    OwnChange, ReplaceInstanceKey, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -48,7 +48,9 @@ fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
     let seed = |seed: &SealedSeed| SealedSeed { id: seed.id, blob: blob(&seed.blob) };
     let mut made = row.clone();
     match &mut made {
-        InstanceRow::Organization { wrapped, .. } | InstanceRow::OrganizationKey { wrapped, .. } => *wrapped = blob(wrapped),
+        InstanceRow::Organization { wrapped, .. } | InstanceRow::OrganizationKey { wrapped, .. } => {
+            *wrapped = blob(wrapped)
+        }
         InstanceRow::Account { code: of_row, password, seed: of_account, .. } => {
             (*of_row, *password, *of_account) = (code(of_row), SealedPassword(blob(&password.0)), seed(of_account));
         }
@@ -92,8 +94,7 @@ impl World<'_> {
 
     /// Replaces the instance key; the new one.
     async fn replace_instance_key(&self) -> KeyId {
-        let (record, keys) =
-            (self.store.instance().await.unwrap().unwrap(), self.store.instance_keys().await.unwrap());
+        let (record, keys) = (self.store.instance().await.unwrap().unwrap(), self.store.instance_keys().await.unwrap());
         let command = self.next_instance_key(&record, &keys);
         let next = command.next.instance_key;
         assert!(self.store.replace_instance_key(command).await.unwrap());
@@ -168,7 +169,10 @@ pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractSto
     let retiring = world.store.retiring_instance_keys().await.unwrap();
     assert_eq!(retiring.len(), 1);
     assert_eq!((retiring[0].id, retiring[0].root_key, &retiring[0].wrapped), (old, record.root_key, &record.wrapped));
-    assert!(!world.store.replace_instance_key(world.next_instance_key(&record, &keys)).await.unwrap(), "it is replaced already");
+    assert!(
+        !world.store.replace_instance_key(world.next_instance_key(&record, &keys)).await.unwrap(),
+        "it is replaced already"
+    );
 
     // Whatever it sealed or signed.
     let stale = world.sealed_account(old).1;
@@ -193,10 +197,7 @@ pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractSto
     let proof = world.prove(&holder, &session, world.fresh_step(), pending);
     let concluded = world.store.conclude_attempt(ConcludeAttempt::Account(Box::new(proof))).await;
     assert!(is_contended(concluded), "nothing is spent");
-    let replaced = Integration {
-        version: integration.integration.next_version(),
-        ..integration.integration.clone()
-    };
+    let replaced = Integration { version: integration.integration.next_version(), ..integration.integration.clone() };
     let digest = replaced.digest(&FakeDigester::default());
     let act = ChangeIntegration {
         organization: world.organization,
