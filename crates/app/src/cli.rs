@@ -478,13 +478,16 @@ pub(crate) enum KeyCommand {
     /// again; no credential's data is decrypted. The old key is destroyed once nothing is sealed under it. Interrupted,
     /// run it again: it continues where it ended. Several may run at once.
     ///
+    /// With --instance a new instance key wraps the keys of organizations, and passwords, passcode seeds and the codes of
+    /// accounts, invitations and integrations are sealed and made again. Logins, tokens and sessions stay valid.
+    ///
     /// With --root the vault opens with the root key in --new-root-key-file from then on, and with the old one no more.
     /// Running servers go on, and need the new root key at their next start. Backups made before need the old one.
     Rotate(RotateArgs),
 }
 
 #[derive(Args)]
-#[command(group = clap::ArgGroup::new("which").required(true).args(["organization", "all", "root"]))]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["organization", "all", "instance", "root"]))]
 #[command(group = clap::ArgGroup::new("new-root").args(["new_root_key_file", "new_root_key_source"]))]
 pub(crate) struct RotateArgs {
     /// The key of this organization
@@ -493,14 +496,17 @@ pub(crate) struct RotateArgs {
     /// The keys of all organizations
     #[arg(long)]
     pub(crate) all: bool,
+    /// The instance key: seal again what accounts log in with, and wrap again the keys of organizations
+    #[arg(long)]
+    pub(crate) instance: bool,
     /// The root key: put the one in --new-root-key-file in the place of the one in --root-key-file
     #[arg(long, requires = "new-root", conflicts_with = "workers")]
     pub(crate) root: bool,
     /// File of the new root key (32 bytes, mode 0600); made if it does not exist
-    #[arg(long, value_name = "FILE", requires = "root", conflicts_with_all = ["organization", "all"])]
+    #[arg(long, value_name = "FILE", requires = "root", conflicts_with_all = ["organization", "all", "instance"])]
     pub(crate) new_root_key_file: Option<PathBuf>,
     /// The new root key in another place, written as for --root-key-source
-    #[arg(long, value_name = "SOURCE", requires = "root", conflicts_with_all = ["organization", "all"])]
+    #[arg(long, value_name = "SOURCE", requires = "root", conflicts_with_all = ["organization", "all", "instance"])]
     pub(crate) new_root_key_source: Option<RootKeySource>,
     /// How many workers seal at once [default: one for each processor]
     #[arg(long, value_name = "NUMBER")]

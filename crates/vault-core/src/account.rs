@@ -1,6 +1,6 @@
 //! Accounts: who may log in, to which organization, in which role.
 
-use crate::digest::{Digest, DigestPurpose};
+use crate::digest::{DigestPurpose, RowCode};
 use crate::email::EmailAddress;
 use crate::error::Refusal;
 use crate::id::{AccountId, OrganizationId, SeedId};
@@ -152,8 +152,17 @@ impl SignedAccount {
         Self { grant: AccountGrant { state, ..self.grant }, ..self }
     }
 
-    /// The digest that the row must carry.
-    pub fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
+    /// The code that the row is to carry from now on.
+    pub fn digest(&self, digester: &dyn KeyedDigester) -> RowCode {
+        self.with_parts(|parts| digester.sign(DigestPurpose::AccountGrant, parts))
+    }
+
+    /// Whether `code` is the row's, under the key that it names.
+    pub fn fits(&self, digester: &dyn KeyedDigester, code: &RowCode) -> bool {
+        self.with_parts(|parts| digester.is_signed(DigestPurpose::AccountGrant, parts, code))
+    }
+
+    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
         let parts: [&[u8]; 8] = [
             self.grant.account.as_bytes(),
             self.grant.organization.as_bytes(),
@@ -164,7 +173,7 @@ impl SignedAccount {
             &self.password_version.to_be_bytes(),
             self.seed.as_bytes(),
         ];
-        digester.digest(DigestPurpose::AccountGrant, &parts)
+        digest(&parts)
     }
 }
 
@@ -180,7 +189,7 @@ pub struct Account {
     /// What its row's code covers.
     pub signed: SignedAccount,
     /// The code that the row carries; where it does not fit, the row grants nothing.
-    pub digest: Digest,
+    pub digest: RowCode,
     /// When it was made.
     pub created_at: Timestamp,
     /// What its logins left.
@@ -190,9 +199,9 @@ pub struct Account {
 }
 
 impl Account {
-    /// Whether the row fits its code.
+    /// Whether the row fits its code, whose key is [known](KeyedDigester::know).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
-        self.signed.digest(digester) == self.digest
+        self.signed.fits(digester, &self.digest)
     }
 
     /// The account as lists show it.

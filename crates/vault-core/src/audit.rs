@@ -119,6 +119,10 @@ pub enum AuditAction {
     OrganizationKeyReplaced,
     /// An organization's key that nothing was sealed under any more was destroyed.
     OrganizationKeyDestroyed,
+    /// The instance key was replaced.
+    InstanceKeyReplaced,
+    /// An instance key was destroyed, because nothing is under it any more.
+    InstanceKeyDestroyed,
     /// An account was made.
     AccountCreated,
     /// Somebody was invited.
@@ -262,6 +266,8 @@ impl AuditAction {
             Self::OrganizationDisabled => "organization.disabled",
             Self::OrganizationEnabled => "organization.enabled",
             Self::OrganizationDeleted => "organization.deleted",
+            Self::InstanceKeyReplaced => "instance.key-replaced",
+            Self::InstanceKeyDestroyed => "instance.key-destroyed",
             Self::OrganizationKeyReplaced => "organization.key-replaced",
             Self::OrganizationKeyDestroyed => "organization.key-destroyed",
             Self::AccountCreated => "account.created",

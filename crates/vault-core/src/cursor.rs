@@ -1,9 +1,9 @@
 //! Where the next page of a list begins: opaque to its holder, and bound to the list it came from.
 
 use crate::credential::{CredentialType, HealthState, LabelFilter};
-use crate::digest::{Digest, DigestPurpose};
-use crate::error::Refusal;
-use crate::id::{CredentialId, OrganizationId};
+use crate::digest::{Digest, DigestPurpose, RowCode};
+use crate::error::{Error, Refusal};
+use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::port::{KeyedDigester, ListPosition};
 use crate::principal::Scope;
@@ -35,23 +35,24 @@ pub fn encode(
 ) -> String {
     let position =
         [last.expires_at.map_or(0, Timestamp::as_millis).to_be_bytes().as_slice(), last.id.as_bytes()].concat();
-    URL_SAFE_NO_PAD.encode([digest(digester, organization, filter, &position).as_bytes(), position.as_slice()].concat())
+    let code = with_parts(organization, filter, &position, |parts| digester.sign(DigestPurpose::Cursor, parts));
+    write(&code, &position)
 }
 
 /// The place after which the page of `text` begins.
 ///
 /// # Errors
 /// The text is not a cursor, or one of another organization or of other filters.
-pub fn decode(
+pub async fn decode(
     digester: &dyn KeyedDigester,
     organization: OrganizationId,
     filter: &ListFilter,
     text: &str,
-) -> Result<ListPosition, Refusal> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
-    let (code, position) = bytes.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
-    if Digest::from_bytes(*code) != digest(digester, organization, filter, position) {
-        return Err(Refusal::Cursor);
+) -> Result<ListPosition, Error> {
+    let (code, position) = read(digester, text).await?;
+    let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &code);
+    if !with_parts(organization, filter, &position, is_signed) {
+        return Err(Refusal::Cursor.into());
     }
     let (millis, id) = position.split_first_chunk::<8>().ok_or(Refusal::Cursor)?;
     let expires_at = Timestamp::from_millis(i64::from_be_bytes(*millis));
@@ -61,7 +62,27 @@ pub fn decode(
     })
 }
 
-fn digest(digester: &dyn KeyedDigester, organization: OrganizationId, filter: &ListFilter, position: &[u8]) -> Digest {
+/// A cursor: the key of its code, the code, and the position.
+fn write(code: &RowCode, position: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode([code.key.as_bytes().as_slice(), code.code.as_bytes(), position].concat())
+}
+
+/// The code and the position of a cursor. The key of the code is known, if there is one.
+async fn read(digester: &dyn KeyedDigester, text: &str) -> Result<(RowCode, Vec<u8>), Error> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
+    let (key, rest) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
+    let (code, position) = rest.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
+    let code = RowCode { key: KeyId::from_bytes(*key), code: Digest::from_bytes(*code) };
+    digester.know(&[code.key]).await?;
+    Ok((code, position.to_vec()))
+}
+
+fn with_parts<T>(
+    organization: OrganizationId,
+    filter: &ListFilter,
+    position: &[u8],
+    digest: impl FnOnce(&[&[u8]]) -> T,
+) -> T {
     // An empty part stands for "no filter": no filter is ever empty.
     let namespace = filter.namespace.as_ref().map_or("", Namespace::as_str);
     let kind = filter.kind.map_or("", CredentialType::as_str);
@@ -79,7 +100,7 @@ fn digest(digester: &dyn KeyedDigester, organization: OrganizationId, filter: &L
         position,
     ];
     parts.extend(filter.labels.iter().flat_map(|label| [label.name.as_bytes(), label.value.as_bytes()]));
-    digester.digest(DigestPurpose::Cursor, &parts)
+    digest(&parts)
 }
 
 /// Which page of a list to read.
@@ -156,30 +177,30 @@ impl ListName {
 
 /// The cursor for the page of `list` in `scope` that begins after `position`.
 pub(crate) fn encode_position(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode([position_digest(digester, list, scope, position).as_bytes(), position].concat())
+    let code = with_position_parts(list, scope, position, |parts| digester.sign(DigestPurpose::Cursor, parts));
+    write(&code, position)
 }
 
 /// The position that [`encode_position`] wrote.
 ///
 /// # Errors
 /// The text is not a cursor, or one of another list or scope.
-pub(crate) fn decode_position(
+pub(crate) async fn decode_position(
     digester: &dyn KeyedDigester,
     list: ListName,
     scope: Scope,
     text: &str,
-) -> Result<Vec<u8>, Refusal> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
-    let (code, position) = bytes.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
-    let sound = Digest::from_bytes(*code) == position_digest(digester, list, scope, position);
-    if sound { Ok(position.to_vec()) } else { Err(Refusal::Cursor) }
+) -> Result<Vec<u8>, Error> {
+    let (code, position) = read(digester, text).await?;
+    let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &code);
+    if with_position_parts(list, scope, &position, is_signed) { Ok(position) } else { Err(Refusal::Cursor.into()) }
 }
 
-fn position_digest(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> Digest {
+fn with_position_parts<T>(list: ListName, scope: Scope, position: &[u8], digest: impl FnOnce(&[&[u8]]) -> T) -> T {
     let (kind, organization): (&[u8], &[u8]) = match &scope {
         Scope::One(organization) => (b"one", organization.as_bytes()),
         Scope::All => (b"all", &[]),
     };
     let parts: [&[u8]; 5] = [b"position", list.as_str().as_bytes(), kind, organization, position];
-    digester.digest(DigestPurpose::Cursor, &parts)
+    digest(&parts)
 }

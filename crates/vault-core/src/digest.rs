@@ -1,5 +1,6 @@
 //! Keyed digests: what is looked up, compared or bound without being stored in clear.
 
+use crate::id::KeyId;
 use std::fmt;
 use subtle::ConstantTimeEq;
 
@@ -70,6 +71,16 @@ impl Digest {
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+}
+
+/// The code over a row that grants, or over a cursor: a digest under an instance key, and that key. Each names its own, so that
+/// rows are moved to another key one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowCode {
+    /// The instance key that made it.
+    pub key: KeyId,
+    /// The digest.
+    pub code: Digest,
 }
 
 impl PartialEq for Digest {

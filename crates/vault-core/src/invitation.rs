@@ -2,7 +2,7 @@
 //! may also be for the owner of an account that lost its secrets, to enrol again.
 
 use crate::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
-use crate::digest::{Digest, DigestPurpose};
+use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::port::KeyedDigester;
 use crate::role::Role;
 use crate::sealed::{SealedPassword, SealedSeed};
@@ -27,8 +27,13 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// The digest that the row must carry at `version`. It covers the code, so that no code opens another's invitation.
-    pub fn digest(&self, version: i64, digester: &dyn KeyedDigester) -> Digest {
+    /// The code that the row is to carry at `version` from now on. It covers the enrolment code, so that none opens another's
+    /// invitation.
+    pub fn digest(&self, version: i64, digester: &dyn KeyedDigester) -> RowCode {
+        self.with_parts(version, |parts| digester.sign(DigestPurpose::InvitationGrant, parts))
+    }
+
+    fn with_parts<T>(&self, version: i64, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
         let parts: [&[u8]; 8] = [
             self.grant.account.as_bytes(),
             self.grant.organization.as_bytes(),
@@ -39,7 +44,7 @@ impl Invitation {
             &self.expires_at.as_millis().to_be_bytes(),
             &version.to_be_bytes(),
         ];
-        digester.digest(DigestPurpose::InvitationGrant, &parts)
+        digest(&parts)
     }
 
     /// Whether it can still be taken up.
@@ -63,8 +68,8 @@ impl Invitation {
 pub struct StoredInvitation {
     /// The invitation.
     pub invitation: Invitation,
-    /// The digest that the row carries; where it does not fit, the row grants nothing.
-    pub digest: Digest,
+    /// The code that the row carries; where it does not fit, the row grants nothing.
+    pub digest: RowCode,
     /// Counts changes of role; a change names the version it was decided on.
     pub version: i64,
 }
@@ -85,9 +90,10 @@ impl StoredInvitation {
         Self::sign(Invitation { grant, ..self.invitation.clone() }, self.version + 1, digester)
     }
 
-    /// Whether the row fits its digest.
+    /// Whether the row fits its code, whose key is [known](KeyedDigester::know).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
-        self.invitation.digest(self.version, digester) == self.digest
+        let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::InvitationGrant, parts, &self.digest);
+        self.invitation.with_parts(self.version, is_signed)
     }
 
     /// The invitation as lists of accounts show it.

@@ -3,11 +3,14 @@
 use crate::id::{InstanceId, KeyId, OrganizationId, SeedId};
 use crate::time::Timestamp;
 
-/// Ciphertext with its format, algorithm, key id, nonce and tag. Holds nothing readable without its key.
+/// Ciphertext with its format, algorithm, key id, nonce and tag. Nothing but the key's id can be read without the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob(Vec<u8>);
 
 impl Blob {
+    /// The first byte of every blob; algorithm and key follow.
+    pub const VERSION: u8 = 1;
+
     /// The blob with these bytes.
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -16,6 +19,13 @@ impl Blob {
     /// The blob's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The key that sealed it, as its header says; `None`: it has no header. A changed header keeps it from opening.
+    pub fn key(&self) -> Option<KeyId> {
+        let ([version, _], rest) = self.0.split_first_chunk::<2>()?;
+        let (key, _) = rest.split_first_chunk::<16>()?;
+        (*version == Self::VERSION).then_some(KeyId::from_bytes(*key))
     }
 
     /// The blob's bytes, taken.
@@ -76,6 +86,19 @@ pub struct InstanceRecord {
     pub canary: Blob,
     /// When the deployment was made.
     pub created_at: Timestamp,
+}
+
+/// An instance key that was replaced, as stored: it opens what is left under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetiringInstanceKey {
+    /// The key's id.
+    pub id: KeyId,
+    /// The root key that wraps it.
+    pub root_key: KeyId,
+    /// The key, wrapped by the root key.
+    pub wrapped: Blob,
+    /// When it was replaced.
+    pub retired_at: Timestamp,
 }
 
 /// What an instance-wide key is for.

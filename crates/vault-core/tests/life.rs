@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use async_trait::async_trait;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -11,10 +12,10 @@ use vault_core::credential::{
     Description, Health, HealthState, LabelFilter, LabelPatch, Labels, LastCheck, Metadata, VersionLimits,
     effective_expiry,
 };
-use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::json::{self, Limits, Node};
-use vault_core::port::KeyedDigester;
+use vault_core::port::{KeyedDigester, SealError};
 use vault_core::time::Timestamp;
 
 fn node(text: &str) -> Node {
@@ -206,6 +207,7 @@ proptest! {
 /// Not keyed, but different for different parts.
 struct Digester;
 
+#[async_trait]
 impl KeyedDigester for Digester {
     fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -214,6 +216,26 @@ impl KeyedDigester for Digester {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&hasher.finish().to_be_bytes());
         Digest::from_bytes(bytes)
+    }
+
+    fn active_key(&self) -> KeyId {
+        KeyId::from_bytes([0; 16])
+    }
+
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
+        RowCode { key: self.active_key(), code: self.digest(purpose, parts) }
+    }
+
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+        *code == self.sign(purpose, parts)
+    }
+
+    async fn know(&self, _keys: &[KeyId]) -> Result<(), SealError> {
+        Ok(())
+    }
+
+    async fn renew(&self) -> Result<(), SealError> {
+        Ok(())
     }
 }
 

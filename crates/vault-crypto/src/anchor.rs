@@ -1,19 +1,17 @@
 //! The anchor: a small file outside the database that knows the newest checkpoint of the audit, so that a database that
 //! was set back to an earlier state is recognised.
 
-use crate::derive::Label;
 use crate::durable;
-use crate::key::SymmetricKey;
-use crate::mac::MacKey;
+use crate::instance_keys::{InstanceKeyring, InstanceKeys};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use vault_core::audit::CheckpointMark;
 use vault_core::digest::Digest;
-use vault_core::id::InstanceId;
+use vault_core::id::{InstanceId, KeyId};
 
 /// The first bytes: what it is, and version 1.
 const HEAD: [u8; 5] = *b"OVAN\x01";
@@ -32,14 +30,15 @@ pub struct Anchor {
 /// Reads and writes the anchors of one deployment.
 #[derive(Clone)]
 pub struct Anchors {
-    instance: InstanceId,
-    key: Arc<MacKey>,
+    keys: Arc<InstanceKeyring>,
 }
 
 /// The anchor's file, and the key of its code.
 pub struct AnchorFile {
     path: PathBuf,
     anchors: Anchors,
+    /// The instance key of the code that was read or written last.
+    key: Mutex<Option<KeyId>>,
 }
 
 /// Why an anchor is refused.
@@ -76,13 +75,13 @@ impl AnchorError {
 }
 
 impl Anchors {
-    pub(crate) fn new(instance: InstanceId, instance_key: &SymmetricKey) -> Self {
-        Self { instance, key: Arc::new(Label::Anchor.mac_key(instance_key)) }
+    pub(crate) fn new(keys: Arc<InstanceKeyring>) -> Self {
+        Self { keys }
     }
 
     /// The anchor in the file at `path`.
     pub fn at(&self, path: impl Into<PathBuf>) -> AnchorFile {
-        AnchorFile { path: path.into(), anchors: self.clone() }
+        AnchorFile { path: path.into(), anchors: self.clone(), key: Mutex::default() }
     }
 }
 
@@ -90,6 +89,12 @@ impl AnchorFile {
     /// Where the file lies.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether what was read or written last has a code under the instance key that is active. Another one opens as long as
+    /// its key is not destroyed: store it again.
+    pub fn is_under_active_key(&self) -> bool {
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) == Some(self.anchors.keys.active().id())
     }
 
     /// Reads it. `None`: there is none.
@@ -122,12 +127,15 @@ impl AnchorFile {
         let (number, hash) = rest.split_first_chunk::<8>().ok_or(AnchorFlaw::Malformed)?;
         let hash = hash.try_into().map_err(|_| AnchorFlaw::Malformed)?;
         let instance = InstanceId::from_bytes(*instance);
-        if instance != self.anchors.instance {
+        if instance != self.anchors.keys.instance() {
             return Err(AnchorFlaw::OtherInstance(instance));
         }
-        if Digest::from_bytes(self.anchors.key.code([body])) != Digest::from_bytes(*code) {
-            return Err(AnchorFlaw::Changed);
-        }
+        // It names no key: of the active one, or of one that retires.
+        let keys = self.anchors.keys.all();
+        let fits =
+            |keys: &&Arc<InstanceKeys>| Digest::from_bytes(keys.anchor.code([body])) == Digest::from_bytes(*code);
+        let key = keys.iter().find(fits).ok_or(AnchorFlaw::Changed)?.id();
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         let checkpoint = CheckpointMark { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(hash) };
         Ok(Some(Anchor { epoch: u64::from_be_bytes(*epoch), checkpoint }))
     }
@@ -135,11 +143,12 @@ impl AnchorFile {
     fn write(&self, anchor: Anchor) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(LENGTH);
         bytes.extend_from_slice(&HEAD);
-        bytes.extend_from_slice(self.anchors.instance.as_bytes());
+        bytes.extend_from_slice(self.anchors.keys.instance().as_bytes());
         bytes.extend_from_slice(&anchor.epoch.to_be_bytes());
         bytes.extend_from_slice(&anchor.checkpoint.number.to_be_bytes());
         bytes.extend_from_slice(anchor.checkpoint.hash.as_bytes());
-        let code = self.anchors.key.code([bytes.as_slice()]);
+        let active = self.anchors.keys.active();
+        let code = active.anchor.code([bytes.as_slice()]);
         bytes.extend_from_slice(&code);
         let directory = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -149,7 +158,9 @@ impl AnchorFile {
         // Replicas may share the directory, and would take each other's unfinished file. Held until it is closed; where a
         // file system has no such locks, the code shows what went wrong.
         let _ = flock(&directory, FlockOperation::LockExclusive);
-        durable::replace(&self.path, &bytes)
+        durable::replace(&self.path, &bytes)?;
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(active.id());
+        Ok(())
     }
 
     fn error(&self, flaw: AnchorFlaw) -> AnchorError {
@@ -159,7 +170,7 @@ impl AnchorFile {
 
 impl fmt::Debug for Anchors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Anchors({})", self.instance)
+        write!(f, "Anchors({})", self.keys.instance())
     }
 }
 

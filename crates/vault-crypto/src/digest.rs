@@ -1,16 +1,21 @@
 //! Keyed digests: HMAC-SHA-256, one key per purpose, each derived once.
 
 use crate::derive::Label;
+use crate::instance_keys::InstanceKeyring;
 use crate::key::SymmetricKey;
 use crate::mac::MacKey;
-use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::port::KeyedDigester;
+use async_trait::async_trait;
+use std::sync::Arc;
+use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::id::KeyId;
+use vault_core::port::{KeyedDigester, SealError};
 
 /// Computes keyed digests.
 ///
-/// Digests that rows are found by use the random look-up key, which stays when a key above it is rotated. Digests that can
-/// be computed again (codes of rows that grant, cursors) use keys derived from the instance key.
+/// Digests that rows are found by use the random look-up key, which stays when a key above it is rotated. Codes, which can
+/// be computed again (of rows that grant, of cursors), use keys derived from the instance key, and name it.
 pub struct HmacDigester {
+    keys: Arc<InstanceKeyring>,
     address: MacKey,
     attempt_bucket: MacKey,
     network: MacKey,
@@ -18,19 +23,15 @@ pub struct HmacDigester {
     recovery_code: MacKey,
     integration_token: MacKey,
     idempotent_body: MacKey,
-    account_grant: MacKey,
-    invitation_grant: MacKey,
-    integration_grant: MacKey,
-    cursor: MacKey,
     /// Parent of the keys of purposes that this crate does not know by name.
     look_up: SymmetricKey,
 }
 
 impl HmacDigester {
-    pub(crate) fn new(instance: &SymmetricKey, look_up: &SymmetricKey) -> Self {
+    pub(crate) fn new(keys: Arc<InstanceKeyring>, look_up: &SymmetricKey) -> Self {
         let looked_up = |purpose| Label::Digest(purpose).mac_key(look_up);
-        let made_again = |purpose| Label::Digest(purpose).mac_key(instance);
         Self {
+            keys,
             address: looked_up(DigestPurpose::Address),
             attempt_bucket: looked_up(DigestPurpose::AttemptBucket),
             network: looked_up(DigestPurpose::Network),
@@ -38,17 +39,12 @@ impl HmacDigester {
             recovery_code: looked_up(DigestPurpose::RecoveryCode),
             integration_token: looked_up(DigestPurpose::IntegrationToken),
             idempotent_body: looked_up(DigestPurpose::IdempotentBody),
-            account_grant: made_again(DigestPurpose::AccountGrant),
-            invitation_grant: made_again(DigestPurpose::InvitationGrant),
-            integration_grant: made_again(DigestPurpose::IntegrationGrant),
-            cursor: made_again(DigestPurpose::Cursor),
             look_up: Label::OtherDigests.derive(look_up),
         }
     }
-}
 
-impl KeyedDigester for HmacDigester {
-    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+    /// A digest of what is looked up.
+    fn looked_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         let key = match purpose {
             DigestPurpose::Address => &self.address,
             DigestPurpose::AttemptBucket => &self.attempt_bucket,
@@ -57,13 +53,45 @@ impl KeyedDigester for HmacDigester {
             DigestPurpose::RecoveryCode => &self.recovery_code,
             DigestPurpose::IntegrationToken => &self.integration_token,
             DigestPurpose::IdempotentBody => &self.idempotent_body,
-            DigestPurpose::AccountGrant => &self.account_grant,
-            DigestPurpose::InvitationGrant => &self.invitation_grant,
-            DigestPurpose::IntegrationGrant => &self.integration_grant,
-            DigestPurpose::Cursor => &self.cursor,
             other => return Digest::from_bytes(Label::Digest(other).mac_key(&self.look_up).code_of_parts(parts)),
         };
         Digest::from_bytes(key.code_of_parts(parts))
+    }
+}
+
+#[async_trait]
+impl KeyedDigester for HmacDigester {
+    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+        match self.keys.active().code(purpose) {
+            Some(key) => Digest::from_bytes(key.code_of_parts(parts)),
+            None => self.looked_up(purpose, parts),
+        }
+    }
+
+    fn active_key(&self) -> KeyId {
+        self.keys.active().id()
+    }
+
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
+        let active = self.keys.active();
+        let code = match active.code(purpose) {
+            Some(key) => Digest::from_bytes(key.code_of_parts(parts)),
+            None => self.looked_up(purpose, parts),
+        };
+        RowCode { key: active.id(), code }
+    }
+
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+        let Some(keys) = self.keys.find(code.key) else { return false };
+        keys.code(purpose).is_some_and(|key| Digest::from_bytes(key.code_of_parts(parts)) == code.code)
+    }
+
+    async fn know(&self, keys: &[KeyId]) -> Result<(), SealError> {
+        self.keys.know(keys).await
+    }
+
+    async fn renew(&self) -> Result<(), SealError> {
+        self.keys.renew().await
     }
 }
 

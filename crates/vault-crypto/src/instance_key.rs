@@ -27,7 +27,7 @@ pub async fn rewrap_instance_key(
     let unwrapped = unwrapped.map_err(|cause| KeyringError::InstanceKey { key, cause })?;
     let wrapped = next.wrap(&context, &unwrapped).await?;
     let rewrapped = InstanceRecord { root_key: next.id(), wrapped, ..record.clone() };
-    Keyring::open(next, entropy, &rewrapped, keys).await?;
+    Keyring::open(next, entropy, &rewrapped, &[], keys).await?;
     Ok(rewrapped)
 }
 
@@ -50,8 +50,8 @@ mod tests {
             rewrap_instance_key(&made.instance, &made.keys, &first, &second, Arc::new(OsEntropy)).await.unwrap();
         assert_eq!((moved.root_key, moved.instance_key), (second.id(), made.instance.instance_key));
         assert_eq!((&moved.canary, moved.id), (&made.instance.canary, made.instance.id));
-        Keyring::open(&second, entropy(), &moved, &made.keys).await.unwrap();
-        let refused = Keyring::open(&first, entropy(), &moved, &made.keys).await.unwrap_err();
+        Keyring::open(&second, entropy(), &moved, &[], &made.keys).await.unwrap();
+        let refused = Keyring::open(&first, entropy(), &moved, &[], &made.keys).await.unwrap_err();
         assert!(matches!(refused, KeyringError::WrongRoot { .. }));
         // By id and by content: a row that only says another root key opens with neither.
         let renamed = InstanceRecord { root_key: first.id(), ..moved.clone() };

@@ -3,12 +3,13 @@
 use crate::aead::SealingError;
 use crate::anchor::Anchors;
 use crate::audit::HmacAuditSealer;
-use crate::blob::OpenError;
+use crate::blob::{self, OpenError};
 use crate::context::Context;
 use crate::credential::CredentialCrypto;
-use crate::derive::Label;
 use crate::digest::HmacDigester;
 use crate::entropy::{random_key, random_key_id};
+use crate::instance_keys::{CANARY, InstanceKeyring, InstanceKeys};
+use crate::instance_rewrapper::InstanceKeyRewrapper;
 use crate::key::SymmetricKey;
 use crate::organization_keys::OrganizationKeyring;
 use crate::passcode::TotpVerifier;
@@ -19,17 +20,12 @@ use std::fmt;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{Entropy, KeyRepository, KeyedDigester, NoEntropy, PasswordHasher, SealError};
-use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord};
+use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, RetiringInstanceKey};
 use vault_core::time::Timestamp;
-
-/// The plaintext of the canary.
-const CANARY: &[u8] = b"OrgVault: the right key";
 
 /// The unwrapped keys of one deployment. Drop it once the adapters are taken from it; dropping wipes it.
 pub struct Keyring {
-    instance: InstanceId,
-    instance_key_id: KeyId,
-    instance_key: SymmetricKey,
+    keys: Arc<InstanceKeyring>,
     look_up: PurposeKeys,
     audit: PurposeKeys,
     token: PurposeKeys,
@@ -116,32 +112,31 @@ impl Keyring {
     ) -> Result<NewInstance, KeyringError> {
         let (instance_key_id, instance_key) = (random_key_id(&*entropy)?, random_key(&*entropy)?);
         let wrapped = wrapper.wrap(&Context::instance_key(instance, instance_key_id), &instance_key).await?;
-        let canary = Label::Canary.sealing_key(&instance_key, instance_key_id);
+        let made = InstanceKeys::derive(instance_key_id, &instance_key);
         let record = InstanceRecord {
             id: instance,
             root_key: wrapper.id(),
             instance_key: instance_key_id,
             wrapped,
-            canary: canary.seal(&*entropy, &Context::canary(instance), CANARY)?,
+            canary: made.canary.seal(&*entropy, &Context::canary(instance), CANARY)?,
             created_at: now,
         };
-        let wrap = Label::InstanceWrap.sealing_key(&instance_key, instance_key_id);
         let mut keys = Vec::new();
         let mut make = |purpose| -> Result<PurposeKeys, KeyringError> {
             let (id, key) = (random_key_id(&*entropy)?, random_key(&*entropy)?);
-            let wrapped = wrap.wrap(&*entropy, &Context::purpose_key(instance, purpose, id), &key)?;
+            let wrapped = made.wrap.wrap(&*entropy, &Context::purpose_key(instance, purpose, id), &key)?;
             keys.push(InstanceKeyRecord { id, purpose, wrapped, created_at: now });
             Ok(PurposeKeys { newest: (id, key), older: Vec::new() })
         };
         let look_up = make(InstanceKeyPurpose::LookUp)?;
         let audit = make(InstanceKeyPurpose::Audit)?;
         let token = make(InstanceKeyPurpose::Token)?;
-        let keyring = Self { instance, instance_key_id, instance_key, look_up, audit, token, entropy };
+        let keyring = Self { keys: Arc::new(InstanceKeyring::of(instance, made)), look_up, audit, token, entropy };
         Ok(NewInstance { instance: record, keys, keyring })
     }
 
     /// Opens a deployment's keys. The root key is proven first: it unwraps the instance key, which opens the canary.
-    /// Writes nothing and uses the root key once. `keys` are ordered oldest first.
+    /// Writes nothing and uses the root key once, and once for each of `retiring`. `keys` are ordered oldest first.
     ///
     /// # Errors
     /// Another root key, or a record that does not open. The error names ids only.
@@ -149,27 +144,18 @@ impl Keyring {
         wrapper: &dyn KeyWrapper,
         entropy: Arc<dyn Entropy>,
         record: &InstanceRecord,
+        retiring: &[RetiringInstanceKey],
         keys: &[InstanceKeyRecord],
     ) -> Result<Self, KeyringError> {
-        let (instance, instance_key_id) = (record.id, record.instance_key);
-        if record.root_key != wrapper.id() {
-            return Err(KeyringError::WrongRoot { expected: record.root_key, given: wrapper.id() });
-        }
-        let instance_key = wrapper
-            .unwrap(&Context::instance_key(instance, instance_key_id), &record.wrapped)
-            .await
-            .map_err(|cause| KeyringError::InstanceKey { key: instance_key_id, cause })?;
-        let canary = Label::Canary.sealing_key(&instance_key, instance_key_id);
-        let said = canary.open(&Context::canary(instance), &record.canary);
-        if said.ok().is_none_or(|said| *said != CANARY) {
-            return Err(KeyringError::Canary(instance_key_id));
-        }
-        let wrap = Label::InstanceWrap.sealing_key(&instance_key, instance_key_id);
+        let instance = record.id;
+        let instance_keys = InstanceKeyring::open(wrapper, record, retiring).await?;
         let open = |purpose| -> Result<PurposeKeys, KeyringError> {
             let mut opened = Vec::new();
             for row in keys.iter().filter(|row| row.purpose == purpose) {
-                let key = wrap
-                    .unwrap(&Context::purpose_key(instance, purpose, row.id), &row.wrapped)
+                let above = blob::sealing_key(&row.wrapped).and_then(|id| instance_keys.find(id));
+                let key = above
+                    .ok_or(OpenError::OtherKey)
+                    .and_then(|above| above.wrap.unwrap(&Context::purpose_key(instance, purpose, row.id), &row.wrapped))
                     .map_err(|cause| KeyringError::PurposeKey { purpose, key: row.id, cause })?;
                 opened.push((row.id, key));
             }
@@ -179,17 +165,23 @@ impl Keyring {
         let look_up = open(InstanceKeyPurpose::LookUp)?;
         let audit = open(InstanceKeyPurpose::Audit)?;
         let token = open(InstanceKeyPurpose::Token)?;
-        Ok(Self { instance, instance_key_id, instance_key, look_up, audit, token, entropy })
+        Ok(Self { keys: Arc::new(instance_keys), look_up, audit, token, entropy })
     }
 
     /// The deployment.
-    pub const fn instance(&self) -> InstanceId {
-        self.instance
+    pub fn instance(&self) -> InstanceId {
+        self.keys.instance()
+    }
+
+    /// Has its adapters read the instance keys again from `repository` when they meet one that they do not know, and unwrap
+    /// it with `wrapper`, which they keep. Without this, they know the keys that there were when this was opened.
+    pub fn renewing(&self, wrapper: Arc<dyn KeyWrapper>, repository: Arc<dyn KeyRepository>) {
+        self.keys.renewing(wrapper, repository);
     }
 
     /// The adapter for keyed digests.
     pub fn digester(&self) -> HmacDigester {
-        HmacDigester::new(&self.instance_key, &self.look_up.newest.1)
+        HmacDigester::new(Arc::clone(&self.keys), &self.look_up.newest.1)
     }
 
     /// The adapter that gives audit records their codes.
@@ -199,7 +191,7 @@ impl Keyring {
 
     /// The anchors of this deployment.
     pub fn anchors(&self) -> Anchors {
-        Anchors::new(self.instance, &self.instance_key)
+        Anchors::new(Arc::clone(&self.keys))
     }
 
     /// The adapter that issues and verifies access tokens. Tokens of another `epoch` are refused: a restore raises it, so
@@ -208,13 +200,17 @@ impl Keyring {
     /// # Errors
     /// No key id can be computed for a token key.
     pub fn token_issuer(&self, epoch: u64) -> Result<PasetoIssuer, SealError> {
-        PasetoIssuer::new(self.instance, epoch, self.token.newest().1, self.token.older().map(|(_, key)| key))
+        PasetoIssuer::new(self.instance(), epoch, self.token.newest().1, self.token.older().map(|(_, key)| key))
+    }
+
+    /// The adapter that makes instance keys, and moves to them what they wrap and seal. For operators only.
+    pub fn instance_rewrapper(&self) -> InstanceKeyRewrapper {
+        InstanceKeyRewrapper::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
     }
 
     /// The adapter for passcodes and recovery codes.
     pub fn passcodes(&self, digester: Arc<dyn KeyedDigester>) -> TotpVerifier {
-        let key = Label::Seed.sealing_key(&self.instance_key, self.instance_key_id);
-        TotpVerifier::new(self.instance, key, digester, Arc::clone(&self.entropy))
+        TotpVerifier::new(Arc::clone(&self.keys), digester, Arc::clone(&self.entropy))
     }
 
     /// The adapter that hashes and verifies passwords: new ones with `parameters`, stored ones with theirs. `legacy` names
@@ -228,15 +224,13 @@ impl Keyring {
         parameters: Argon2Parameters,
         legacy: Vec<Argon2Parameters>,
     ) -> Result<impl PasswordHasher + use<>, SealError> {
-        let key = Label::Password.sealing_key(&self.instance_key, self.instance_key_id);
-        Argon2Hasher::new(self.instance, key, pool, parameters, legacy, Arc::clone(&self.entropy))
+        Argon2Hasher::new(Arc::clone(&self.keys), pool, parameters, legacy, Arc::clone(&self.entropy))
     }
 
     /// Four adapters over one cache of the keys in `repository`: one seals credentials, one opens their information, one
     /// moves them from one organization key to another, one opens their data. None gives access to another.
     pub fn credentials(&self, repository: Arc<dyn KeyRepository>) -> CredentialCrypto {
-        let wrap = Label::InstanceWrap.sealing_key(&self.instance_key, self.instance_key_id);
-        let keys = OrganizationKeyring::new(self.instance, wrap, repository, Arc::clone(&self.entropy));
+        let keys = OrganizationKeyring::new(Arc::clone(&self.keys), repository, Arc::clone(&self.entropy));
         CredentialCrypto::new(keys)
     }
 }
@@ -253,7 +247,7 @@ impl PurposeKeys {
 
 impl fmt::Debug for Keyring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Keyring({})", self.instance)
+        write!(f, "Keyring({})", self.instance())
     }
 }
 

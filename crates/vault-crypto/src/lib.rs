@@ -38,6 +38,8 @@ mod error;
 #[path = "../tests/fuzzing/mod.rs"]
 pub mod fuzzing;
 mod instance_key;
+mod instance_keys;
+mod instance_rewrapper;
 mod key;
 mod keyring;
 mod mac;
@@ -64,6 +66,7 @@ pub use database_key::{DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
 pub use digest::HmacDigester;
 pub use entropy::OsEntropy;
 pub use instance_key::rewrap_instance_key;
+pub use instance_rewrapper::InstanceKeyRewrapper;
 pub use key::SymmetricKey;
 pub use keyring::{Keyring, KeyringError, NewInstance};
 pub use passcode::TotpVerifier;

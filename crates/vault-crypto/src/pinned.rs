@@ -157,7 +157,7 @@ async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, Credent
         wrapped: vectors.blob(&format!("{}-key.wrapped", purpose.as_str())),
         created_at: NOW,
     });
-    let keyring = Keyring::open(root, Arc::new(OsEntropy), &instance, &keys).await.unwrap();
+    let keyring = Keyring::open(root, Arc::new(OsEntropy), &instance, &[], &keys).await.unwrap();
     let bench = Bench::new().await;
     let organization = context().organization;
     let rows = OrganizationKeys {

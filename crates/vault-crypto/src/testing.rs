@@ -1,5 +1,6 @@
 //! Fakes for this crate's tests.
 
+use crate::instance_keys::{InstanceKeyring, InstanceKeys};
 use crate::key::SymmetricKey;
 use crate::keyring::{Keyring, NewInstance};
 use crate::root_key::RootKeyFile;
@@ -13,7 +14,7 @@ use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{
     CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
 };
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 
 /// The same bytes in every run, never the same twice within one.
@@ -57,6 +58,12 @@ pub(crate) fn key_id(number: u128) -> KeyId {
     KeyId::from_uuid(id(number))
 }
 
+/// The instance keys of deployment 1, which has this one alone.
+pub(crate) fn instance_keys(number: u8) -> Arc<InstanceKeyring> {
+    let keys = InstanceKeys::derive(key_id(number.into()), &key(number));
+    Arc::new(InstanceKeyring::of(InstanceId::from_uuid(id(1)), keys))
+}
+
 /// 2026-11-20T12:00:00Z
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_795_176_000_000);
 
@@ -79,6 +86,10 @@ impl KeyRepository for Keys {
 
     async fn replace_root_key(&self, _: ReplaceRootKey) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {

@@ -3,6 +3,7 @@
 use diesel::result::Error as SqlError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use vault_core::Refusal;
 use vault_core::port::{Event, EventSink, StoreError};
 use vault_core::principal::Denial;
 
@@ -11,6 +12,8 @@ use vault_core::principal::Denial;
 pub(crate) enum Failure {
     /// The principal may not act. Found before the first write.
     Denied(Denial),
+    /// A rule that several decisions share forbids it.
+    Refused(Refusal),
     /// The database refused or went away.
     Sql(SqlError),
     /// A row is not what this crate writes.
@@ -55,6 +58,12 @@ impl From<Denial> for Failure {
     }
 }
 
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 impl Failure {
     pub(crate) const fn damaged(table: &'static str, id: String, reason: &'static str) -> Self {
         Self::Damaged { table, id, reason }
@@ -64,7 +73,7 @@ impl Failure {
     pub(crate) fn severity(&self, judge: fn(&SqlError) -> Severity) -> Severity {
         match self {
             Self::Sql(error) => judge(error),
-            Self::Denied(_) | Self::Damaged { .. } => Severity::Broken,
+            Self::Denied(_) | Self::Refused(_) | Self::Damaged { .. } => Severity::Broken,
             Self::Overtaken => Severity::Again,
         }
     }
@@ -73,6 +82,7 @@ impl Failure {
     pub(crate) fn into_store_error(self, judge: fn(&SqlError) -> Severity) -> StoreError {
         match self {
             Self::Denied(denial) => StoreError::Denied(denial),
+            Self::Refused(refusal) => StoreError::Refused(refusal),
             Self::Damaged { table, id, reason } => StoreError::Integrity { table, id, reason },
             Self::Overtaken => unavailable("rows changed while they were read"),
             Self::Sql(SqlError::DeserializationError(_)) => StoreError::Integrity {

@@ -34,6 +34,7 @@ migrations![
     "0010_checkpoints",
     "0011_restore",
     "0012_rotation",
+    "0013_instance_keys",
     "0015_audit_delivery",
 ];
 

@@ -6,9 +6,9 @@ use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
-    CredentialStore, EventSink, FreezeRepository, Housekeeping, IntegrationRepository, IntegrationStore,
-    InvitationRepository, KeyRepository, KeyRotation, LoginGuard, OperatorStore, OrganizationRepository,
-    OwnAccountRepository, RestoreRepository, RotationStore, SessionRepository, StoreError,
+    CredentialStore, EventSink, FreezeRepository, Housekeeping, InstanceKeyRotation, IntegrationRepository,
+    IntegrationStore, InvitationRepository, KeyRepository, KeyRotation, LoginGuard, OperatorStore,
+    OrganizationRepository, OwnAccountRepository, RestoreRepository, RotationStore, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -122,6 +122,7 @@ impl StorePorts {
             + ActivationRepository
             + KeyRepository
             + KeyRotation
+            + InstanceKeyRotation
             + AuditLog
             + AuditTrail
             + Housekeeping

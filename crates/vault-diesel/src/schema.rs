@@ -14,6 +14,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    retiring_instance_keys (id) {
+        id -> Text,
+        root_key_id -> Text,
+        wrapped -> Binary,
+        retired_at -> BigInt,
+    }
+}
+
+diesel::table! {
     instance_keys (id) {
         id -> Text,
         purpose -> Text,
@@ -76,6 +85,7 @@ diesel::table! {
         seed -> Binary,
         created_at -> BigInt,
         passcode_enrolled_at -> Nullable<BigInt>,
+        grant_key_id -> Nullable<Text>,
     }
 }
 
@@ -127,6 +137,7 @@ diesel::table! {
         grant_digest -> Binary,
         password -> Binary,
         seed -> Binary,
+        grant_key_id -> Nullable<Text>,
     }
 }
 
@@ -179,6 +190,7 @@ diesel::table! {
         created_at -> BigInt,
         expires_at -> BigInt,
         state -> Nullable<Text>,
+        digest_key_id -> Nullable<Text>,
     }
 }
 
@@ -354,6 +366,7 @@ diesel::table! {
         version -> BigInt,
         created_at -> BigInt,
         last_used_at -> Nullable<BigInt>,
+        digest_key_id -> Nullable<Text>,
     }
 }
 

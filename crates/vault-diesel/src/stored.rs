@@ -1,6 +1,7 @@
 //! Values in their columns: how ids are written, and how a column is read without trusting it.
 
 use crate::failure::Failure;
+use diesel::Queryable;
 use diesel::deserialize::{self, FromSql, FromSqlRow};
 use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgValue};
@@ -12,7 +13,7 @@ use vault_core::account::AccountState;
 use vault_core::activation::{Purpose, VendMode, VendRule, VendedForm};
 use vault_core::check::CheckReason;
 use vault_core::credential::CredentialType;
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, RowCode};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, ActivationId, CredentialId, InstanceId, IntegrationId, KeyId, OrganizationId, SeedId};
 use vault_core::integration::{IntegrationName, IntegrationState, NamespacePatterns};
@@ -167,6 +168,22 @@ text_forms! {
 impl BytesForm for Digest {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self::from_bytes)
+    }
+}
+
+/// The code of a row, as its two columns hold it: the digest, and the key that made it.
+#[derive(Clone, Debug, Queryable)]
+pub(crate) struct CodeColumns {
+    code: Read<Digest>,
+    key: Option<Read<KeyId>>,
+}
+
+impl CodeColumns {
+    /// The code.
+    pub(crate) fn sound(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<RowCode, Failure> {
+        let code = self.code.sound(table, id, flaw)?;
+        let missing = || Failure::damaged(table, id.to_string(), flaw);
+        Ok(RowCode { key: self.key.ok_or_else(missing)?.sound(table, id, flaw)?, code })
     }
 }
 

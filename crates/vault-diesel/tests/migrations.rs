@@ -25,7 +25,7 @@ const RELEASED: [(&str, &str); 9] = [
 ];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 15] = [
+const SHARED: [&str; 16] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
@@ -39,6 +39,7 @@ const SHARED: [&str; 15] = [
     "integration_tokens",
     "invited_addresses",
     "known_networks",
+    "retiring_instance_keys",
     "organizations",
     "schema_versions",
 ];

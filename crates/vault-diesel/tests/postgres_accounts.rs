@@ -10,7 +10,7 @@ use futures_util::future::{BoxFuture, join, join_all};
 use std::sync::{Arc, LazyLock};
 use support::NOW;
 use support::postgres::{query, store};
-use support::world::{RECOVERY_CODE, World, address, bytes};
+use support::world::{RECOVERY_CODE, World, address, bytes, row_code};
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::digest::Digest;
@@ -78,7 +78,7 @@ async fn lower(
     let act = ChangeAccount {
         version: 1,
         after: SignedAccount { version: 2, ..SignedAccount::new(grant, seed) },
-        digest: Digest::from_bytes([1; 32]),
+        digest: row_code(1),
         change: AccountChange::Grant,
     };
     let audit = world.audit(Actor::from(admin), AuditAction::AccountRoleChanged, Subject::Account(target.account));
@@ -187,7 +187,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         let audit = || world.audit(Actor::Operator, AuditAction::AccountInvited, Subject::Vault);
         let stored = StoredInvitation {
             invitation: invitation.clone(),
-            digest: Digest::from_bytes([1; 32]),
+            digest: row_code(1),
             version: StoredInvitation::FIRST_VERSION,
         };
         let act = CreateInvitation { stored, address: address(unique), address_in_use: audit() };
@@ -196,8 +196,8 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
         let (organization, account) = (world.organization, invitation.grant.account);
         let seed = SeedId::from_bytes(bytes(unique));
         let draft = EnrolmentDraft {
-            password: SealedPassword(Blob::from_bytes(vec![1; 140])),
-            seed: SealedSeed { id: seed, blob: Blob::from_bytes(vec![1; 66]) },
+            password: SealedPassword(Blob::from_bytes(vec![2; 140])),
+            seed: SealedSeed { id: seed, blob: Blob::from_bytes(vec![2; 66]) },
             recovery_codes: vec![RECOVERY_CODE],
         };
         let command = WriteDraft { organization, account, code, draft, now: NOW, audit: audit() };
@@ -206,7 +206,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
             let command = ConfirmEnrolment {
                 signed: SignedAccount::new(invitation.enrolled(), seed),
                 account_version: None,
-                digest: Digest::from_bytes([1; 32]),
+                digest: row_code(1),
                 code,
                 version: 1,
                 step: TimeStep(1),
@@ -235,7 +235,7 @@ async fn re_enrolment(
     let before = SignedAccount { version, ..SignedAccount::new(grant.clone(), seed) };
     let grant = AccountGrant { state: AccountState::ReEnrolling, ..grant };
     let invitation = Invitation { grant, code, created_at: NOW, expires_at: NOW.plus_seconds(60) };
-    let digest = Digest::from_bytes([1; 32]);
+    let digest = row_code(1);
     let stored = StoredInvitation { invitation, digest, version: StoredInvitation::FIRST_VERSION };
     let change = AccountChange::ReEnrol { invitation: Box::new(stored), address: address(world.next()) };
     let act = ChangeAccount { version, after: before.without_secrets(), digest, change };
@@ -256,13 +256,13 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
         let code = address(world.next());
         let first = re_enrolment(&here, world, (by_one, target), 1, code).await;
         here.change_account(first.clone()).await.unwrap();
-        let seed = SealedSeed { id: SeedId::from_bytes(bytes(world.next())), blob: Blob::from_bytes(vec![1; 66]) };
+        let seed = SealedSeed { id: SeedId::from_bytes(bytes(world.next())), blob: Blob::from_bytes(vec![2; 66]) };
         let draft = |audit| WriteDraft {
             organization: world.organization,
             account: target.account,
             code,
             draft: EnrolmentDraft {
-                password: SealedPassword(Blob::from_bytes(vec![1; 140])),
+                password: SealedPassword(Blob::from_bytes(vec![2; 140])),
                 seed: seed.clone(),
                 recovery_codes: vec![RECOVERY_CODE],
             },
@@ -279,7 +279,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
                 let confirmation = ConfirmEnrolment {
                     signed: waiting.re_enrolled(seed.id),
                     account_version: Some(waiting.version),
-                    digest: Digest::from_bytes([1; 32]),
+                    digest: row_code(1),
                     code,
                     version: 1,
                     step: TimeStep(1),
@@ -304,7 +304,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
             let lowering = ChangeAccount {
                 version: waiting.version,
                 after: lowered,
-                digest: Digest::from_bytes([1; 32]),
+                digest: row_code(1),
                 change: if round % 2 == 0 { AccountChange::Grant } else { AccountChange::Delete },
             };
             let audit =

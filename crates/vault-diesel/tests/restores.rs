@@ -10,8 +10,10 @@ use support::NOW;
 use support::postgres::{query, store};
 use support::sqlite::Scratch;
 use vault_core::id::OrganizationId;
+use vault_core::port::KeyedDigester as _;
 use vault_diesel::{CopyError, OpenError, SchemaState, SqliteKey, check_file, copy_file};
 use vault_testkit::contract::{ContractStore, Store, restore, run};
+use vault_testkit::crypto::FakeDigester;
 use vault_testkit::memory::MemoryStore;
 use vault_testkit::postgres::Cluster;
 use zeroize::Zeroizing;
@@ -39,7 +41,9 @@ impl ContractStore for Subject {
 async fn sqlite() -> Subject {
     let scratch = Scratch::new();
     let store = scratch.migrated().await;
-    scratch.bare().execute("INSERT INTO instance VALUES (1, 'i', 'r', 'k', x'00', x'00', 0, NULL)", []).unwrap();
+    let key = FakeDigester::default().active_key();
+    let instance = format!("INSERT INTO instance VALUES (1, 'i', 'r', '{key}', x'00', x'00', 0, NULL)");
+    scratch.bare().execute(&instance, []).unwrap();
     let audit = Box::new(move |organization: OrganizationId| {
         let connection = scratch.bare();
         let mut statement = connection.prepare("SELECT action FROM audit WHERE organization_id = ?1").unwrap();
@@ -53,7 +57,8 @@ async fn postgres() -> Subject {
     let address = Cluster::shared().create_database();
     let store = store(&address).await;
     store.migrate(NOW, &mut |_| {}).await.unwrap();
-    query(&address, "INSERT INTO instance VALUES (1, 'i', 'r', 'k', '', '', 0, NULL)");
+    let key = FakeDigester::default().active_key();
+    query(&address, &format!("INSERT INTO instance VALUES (1, 'i', 'r', '{key}', '', '', 0, NULL)"));
     let audit = Box::new(move |organization: OrganizationId| {
         let actions = query(&address, &format!("SELECT action FROM audit WHERE organization_id = '{organization}'"));
         actions.lines().map(str::to_owned).collect()

@@ -103,7 +103,7 @@ impl Anchored {
     pub(crate) async fn follow(&self, operator: &Operator) -> Result<(), FollowError> {
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = operator.newest_checkpoint().await?;
-        if newest == known {
+        if newest == known && self.file.is_under_active_key() {
             return Ok(());
         }
         if newest.number < known.number || !operator.has_checkpoint(known).await? {

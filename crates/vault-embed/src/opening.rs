@@ -205,10 +205,11 @@ impl Opening {
         };
         let (root, keyring, applied) = match instance {
             Some(_) if mode == Mode::Create => return Err(OpeningError::Exists { database: database.to_string() }),
-            Some(record) => run.open_existing(&opened, root, &record, &schema, progress).await?,
+            Some(record) => run.open_existing(&opened, root, record, &schema, progress).await?,
             None => run.create(&opened, root, &schema).await?,
         };
         run.first_run.end();
+        keyring.renewing(Arc::clone(&root), opened.store.ports().keys);
 
         let epoch = opened.store.ports().operator.restore_epoch().await?;
         let (ports, opener) = run.surroundings.ports(&keyring, &opened.store, epoch)?;
@@ -327,7 +328,7 @@ impl Run<'_> {
         &self,
         opened: &OpenStore,
         root: Root,
-        record: &InstanceRecord,
+        mut record: InstanceRecord,
         schema: &SchemaState,
         progress: Option<Progress>,
     ) -> Result<Proven, OpeningError> {
@@ -339,8 +340,20 @@ impl Run<'_> {
         if pending > 0 && progress.is_none() {
             return Err(OpeningError::MigrationsPending { database: self.database.to_string(), count: pending });
         }
-        let keys = opened.store.ports().keys.instance_keys().await?;
-        let keyring = Keyring::open(&*root, Arc::clone(&self.surroundings.entropy), record, &keys).await?;
+        let store = opened.store.ports().keys;
+        let keyring = loop {
+            // A schema to be migrated may lack their table; what they opened is then opened once it has it.
+            let retiring = if pending > 0 { Vec::new() } else { store.retiring_instance_keys().await? };
+            let (keys, entropy) = (store.instance_keys().await?, Arc::clone(&self.surroundings.entropy));
+            match Keyring::open(&*root, entropy, &record, &retiring, &keys).await {
+                Ok(keyring) => break keyring,
+                // The instance key may have been replaced between two of these reads.
+                Err(error) => match store.instance().await? {
+                    Some(newer) if newer.instance_key != record.instance_key => record = newer,
+                    _ => return Err(error.into()),
+                },
+            }
+        };
         let mut applied = Vec::new();
         if let Some(mut progress) = progress.filter(|_| pending > 0) {
             let mut note = |migration: Migration| {
@@ -452,6 +465,7 @@ impl Surroundings {
             sealer: crypto.sealer,
             information_opener: crypto.list_opener,
             rewrapper: crypto.rewrapper,
+            instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
             hasher: Arc::new(keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
             tokens: Arc::new(keyring.token_issuer(epoch)?),

@@ -77,6 +77,12 @@ pub enum RootRotationError {
         /// What uses it.
         holder: String,
     },
+    /// An instance key that was replaced is still wrapped under the root key.
+    #[error(
+        "the instance key is being replaced, and the old one is not destroyed yet. Run `orgvault key rotate --instance` until \
+         it has ended, then replace the root key"
+    )]
+    InstanceKeyRetires,
     /// Another process has replaced the root key by another one.
     #[error(
         "another process has replaced the root key by root key {0}; nothing was changed. Use that one as the old root key"
@@ -209,6 +215,9 @@ impl RootRotation {
     async fn move_instance_key(&self) -> Result<(), RootRotationError> {
         let (store, next) = (&self.vault.ports.store.keys, self.next.id());
         for _ in 0..ATTEMPTS {
+            if !store.retiring_instance_keys().await.map_err(vault_core::Error::from)?.is_empty() {
+                return Err(RootRotationError::InstanceKeyRetires);
+            }
             let record = store.instance().await.map_err(vault_core::Error::from)?;
             let keys = store.instance_keys().await.map_err(vault_core::Error::from)?;
             let Some(record) = record else { break };

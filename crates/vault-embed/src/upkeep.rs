@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
+use vault_core::port::KeyedDigester;
 use vault_core::usecase::{Accounts, Operator, Vault};
 
 /// How often expired rows are deleted.
@@ -36,7 +37,7 @@ impl Upkeep {
     /// Starts the work on `vault`, whose anchor, if it has one, follows its audit.
     pub(crate) fn start(vault: &OpenVault) -> Self {
         let (end, ends) = oneshot::channel();
-        let sealing = keep_sealed(vault.operator(), vault.anchored.clone());
+        let sealing = keep_sealed(vault.operator(), vault.anchored.clone(), vault.ports.digester.clone());
         let rest = work(vault.operator(), vault.accounts(), vault.vault(), ends);
         let task = tokio::spawn(async {
             // Beside each other: deleting expired rows may take seconds.
@@ -58,12 +59,16 @@ impl Upkeep {
     }
 }
 
-/// Puts new audit entries into checkpoints and has the anchor follow, once a second.
-async fn keep_sealed(operator: Operator, anchored: Option<Arc<Anchored>>) {
+/// Once a second, learns of another instance key, puts new audit entries into checkpoints and has the anchor follow.
+async fn keep_sealed(operator: Operator, anchored: Option<Arc<Anchored>>, keys: Arc<dyn KeyedDigester>) {
     let mut turn = tokio::time::interval(SEAL_EVERY);
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turn.tick().await;
+        if let Err(error) = keys.renew().await {
+            let error = &error as &dyn Error;
+            tracing::warn!(error, "the instance keys were not read; the next attempt is in a second");
+        }
         seal(&operator, anchored.as_deref(), SEAL_MILLIS).await;
     }
 }

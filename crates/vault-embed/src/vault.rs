@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
-    Entropy, InformationOpener, KeyedDigester, PasscodeVerifier, PasswordHasher, Rewrapper, Sealer, StoreError,
-    TokenIssuer,
+    Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher, Rewrapper, Sealer,
+    StoreError, TokenIssuer,
 };
 use vault_core::usecase::{Accounts, Ambient, AuditTally};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
@@ -68,6 +68,8 @@ pub struct Ports {
     pub information_opener: Arc<dyn InformationOpener>,
     /// Moves credentials from one organization key to another.
     pub rewrapper: Arc<dyn Rewrapper>,
+    /// Makes instance keys, and moves to them what they wrap and seal.
+    pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
     /// Keyed digests.
     pub digester: Arc<dyn KeyedDigester>,
     /// Passwords.
@@ -144,6 +146,18 @@ impl OpenVault {
             made.map_err(|source| OpeningError::Unwritable { path: directory.to_owned(), source })?;
         }
         Ok(self.anchors.at(path).store(Anchor { epoch, checkpoint })?)
+    }
+
+    /// Makes the code of the anchor in the file `path` again, if its instance key was replaced: before that key is destroyed.
+    ///
+    /// # Errors
+    /// It is damaged, of another vault, or cannot be read or written.
+    pub fn renew_anchor(&self, path: &Path) -> Result<(), AnchorError> {
+        let file = self.anchors.at(path);
+        match file.load()? {
+            Some(anchor) if !file.is_under_active_key() => file.store(anchor),
+            _ => Ok(()),
+        }
     }
 
     /// What the anchor in the file `path` knows. `None`: there is no such file.

@@ -5,7 +5,7 @@
 use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::Opener;
-use vault_core::usecase::{Accounts, Activations, AuditReader, Integrations, Keys, Operator, Vault};
+use vault_core::usecase::{Accounts, Activations, AuditReader, Integrations, KeyCrypto, Keys, Operator, Vault};
 use vault_diesel::Store;
 
 /// How many rows of PostgreSQL one transaction of a rotation moves.
@@ -48,11 +48,16 @@ impl OpenVault {
 
 /// Keys.
 impl OpenVault {
-    /// Shows how the keys stand, and rotates those of organizations.
+    /// Shows how the keys stand, and rotates the instance key and those of organizations.
     pub fn keys(&self) -> Keys {
         let ports = &self.ports;
-        let (sealer, rewrapper) = (ports.sealer.clone(), ports.rewrapper.clone());
-        let keys = Keys::new(ports.ambient.clone(), ports.store.rotation.clone(), sealer, rewrapper);
+        let crypto = KeyCrypto {
+            sealer: ports.sealer.clone(),
+            rewrapper: ports.rewrapper.clone(),
+            instance_rewrapper: ports.instance_rewrapper.clone(),
+            digester: ports.digester.clone(),
+        };
+        let keys = Keys::new(ports.ambient.clone(), ports.store.rotation.clone(), crypto);
         match self.adapter {
             Store::Sqlite(_) => keys,
             // Each row is held until the transaction ends, and activations of it wait for that.

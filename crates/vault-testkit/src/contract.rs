@@ -30,6 +30,7 @@ pub mod credential;
 pub mod freeze;
 pub mod housekeeping;
 pub mod idempotency;
+pub mod instance_rotation;
 pub mod integration;
 pub mod invitation;
 pub mod key;
@@ -56,8 +57,8 @@ use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
     AccountRepository, ActivationRepository, AuditLog, AuditTrail, CredentialRepository, FreezeRepository,
-    Housekeeping, IntegrationRepository, InvitationRepository, KeyRepository, KeyRotation, LoginGuard,
-    OrganizationRepository, OwnAccountRepository, RestoreRepository, SessionRepository,
+    Housekeeping, InstanceKeyRotation, IntegrationRepository, InvitationRepository, KeyRepository, KeyRotation,
+    LoginGuard, OrganizationRepository, OwnAccountRepository, RestoreRepository, SessionRepository,
 };
 
 /// Every store port.
@@ -74,6 +75,7 @@ pub trait Store:
     + CredentialRepository
     + KeyRepository
     + KeyRotation
+    + InstanceKeyRotation
     + AuditLog
     + AuditTrail
     + Housekeeping
@@ -95,7 +97,7 @@ impl<T> Store for T where
         + CredentialRepository
         + KeyRepository
         + KeyRotation
-        + KeyRotation
+        + InstanceKeyRotation
         + AuditLog
         + AuditTrail
         + Housekeeping

@@ -6,6 +6,7 @@ mod audit;
 mod credential;
 mod freeze;
 mod housekeeping;
+mod instance_rotation;
 mod integration;
 mod invitation;
 mod key;
@@ -34,7 +35,7 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{CheckRound, CredentialUse, StoreError};
 use vault_core::principal::{Denial, Principal};
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedCredential};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedCredential};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
@@ -67,6 +68,7 @@ struct State {
     instance: Option<InstanceRecord>,
     restore_epoch: u64,
     instance_keys: Vec<InstanceKeyRecord>,
+    retiring_instance_keys: Vec<RetiringInstanceKey>,
     organizations: BTreeMap<OrganizationId, Organization>,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,

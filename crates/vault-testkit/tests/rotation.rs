@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,15 +14,50 @@ use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId}
 use vault_core::key_use::KeyUseLimits;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CreateInstance, Event, KeyRepository as _, KeyRotation as _, ReplaceOrganizationKey, Sealer as _,
+    CreateInstance, Event, InstanceRewrapper, KeyRepository as _, KeyRotation as _, NextInstanceKey,
+    ReplaceOrganizationKey, SealError, Sealer as _,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, InstanceRecord, KeyState};
+use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, KeyState, SealedPassword, SealedSeed};
 use vault_core::usecase::*;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 use vault_testkit::memory::MemoryStore;
+
+/// Instance keys are rotated with real ones, in `vault-crypto`.
+struct NoInstanceKeys;
+
+fn none<T>() -> Result<T, SealError> {
+    Err(SealError::Fault("there are no instance keys".into()))
+}
+
+#[async_trait]
+impl InstanceRewrapper for NoInstanceKeys {
+    async fn next_instance_key(
+        &self,
+        _: &InstanceRecord,
+        _: &[InstanceKeyRecord],
+    ) -> Result<NextInstanceKey, SealError> {
+        none()
+    }
+
+    fn fingerprint_key(&self, _: OrganizationId, _: KeyId, _: &Blob) -> Result<Blob, SealError> {
+        none()
+    }
+
+    fn organization_key(&self, _: OrganizationId, _: KeyId, _: &Blob) -> Result<Blob, SealError> {
+        none()
+    }
+
+    fn password(&self, _: AccountId, _: &SealedPassword) -> Result<SealedPassword, SealError> {
+        none()
+    }
+
+    fn seed(&self, _: AccountId, _: &SealedSeed) -> Result<SealedSeed, SealError> {
+        none()
+    }
+}
 
 struct Setting {
     store: Arc<MemoryStore>,
@@ -54,7 +90,13 @@ impl Setting {
 
     /// The keys' operations of one process, three rows to a transaction.
     fn keys(&self) -> Keys {
-        Keys::new(self.ambient.clone(), self.store.clone(), self.plain.clone(), self.plain.clone()).batch(3)
+        let crypto = KeyCrypto {
+            sealer: self.plain.clone(),
+            rewrapper: self.plain.clone(),
+            instance_rewrapper: Arc::new(NoInstanceKeys),
+            digester: Arc::new(FakeDigester::default()),
+        };
+        Keys::new(self.ambient.clone(), self.store.clone(), crypto).batch(3)
     }
 
     fn editor(&self) -> Principal {

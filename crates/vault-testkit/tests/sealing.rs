@@ -14,7 +14,7 @@ use vault_core::namespace::Namespace;
 use vault_core::port::*;
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, RetiringInstanceKey};
 use vault_core::usecase::*;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
@@ -41,6 +41,10 @@ impl KeyRepository for Keys {
 
     async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
         self.store.replace_root_key(command).await
+    }
+
+    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
+        self.store.retiring_instance_keys().await
     }
 
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {

@@ -13,7 +13,7 @@ use vault_core::audit::{
 use vault_core::id::{AuditId, OrganizationId};
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 use vault_core::usecase::{Ambient, AuditTally, Operator};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -128,6 +128,10 @@ impl KeyRepository for Heap {
     async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
         self.rest.replace_root_key(command).await
     }
+    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
+        self.rest.retiring_instance_keys().await
+    }
+
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
         self.rest.instance_keys().await
     }

@@ -5,20 +5,26 @@ mod root;
 pub(crate) use root::rotate as rotate_root;
 
 use crate::cli::{KeyCommand, RotateArgs};
+use crate::compose;
 use crate::failure::{Doing, Failure, NO_ORGANIZATION, refused};
 use crate::output::{Output, table};
 use crate::progress;
+use crate::settings::Settings;
 use crate::text::rfc3339;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use vault_core::error::ErrorKind;
+use vault_core::id::KeyId;
 use vault_core::organization::Organization;
-use vault_core::usecase::{KeyOverview, OrganizationKeyOverview, OrganizationRotation, RotationEnd};
+use vault_core::usecase::{
+    InstanceRotation, KeyOverview, OrganizationKeyOverview, OrganizationRotation, RetiringInstance, RotationEnd,
+};
 use vault_embed::OpenVault;
 
 /// How often a step is tried again while the database is unavailable, and how long to wait before each try.
@@ -32,6 +38,8 @@ struct Overview {
     /// Other root keys that the database key is still wrapped under: a replacement was interrupted.
     other_root_keys: Vec<String>,
     instance_key: String,
+    /// Instance keys that were replaced and are not destroyed yet.
+    retiring_instance_keys: Vec<ShownRetiringInstance>,
     organizations: Vec<ShownKeys>,
 }
 
@@ -55,15 +63,30 @@ struct ShownRetiring {
 }
 
 #[derive(Serialize)]
+struct ShownRetiringInstance {
+    key: String,
+    retired_at: String,
+    rows: i64,
+}
+
+#[derive(Serialize)]
 struct Rotated {
-    organization: String,
-    name: String,
+    #[serde(flatten)]
+    subject: Subject,
     active_key: String,
     /// Whether this run made the key; else it completed an earlier rotation.
     new_key: bool,
     moved: u64,
     destroyed: Vec<String>,
     kept: Vec<Kept>,
+}
+
+/// Whose key is rotated.
+#[derive(Clone, Serialize)]
+#[serde(untagged)]
+enum Subject {
+    Organization { organization: String, name: String },
+    Instance { instance: String },
 }
 
 #[derive(Serialize)]
@@ -73,22 +96,29 @@ struct Kept {
 }
 
 /// Carries the command out.
-pub(crate) async fn run(vault: &OpenVault, command: KeyCommand, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(
+    settings: &Settings,
+    vault: &OpenVault,
+    command: KeyCommand,
+    output: Output,
+) -> Result<(), Failure> {
     match command {
         KeyCommand::Status => status(vault, output).await,
+        KeyCommand::Rotate(args) if args.instance => rotate_instance(settings, vault, &args, output).await,
         KeyCommand::Rotate(args) => rotate(vault, args, output).await,
     }
 }
 
 async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let overview = vault.keys().overview().await?;
-    let KeyOverview { instance, root_key, instance_key, organizations } = overview;
+    let KeyOverview { instance, root_key, instance_key, retiring, organizations } = overview;
     let others = vault.database_root_keys()?.into_iter().filter(|key| *key != root_key);
     let shown = Overview {
         instance: instance.to_string(),
         root_key: root_key.to_string(),
         other_root_keys: others.map(|key| key.to_string()).collect(),
         instance_key: instance_key.to_string(),
+        retiring_instance_keys: retiring.into_iter().map(ShownRetiringInstance::from).collect(),
         organizations: organizations.into_iter().map(ShownKeys::from).collect(),
     };
     let mut rows = Vec::new();
@@ -100,7 +130,14 @@ async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
             rows.push([&keys.name, "retiring", &key.key, &key.created_at, &left].map(str::to_owned).to_vec());
         }
     }
-    let Overview { root_key, other_root_keys, instance_key, .. } = &shown;
+    let Overview { root_key, other_root_keys, instance_key, retiring_instance_keys, .. } = &shown;
+    let replaced = |key: &ShownRetiringInstance| {
+        let ShownRetiringInstance { key, retired_at, rows } = key;
+        format!(
+            "\n              {key} was replaced at {retired_at}, {rows} rows left. Run `orgvault key rotate --instance` again"
+        )
+    };
+    let replaced: String = retiring_instance_keys.iter().map(replaced).collect();
     let unfinished = match &other_root_keys[..] {
         [] => String::new(),
         others => format!(
@@ -110,10 +147,16 @@ async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
         ),
     };
     let text = format!(
-        "Root key      {root_key}{unfinished}\nInstance key  {instance_key}\n\n{}",
+        "Root key      {root_key}{unfinished}\nInstance key  {instance_key}{replaced}\n\n{}",
         table(&["ORGANIZATION", "STATE", "KEY", "CREATED", "USES"], &rows)
     );
     output.print(&shown, &text)
+}
+
+impl From<RetiringInstance> for ShownRetiringInstance {
+    fn from(key: RetiringInstance) -> Self {
+        Self { key: key.key.to_string(), retired_at: rfc3339(key.retired_at), rows: key.rows }
+    }
 }
 
 impl From<OrganizationKeyOverview> for ShownKeys {
@@ -148,7 +191,13 @@ async fn rotate(vault: &OpenVault, args: RotateArgs, output: Output) -> Result<(
     };
     let mut rotated = Vec::new();
     for organization in &organizations {
-        match rotate_one(vault, organization, workers).await {
+        let begun = begin(vault, organization).await;
+        let subject = Subject::from(organization);
+        let rotated_one = match begun {
+            Ok(rotation) => carry_out(rotation, subject, workers, None).await,
+            Err(stopped) => Err(stopped),
+        };
+        match rotated_one {
             Ok(one) => rotated.push(one),
             // It was deleted meanwhile.
             Err(Stopped::Gone) if args.all => {}
@@ -164,7 +213,7 @@ async fn rotate(vault: &OpenVault, args: RotateArgs, output: Output) -> Result<(
         Some(one) => Err(Failure::new(format!(
             "organization {} has damaged rows, so its old key was kept. The log names the rows: delete or replace these \
              credentials, then run the command again",
-            one.name
+            one.subject.name()
         ))),
         None => Ok(()),
     }
@@ -193,9 +242,109 @@ impl From<vault_core::Error> for Stopped {
     }
 }
 
-async fn rotate_one(vault: &OpenVault, organization: &Organization, workers: usize) -> Result<Rotated, Stopped> {
-    let rotation = Arc::new(vault.keys().rotate_organization(organization.id).await?);
-    let progress = Arc::new(Progress::new(organization, &rotation)?);
+async fn rotate_instance(
+    settings: &Settings,
+    vault: &OpenVault,
+    args: &RotateArgs,
+    output: Output,
+) -> Result<(), Failure> {
+    let workers = args.workers.map_or_else(processors, NonZero::get);
+    let subject = Subject::Instance { instance: vault.instance().to_string() };
+    let rotated = match vault.keys().rotate_instance().await {
+        Ok(rotation) => {
+            let anchor = compose::anchor(settings);
+            carry_out(Rotation::Instance(rotation), subject, workers, Some((vault, &anchor))).await
+        }
+        Err(error) => Err(error.into()),
+    };
+    let rotated = match rotated {
+        Ok(rotated) => rotated,
+        Err(Stopped::Gone) => return Err(Failure::new("the vault has no instance key")),
+        Err(Stopped::Failed(failure)) => return Err(failure).doing(|| "rotate the instance key".to_owned()),
+    };
+    output.print(&rotated, &rotated.text())?;
+    if rotated.kept.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        "the vault has damaged rows, so its old instance key was kept. The log names the rows: reset or delete these \
+         accounts, invitations and integrations, then run the command again",
+    ))
+}
+
+/// A rotation under way.
+enum Rotation {
+    Organization(Box<OrganizationRotation>),
+    Instance(InstanceRotation),
+}
+
+impl Rotation {
+    fn key(&self) -> KeyId {
+        match self {
+            Self::Organization(rotation) => rotation.key(),
+            Self::Instance(rotation) => rotation.key(),
+        }
+    }
+
+    fn is_new(&self) -> bool {
+        match self {
+            Self::Organization(rotation) => rotation.is_new(),
+            Self::Instance(rotation) => rotation.is_new(),
+        }
+    }
+
+    fn rows(&self) -> i64 {
+        match self {
+            Self::Organization(rotation) => rotation.rows(),
+            Self::Instance(rotation) => rotation.rows(),
+        }
+    }
+
+    async fn step(&self) -> Result<Option<usize>, vault_core::Error> {
+        match self {
+            Self::Organization(rotation) => rotation.step().await,
+            Self::Instance(rotation) => rotation.step().await,
+        }
+    }
+
+    async fn finish(&self) -> Result<Option<RotationEnd>, vault_core::Error> {
+        match self {
+            Self::Organization(rotation) => rotation.finish().await,
+            Self::Instance(rotation) => rotation.finish().await,
+        }
+    }
+}
+
+impl From<&Organization> for Subject {
+    fn from(organization: &Organization) -> Self {
+        Self::Organization { organization: organization.id.to_string(), name: organization.name.to_string() }
+    }
+}
+
+impl Subject {
+    /// What the log and the bar call it.
+    fn name(&self) -> &str {
+        match self {
+            Self::Organization { name, .. } => name,
+            Self::Instance { .. } => "instance key",
+        }
+    }
+}
+
+async fn begin(vault: &OpenVault, organization: &Organization) -> Result<Rotation, Stopped> {
+    Ok(Rotation::Organization(Box::new(vault.keys().rotate_organization(organization.id).await?)))
+}
+
+/// Moves rows until none is left, and destroys the old keys. `anchored`: the vault and its anchor, whose code is made again
+/// before the key of the one before is destroyed.
+async fn carry_out(
+    rotation: Rotation,
+    subject: Subject,
+    workers: usize,
+    anchored: Option<(&OpenVault, &Path)>,
+) -> Result<Rotated, Stopped> {
+    let rotation = Arc::new(rotation);
+    let progress = Arc::new(Progress::new(subject.name(), &rotation)?);
     let RotationEnd { destroyed, kept } = loop {
         let mut running = JoinSet::new();
         for _ in 0..workers {
@@ -204,6 +353,9 @@ async fn rotate_one(vault: &OpenVault, organization: &Organization, workers: usi
         while let Some(worked) = running.join_next().await {
             worked.map_err(|error| Stopped::Failed(error.into()))??;
         }
+        if let Some((vault, anchor)) = anchored {
+            vault.renew_anchor(anchor).map_err(|error| Stopped::Failed(error.into()))?;
+        }
         // Rows that changed place meanwhile may be left.
         if let Some(end) = rotation.finish().await? {
             break end;
@@ -211,8 +363,7 @@ async fn rotate_one(vault: &OpenVault, organization: &Organization, workers: usi
     };
     let kept = kept.into_iter().map(|(key, damaged)| Kept { key: key.to_string(), damaged });
     Ok(Rotated {
-        organization: organization.id.to_string(),
-        name: organization.name.to_string(),
+        subject,
         active_key: rotation.key().to_string(),
         new_key: rotation.is_new(),
         moved: progress.moved.load(Ordering::Relaxed),
@@ -222,7 +373,7 @@ async fn rotate_one(vault: &OpenVault, organization: &Organization, workers: usi
 }
 
 /// Moves rows until none is left.
-async fn work(rotation: Arc<OrganizationRotation>, progress: Arc<Progress>) -> Result<(), vault_core::Error> {
+async fn work(rotation: Arc<Rotation>, progress: Arc<Progress>) -> Result<(), vault_core::Error> {
     let mut tries = 0;
     loop {
         match rotation.step().await {
@@ -255,11 +406,11 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(organization: &Organization, rotation: &OrganizationRotation) -> Result<Self, Stopped> {
+    fn new(name: &str, rotation: &Rotation) -> Result<Self, Stopped> {
         let total = u64::try_from(rotation.rows()).unwrap_or_default();
         let bar = progress::bar("{msg} {bar:30} {pos}/{len} rows {per_sec} {eta}").map_err(Stopped::Failed)?;
         bar.set_length(total);
-        let name = organization.name.to_string();
+        let name = name.to_owned();
         bar.set_message(name.clone());
         if !rotation.is_new() {
             bar.suspend(|| {
@@ -287,11 +438,20 @@ impl Progress {
 
 impl Rotated {
     fn text(&self) -> String {
-        let Self { name, active_key, new_key, moved, destroyed, .. } = self;
-        let begun = if *new_key {
-            format!("Rotated the key of organization {name}: new key {active_key}")
-        } else {
-            format!("Completed the rotation of organization {name} to key {active_key}, which an earlier run had begun")
+        let Self { subject, active_key, new_key, moved, destroyed, .. } = self;
+        let begun = match (subject, new_key) {
+            (Subject::Organization { name, .. }, true) => {
+                format!("Rotated the key of organization {name}: new key {active_key}")
+            }
+            (Subject::Organization { name, .. }, false) => {
+                format!(
+                    "Completed the rotation of organization {name} to key {active_key}, which an earlier run had begun"
+                )
+            }
+            (Subject::Instance { .. }, true) => format!("Rotated the instance key: new key {active_key}"),
+            (Subject::Instance { .. }, false) => {
+                format!("Completed the rotation of the instance key to {active_key}, which an earlier run had begun")
+            }
         };
         let destroyed = match destroyed.len() {
             0 => "no key destroyed".to_owned(),

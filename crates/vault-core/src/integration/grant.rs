@@ -1,7 +1,7 @@
 //! What an integration's row grants, and to the holder of which token.
 
 use super::{IntegrationName, IntegrationPrincipal, NamespacePatterns};
-use crate::digest::{Digest, DigestPurpose};
+use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
 use crate::port::KeyedDigester;
@@ -145,8 +145,12 @@ impl Integration {
     /// The version of an integration that has just been created.
     pub const FIRST_VERSION: i64 = 1;
 
-    /// The digest of the row. It covers everything that the row grants, its holder and its version.
-    pub fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
+    /// The code that the row is to carry from now on. It covers everything that the row grants, its holder and its version.
+    pub fn digest(&self, digester: &dyn KeyedDigester) -> RowCode {
+        self.with_parts(|parts| digester.sign(DigestPurpose::IntegrationGrant, parts))
+    }
+
+    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
         let millis = |at: Timestamp| at.as_millis().to_be_bytes();
         let expires_at = self.expires_at.map(millis);
         let until = self.previous.map(|previous| millis(previous.until));
@@ -165,7 +169,7 @@ impl Integration {
             until.as_ref().map_or(&[], |bytes| bytes.as_slice()),
         ];
         parts.extend(patterns.iter().map(String::as_bytes));
-        digester.digest(DigestPurpose::IntegrationGrant, &parts)
+        digest(&parts)
     }
 
     /// Decides whether the holder of the token with the digest `token` may act for it at `now`.
@@ -246,15 +250,16 @@ impl Integration {
 pub struct StoredIntegration {
     /// The integration.
     pub integration: Integration,
-    /// The digest that the row carries; where it does not fit, the row grants nothing.
-    pub digest: Digest,
-    /// When its current token was last used, to the minute. Not covered by the digest.
+    /// The code that the row carries; where it does not fit, the row grants nothing.
+    pub digest: RowCode,
+    /// When its current token was last used, to the minute. Not covered by the code.
     pub last_used_at: Option<Timestamp>,
 }
 
 impl StoredIntegration {
-    /// Whether the row fits its digest.
+    /// Whether the row fits its code, whose key is [known](KeyedDigester::know).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
-        self.integration.digest(digester) == self.digest
+        let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::IntegrationGrant, parts, &self.digest);
+        self.integration.with_parts(is_signed)
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::account::{Account, AccountGrant, ListedAccount, SignedAccount};
 use crate::command::Command;
-use crate::digest::Digest;
+use crate::digest::{Digest, RowCode};
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::StoredInvitation;
 use crate::notice::NoticeCode;
@@ -41,7 +41,7 @@ pub struct CreateAccount {
     /// What its row's code covers.
     pub signed: SignedAccount,
     /// The code.
-    pub digest: Digest,
+    pub digest: RowCode,
     /// The digest of its address: where the directory finds it.
     pub address: Digest,
     /// Its password.
@@ -114,7 +114,7 @@ pub struct ChangeAccount {
     /// What the row's code covers afterwards; names the account. As before where the change touches none of it.
     pub after: SignedAccount,
     /// The code.
-    pub digest: Digest,
+    pub digest: RowCode,
     /// The change.
     pub change: AccountChange,
 }

@@ -1,9 +1,9 @@
 //! Passwords, passcodes and keyed digests.
 
 use super::{HashError, SealError};
-use crate::digest::{Digest, DigestPurpose};
+use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::email::EmailAddress;
-use crate::id::AccountId;
+use crate::id::{AccountId, KeyId};
 use crate::passcode::{Digits, PasscodeSecret, RecoveryCode, TimeStep};
 use crate::sealed::{SealedPassword, SealedSeed};
 use crate::seats::Requester;
@@ -109,10 +109,36 @@ pub trait PasscodeVerifier: Send + Sync {
     fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError>;
 }
 
-/// Keyed digests, one key per purpose.
+/// Keyed digests, one key per purpose; and codes, whose keys follow from an instance key, which is replaced now and then.
 #[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
 pub trait KeyedDigester: Send + Sync {
-    /// The digest of `parts`, each with its length before it.
+    /// The digest of `parts`, each with its length before it. For what is found by it.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
     fn digest<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> Digest;
+
+    /// The instance key that is active, as far as is known.
+    fn active_key(&self) -> KeyId;
+
+    /// The code over `parts` under the instance key that is active, as far as is known.
+    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
+    fn sign<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> RowCode;
+
+    /// Whether `code` is the one over `parts` under the key that it names; of a key that is not known it is not. So
+    /// [`KeyedDigester::know`] comes first.
+    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
+    fn is_signed<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]], code: &RowCode) -> bool;
+
+    /// Has the instance keys `keys` known, as far as the deployment has them: reads them from the store if one of them is
+    /// not. Passwords and seeds that they seal open then, too.
+    ///
+    /// # Errors
+    /// The store failed, or the root key cannot be used.
+    async fn know(&self, keys: &[KeyId]) -> Result<(), SealError>;
+
+    /// Reads the instance keys from the store, after it refused what was sealed under one that is active no longer.
+    ///
+    /// # Errors
+    /// The store failed, or the root key cannot be used.
+    async fn renew(&self) -> Result<(), SealError>;
 }

@@ -3,7 +3,9 @@
 use super::StoreError;
 use crate::audit::SealedAuditRecord;
 use crate::id::{KeyId, OrganizationId};
-use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeyRecord, OrganizationKeys};
+use crate::sealed::{
+    Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeyRecord, OrganizationKeys, RetiringInstanceKey,
+};
 use async_trait::async_trait;
 
 /// Makes a deployment's keys, once.
@@ -63,6 +65,9 @@ pub trait KeyRepository: Send + Sync {
 
     /// Makes the deployment. `false`: there already is one, nothing was changed.
     async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError>;
+
+    /// The instance keys that were replaced and are not destroyed yet, oldest first.
+    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError>;
 
     /// The instance-wide keys, oldest first.
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;

@@ -4,11 +4,11 @@
 use super::StoreError;
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
-use crate::digest::Digest;
-use crate::id::{AccountId, OrganizationId};
+use crate::digest::{Digest, RowCode};
+use crate::id::{AccountId, KeyId, OrganizationId};
 use crate::passcode::PasscodeProof;
 use crate::principal::{Denial, SessionPrincipal};
-use crate::sealed::{SealedPassword, SealedSeed};
+use crate::sealed::{Blob, SealedPassword, SealedSeed};
 use crate::session::NewSession;
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -46,13 +46,21 @@ pub struct ReservedAccount {
     /// What the row's code covers.
     pub signed: SignedAccount,
     /// The code that the row carries.
-    pub digest: Digest,
+    pub digest: RowCode,
     /// The password.
     pub password: SealedPassword,
     /// The passcode seed.
     pub seed: SealedSeed,
     /// The attempts in a row of the class that counted this one, this one included.
     pub attempts: u32,
+}
+
+impl ReservedAccount {
+    /// The instance keys that made its code and sealed its secrets.
+    pub fn keys(&self) -> [KeyId; 3] {
+        let of = |blob: &Blob| blob.key().unwrap_or(self.digest.key);
+        [self.digest.key, of(&self.password.0), of(&self.seed.blob)]
+    }
 }
 
 /// Concludes an attempt: the one committed outcome of it.
@@ -154,7 +162,7 @@ pub enum OwnChange {
         /// What the row's code covers from now on.
         after: SignedAccount,
         /// The code.
-        digest: Digest,
+        digest: RowCode,
     },
     /// A new seed waits to be confirmed, in the place of any that waits already. Nothing else changes.
     PendingSeed {

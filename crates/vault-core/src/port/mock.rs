@@ -4,7 +4,7 @@ use super::*;
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
 use crate::id::{CredentialId, OrganizationId};
-use crate::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys};
+use crate::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -36,6 +36,7 @@ mockall::mock! {
         async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError>;
         async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError>;
         async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError>;
+        async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError>;
         async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;
         async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError>;
         async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError>;

@@ -1,6 +1,6 @@
 //! Moving credentials from one organization key to another, and destroying keys that no row names.
 
-use super::{KeyRepository, OrganizationRepository, StoreError};
+use super::{InstanceKeyRotation, KeyRepository, OrganizationRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::sealed::{SealedCredential, SealedMetadata};
@@ -151,6 +151,6 @@ pub trait KeyRotation: Send + Sync {
 }
 
 /// What the rotation of keys needs of a store.
-pub trait RotationStore: OrganizationRepository + KeyRepository + KeyRotation {}
+pub trait RotationStore: OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation {}
 
-impl<S: OrganizationRepository + KeyRepository + KeyRotation + ?Sized> RotationStore for S {}
+impl<S: OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + ?Sized> RotationStore for S {}

@@ -64,6 +64,12 @@ pub trait Sealer: Send + Sync {
         now: Timestamp,
     ) -> Result<OrganizationKeys, SealError>;
 
+    /// Reads the instance keys again, after the store refused keys that were wrapped under one that is active no longer.
+    ///
+    /// # Errors
+    /// The store failed, or the root key cannot be used.
+    async fn renew(&self) -> Result<(), SealError>;
+
     /// A successor for an organization's active key, wrapped.
     ///
     /// # Errors

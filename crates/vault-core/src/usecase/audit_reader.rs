@@ -99,11 +99,13 @@ impl AuditReader {
     ) -> Result<Page<AuditEntry>, Error> {
         principal.administers(Action::ReadAudit)?;
         let digester = &*self.digester;
-        let decode = |text: &str| {
-            let position = cursor::decode_position(digester, ListName::Audit, scope, text)?;
-            String::from_utf8(position).map_err(|_| Refusal::Cursor)
+        let mut read = match page.cursor.as_deref() {
+            Some(text) => {
+                let position = cursor::decode_position(digester, ListName::Audit, scope, text).await?;
+                Some(String::from_utf8(position).map_err(|_| Refusal::Cursor)?)
+            }
+            None => None,
         };
-        let mut read = page.cursor.as_deref().map(decode).transpose()?;
         let (of, now) = (filter.range(scope, order), self.ambient.now());
         let (mut items, mut looked_at, mut after) = (Vec::new(), 0, read.clone());
         let more = 'window: loop {

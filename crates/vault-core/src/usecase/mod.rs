@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod activations;
+mod active_key;
 mod ambient;
 mod audit_reader;
 mod audit_tally;
@@ -15,11 +16,15 @@ pub use accounts::{
     CurrentPasscode, DraftedEnrolment, Invited, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
 };
 pub use activations::Activations;
+pub(crate) use active_key::under_active_key;
 pub use ambient::Ambient;
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use integrations::Integrations;
-pub use keys::{KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RotationEnd};
+pub use keys::{
+    InstanceRotation, KeyCrypto, KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RetiringInstance,
+    RotationEnd,
+};
 pub use operator::{
     DeliveredAudit, DeliveryError, LEAST_AUDIT_SECONDS, Operator, OrganizationCommand, RemovedAudit, SealedAudit,
     Tidied,

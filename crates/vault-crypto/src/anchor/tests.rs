@@ -1,9 +1,12 @@
 use super::*;
-use crate::testing::{id, key};
+use crate::instance_keys::InstanceKeys;
+use crate::testing::{id, key, key_id};
 use std::os::unix::fs::MetadataExt as _;
 
 fn file(directory: &Path, instance: u128, key_number: u8) -> AnchorFile {
-    Anchors::new(InstanceId::from_uuid(id(instance)), &key(key_number)).at(directory.join("orgvault.anchor"))
+    let keys = InstanceKeys::derive(key_id(key_number.into()), &key(key_number));
+    Anchors::new(Arc::new(InstanceKeyring::of(InstanceId::from_uuid(id(instance)), keys)))
+        .at(directory.join("orgvault.anchor"))
 }
 
 fn anchor(number: i64) -> Anchor {

@@ -92,6 +92,10 @@ impl Sealer for CredentialSealer {
         self.keys.new_keys(organization, now)
     }
 
+    async fn renew(&self) -> Result<(), SealError> {
+        self.keys.renew().await
+    }
+
     fn new_organization_key(
         &self,
         organization: OrganizationId,

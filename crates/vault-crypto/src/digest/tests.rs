@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::key;
+use crate::testing::{instance_keys, key};
 use std::collections::HashSet;
 
 const PURPOSES: [DigestPurpose; 11] = [
@@ -18,7 +18,7 @@ const PURPOSES: [DigestPurpose; 11] = [
 
 #[test]
 fn digests_of_different_purposes_never_agree() {
-    let digester = HmacDigester::new(&key(1), &key(2));
+    let digester = HmacDigester::new(instance_keys(1), &key(2));
     let digests: HashSet<_> =
         PURPOSES.iter().map(|purpose| *digester.digest(*purpose, &[b"same"]).as_bytes()).collect();
     assert_eq!(digests.len(), PURPOSES.len());
@@ -26,7 +26,7 @@ fn digests_of_different_purposes_never_agree() {
 
 #[test]
 fn what_is_looked_up_outlives_the_instance_key() {
-    let (before, after) = (HmacDigester::new(&key(1), &key(2)), HmacDigester::new(&key(9), &key(2)));
+    let (before, after) = (HmacDigester::new(instance_keys(1), &key(2)), HmacDigester::new(instance_keys(9), &key(2)));
     for purpose in PURPOSES {
         let made_again = matches!(
             purpose,

@@ -6,7 +6,7 @@ use vault_core::digest::DigestPurpose;
 use vault_core::sealed::Blob;
 
 async fn open(root: &dyn KeyWrapper, made: &NewInstance) -> Result<Keyring, KeyringError> {
-    Keyring::open(root, entropy(), &made.instance, &made.keys).await
+    Keyring::open(root, entropy(), &made.instance, &[], &made.keys).await
 }
 
 #[tokio::test]
@@ -51,19 +51,19 @@ async fn every_flipped_byte_is_refused() {
     };
     for place in 0..made.instance.wrapped.as_bytes().len() {
         let record = InstanceRecord { wrapped: flip(&made.instance.wrapped, place), ..made.instance.clone() };
-        let error = Keyring::open(&root, entropy(), &record, &made.keys).await.unwrap_err();
+        let error = Keyring::open(&root, entropy(), &record, &[], &made.keys).await.unwrap_err();
         assert!(matches!(error, KeyringError::InstanceKey { .. }), "{place}");
     }
     for place in 0..made.instance.canary.as_bytes().len() {
         let record = InstanceRecord { canary: flip(&made.instance.canary, place), ..made.instance.clone() };
-        let error = Keyring::open(&root, entropy(), &record, &made.keys).await.unwrap_err();
+        let error = Keyring::open(&root, entropy(), &record, &[], &made.keys).await.unwrap_err();
         assert!(matches!(error, KeyringError::Canary(_)), "{place}");
     }
     for row in 0..made.keys.len() {
         for place in 0..made.keys[row].wrapped.as_bytes().len() {
             let mut keys = made.keys.clone();
             keys[row].wrapped = flip(&keys[row].wrapped, place);
-            let error = Keyring::open(&root, entropy(), &made.instance, &keys).await.unwrap_err();
+            let error = Keyring::open(&root, entropy(), &made.instance, &[], &keys).await.unwrap_err();
             assert!(matches!(error, KeyringError::PurposeKey { .. }), "{row}, {place}");
         }
     }
@@ -75,7 +75,7 @@ async fn keys_cannot_change_places() {
     let made = new_instance(&root).await;
     let refused = |keys: Vec<InstanceKeyRecord>| {
         let (root, instance) = (&root, &made.instance);
-        async move { Keyring::open(root, entropy(), instance, &keys).await.unwrap_err() }
+        async move { Keyring::open(root, entropy(), instance, &[], &keys).await.unwrap_err() }
     };
     let mut swapped = made.keys.clone();
     (swapped[0].purpose, swapped[1].purpose) = (swapped[1].purpose, swapped[0].purpose);
@@ -89,7 +89,7 @@ async fn keys_cannot_change_places() {
         assert!(matches!(refused(keys).await, KeyringError::NoKey(found) if found == purpose));
     }
     let other = InstanceRecord { id: InstanceId::from_uuid(id(2)), ..made.instance.clone() };
-    let error = Keyring::open(&root, entropy(), &other, &made.keys).await.unwrap_err();
+    let error = Keyring::open(&root, entropy(), &other, &[], &made.keys).await.unwrap_err();
     assert!(matches!(error, KeyringError::InstanceKey { .. }));
 }
 

@@ -5,12 +5,14 @@ use crate::blob::OpenError;
 use crate::context::Context;
 use crate::derive::Label;
 use crate::error::does_not_open;
+use crate::instance_keys::InstanceKeyring;
+use crate::key::SymmetricKey;
 use crate::mac::MacKey;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use vault_core::id::{InstanceId, KeyId, OrganizationId};
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::port::SealError;
-use vault_core::sealed::OrganizationKeys;
+use vault_core::sealed::{Blob, OrganizationKeys};
 
 /// The keys derived from one organization key.
 pub(crate) struct DerivedKeys {
@@ -39,21 +41,20 @@ pub(crate) struct OrganizationEntry {
 impl OrganizationEntry {
     /// Unwraps an organization's keys.
     pub(super) fn open(
-        instance: InstanceId,
+        above: &InstanceKeyring,
         organization: OrganizationId,
-        wrap: &AeadKey,
         rows: &OrganizationKeys,
     ) -> Result<Self, SealError> {
+        let instance = above.instance();
         let context = Context::fingerprint_key(instance, organization, rows.fingerprint_key);
-        let fingerprint =
-            wrap.unwrap(&context, &rows.fingerprint_wrapped).map_err(|error| does_not_open(&context, error))?;
+        let fingerprint = unwrap(above, &context, &rows.fingerprint_wrapped)?;
         let mut keys = Vec::with_capacity(rows.keys.len());
         for row in &rows.keys {
             let context = Context::organization_key(instance, organization, row.id);
             if row.organization != organization {
                 return Err(does_not_open(&context, OpenError::NotAuthentic));
             }
-            let key = wrap.unwrap(&context, &row.wrapped).map_err(|error| does_not_open(&context, error))?;
+            let key = unwrap(above, &context, &row.wrapped)?;
             keys.push(Arc::new(DerivedKeys {
                 information: Label::Information.sealing_key(&key, row.id),
                 wrap: Label::OrganizationWrap.sealing_key(&key, row.id),
@@ -77,4 +78,10 @@ impl OrganizationEntry {
     pub(crate) fn find(&self, key: KeyId) -> Option<Arc<DerivedKeys>> {
         self.keys.iter().find(|known| known.id() == key).cloned()
     }
+}
+
+/// Unwraps a key with the instance key that it names.
+fn unwrap(above: &InstanceKeyring, context: &Context, wrapped: &Blob) -> Result<SymmetricKey, SealError> {
+    let keys = above.sealed(context, wrapped)?;
+    keys.wrap.unwrap(context, wrapped).map_err(|error| does_not_open(context, error))
 }

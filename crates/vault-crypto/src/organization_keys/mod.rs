@@ -3,10 +3,11 @@
 mod cache;
 mod entry;
 
-use crate::aead::AeadKey;
+use crate::blob;
 use crate::context::Context;
 use crate::entropy::{random_key, random_key_id};
 use crate::error::{no_entropy, not_sealed};
+use crate::instance_keys::InstanceKeyring;
 use cache::Cache;
 pub(crate) use entry::{DerivedKeys, OrganizationEntry};
 use std::sync::Arc;
@@ -20,8 +21,7 @@ const KEPT: usize = 10_000;
 
 /// The organizations' keys of one deployment.
 pub(crate) struct OrganizationKeyring {
-    instance: InstanceId,
-    wrap: AeadKey,
+    instance_keys: Arc<InstanceKeyring>,
     repository: Arc<dyn KeyRepository>,
     entropy: Arc<dyn Entropy>,
     cache: Cache,
@@ -29,17 +29,16 @@ pub(crate) struct OrganizationKeyring {
 
 impl OrganizationKeyring {
     pub(crate) fn new(
-        instance: InstanceId,
-        wrap: AeadKey,
+        instance_keys: Arc<InstanceKeyring>,
         repository: Arc<dyn KeyRepository>,
         entropy: Arc<dyn Entropy>,
     ) -> Self {
-        Self { instance, wrap, repository, entropy, cache: Cache::new(KEPT) }
+        Self { instance_keys, repository, entropy, cache: Cache::new(KEPT) }
     }
 
     /// The deployment.
-    pub(crate) const fn instance(&self) -> InstanceId {
-        self.instance
+    pub(crate) fn instance(&self) -> InstanceId {
+        self.instance_keys.instance()
     }
 
     /// The source of nonces and keys.
@@ -73,15 +72,23 @@ impl OrganizationKeyring {
         let Some(rows) = self.repository.organization_keys(organization).await? else {
             return Err(SealError::NoKeys);
         };
-        let entry = Arc::new(OrganizationEntry::open(self.instance, organization, &self.wrap, &rows)?);
+        let wrapped = rows.keys.iter().map(|row| &row.wrapped).chain([&rows.fingerprint_wrapped]);
+        let above: Vec<_> = wrapped.filter_map(blob::sealing_key).collect();
+        self.instance_keys.know(&above).await?;
+        let entry = Arc::new(OrganizationEntry::open(&self.instance_keys, organization, &rows)?);
         self.cache.insert(Arc::clone(&entry));
         Ok(entry)
+    }
+
+    /// Reads the instance keys again.
+    pub(crate) async fn renew(&self) -> Result<(), SealError> {
+        self.instance_keys.renew().await
     }
 
     /// Keys for a new organization, wrapped.
     pub(crate) fn new_keys(&self, organization: OrganizationId, now: Timestamp) -> Result<OrganizationKeys, SealError> {
         let (fingerprint_key, fingerprint_wrapped) =
-            self.generate(|id| Context::fingerprint_key(self.instance, organization, id))?;
+            self.generate(|id| Context::fingerprint_key(self.instance(), organization, id))?;
         let keys = vec![self.new_key(organization, now)?];
         Ok(OrganizationKeys { fingerprint_key, fingerprint_wrapped, keys })
     }
@@ -92,14 +99,14 @@ impl OrganizationKeyring {
         organization: OrganizationId,
         now: Timestamp,
     ) -> Result<OrganizationKeyRecord, SealError> {
-        let (id, wrapped) = self.generate(|id| Context::organization_key(self.instance, organization, id))?;
+        let (id, wrapped) = self.generate(|id| Context::organization_key(self.instance(), organization, id))?;
         Ok(OrganizationKeyRecord { organization, id, state: KeyState::Active, wrapped, uses: 0, created_at: now })
     }
 
     fn generate(&self, context: impl Fn(KeyId) -> Context) -> Result<(KeyId, Blob), SealError> {
         let id = random_key_id(&*self.entropy).map_err(no_entropy)?;
         let key = random_key(&*self.entropy).map_err(no_entropy)?;
-        let wrapped = self.wrap.wrap(&*self.entropy, &context(id), &key).map_err(not_sealed)?;
+        let wrapped = self.instance_keys.active().wrap.wrap(&*self.entropy, &context(id), &key).map_err(not_sealed)?;
         Ok((id, wrapped))
     }
 }

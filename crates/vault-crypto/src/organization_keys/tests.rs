@@ -8,8 +8,7 @@ fn organization(number: u128) -> OrganizationId {
 }
 
 fn keyring(bench: &Bench) -> OrganizationKeyring {
-    let wrap = AeadKey::new(crate::testing::key_id(1), &crate::testing::key(1));
-    OrganizationKeyring::new(bench.keyring.instance(), wrap, bench.keys.clone(), Arc::new(crate::OsEntropy))
+    OrganizationKeyring::new(crate::testing::instance_keys(1), bench.keys.clone(), Arc::new(crate::OsEntropy))
 }
 
 /// A bench with one organization, and a key ring that can open its keys.

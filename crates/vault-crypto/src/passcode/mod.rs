@@ -4,17 +4,17 @@ mod address;
 mod base32;
 mod recovery;
 
-use crate::aead::AeadKey;
 use crate::context::Context;
 use crate::entropy::random_uuid;
 use crate::error::{damaged, does_not_open, no_entropy, not_sealed};
+use crate::instance_keys::InstanceKeyring;
 use secrecy::SecretString;
 use std::sync::Arc;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use totp_rs::{Algorithm, Builder, Secret, Totp};
 use vault_core::digest::DigestPurpose;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, InstanceId, SeedId};
+use vault_core::id::{AccountId, SeedId};
 use vault_core::passcode::{Digits, Passcode, PasscodeSecret, TimeStep};
 use vault_core::port::{Entropy, KeyedDigester, NewRecoveryCodes, NewSeed, PasscodeVerifier, SealError};
 use vault_core::sealed::SealedSeed;
@@ -29,25 +29,20 @@ const DIGITS: usize = Passcode::TIME_BASED_DIGITS;
 
 /// Generates and verifies passcodes.
 pub struct TotpVerifier {
-    instance: InstanceId,
-    key: AeadKey,
+    keys: Arc<InstanceKeyring>,
     digester: Arc<dyn KeyedDigester>,
     entropy: Arc<dyn Entropy>,
 }
 
 impl TotpVerifier {
-    pub(crate) fn new(
-        instance: InstanceId,
-        key: AeadKey,
-        digester: Arc<dyn KeyedDigester>,
-        entropy: Arc<dyn Entropy>,
-    ) -> Self {
-        Self { instance, key, digester, entropy }
+    pub(crate) fn new(keys: Arc<InstanceKeyring>, digester: Arc<dyn KeyedDigester>, entropy: Arc<dyn Entropy>) -> Self {
+        Self { keys, digester, entropy }
     }
 
     fn open(&self, account: AccountId, seed: &SealedSeed) -> Result<Totp, SealError> {
-        let context = Context::seed(self.instance, account, seed.id);
-        let opened = self.key.open(&context, &seed.blob).map_err(|error| does_not_open(&context, error))?;
+        let context = Context::seed(self.keys.instance(), account, seed.id);
+        let key = self.keys.sealed(&context, &seed.blob)?;
+        let opened = key.seed.open(&context, &seed.blob).map_err(|error| does_not_open(&context, error))?;
         let bytes = opened.as_slice().try_into().map_err(|_| damaged(&context, "not a seed"))?;
         totp(bytes).ok_or_else(|| damaged(&context, "not a seed"))
     }
@@ -81,8 +76,8 @@ impl PasscodeVerifier for TotpVerifier {
         let id = SeedId::from_uuid(random_uuid(&*self.entropy).map_err(no_entropy)?);
         let mut seed = Zeroizing::new([0; SEED]);
         self.entropy.fill(seed.as_mut_slice()).map_err(no_entropy)?;
-        let context = Context::seed(self.instance, account, id);
-        let blob = self.key.seal(&*self.entropy, &context, seed.as_slice()).map_err(not_sealed)?;
+        let context = Context::seed(self.keys.instance(), account, id);
+        let blob = self.keys.active().seed.seal(&*self.entropy, &context, seed.as_slice()).map_err(not_sealed)?;
         let text = base32::encode(seed.as_slice());
         let uri = address::otpauth(email, &text);
         // Both are shown to the account holder once.

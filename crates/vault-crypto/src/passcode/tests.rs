@@ -1,6 +1,6 @@
 use super::*;
 use crate::digest::HmacDigester;
-use crate::testing::{NoEntropyLeft, id, key, key_id};
+use crate::testing::{NoEntropyLeft, id, instance_keys, key};
 use secrecy::ExposeSecret as _;
 use std::collections::HashSet;
 use vault_core::sealed::Blob;
@@ -9,9 +9,8 @@ use vault_core::sealed::Blob;
 const RFC_SEED: &[u8; SEED] = b"12345678901234567890";
 
 fn verifier() -> TotpVerifier {
-    let digester = Arc::new(HmacDigester::new(&key(1), &key(2)));
-    let sealing = AeadKey::new(key_id(1), &key(1));
-    TotpVerifier::new(InstanceId::from_uuid(id(1)), sealing, digester, Arc::new(crate::OsEntropy))
+    let digester = Arc::new(HmacDigester::new(instance_keys(1), &key(2)));
+    TotpVerifier::new(instance_keys(1), digester, Arc::new(crate::OsEntropy))
 }
 
 fn account(number: u128) -> AccountId {
@@ -25,8 +24,8 @@ fn email() -> EmailAddress {
 /// A seed of account 1, as stored.
 fn sealed(verifier: &TotpVerifier, seed: &[u8]) -> SealedSeed {
     let id = SeedId::from_uuid(id(5));
-    let context = Context::seed(verifier.instance, account(1), id);
-    SealedSeed { id, blob: verifier.key.seal(&*verifier.entropy, &context, seed).unwrap() }
+    let context = Context::seed(verifier.keys.instance(), account(1), id);
+    SealedSeed { id, blob: verifier.keys.active().seed.seal(&*verifier.entropy, &context, seed).unwrap() }
 }
 
 fn digits(text: &str) -> Digits {

@@ -10,7 +10,9 @@ pub use pool::HashingPool;
 
 use crate::aead::AeadKey;
 use crate::context::Context;
+use crate::entropy::{random_key, random_key_id};
 use crate::error::{no_entropy, not_sealed};
+use crate::instance_keys::InstanceKeyring;
 use argon2::{Algorithm, Argon2, Version};
 use async_trait::async_trait;
 use pool::Memory;
@@ -33,8 +35,7 @@ pub(crate) struct Argon2Hasher {
 }
 
 struct Inner {
-    instance: InstanceId,
-    key: AeadKey,
+    keys: Arc<InstanceKeyring>,
     /// For new hashes.
     parameters: Argon2Parameters,
     /// Every set of parameters that a stored hash may have, `parameters` included, in ascending order.
@@ -42,8 +43,9 @@ struct Inner {
     entropy: Arc<dyn Entropy>,
     /// The verifier of nobody's password: verified where the stored one does not open.
     decoy: Verifier,
-    /// The same, sealed: opened and verified where none is stored.
+    /// The same, sealed under a key of its own: opened and verified where none is stored.
     sealed_decoy: SealedPassword,
+    decoy_key: AeadKey,
 }
 
 /// Whose password the decoy is. No account has this id.
@@ -51,8 +53,7 @@ const NOBODY: AccountId = AccountId::from_bytes([0; 16]);
 
 impl Argon2Hasher {
     pub(crate) fn new(
-        instance: InstanceId,
-        key: AeadKey,
+        keys: Arc<InstanceKeyring>,
         pool: Arc<HashingPool>,
         parameters: Argon2Parameters,
         legacy: Vec<Argon2Parameters>,
@@ -61,9 +62,12 @@ impl Argon2Hasher {
         let mut decoy = Verifier { parameters, salt: [0; SALT], hash: [0; HASH] };
         entropy.fill(&mut decoy.salt).map_err(no_entropy)?;
         entropy.fill(&mut decoy.hash).map_err(no_entropy)?;
-        let sealed_decoy = seal(&key, &*entropy, instance, NOBODY, &decoy)?;
+        // Replacing the instance key leaves it as it is.
+        let decoy_key =
+            AeadKey::new(random_key_id(&*entropy).map_err(no_entropy)?, &random_key(&*entropy).map_err(no_entropy)?);
+        let sealed_decoy = seal(&decoy_key, &*entropy, keys.instance(), NOBODY, &decoy)?;
         let sets = RwLock::new(legacy.into_iter().chain([parameters]).collect());
-        Ok(Self { pool, inner: Arc::new(Inner { instance, key, parameters, sets, entropy, decoy, sealed_decoy }) })
+        Ok(Self { pool, inner: Arc::new(Inner { keys, parameters, sets, entropy, decoy, sealed_decoy, decoy_key }) })
     }
 }
 
@@ -113,11 +117,10 @@ impl Inner {
         stored: Option<(AccountId, SealedPassword)>,
         password: &SecretString,
     ) -> Result<PasswordVerdict, HashError> {
-        let (owner, sealed) = match &stored {
-            Some((account, sealed)) => (Some(*account), sealed),
-            None => (None, &self.sealed_decoy),
+        let (owner, opened) = match &stored {
+            Some((account, sealed)) => (Some(*account), self.open(*account, sealed)),
+            None => (None, self.open_under(&self.decoy_key, NOBODY, &self.sealed_decoy)),
         };
-        let opened = self.open(owner.unwrap_or(NOBODY), sealed);
         let (account, verifier) = match &opened {
             Ok(verifier) => (owner, verifier),
             Err(Damaged) => (None, &self.decoy),
@@ -160,7 +163,13 @@ impl Inner {
     }
 
     fn open(&self, account: AccountId, sealed: &SealedPassword) -> Result<Verifier, Damaged> {
-        let text = self.key.open(&Context::password(self.instance, account), &sealed.0).map_err(|_| Damaged)?;
+        let context = Context::password(self.keys.instance(), account);
+        let keys = self.keys.sealed(&context, &sealed.0).map_err(|_| Damaged)?;
+        self.open_under(&keys.password, account, sealed)
+    }
+
+    fn open_under(&self, key: &AeadKey, account: AccountId, sealed: &SealedPassword) -> Result<Verifier, Damaged> {
+        let text = key.open(&Context::password(self.keys.instance(), account), &sealed.0).map_err(|_| Damaged)?;
         Verifier::read(&text)
     }
 
@@ -174,7 +183,7 @@ impl Inner {
         self.entropy.fill(&mut salt).map_err(|error| HashError::Fault(error.into()))?;
         let hash = self.compute(memory, self.parameters, &salt, password)?;
         let verifier = Verifier { parameters: self.parameters, salt, hash: *hash };
-        seal(&self.key, &*self.entropy, self.instance, account, &verifier)
+        seal(&self.keys.active().password, &*self.entropy, self.keys.instance(), account, &verifier)
             .map_err(|error| HashError::Fault(error.into()))
     }
 

@@ -1,13 +1,12 @@
 use super::parameters::OUT_OF_BOUNDS;
 use super::*;
-use crate::testing::{NoEntropyLeft, entropy, id, key, key_id};
+use crate::testing::{NoEntropyLeft, entropy, id, instance_keys};
 use argon2::{AssociatedData, ParamsBuilder};
 use hex_literal::hex;
 
 fn hasher(parameters: Argon2Parameters) -> Argon2Hasher {
     let pool = HashingPool::with_size(1, 1).unwrap();
-    let sealing = AeadKey::new(key_id(1), &key(1));
-    Argon2Hasher::new(InstanceId::from_uuid(id(1)), sealing, pool, parameters, Vec::new(), entropy()).unwrap()
+    Argon2Hasher::new(instance_keys(1), pool, parameters, Vec::new(), entropy()).unwrap()
 }
 
 fn account(number: u128) -> AccountId {
@@ -80,7 +79,7 @@ async fn the_decoy_is_opened_as_a_stored_password_is() {
     let stored = hash(&hasher, account(1), "correct horse").await;
     let decoy = &hasher.inner.sealed_decoy;
     assert_eq!(decoy.0.as_bytes().len(), stored.0.as_bytes().len());
-    let opened = hasher.inner.open(NOBODY, decoy).map_err(|Damaged| "damaged").unwrap();
+    let opened = hasher.inner.open_under(&hasher.inner.decoy_key, NOBODY, decoy).map_err(|Damaged| "damaged").unwrap();
     assert_eq!((opened.parameters, opened.salt), (hasher.inner.decoy.parameters, hasher.inner.decoy.salt));
 }
 
@@ -154,7 +153,8 @@ async fn stored_parameters_are_capped_before_use() {
     ];
     let context = Context::password(InstanceId::from_uuid(id(1)), account(1));
     for text in &texts {
-        let sealed = hasher.inner.key.seal(&*hasher.inner.entropy, &context, text.as_bytes()).unwrap();
+        let sealed =
+            hasher.inner.keys.active().password.seal(&*hasher.inner.entropy, &context, text.as_bytes()).unwrap();
         let verdict = verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword(sealed))).await;
         assert!(matches!(verdict, PasswordVerdict::Damaged), "{text:.60}");
     }
@@ -190,11 +190,9 @@ async fn weaker_hashes_verify_and_are_made_anew() {
 async fn every_login_hashes_once_with_each_set_of_stored_parameters() {
     let [old, older] = ["m=9216,t=1,p=1", "m=8192,t=1,p=1"].map(|text| text.parse().unwrap());
     let today = Argon2Parameters::LEAST;
-    let sealing = || AeadKey::new(key_id(1), &key(1));
-    let instance = InstanceId::from_uuid(id(1));
     let pool = || HashingPool::with_size(1, 1).unwrap();
     let stored = async |parameters| {
-        let hasher = Argon2Hasher::new(instance, sealing(), pool(), parameters, Vec::new(), entropy()).unwrap();
+        let hasher = Argon2Hasher::new(instance_keys(1), pool(), parameters, Vec::new(), entropy()).unwrap();
         hash(&hasher, account(1), "correct horse").await
     };
     let [new, lagging, far_behind] = [stored(today).await, stored(old).await, stored(older).await];
@@ -210,7 +208,7 @@ async fn every_login_hashes_once_with_each_set_of_stored_parameters() {
     for (of, stored) in logins {
         for password in ["correct horse", "wrong horse"] {
             let legacy = vec![older, today, old, old];
-            let hasher = Argon2Hasher::new(instance, sealing(), pool(), today, legacy, entropy()).unwrap();
+            let hasher = Argon2Hasher::new(instance_keys(1), pool(), today, legacy, entropy()).unwrap();
             let verdict = verify(&hasher, of, password, stored).await;
             let right = of == Some(account(1)) && password == "correct horse" && stored != Some(&damaged);
             assert_eq!(matches!(verdict, PasswordVerdict::Right { .. }), right, "{verdict:?}");
@@ -330,10 +328,8 @@ async fn hashing_is_the_least_urgent_work() {
 #[test]
 fn without_entropy_there_is_no_hasher() {
     let pool = HashingPool::with_size(1, 1).unwrap();
-    let sealing = AeadKey::new(key_id(1), &key(1));
     let parameters = Argon2Parameters::LEAST;
-    let instance = InstanceId::from_uuid(id(1));
-    let made = Argon2Hasher::new(instance, sealing, pool, parameters, Vec::new(), Arc::new(NoEntropyLeft));
+    let made = Argon2Hasher::new(instance_keys(1), pool, parameters, Vec::new(), Arc::new(NoEntropyLeft));
     assert!(made.is_err());
 }
 

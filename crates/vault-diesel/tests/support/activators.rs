@@ -1,9 +1,10 @@
 //! A world's integrations, and what they ask for.
 
-use super::world::{World, address, bytes};
+use super::world::{World, address, bytes, row_code};
 use vault_core::Command;
 use vault_core::activation::{HandedOut, VendMode, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::digest::RowCode;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
@@ -40,7 +41,11 @@ impl World {
             version: Integration::FIRST_VERSION,
             created_at: self.now(),
         };
-        let act = CreateIntegration { integration, digest: address(self.next()), limit: i64::MAX };
+        let act = CreateIntegration {
+            integration,
+            digest: RowCode { code: address(self.next()), ..row_code(1) },
+            limit: i64::MAX,
+        };
         self.command(principal, AuditAction::IntegrationCreated, Subject::Integration(id), act)
     }
 
@@ -71,7 +76,7 @@ impl World {
 
     /// The holder of its token.
     pub(crate) fn activator(&self, stored: &StoredIntegration) -> IntegrationPrincipal {
-        stored.integration.principal(stored.integration.token, stored.digest, self.now()).unwrap()
+        stored.integration.principal(stored.integration.token, stored.digest.code, self.now()).unwrap()
     }
 
     /// Saves a credential that can be activated.
@@ -146,7 +151,11 @@ impl World {
         let version = stored.integration.next_version();
         let rotated = stored.integration.clone().rotated(address(self.next()), Overlap::DEFAULT, self.now());
         let integration = Box::new(Integration { version, ..rotated });
-        self.change(principal, stored, IntegrationChange::Replace { integration, digest: address(self.next()) })
+        self.change(
+            principal,
+            stored,
+            IntegrationChange::Replace { integration, digest: RowCode { code: address(self.next()), ..row_code(1) } },
+        )
     }
 
     pub(crate) fn change(

@@ -6,7 +6,7 @@ use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::activation::{SignedRule, VendRule};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, RowCode};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
 use vault_core::namespace::Namespace;
@@ -14,8 +14,8 @@ use vault_core::organization::{Organization, OrganizationName, OrganizationState
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountRepository, Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, CreateAccount,
-    CreateOrganization, EndSession, ListCredentials, LoginGuard, OrganizationRepository, ProofEffect, RefusalRecords,
-    SaveCredential, StoredDescription,
+    CreateOrganization, EndSession, KeyedDigester, ListCredentials, LoginGuard, OrganizationRepository, ProofEffect,
+    RefusalRecords, SaveCredential, StoredDescription,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -24,6 +24,7 @@ use vault_core::sealed::{
 };
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
+use vault_testkit::crypto::FakeDigester;
 
 const NAMESPACES: u64 = 16;
 
@@ -52,6 +53,11 @@ pub(crate) const RECOVERY_CODE: Digest = Digest::from_bytes([6; 32]);
 /// The seed of an account.
 fn seed(account: AccountId) -> SeedId {
     SeedId::from_bytes(*account.as_bytes())
+}
+
+/// A code under the instance key of the contract's cases, with which tests share databases.
+pub(crate) fn row_code(byte: u8) -> RowCode {
+    RowCode { key: FakeDigester::default().active_key(), code: Digest::from_bytes([byte; 32]) }
 }
 
 /// Digests differ in their first eight bytes.
@@ -83,12 +89,12 @@ impl World {
         };
         let keys = OrganizationKeys {
             fingerprint_key: KeyId::from_bytes(bytes(first + 5)),
-            fingerprint_wrapped: Blob::from_bytes(vec![1; 78]),
+            fingerprint_wrapped: Blob::from_bytes(vec![2; 78]),
             keys: vec![OrganizationKeyRecord {
                 organization: world.organization,
                 id: world.key,
                 state: KeyState::Active,
-                wrapped: Blob::from_bytes(vec![1; 78]),
+                wrapped: Blob::from_bytes(vec![2; 78]),
                 uses: 0,
                 created_at: world.now(),
             }],
@@ -131,10 +137,10 @@ impl World {
         };
         let act = CreateAccount {
             signed: SignedAccount::new(grant.clone(), seed(account)),
-            digest: Digest::from_bytes([1; 32]),
+            digest: row_code(1),
             address: address(number),
-            password: SealedPassword(Blob::from_bytes(vec![1; 140])),
-            seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![1; 66]) },
+            password: SealedPassword(Blob::from_bytes(vec![2; 140])),
+            seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![2; 66]) },
             recovery_codes: vec![RECOVERY_CODE],
         };
         store.create_account(self.by_operator(AuditAction::AccountCreated, act)).await.unwrap();

@@ -207,7 +207,7 @@ async fn check(
     let Some(instance) = &content.instance else {
         return Err(CopyError::Damaged { path: copy.to_owned(), finding: "it has no instance".to_owned() }.into());
     };
-    Keyring::open(root, Arc::new(OsEntropy), instance, &content.keys).await?;
+    Keyring::open(root, Arc::new(OsEntropy), instance, &[], &content.keys).await?;
     Ok(())
 }
 

@@ -177,7 +177,7 @@ impl Run<'_> {
         }
         let no_instance = || CopyError::Damaged { path: unpacked.clone(), finding: "it has no vault".into() };
         let instance = content.instance.ok_or_else(|| damaged(no_instance()))?;
-        let proven = Keyring::open(&*self.root, Arc::new(OsEntropy), &instance, &content.keys).await;
+        let proven = Keyring::open(&*self.root, Arc::new(OsEntropy), &instance, &[], &content.keys).await;
         proven.map_err(|source| RestoreError::Keyring { backup: self.archive.path.clone(), source })?;
 
         let database = staging.join(self.path.file_name().unwrap_or_default());

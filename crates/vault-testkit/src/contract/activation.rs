@@ -118,7 +118,7 @@ pub async fn a_changed_integration_is_refused(suite: &dyn ContractStore) {
     let disabled = Integration { state: IntegrationState::Disabled, ..rotated.clone() };
     let like = world.activator(&stored);
     for change in [rotated.clone(), disabled, rotated] {
-        let principal = IntegrationPrincipal { seen: stored.digest, ..like.clone() };
+        let principal = IntegrationPrincipal { seen: stored.digest.code, ..like.clone() };
         if stored.integration.state == IntegrationState::Active {
             world.taken(world.take(&principal, "contract")).await;
         }
@@ -386,7 +386,7 @@ pub async fn the_use_of_a_token_is_noted_to_the_minute(suite: &dyn ContractStore
     let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
     let before = stored.integration.token;
     let stored = world.replace_integration(&stored, rotated).await;
-    let previous = stored.integration.principal(before, stored.digest, world.now()).unwrap();
+    let previous = stored.integration.principal(before, stored.digest.code, world.now()).unwrap();
     world.activate(&previous, "contract").await;
     assert_eq!(used(&stored).await, None, "the new token has not been used");
     world.activate(&world.activator(&stored), "contract").await;

@@ -135,7 +135,7 @@ impl World<'_> {
 
     /// The holder of its current token.
     pub(super) fn activator(&self, stored: &StoredIntegration) -> IntegrationPrincipal {
-        stored.integration.principal(stored.integration.token, stored.digest, self.now()).expect("the token works")
+        stored.integration.principal(stored.integration.token, stored.digest.code, self.now()).expect("the token works")
     }
 
     // Frozen namespaces

@@ -3,10 +3,11 @@
 use super::ContractStore;
 use super::tools::{blob, race};
 use super::world::World;
+use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::port::{CreateInstance, IdGenerator, ReplaceRootKey, TakeKeyUses};
+use vault_core::port::{CreateInstance, IdGenerator, KeyedDigester, ReplaceRootKey, TakeKeyUses};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
 };
@@ -153,7 +154,7 @@ pub async fn a_key_is_replaced_once(suite: &dyn ContractStore) {
     assert_eq!((active, world.audited(AuditAction::OrganizationKeyReplaced).await), (1, 2));
 }
 
-fn instance(world: &World<'_>) -> CreateInstance {
+pub(super) fn instance(world: &World<'_>) -> CreateInstance {
     let now = world.now();
     let key = |purpose, offset: i64| InstanceKeyRecord {
         id: KeyId::from_uuid(world.ids.random()),
@@ -165,7 +166,8 @@ fn instance(world: &World<'_>) -> CreateInstance {
         instance: InstanceRecord {
             id: InstanceId::from_uuid(world.ids.random()),
             root_key: KeyId::from_uuid(world.ids.random()),
-            instance_key: KeyId::from_uuid(world.ids.random()),
+            // Other cases beside this one store what is signed under it.
+            instance_key: FakeDigester::default().active_key(),
             wrapped: blob("instance key"),
             canary: blob("canary"),
             created_at: now,

@@ -160,7 +160,7 @@ impl Activators {
     /// Verifies whoever holds the latest token, if it works.
     fn learn(&mut self, pair: Pair<'_>, stored: &StoredIntegration) {
         let Integration { token, .. } = stored.integration;
-        self.principals.extend(stored.integration.principal(token, stored.digest, pair.world.now()));
+        self.principals.extend(stored.integration.principal(token, stored.digest.code, pair.world.now()));
     }
 
     async fn take(&mut self, pair: Pair<'_>, token: usize, namespace: usize, dry: bool) -> Result<(), Difference> {

@@ -1,11 +1,12 @@
 //! Keyed digests and audit codes that anybody could compute.
 
 use crate::clock::scramble;
+use async_trait::async_trait;
 use uuid::Uuid;
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::digest::{Digest, DigestPurpose, RowCode};
 use vault_core::id::KeyId;
-use vault_core::port::{AuditSealer, KeyedDigester};
+use vault_core::port::{AuditSealer, KeyedDigester, SealError};
 
 /// Digests by a simple 64-bit mixing function: fit to be looked up in tests, worthless against anybody.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,15 +15,39 @@ pub struct FakeDigester {
 }
 
 impl FakeDigester {
+    /// The id of the first key; `key` is added to it.
+    const FIRST_KEY: u128 = 0x1257_a4ce_0000_4000_8000_0000_0000_0000;
+
     /// The digests under `key`.
     pub const fn keyed(key: u64) -> Self {
         Self { key }
     }
 }
 
+#[async_trait]
 impl KeyedDigester for FakeDigester {
     fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         digest(self.key, purpose.label(), parts)
+    }
+
+    fn active_key(&self) -> KeyId {
+        KeyId::from_uuid(Uuid::from_u128(Self::FIRST_KEY | u128::from(self.key)))
+    }
+
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
+        RowCode { key: self.active_key(), code: self.digest(purpose, parts) }
+    }
+
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+        code.key == self.active_key() && code.code == self.digest(purpose, parts)
+    }
+
+    async fn know(&self, _keys: &[KeyId]) -> Result<(), SealError> {
+        Ok(())
+    }
+
+    async fn renew(&self) -> Result<(), SealError> {
+        Ok(())
     }
 }
 

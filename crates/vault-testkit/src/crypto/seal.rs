@@ -99,6 +99,10 @@ impl Sealer for PlainSealer {
         })
     }
 
+    async fn renew(&self) -> Result<(), SealError> {
+        Ok(())
+    }
+
     fn new_organization_key(
         &self,
         organization: OrganizationId,

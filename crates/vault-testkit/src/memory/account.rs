@@ -70,6 +70,10 @@ fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>
 
 fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateAccount) -> Decided<Answer> {
     let organization = act.signed.grant.organization;
+    let blobs = [&act.password.0, &act.seed.blob];
+    if let Err(refusal) = state.require_active(blobs.into_iter().filter_map(Blob::key).chain([act.digest.key])) {
+        return Decided::Refused(Err(refusal));
+    }
     if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
         return Decided::Refused(Err(Refusal::NoOrganization));
     }
@@ -149,12 +153,22 @@ fn list(state: &State, query: &List<(OrganizationId, AccountId)>, only: Option<O
 fn change(state: &mut State, principal: &Principal, now: Timestamp, act: ChangeAccount) -> Decided<Answer> {
     let (organization, account) = (act.after.grant.organization, act.after.grant.account);
     let others = state.other_active_admins(organization, account);
+    let sealed = match &act.change {
+        AccountChange::Password(password) => password.0.key(),
+        AccountChange::Passcode { seed, .. } => seed.blob.key(),
+        AccountChange::ReEnrol { invitation, .. } => Some(invitation.digest.key),
+        AccountChange::Grant | AccountChange::Unlock | AccountChange::Delete => None,
+    };
+    let sealed_under_active = state.require_active(sealed.into_iter().chain([act.digest.key]));
     let reached = principal.reaches(organization);
     let Some(row) = state.account_in(organization, account).filter(|_| reached) else {
         return Decided::Refused(Err(Refusal::NotFound));
     };
     if row.signed.version != act.version {
         return Decided::Refused(Err(Refusal::Contended));
+    }
+    if let Err(refusal) = sealed_under_active {
+        return Decided::Refused(Err(refusal));
     }
     let bound = *principal != Principal::Operator;
     if bound && takes_last_admin(&row.signed.grant, act.grant_after(), others) {

@@ -248,7 +248,7 @@ impl State {
     ) -> Result<(), IntegrationRefusal> {
         let row = self.integrations.get(&(principal.organization, principal.integration));
         let facts = IntegrationFacts {
-            digest: row.map(|row| row.digest),
+            digest: row.map(|row| row.digest.code),
             organization_active: self.organization_is_active(principal.organization),
         };
         judge_integration(principal, facts, now)

@@ -16,6 +16,9 @@ impl IntegrationRepository for MemoryStore {
     async fn create_integration(&self, command: Command<CreateIntegration>) -> Result<(), StoreError> {
         Ok(self.carry_out(command, |state, principal, _, act| {
             let limit_reached = act.limit_reached();
+            if let Err(refusal) = state.require_active([act.digest.key]) {
+                return Decided::Refused(Err(refusal));
+            }
             let CreateIntegration { integration, digest, limit } = act;
             let organization = integration.organization;
             if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
@@ -69,6 +72,13 @@ impl IntegrationRepository for MemoryStore {
     async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError> {
         Ok(self.carry_out(command, |state, principal, _, act| {
             let ChangeIntegration { organization, integration: id, version, change } = act;
+            let signed = match &change {
+                IntegrationChange::Replace { digest, .. } => Some(digest.key),
+                IntegrationChange::Delete => None,
+            };
+            if let Err(refusal) = state.require_active(signed) {
+                return Decided::Refused(Err(refusal));
+            }
             let reached = principal.reaches(organization);
             let Some(row) = state.integrations.get_mut(&(organization, id)).filter(|_| reached) else {
                 return Decided::Refused(Err(Refusal::NotFound));

@@ -12,6 +12,7 @@ use vault_core::port::{
     StoreError, WriteDraft,
 };
 use vault_core::principal::Principal;
+use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
@@ -40,17 +41,18 @@ impl InvitationRepository for MemoryStore {
     async fn write_draft(&self, command: WriteDraft) -> Result<bool, StoreError> {
         self.decide(|state| {
             let WriteDraft { organization, account, code, draft, now, audit } = command;
+            state.require_active([&draft.password.0, &draft.seed.blob].into_iter().filter_map(Blob::key))?;
             if open_invitation(state, account, now).is_none() {
-                return false;
+                return Ok(false);
             }
-            let Some(row) = invitation_in(state, organization, account) else { return false };
+            let Some(row) = invitation_in(state, organization, account) else { return Ok(false) };
             if row.stored.invitation.code != code {
-                return false;
+                return Ok(false);
             }
             row.draft = Some(draft);
             state.audit.push(audit);
-            true
-        })
+            Ok(true)
+        })?
     }
 
     async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<(), StoreError> {
@@ -60,6 +62,13 @@ impl InvitationRepository for MemoryStore {
     async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<(), StoreError> {
         Ok(self.carry_out(command, |state, principal, _, act| {
             let ChangeInvitation { organization, account, version, change } = act;
+            let signed = match &change {
+                InvitationChange::Role(after) => Some(after.digest.key),
+                InvitationChange::Delete => None,
+            };
+            if let Err(refusal) = state.require_active(signed) {
+                return Decided::Refused(Err(refusal));
+            }
             let reached = principal.reaches(organization);
             let Some(row) = invitation_in(state, organization, account).filter(|_| reached) else {
                 return Decided::Refused(Err(Refusal::NotFound));
@@ -83,6 +92,9 @@ const HOURLY: &str = "address conflicts";
 
 fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateInvitation) -> Decided<Answer> {
     let CreateInvitation { stored, address, address_in_use } = act;
+    if let Err(refusal) = state.require_active([stored.digest.key]) {
+        return Decided::Refused(Err(refusal));
+    }
     let (organization, account) = (stored.invitation.grant.organization, stored.invitation.grant.account);
     if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
         return Decided::Refused(Err(Refusal::NoOrganization));
@@ -114,6 +126,7 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateI
 }
 
 fn confirm(state: &mut State, command: ConfirmEnrolment) -> Answer {
+    state.require_active([command.digest.key])?;
     let seed = command.seed();
     let ConfirmEnrolment { signed, account_version, digest, code, version, step, now, audit } = command;
     let account = signed.grant.account;

@@ -2,11 +2,14 @@
 
 use super::{MemoryStore, State};
 use async_trait::async_trait;
+use vault_core::Refusal;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::port::{
     CreateInstance, KeyRepository, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
 };
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys};
+use vault_core::sealed::{
+    InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, RetiringInstanceKey,
+};
 
 #[async_trait]
 impl KeyRepository for MemoryStore {
@@ -29,6 +32,9 @@ impl KeyRepository for MemoryStore {
     async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
         self.decide(|state| {
             let read = &command.current;
+            if !state.retiring_instance_keys.is_empty() {
+                return false;
+            }
             let Some(instance) = state.instance.as_mut().filter(|instance| {
                 (instance.id, instance.root_key, instance.instance_key) == (read.id, read.root_key, read.instance_key)
                     && instance.wrapped == read.wrapped
@@ -39,6 +45,10 @@ impl KeyRepository for MemoryStore {
             state.audit.push(command.audit);
             true
         })
+    }
+
+    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
+        self.decide(|state| state.retiring_instance_keys.clone())
     }
 
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
@@ -66,19 +76,26 @@ impl KeyRepository for MemoryStore {
 
     async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError> {
         self.decide(|state| {
+            state.require_active(command.next.wrapped.key())?;
             let organization = command.next.organization;
-            let Some(current) = state.active_key_record(organization, command.current) else { return false };
+            let Some(current) = state.active_key_record(organization, command.current) else { return Ok(false) };
             current.state = KeyState::Retiring;
             if let Some(keys) = state.organization_keys.get_mut(&organization) {
                 keys.keys.push(command.next);
             }
             state.audit.push(command.audit);
-            true
-        })
+            Ok(true)
+        })?
     }
 }
 
 impl State {
+    /// Whether what is about to be stored was sealed and signed under the active instance key, where there is an instance.
+    pub(super) fn require_active(&self, keys: impl IntoIterator<Item = KeyId>) -> Result<(), Refusal> {
+        let Some(instance) = &self.instance else { return Ok(()) };
+        if keys.into_iter().all(|key| key == instance.instance_key) { Ok(()) } else { Err(Refusal::Contended) }
+    }
+
     fn active_key_record(&mut self, organization: OrganizationId, id: KeyId) -> Option<&mut OrganizationKeyRecord> {
         let keys = &mut self.organization_keys.get_mut(&organization)?.keys;
         keys.iter_mut().find(|key| key.id == id && key.state == KeyState::Active)

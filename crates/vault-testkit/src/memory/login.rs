@@ -5,6 +5,7 @@ use super::{MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::account::AccountState;
 use vault_core::digest::Digest;
+use vault_core::id::KeyId;
 use vault_core::lockout::{AttemptDecision, CLOSING_ATTEMPTS, network_is_known};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::PasscodeProof;
@@ -25,9 +26,12 @@ impl LoginGuard for MemoryStore {
     async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError> {
         self.decide(|state| match command {
             // What a decoy holds decides nothing: nothing to do here.
-            ConcludeAttempt::Decoy { .. } => Conclusion::Refused(LoginRefusal::UnknownAddress),
-            ConcludeAttempt::Account(proof) => conclude(state, *proof),
-        })
+            ConcludeAttempt::Decoy { .. } => Ok(Conclusion::Refused(LoginRefusal::UnknownAddress)),
+            ConcludeAttempt::Account(proof) => {
+                state.require_active(keys(&proof.brought))?;
+                Ok(conclude(state, *proof))
+            }
+        })?
     }
 
     async fn network_is_known(&self, network: Digest, now: Timestamp) -> Result<bool, StoreError> {
@@ -64,6 +68,20 @@ fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
         seed: row.seed.clone(),
         attempts: counted.attempts,
     }))
+}
+
+/// The instance keys that what a proof changes is sealed and signed under.
+fn keys(brought: &Brought) -> Vec<KeyId> {
+    let Brought::Proof(proof) = brought else { return Vec::new() };
+    let rehashed = proof.rehashed.as_ref().and_then(|password| password.0.key());
+    let changed = match &proof.effect {
+        ProofEffect::Own { change: OwnChange::Password { password, digest, .. }, .. } => {
+            [password.0.key(), Some(digest.key)]
+        }
+        ProofEffect::Own { change: OwnChange::PendingSeed { seed, .. }, .. } => [seed.blob.key(), None],
+        ProofEffect::Own { change: OwnChange::RecoveryCodes(_), .. } | ProofEffect::Session(_) => [None, None],
+    };
+    rehashed.into_iter().chain(changed.into_iter().flatten()).collect()
 }
 
 fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {

@@ -7,21 +7,24 @@ use vault_core::organization::{Organization, OrganizationName, OrganizationState
 use vault_core::port::{
     CreateOrganization, DeleteOrganization, OrganizationRepository, SetOrganizationState, StoreError,
 };
+use vault_core::sealed::Blob;
 
 #[async_trait]
 impl OrganizationRepository for MemoryStore {
     async fn create_organization(&self, command: CreateOrganization) -> Result<bool, StoreError> {
         self.decide(|state| {
+            let wrapped = command.keys.keys.iter().map(|key| &key.wrapped).chain([&command.keys.fingerprint_wrapped]);
+            state.require_active(wrapped.filter_map(Blob::key))?;
             let name = command.organization.name.uniqueness_key();
             if state.organizations.values().any(|other| other.name.uniqueness_key() == name) {
-                return false;
+                return Ok(false);
             }
             let id = command.organization.id;
             state.organizations.insert(id, command.organization);
             state.organization_keys.insert(id, command.keys);
             state.audit.push(command.audit);
-            true
-        })
+            Ok(true)
+        })?
     }
 
     async fn find_organization(&self, name: &OrganizationName) -> Result<Option<Organization>, StoreError> {

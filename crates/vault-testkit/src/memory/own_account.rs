@@ -54,12 +54,15 @@ impl OwnAccountRepository for MemoryStore {
         }
         self.carry_out(command, |state, _, now, act| {
             let ConfirmPasscode { version, after, digest, step } = act;
-            let Some(row) = state.accounts.get_mut(&principal.account) else { return Decided::Refused(false) };
+            if let Err(refusal) = state.require_active([digest.key]) {
+                return Decided::Refused(Err(StoreError::Refused(refusal)));
+            }
+            let Some(row) = state.accounts.get_mut(&principal.account) else { return Decided::Refused(Ok(false)) };
             let waits = |pending: &mut PendingSeed| pending.seed.id == after.seed && now < pending.expires_at;
             if row.signed.version != version {
-                return Decided::Refused(false);
+                return Decided::Refused(Ok(false));
             }
-            let Some(pending) = row.pending.take_if(waits) else { return Decided::Refused(false) };
+            let Some(pending) = row.pending.take_if(waits) else { return Decided::Refused(Ok(false)) };
             row.seed = pending.seed;
             row.signed = after;
             row.digest = digest;
@@ -67,7 +70,7 @@ impl OwnAccountRepository for MemoryStore {
             row.wrong_passcodes = Default::default();
             row.passcode_enrolled_at = now;
             state.end_other_sessions_of(principal.account, principal.session);
-            Decided::Done(true)
-        })
+            Decided::Done(Ok(true))
+        })?
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use vault_core::account::{Account, AccountLogins, SignedAccount};
 use vault_core::credential::{LastCheck, Superseded};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, RowCode};
 use vault_core::id::{AccountId, CredentialId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
 use vault_core::lockout::{AttemptClass, AttemptClasses, ClassKey, LoginNetwork, WrongPasscodes};
@@ -17,7 +17,7 @@ use vault_core::time::Timestamp;
 #[derive(Clone)]
 pub(super) struct AccountRow {
     pub(super) signed: SignedAccount,
-    pub(super) digest: Digest,
+    pub(super) digest: RowCode,
     pub(super) address: Digest,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
@@ -37,7 +37,7 @@ pub(super) struct AccountRow {
 /// What an account begins with.
 pub(super) struct NewAccount {
     pub(super) signed: SignedAccount,
-    pub(super) digest: Digest,
+    pub(super) digest: RowCode,
     pub(super) address: Digest,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use std::sync::{Arc, Mutex};
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::digest::{Digest, DigestPurpose, RowCode};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, KeyId};
 use vault_core::passcode::{Digits, TimeStep};
@@ -67,10 +67,33 @@ impl<A: AuditSealer> AuditSealer for Noted<A> {
     }
 }
 
+#[async_trait]
 impl<A: KeyedDigester> KeyedDigester for Noted<Arc<A>> {
     fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         self.work.note(format!("digest {purpose:?}"));
         self.adapter.digest(purpose, parts)
+    }
+
+    fn active_key(&self) -> KeyId {
+        self.adapter.active_key()
+    }
+
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
+        self.work.note(format!("digest {purpose:?}"));
+        self.adapter.sign(purpose, parts)
+    }
+
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+        self.work.note(format!("digest {purpose:?}"));
+        self.adapter.is_signed(purpose, parts, code)
+    }
+
+    async fn know(&self, keys: &[KeyId]) -> Result<(), SealError> {
+        self.adapter.know(keys).await
+    }
+
+    async fn renew(&self) -> Result<(), SealError> {
+        self.adapter.renew().await
     }
 }
 

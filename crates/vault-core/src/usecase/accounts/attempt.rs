@@ -84,7 +84,7 @@ impl Accounts {
         let permit = self.hasher.permit(Requester::Network { network: network_digest, known })?;
         let reservation =
             ReserveAttempt { address: self.address(email), decoy: attempt.decoy, network: network_digest, now };
-        let decoy = self.decoy()?;
+        let decoy = &*self.decoy()?;
         let (reserved, uncounted) = match self.store.reserve_attempt(reservation).await? {
             Reservation::Account(reserved) => (*reserved, None),
             Reservation::Unknown => (decoy.clone(), Some(Uncounted::UNKNOWN)),
@@ -95,7 +95,8 @@ impl Accounts {
                 (decoy.clone(), Some(Uncounted::of(LoginRefusal::Closed, organization, account)))
             }
         };
-        let fits = reserved.signed.digest(&*self.digester) == reserved.digest;
+        self.digester.know(&reserved.keys()).await?;
+        let fits = reserved.signed.fits(&*self.digester, &reserved.digest);
         // A decoy is verified where the attempt was not counted and where the row grants nothing: the same work, always
         // wrong.
         let is_own = fits && uncounted.is_none();
@@ -129,20 +130,31 @@ impl Accounts {
     }
 
     /// Spends the proof for `effect`, both or neither; `audit` is the record of the effect.
+    ///
+    /// # Errors
+    /// [`Refusal::Contended`]: the effect was sealed under an instance key that was replaced; nothing is spent.
     pub(super) async fn complete(
         &self,
-        proven: Proven,
+        proven: &Proven,
         effect: ProofEffect,
         audit: SealedAuditRecord,
     ) -> Result<(), Error> {
         let Proven { reserved, attempt, passcode, rehashed } = proven;
-        let replaced = matches!(effect, ProofEffect::Own { change: OwnChange::Password { .. }, .. });
+        let attempt = *attempt;
         let (session, recorded) = match &effect {
             ProofEffect::Session(session) => (Some(session.id), None),
             ProofEffect::Own { .. } => (None, Some(Event::recorded(&audit))),
         };
-        let proof = BroughtProof { passcode, rehashed: rehashed.filter(|_| !replaced), effect, audit };
-        match self.try_conclude(&reserved, attempt, Brought::Proof(Box::new(proof))).await? {
+        let replaced = matches!(effect, ProofEffect::Own { change: OwnChange::Password { .. }, .. });
+        // A verifier that was made anew under a key that is active no longer is made anew by a later login.
+        let rehashed = rehashed.clone().filter(|password| !replaced && self.is_under_active_key(password));
+        let proof = BroughtProof { passcode: *passcode, rehashed, effect, audit };
+        let mut concluded = self.try_conclude(reserved, attempt, Brought::Proof(Box::new(proof.clone()))).await;
+        if proof.rehashed.is_some() && matches!(concluded, Err(Error::Refused(Refusal::Contended))) {
+            let proof = BroughtProof { rehashed: None, ..proof };
+            concluded = self.try_conclude(reserved, attempt, Brought::Proof(Box::new(proof))).await;
+        }
+        match concluded? {
             Conclusion::Completed => {
                 let (account, network) = (reserved.signed.grant.account, attempt.network);
                 if reserved.attempts > FREE_ATTEMPTS {
@@ -152,14 +164,18 @@ impl Accounts {
                 recorded.into_iter().for_each(|recorded| self.ambient.emit(recorded));
                 Ok(())
             }
-            refused => Err(self.conclusion(refused, &reserved, attempt)),
+            refused => Err(self.conclusion(refused, reserved, attempt)),
         }
+    }
+
+    fn is_under_active_key(&self, password: &SealedPassword) -> bool {
+        password.0.key().is_none_or(|key| key == self.digester.active_key())
     }
 
     /// Carries a change of the principal's own account out, once the proof holds.
     pub(super) async fn complete_own(
         &self,
-        proven: Proven,
+        proven: &Proven,
         principal: &SessionPrincipal,
         change: OwnChange,
         action: AuditAction,

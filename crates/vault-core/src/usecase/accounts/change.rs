@@ -15,7 +15,7 @@ use crate::seats::Requester;
 use crate::time::Timestamp;
 use secrecy::SecretString;
 
-/// How often a change is decided anew because the row changed under it.
+/// How often a change is decided anew because the row changed under it, or the instance key was replaced.
 const ATTEMPTS: usize = 5;
 
 /// What to do with an account. All but [`AccountCommand::Unlock`] end its sessions.
@@ -95,7 +95,7 @@ impl Accounts {
                 FoundAccount::Invitations(number) => return Err(Refusal::SeveralInvitations(number).into()),
             };
             match changed {
-                Err(Error::Refused(Refusal::Contended)) => {}
+                Err(Error::Refused(Refusal::Contended)) => self.digester.renew().await?,
                 changed => return changed,
             }
         }
@@ -112,6 +112,7 @@ impl Accounts {
         if matches!(command, AccountCommand::ReEnrol) && principal.account() == Some(account) {
             return Err(Refusal::OwnAccount.into());
         }
+        self.digester.know(&[current.digest.key]).await?;
         // Signing it anew would make a row planted by SQL grant something.
         if !current.is_sound(&*self.digester) {
             self.report_damage("accounts", account);

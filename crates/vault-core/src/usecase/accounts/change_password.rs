@@ -8,6 +8,7 @@ use crate::password::check_new_password;
 use crate::port::OwnChange;
 use crate::principal::SessionPrincipal;
 use crate::seats::Requester;
+use crate::usecase::under_active_key;
 use secrecy::{ExposeSecret, SecretString};
 
 impl Accounts {
@@ -31,10 +32,13 @@ impl Accounts {
         }
         check_new_password(&new, email, account.organization.as_str()).map_err(|flaw| flaw.at("/new_password"))?;
         let proven = self.judge(email, Actor::from(principal), brought).await?;
-        let permit = self.hasher.permit(Requester::Trusted)?;
-        let password = self.hasher.hash(permit, principal.account, new).await?;
-        let after = proven.reserved.signed.with_new_password();
-        let change = OwnChange::Password { password, digest: after.digest(&*self.digester), after };
-        self.complete_own(proven, principal, change, AuditAction::AccountPasswordChanged).await
+        under_active_key(&*self.digester, || async {
+            let permit = self.hasher.permit(Requester::Trusted)?;
+            let password = self.hasher.hash(permit, principal.account, new.clone()).await?;
+            let after = proven.reserved.signed.with_new_password();
+            let change = OwnChange::Password { password, digest: after.digest(&*self.digester), after };
+            self.complete_own(&proven, principal, change, AuditAction::AccountPasswordChanged).await
+        })
+        .await
     }
 }

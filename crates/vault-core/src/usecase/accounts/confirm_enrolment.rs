@@ -4,7 +4,7 @@
 use super::Accounts;
 use crate::account::SignedAccount;
 use crate::audit::{Actor, AuditAction, Subject};
-use crate::digest::Digest;
+use crate::digest::RowCode;
 use crate::error::{Error, Refusal};
 use crate::id::SeedId;
 use crate::invitation::Invitation;
@@ -12,7 +12,7 @@ use crate::passcode::Passcode;
 use crate::port::{ConfirmEnrolment, Event, OpenInvitation, StoreError};
 use secrecy::SecretString;
 
-/// How often a confirmation is decided anew because the invitation changed under it.
+/// How often a confirmation is decided anew because the invitation changed under it, or the instance key was replaced.
 const ATTEMPTS: usize = 5;
 
 impl Accounts {
@@ -27,6 +27,9 @@ impl Accounts {
         for _ in 0..ATTEMPTS {
             let OpenInvitation { stored, seed, account, .. } = self.open_invitation(code).await?;
             let seed = seed.ok_or(Refusal::InvalidEnrolment)?;
+            let of_account = account.as_ref().map(|(_, code)| code.key);
+            let keys: Vec<_> = of_account.into_iter().chain(seed.blob.key()).collect();
+            self.digester.know(&keys).await?;
             let signed = self.enrolled(&stored.invitation, account.as_ref(), seed.id)?;
             let account_version = account.map(|(current, _)| current.version);
             let grant = &signed.grant;
@@ -59,7 +62,7 @@ impl Accounts {
                 audit,
             };
             match self.store.confirm_enrolment(command).await {
-                Err(StoreError::Refused(Refusal::Contended)) => {}
+                Err(StoreError::Refused(Refusal::Contended)) => self.digester.renew().await?,
                 confirmed => {
                     confirmed?;
                     self.ambient.emit(enrolled);
@@ -75,14 +78,14 @@ impl Accounts {
     fn enrolled(
         &self,
         invitation: &Invitation,
-        current: Option<&(SignedAccount, Digest)>,
+        current: Option<&(SignedAccount, RowCode)>,
         seed: SeedId,
     ) -> Result<SignedAccount, Error> {
         match current {
             None if !invitation.re_enrols() => Ok(SignedAccount::new(invitation.enrolled(), seed)),
-            Some((current, digest)) if invitation.re_enrols() => {
+            Some((current, code)) if invitation.re_enrols() => {
                 // Signing it anew would make a row planted by SQL grant something.
-                if current.digest(&*self.digester) != *digest {
+                if !current.fits(&*self.digester, code) {
                     self.report_damage("accounts", current.grant.account);
                     return Err(Refusal::InvalidEnrolment.into());
                 }

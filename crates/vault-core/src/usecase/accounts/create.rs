@@ -13,6 +13,7 @@ use crate::port::{CreateAccount, Event, FoundAccount};
 use crate::principal::Principal;
 use crate::role::Role;
 use crate::seats::Requester;
+use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
 /// An account to make.
@@ -66,14 +67,25 @@ impl Accounts {
             return Err(Refusal::AddressTaken.into());
         }
 
-        let address = self.address(&email);
         let account = AccountId::from_uuid(self.ambient.ids.ordered(self.ambient.now()));
-        let permit = self.hasher.permit(Requester::Trusted)?;
-        let password = self.hasher.hash(permit, account, password).await?;
-        let seed = self.passcodes.new_seed(account, &email)?;
-        let recovery = self.passcodes.new_recovery_codes(account)?;
         let state = AccountState::Active;
         let grant = AccountGrant { account, organization: organization.id, email, role: request.role, state };
+        let made = under_active_key(&*self.digester, || self.create_once(&grant, &password)).await?;
+        let (passcode, recovery_codes) = made;
+        Ok(CreatedAccount { grant, organization, generated_password, passcode, recovery_codes })
+    }
+
+    async fn create_once(
+        &self,
+        grant: &AccountGrant,
+        password: &SecretString,
+    ) -> Result<(PasscodeSecret, Vec<RecoveryCode>), Error> {
+        let address = self.address(&grant.email);
+        let (organization, account) = (grant.organization, grant.account);
+        let permit = self.hasher.permit(Requester::Trusted)?;
+        let password = self.hasher.hash(permit, account, password.clone()).await?;
+        let seed = self.passcodes.new_seed(account, &grant.email)?;
+        let recovery = self.passcodes.new_recovery_codes(account)?;
         let signed = SignedAccount::new(grant.clone(), seed.sealed.id);
         let act = CreateAccount {
             digest: signed.digest(&*self.digester),
@@ -84,12 +96,11 @@ impl Accounts {
             recovery_codes: recovery.digests,
         };
         let (action, subject) = (AuditAction::AccountCreated, Subject::Account(account));
-        let command = self.ambient.command(&Principal::Operator, Some(organization.id), action, subject, act);
+        let command = self.ambient.command(&Principal::Operator, Some(organization), action, subject, act);
         let created = Event::recorded(&command.audit);
         self.store.create_account(command).await?;
         self.ambient.emit(created);
-        let (passcode, recovery_codes) = (seed.secret, recovery.codes);
-        Ok(CreatedAccount { grant, organization, generated_password, passcode, recovery_codes })
+        Ok((seed.secret, recovery.codes))
     }
 
     async fn has_account(&self, email: &str) -> Result<bool, Error> {

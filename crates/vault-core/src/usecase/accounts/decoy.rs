@@ -8,18 +8,21 @@ use crate::id::{AccountId, OrganizationId};
 use crate::port::{ReservedAccount, SealError};
 use crate::role::Role;
 use crate::sealed::{Blob, SealedPassword};
+use std::sync::{Arc, PoisonError};
 
 /// As long as many addresses are. No login comes to it: an attempt on the decoy account is refused whatever is brought.
 const EMAIL: &str = "nobody@decoy.invalid";
 
 impl Accounts {
-    /// The decoy account. It is no row of any table; its seed is random, and its password is the hasher's decoy.
-    pub(super) fn decoy(&self) -> Result<&ReservedAccount, Error> {
-        if let Some(decoy) = self.decoy.get() {
-            return Ok(decoy);
+    /// The decoy account. It is no row of any table; its seed is random, and its password is the hasher's decoy. Made anew
+    /// when the instance key was replaced, so that it opens as accounts do.
+    pub(super) fn decoy(&self) -> Result<Arc<ReservedAccount>, Error> {
+        // No code that holds the lock can panic half-way through a change, so a poisoned one is whole.
+        let mut held = self.decoy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(decoy) = held.as_ref().filter(|decoy| decoy.digest.key == self.digester.active_key()) {
+            return Ok(Arc::clone(decoy));
         }
-        let made = self.new_decoy()?;
-        Ok(self.decoy.get_or_init(|| made))
+        Ok(Arc::clone(held.insert(Arc::new(self.new_decoy()?))))
     }
 
     fn new_decoy(&self) -> Result<ReservedAccount, Error> {

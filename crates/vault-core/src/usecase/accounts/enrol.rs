@@ -2,7 +2,9 @@
 //! until a code confirms it.
 
 use super::Accounts;
+use crate::account::AccountGrant;
 use crate::audit::{Actor, AuditAction, Subject};
+use crate::digest::Digest;
 use crate::email::EmailAddress;
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
@@ -11,6 +13,7 @@ use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
 use crate::port::{Event, OpenInvitation, WriteDraft};
 use crate::seats::Requester;
+use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
 /// What an invited person is given: shown this once; the newest is what counts.
@@ -34,8 +37,18 @@ impl Accounts {
         let grant = stored.invitation.grant;
         check_new_password(&password, &grant.email, organization.as_str()).map_err(|flaw| flaw.at("/password"))?;
 
+        let code = stored.invitation.code;
+        under_active_key(&*self.digester, || self.draft(&grant, code, &password)).await
+    }
+
+    async fn draft(
+        &self,
+        grant: &AccountGrant,
+        code: Digest,
+        password: &SecretString,
+    ) -> Result<DraftedEnrolment, Error> {
         let permit = self.hasher.permit(Requester::Trusted)?;
-        let password = self.hasher.hash(permit, grant.account, password).await?;
+        let password = self.hasher.hash(permit, grant.account, password.clone()).await?;
         let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
         let recovery = self.passcodes.new_recovery_codes(grant.account)?;
         let now = self.ambient.now();
@@ -44,7 +57,7 @@ impl Accounts {
         let command = WriteDraft {
             organization: grant.organization,
             account: grant.account,
-            code: stored.invitation.code,
+            code,
             draft: EnrolmentDraft { password, seed: seed.sealed, recovery_codes: recovery.digests },
             now,
             audit: self.ambient.record(now, Some(grant.organization), Actor::Unknown, action, subject),
@@ -54,7 +67,7 @@ impl Accounts {
             return Err(Refusal::InvalidEnrolment.into());
         }
         self.ambient.emit(drafted);
-        Ok(DraftedEnrolment { email: grant.email, passcode: seed.secret, recovery_codes: recovery.codes })
+        Ok(DraftedEnrolment { email: grant.email.clone(), passcode: seed.secret, recovery_codes: recovery.codes })
     }
 
     /// The invitation that `code` opens now.
@@ -65,6 +78,7 @@ impl Accounts {
         let code = EnrolmentCode::read(code).ok_or(Refusal::InvalidEnrolment)?;
         let found = self.store.find_invitation(code.digest(&*self.digester), self.ambient.now()).await?;
         let found = found.ok_or(Refusal::InvalidEnrolment)?;
+        self.digester.know(&[found.stored.digest.key]).await?;
         if found.stored.is_sound(&*self.digester) {
             return Ok(found);
         }

@@ -4,6 +4,7 @@ use super::Accounts;
 use super::find::parse_email;
 use crate::account::{AccountGrant, AccountState};
 use crate::audit::{Actor, AuditAction, Subject};
+use crate::email::EmailAddress;
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
@@ -12,6 +13,7 @@ use crate::port::{CreateInvitation, Event, StoreError};
 use crate::principal::Principal;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
+use crate::usecase::under_active_key;
 
 /// An invitation that was made.
 pub struct Invited {
@@ -37,11 +39,22 @@ impl Accounts {
     ) -> Result<Invited, Error> {
         principal.administers(Action::ManageAccounts)?;
         let email = parse_email(email)?;
+        under_active_key(&*self.digester, || self.invite_once(principal, organization, &email, role)).await
+    }
+
+    async fn invite_once(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        email: &EmailAddress,
+        role: Role,
+    ) -> Result<Invited, Error> {
         let now = self.ambient.now();
         let account = AccountId::from_uuid(self.ambient.ids.ordered(now));
         let code = EnrolmentCode::generate(&*self.entropy)?;
-        let address = self.address(&email);
-        let grant = AccountGrant { account, organization, email, role, state: AccountState::Invited };
+        let address = self.address(email);
+        let (email, state) = (email.clone(), AccountState::Invited);
+        let grant = AccountGrant { account, organization, email, role, state };
         let expires_at = now.plus_seconds(INVITATION_SECONDS);
         let invitation =
             Invitation { grant: grant.clone(), code: code.digest(&*self.digester), created_at: now, expires_at };

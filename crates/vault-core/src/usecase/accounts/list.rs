@@ -21,7 +21,10 @@ impl Accounts {
         page: PageRequest,
     ) -> Result<Page<ListedAccount>, Error> {
         principal.administers(Action::ManageAccounts)?;
-        let after = page.cursor.as_deref().map(|text| self.account_place(scope, text)).transpose()?;
+        let after = match page.cursor.as_deref() {
+            Some(text) => Some(self.account_place(scope, text).await?),
+            None => None,
+        };
         let (principal, now) = (principal.clone(), self.ambient.now());
         let query = List { principal, of: scope, after, limit: page.rows(), now };
         Ok(Page::of(self.store.list_accounts(query).await?, &page, |last| {
@@ -31,8 +34,8 @@ impl Accounts {
     }
 
     /// The account after which the page of a cursor begins.
-    fn account_place(&self, scope: Scope, text: &str) -> Result<(OrganizationId, AccountId), Error> {
-        let position = cursor::decode_position(&*self.digester, ListName::Accounts, scope, text)?;
+    async fn account_place(&self, scope: Scope, text: &str) -> Result<(OrganizationId, AccountId), Error> {
+        let position = cursor::decode_position(&*self.digester, ListName::Accounts, scope, text).await?;
         let (organization, account) = position.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
         let account = account.try_into().map_err(|_| Refusal::Cursor)?;
         Ok((OrganizationId::from_bytes(*organization), AccountId::from_bytes(account)))

@@ -71,7 +71,7 @@ impl Accounts {
         let audit = self.ambient.record(now, Some(grant.organization), actor, AuditAction::LoginSucceeded, subject);
         let network = network.to_string();
         let session = NewSession { id: session, created_at: now, expires_at, network, client };
-        self.complete(proven, ProofEffect::Session(session), audit).await?;
+        self.complete(&proven, ProofEffect::Session(session), audit).await?;
         // Only now: a refusal would take longer if a token was made for it, and so tell that the password is right.
         let token = self.tokens.issue(&claims)?;
         Ok(LoggedIn { token, expires_in: ttl.as_seconds(), expires_at })

@@ -43,7 +43,7 @@ use crate::port::{
     AccountStore, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, ReservedAccount, TokenIssuer,
 };
 use crate::time::Ttl;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// What [`Accounts`] are made of.
 #[derive(Clone)]
@@ -80,7 +80,7 @@ pub struct Accounts {
     digester: Arc<dyn KeyedDigester>,
     entropy: Arc<dyn Entropy>,
     uses: Arc<SessionUses>,
-    decoy: Arc<OnceLock<ReservedAccount>>,
+    decoy: Arc<Mutex<Option<Arc<ReservedAccount>>>>,
 }
 
 impl Accounts {

@@ -6,6 +6,7 @@ use crate::error::{Error, Refusal};
 use crate::passcode::{PENDING_SECONDS, Passcode, PasscodeSecret};
 use crate::port::{ConfirmPasscode, Event, OwnChange};
 use crate::principal::{Principal, SessionPrincipal};
+use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
 impl Accounts {
@@ -22,11 +23,14 @@ impl Accounts {
         let account = self.own_account(principal).await?;
         let email = &account.signed.grant.email;
         let proven = self.judge(email, Actor::from(principal), brought).await?;
-        let seed = self.passcodes.new_seed(principal.account, email)?;
-        let expires_at = self.ambient.now().plus_seconds(PENDING_SECONDS);
-        let change = OwnChange::PendingSeed { seed: seed.sealed, expires_at };
-        self.complete_own(proven, principal, change, AuditAction::AccountPasscodeDrafted).await?;
-        Ok(seed.secret)
+        under_active_key(&*self.digester, || async {
+            let seed = self.passcodes.new_seed(principal.account, email)?;
+            let expires_at = self.ambient.now().plus_seconds(PENDING_SECONDS);
+            let change = OwnChange::PendingSeed { seed: seed.sealed, expires_at };
+            self.complete_own(&proven, principal, change, AuditAction::AccountPasscodeDrafted).await?;
+            Ok(seed.secret)
+        })
+        .await
     }
 
     /// Activates the pending seed. Revokes every other session of the account; the code is used up.
@@ -38,7 +42,9 @@ impl Accounts {
         let now = self.ambient.now();
         // Counted before it is compared, so that parallel codes win no extra guess.
         let waiting = self.store.reserve_confirmation(principal.clone(), now).await?.ok_or(Refusal::NothingPending)?;
-        if waiting.signed.digest(&*self.digester) != waiting.digest {
+        let keys: Vec<_> = waiting.seed.blob.key().into_iter().chain([waiting.digest.key]).collect();
+        self.digester.know(&keys).await?;
+        if !waiting.signed.fits(&*self.digester, &waiting.digest) {
             self.report_damage("accounts", principal.account);
             return Err(Refusal::Damaged { table: "accounts", id: principal.account.to_string() }.into());
         }
@@ -59,15 +65,18 @@ impl Accounts {
             return Err(Refusal::InvalidLogin.into());
         };
         let after = waiting.signed.with_seed(waiting.seed.id);
-        let act =
-            ConfirmPasscode { version: waiting.signed.version, digest: after.digest(&*self.digester), after, step };
-        let action = AuditAction::AccountPasscodeChanged;
-        let command = self.ambient.command(&Principal::from(principal.clone()), organization, action, subject, act);
-        let changed = Event::recorded(&command.audit);
-        if !self.store.confirm_passcode(command).await? {
-            return Err(Refusal::NothingPending.into());
-        }
-        self.ambient.emit(changed);
-        Ok(())
+        under_active_key(&*self.digester, || async {
+            let (version, digest) = (waiting.signed.version, after.digest(&*self.digester));
+            let act = ConfirmPasscode { version, digest, after: after.clone(), step };
+            let (principal, action) = (Principal::from(principal.clone()), AuditAction::AccountPasscodeChanged);
+            let command = self.ambient.command(&principal, organization, action, subject, act);
+            let changed = Event::recorded(&command.audit);
+            if !self.store.confirm_passcode(command).await? {
+                return Err(Refusal::NothingPending.into());
+            }
+            self.ambient.emit(changed);
+            Ok(())
+        })
+        .await
     }
 }

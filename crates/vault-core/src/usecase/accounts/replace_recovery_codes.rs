@@ -22,7 +22,7 @@ impl Accounts {
         let proven = self.judge(&account.signed.grant.email, Actor::from(principal), brought).await?;
         let new = self.passcodes.new_recovery_codes(principal.account)?;
         let change = OwnChange::RecoveryCodes(new.digests);
-        self.complete_own(proven, principal, change, AuditAction::AccountRecoveryCodesReplaced).await?;
+        self.complete_own(&proven, principal, change, AuditAction::AccountRecoveryCodesReplaced).await?;
         Ok(new.codes)
     }
 }

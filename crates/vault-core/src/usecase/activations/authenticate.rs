@@ -75,6 +75,7 @@ impl Activations {
         let found = found.ok_or_else(|| self.refuse(IntegrationRefusal::Unknown, None, network))?;
         let FoundIntegration { stored, organization_active } = found;
         let integration = Some(stored.integration.id);
+        self.digester.know(&[stored.digest.key]).await?;
         if !stored.is_sound(&*self.digester) {
             let id = stored.integration.id.to_string();
             self.ambient.emit(Event::IntegrityFailure { table: "integrations", id });
@@ -83,7 +84,7 @@ impl Activations {
         if !organization_active {
             return Err(self.refuse(IntegrationRefusal::OrganizationClosed, integration, network));
         }
-        match stored.integration.principal(token, stored.digest, self.ambient.now()) {
+        match stored.integration.principal(token, stored.digest.code, self.ambient.now()) {
             Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),
             Err(refusal) => {
                 self.count(&stored.integration);

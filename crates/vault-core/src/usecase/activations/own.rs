@@ -18,7 +18,10 @@ impl Activations {
     /// [`Refusal::Cursor`]: the cursor was not made for this list.
     pub async fn list(&self, principal: &IntegrationPrincipal, page: PageRequest) -> Result<Page<Activation>, Error> {
         let scope = Scope::One(principal.organization);
-        let after = page.cursor.as_deref().map(|text| self.position(principal, text)).transpose()?;
+        let after = match page.cursor.as_deref() {
+            Some(text) => Some(self.position(principal, text).await?),
+            None => None,
+        };
         let mut principal = principal.clone();
         for _ in 0..=RESTARTS {
             let query =
@@ -39,9 +42,9 @@ impl Activations {
     }
 
     /// The activation after which the page of a cursor begins.
-    fn position(&self, principal: &IntegrationPrincipal, text: &str) -> Result<ActivationId, Error> {
+    async fn position(&self, principal: &IntegrationPrincipal, text: &str) -> Result<ActivationId, Error> {
         let scope = Scope::One(principal.organization);
-        let position = cursor::decode_position(&*self.digester, ListName::Activations, scope, text)?;
+        let position = cursor::decode_position(&*self.digester, ListName::Activations, scope, text).await?;
         let last = position.strip_prefix(principal.integration.as_bytes().as_slice());
         let last: Option<[u8; 16]> = last.and_then(|last| last.try_into().ok());
         Ok(last.map(ActivationId::from_bytes).ok_or(Refusal::Cursor)?)

@@ -13,7 +13,7 @@ use crate::port::{ChangeIntegration, Event, Find, IntegrationChange, Integration
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
-/// How often a change is decided anew because the row changed under it.
+/// How often a change is decided anew because the row changed under it, or the instance key was replaced.
 const ATTEMPTS: usize = 5;
 
 /// Which integration of an organization is meant.
@@ -115,6 +115,7 @@ impl Integrations {
             let (principal, key, now) = (principal.clone(), key.clone(), self.ambient.now());
             let query = Find { principal: principal.clone(), of: organization, key, now };
             let found = self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?;
+            self.digester.know(&[found.digest.key]).await?;
             let (action, change, changed) = self.decide(found, deed)?;
             let Integration { id, version, .. } = changed.integration.integration;
             let seen = if matches!(change, IntegrationChange::Delete) { version } else { version - 1 };
@@ -123,7 +124,7 @@ impl Integrations {
             let command = self.ambient.command(&principal, Some(organization), action, subject, act);
             let recorded = Event::recorded(&command.audit);
             match self.store.change_integration(command).await {
-                Err(StoreError::Refused(Refusal::Contended)) => {}
+                Err(StoreError::Refused(Refusal::Contended)) => self.digester.renew().await?,
                 outcome => {
                     outcome?;
                     self.ambient.emit(recorded);

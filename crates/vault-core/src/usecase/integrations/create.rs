@@ -9,6 +9,7 @@ use crate::integration::{Integration, IntegrationName, IntegrationState, Integra
 use crate::port::{CreateIntegration, Event};
 use crate::principal::Principal;
 use crate::time::Timestamp;
+use crate::usecase::under_active_key;
 
 /// An integration to be created, as it was requested.
 #[derive(Clone, Debug)]
@@ -42,8 +43,17 @@ impl Integrations {
         request: CreateIntegrationRequest,
     ) -> Result<CreatedIntegration, Error> {
         Self::permit(principal, organization)?;
+        under_active_key(&*self.digester, || self.create_once(principal, organization, &request)).await
+    }
+
+    async fn create_once(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        request: &CreateIntegrationRequest,
+    ) -> Result<CreatedIntegration, Error> {
         let now = self.ambient.now();
-        let (name, patterns) = read(&request, now)?;
+        let (name, patterns) = read(request, now)?;
         let token = IntegrationToken::generate(&*self.entropy)?;
         let integration = Integration {
             id: IntegrationId::from_uuid(self.ambient.ids.ordered(now)),

@@ -23,7 +23,7 @@ impl Integrations {
         page: PageRequest,
     ) -> Result<Page<StoredIntegration>, Error> {
         Self::permit_scope(principal, scope)?;
-        let after = self.position(ListName::Integrations, scope, page.cursor.as_deref())?;
+        let after = self.position(ListName::Integrations, scope, page.cursor.as_deref()).await?;
         let now = self.ambient.now();
         let query = List { principal: principal.clone(), of: scope, after, limit: page.rows(), now };
         let Page { items, next } = Page::of(self.store.list_integrations(query).await?, &page, |last| {
@@ -46,7 +46,7 @@ impl Integrations {
     ) -> Result<Page<ListedNamespace>, Error> {
         let scope = Scope::One(organization);
         Self::permit_scope(principal, scope)?;
-        let after = self.position(ListName::Namespaces, scope, page.cursor.as_deref())?;
+        let after = self.position(ListName::Namespaces, scope, page.cursor.as_deref()).await?;
         let after = after.map(|position| Namespace::parse(&position.name, "")).transpose();
         let after = after.map_err(|_| Refusal::Cursor)?;
         let now = self.ambient.now();
@@ -82,9 +82,9 @@ impl Integrations {
         cursor::encode_position(&*self.digester, list, scope, &position)
     }
 
-    fn position(&self, list: ListName, scope: Scope, text: Option<&str>) -> Result<Option<NamePosition>, Error> {
+    async fn position(&self, list: ListName, scope: Scope, text: Option<&str>) -> Result<Option<NamePosition>, Error> {
         let Some(text) = text else { return Ok(None) };
-        let position = cursor::decode_position(&*self.digester, list, scope, text)?;
+        let position = cursor::decode_position(&*self.digester, list, scope, text).await?;
         let (organization, name) = position.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
         let name = String::from_utf8(name.to_vec()).map_err(|_| Refusal::Cursor)?;
         Ok(Some(NamePosition { organization: OrganizationId::from_bytes(*organization), name }))

@@ -2,20 +2,35 @@
 
 mod overview;
 mod replace_root;
+mod rotate_instance;
 mod rotate_organization;
 
-pub use overview::{KeyOverview, OrganizationKeyOverview, RetiringKey};
+pub use overview::{KeyOverview, OrganizationKeyOverview, RetiringInstance, RetiringKey};
+pub use rotate_instance::InstanceRotation;
 pub use rotate_organization::{OrganizationRotation, RotationEnd};
 
 use super::{Ambient, CountedSealer};
 use crate::key_use::KeyUseLimits;
-use crate::port::{KeyRepository, Rewrapper, RotationStore, Sealer};
+use crate::port::{InstanceRewrapper, KeyRepository, KeyedDigester, Rewrapper, RotationStore, Sealer};
 use std::sync::Arc;
 
 /// How many rows one transaction moves.
 const BATCH: usize = 256;
 /// How many uses of a key a rotation takes at once: few, because what it does not need is lost when it ends.
 const BLOCK: i64 = 4_096;
+
+/// What keys are rotated with.
+#[derive(Clone)]
+pub struct KeyCrypto {
+    /// Makes keys of organizations.
+    pub sealer: Arc<dyn Sealer>,
+    /// Moves credentials from one organization key to another.
+    pub rewrapper: Arc<dyn Rewrapper>,
+    /// Makes instance keys, and moves to them what they wrap and seal.
+    pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
+    /// Makes the codes of rows, and knows the instance keys.
+    pub digester: Arc<dyn KeyedDigester>,
+}
 
 /// What operators do with keys.
 #[derive(Clone)]
@@ -24,21 +39,19 @@ pub struct Keys {
     store: Arc<dyn RotationStore>,
     sealer: Arc<dyn Sealer>,
     rewrapper: Arc<dyn Rewrapper>,
+    instance_rewrapper: Arc<dyn InstanceRewrapper>,
+    digester: Arc<dyn KeyedDigester>,
     limits: KeyUseLimits,
     batch: usize,
 }
 
 impl Keys {
     /// The operations on these ports.
-    pub fn new(
-        ambient: Ambient,
-        store: Arc<dyn RotationStore>,
-        sealer: Arc<dyn Sealer>,
-        rewrapper: Arc<dyn Rewrapper>,
-    ) -> Self {
+    pub fn new(ambient: Ambient, store: Arc<dyn RotationStore>, crypto: KeyCrypto) -> Self {
+        let KeyCrypto { sealer, rewrapper, instance_rewrapper, digester } = crypto;
         let most = KeyUseLimits::MOST;
         let limits = KeyUseLimits::new(BLOCK, most.replace_at(), most.stop_at());
-        Self { ambient, store, sealer, rewrapper, limits, batch: BATCH }
+        Self { ambient, store, sealer, rewrapper, instance_rewrapper, digester, limits, batch: BATCH }
     }
 
     /// With so many rows to a transaction, 1 at least.

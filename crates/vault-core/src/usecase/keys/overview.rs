@@ -19,8 +19,21 @@ pub struct KeyOverview {
     pub root_key: KeyId,
     /// The instance key.
     pub instance_key: KeyId,
+    /// Instance keys that were replaced, oldest first.
+    pub retiring: Vec<RetiringInstance>,
     /// Those of the organizations, by name.
     pub organizations: Vec<OrganizationKeyOverview>,
+}
+
+/// An instance key that only opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetiringInstance {
+    /// The key.
+    pub key: KeyId,
+    /// When it was replaced.
+    pub retired_at: Timestamp,
+    /// How many rows still have something under it.
+    pub rows: i64,
 }
 
 /// The keys of an organization.
@@ -62,6 +75,11 @@ impl Keys {
     pub async fn overview(&self) -> Result<KeyOverview, Error> {
         let missing = || StoreError::Fault("the vault has no instance".into());
         let instance = self.store.instance().await?.ok_or_else(missing)?;
+        let mut retiring_instance = Vec::new();
+        for row in self.store.retiring_instance_keys().await? {
+            let rows = self.store.count_under_instance_key(row.id).await?;
+            retiring_instance.push(RetiringInstance { key: row.id, retired_at: row.retired_at, rows });
+        }
         let mut organizations = Vec::new();
         for organization in self.store.list_organizations().await? {
             let Some(keys) = self.store.organization_keys(organization.id).await? else { continue };
@@ -77,6 +95,7 @@ impl Keys {
             instance: instance.id,
             root_key: instance.root_key,
             instance_key: instance.instance_key,
+            retiring: retiring_instance,
             organizations,
         })
     }

@@ -72,7 +72,16 @@ impl Keys {
             let next = self.sealer.new_organization_key(organization, now)?;
             let audit = self.ambient.record(now, Some(organization), Actor::Operator, action, subject);
             let recorded = Event::recorded(&audit);
-            if self.store.replace_organization_key(ReplaceOrganizationKey { current, next, audit }).await? {
+            let replaced =
+                match self.store.replace_organization_key(ReplaceOrganizationKey { current, next, audit }).await {
+                    // The instance key was replaced since it wrapped the new one.
+                    Err(StoreError::Refused(Refusal::Contended)) => {
+                        self.sealer.renew().await?;
+                        false
+                    }
+                    replaced => replaced?,
+                };
+            if replaced {
                 self.ambient.emit(recorded);
                 let keys = self.store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
                 return self.rotation(organization, &keys, true).await;

@@ -5,7 +5,10 @@ use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
-use crate::port::{CreateOrganization, Event};
+use crate::port::{CreateOrganization, Event, StoreError};
+
+/// How often its keys are made again because the instance key was replaced meanwhile.
+const ATTEMPTS: usize = 5;
 
 impl Operator {
     /// Creates an organization called `name`.
@@ -18,16 +21,23 @@ impl Operator {
         let id = OrganizationId::from_uuid(self.ambient.ids.ordered(now));
         let organization = Organization { id, name, state: OrganizationState::Active, created_at: now };
         let subject = Subject::Organization(id);
-        let command = CreateOrganization {
-            organization: organization.clone(),
-            keys: self.sealer.new_organization_keys(id, now)?,
-            audit: self.ambient.record(now, Some(id), Actor::Operator, AuditAction::OrganizationCreated, subject),
-        };
-        let created = Event::recorded(&command.audit);
-        if !self.store.create_organization(command).await? {
-            return Err(Refusal::NameTaken.into());
+        for _ in 0..ATTEMPTS {
+            let command = CreateOrganization {
+                organization: organization.clone(),
+                keys: self.sealer.new_organization_keys(id, now)?,
+                audit: self.ambient.record(now, Some(id), Actor::Operator, AuditAction::OrganizationCreated, subject),
+            };
+            let created = Event::recorded(&command.audit);
+            match self.store.create_organization(command).await {
+                Ok(true) => {
+                    self.ambient.emit(created);
+                    return Ok(organization);
+                }
+                Ok(false) => return Err(Refusal::NameTaken.into()),
+                Err(StoreError::Refused(Refusal::Contended)) => self.sealer.renew().await?,
+                Err(error) => return Err(error.into()),
+            }
         }
-        self.ambient.emit(created);
-        Ok(organization)
+        Err(Refusal::Contended.into())
     }
 }

@@ -94,8 +94,10 @@ impl Vault {
     ) -> Result<Page<ListedCredential>, Error> {
         let organization = principal.member(Action::List)?;
         let digester = &*self.digester;
-        let after =
-            page.cursor.as_deref().map(|text| cursor::decode(digester, organization, filter, text)).transpose()?;
+        let after = match page.cursor.as_deref() {
+            Some(text) => Some(cursor::decode(digester, organization, filter, text).await?),
+            None => None,
+        };
         let now = self.ambient.now();
         let query = ListCredentials {
             principal: principal.clone(),

@@ -24,8 +24,7 @@ impl Vault {
     ) -> Result<Page<CredentialUse>, Error> {
         let organization = principal.member(Action::Save)?;
         let (digester, scope) = (&*self.digester, Scope::One(organization));
-        let decode = |text: &str| {
-            let bytes = cursor::decode_position(digester, ListName::Uses, scope, text)?;
+        let decode = |bytes: Vec<u8>| {
             let (of, position) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
             let (at, activation) = position.split_first_chunk::<8>().ok_or(Refusal::Cursor)?;
             if CredentialId::from_bytes(*of) != id {
@@ -34,7 +33,10 @@ impl Vault {
             let activation = ActivationId::from_bytes(activation.try_into().map_err(|_| Refusal::Cursor)?);
             Ok(UsePosition { at: Timestamp::from_millis(i64::from_be_bytes(*at)), activation })
         };
-        let after = page.cursor.as_deref().map(decode).transpose()?;
+        let after = match page.cursor.as_deref() {
+            Some(text) => Some(decode(cursor::decode_position(digester, ListName::Uses, scope, text).await?)?),
+            None => None,
+        };
         let now = self.ambient.now();
         let query = List { principal: principal.clone(), of: (organization, id), after, limit: page.rows(), now };
         let uses = self.store.list_uses(query).await?.ok_or(Refusal::NotFound)?;

@@ -2,6 +2,7 @@
 
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, Store};
+use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Decision, Verdict, decide};
 use super::invitations::hold_presence;
 use super::row::row_of;
@@ -14,7 +15,7 @@ use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, ListedAccount, MAX_ACCOUNTS, SignedAccount};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, RowCode};
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
@@ -65,6 +66,8 @@ impl Decision for CreateAccount {
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
         let Command { principal, now, act, .. } = command;
         let grant = &act.signed.grant;
+        let blobs = [&act.password.0, &act.seed.blob];
+        require_active(connection, blobs.into_iter().filter_map(Blob::key).chain([act.digest.key])).await?;
         if !principal.reaches(grant.organization) || !hold_presence(connection, grant.organization).await? {
             return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
@@ -120,7 +123,7 @@ pub(crate) async fn has_room(connection: &mut Connection, organization: Organiza
 /// An account to be stored, whose address is in the directory already.
 pub(crate) struct NewAccount<'command> {
     pub(crate) signed: &'command SignedAccount,
-    pub(crate) digest: &'command Digest,
+    pub(crate) digest: &'command RowCode,
     pub(crate) address: &'command Digest,
     pub(crate) password: &'command SealedPassword,
     pub(crate) seed: &'command SealedSeed,
@@ -142,7 +145,8 @@ pub(crate) async fn insert_account(connection: &mut Connection, new: NewAccount<
             accounts::email.eq(grant.email.as_str()),
             accounts::role.eq(grant.role.as_str()),
             accounts::state.eq(grant.state.as_str()),
-            accounts::grant_digest.eq(new.digest.as_bytes().as_slice()),
+            accounts::grant_digest.eq(new.digest.code.as_bytes().as_slice()),
+            accounts::grant_key_id.eq(new.digest.key.text()),
             accounts::version.eq(version),
             accounts::password.eq(new.password.0.as_bytes()),
             accounts::password_version.eq(password_version),

@@ -3,6 +3,7 @@
 use super::super::authorize::{hold_organization, judge_and_hold_holder};
 use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use super::super::login::attempts;
+use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Decision, Verdict};
 use super::accounts::{NO_STEP, replace_recovery_codes};
 use super::admins::{self, OtherAdmins};
@@ -17,6 +18,7 @@ use crate::stored::ToIdText as _;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, takes_last_admin};
 use vault_core::digest::Digest;
+use vault_core::id::KeyId;
 use vault_core::passcode::TimeStep;
 use vault_core::port::{AccountChange, ChangeAccount};
 use vault_core::principal::Principal;
@@ -76,6 +78,7 @@ impl Decision for ChangeAccount {
         {
             return Ok(Verdict::Refused(Err(Refusal::LastAdmin)));
         }
+        require_active(connection, keys(act)).await?;
         apply(connection, act, *now).await?;
         if let Some(notice) = act.change.admins_notice(grant.account) {
             for admin in admins.into_iter().flat_map(|others| others.all) {
@@ -84,6 +87,17 @@ impl Decision for ChangeAccount {
         }
         Ok(Verdict::Done(Ok(())))
     }
+}
+
+/// The instance keys that the change is sealed and signed under.
+fn keys(act: &ChangeAccount) -> impl Iterator<Item = KeyId> {
+    let sealed = match &act.change {
+        AccountChange::Password(password) => password.0.key(),
+        AccountChange::Passcode { seed, .. } => seed.blob.key(),
+        AccountChange::ReEnrol { invitation, .. } => Some(invitation.digest.key),
+        AccountChange::Grant | AccountChange::Unlock | AccountChange::Delete => None,
+    };
+    sealed.into_iter().chain([act.digest.key])
 }
 
 async fn apply(connection: &mut Connection, act: &ChangeAccount, now: Timestamp) -> Result<(), Failure> {

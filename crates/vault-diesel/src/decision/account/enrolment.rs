@@ -2,6 +2,7 @@
 
 use super::super::authorize::hold_organization;
 use super::super::backend::{Connection, RunQuery, for_update};
+use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Verdict, audit};
 use super::accounts::{NewAccount, insert_account};
 use super::invitation_row::{self, Held};
@@ -33,6 +34,7 @@ macro_rules! row_of {
 
 pub(crate) async fn write_draft(connection: &mut Connection, command: &WriteDraft) -> Decided<bool> {
     let WriteDraft { organization, account, code, draft, now, audit: entry } = command;
+    require_active(connection, [&draft.password.0, &draft.seed.blob].into_iter().filter_map(Blob::key)).await?;
     if hold_open(connection, *organization, *account, code, *now).await?.is_none() {
         return Ok(Verdict::Refused(false));
     }
@@ -55,6 +57,7 @@ pub(crate) async fn write_draft(connection: &mut Connection, command: &WriteDraf
 pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolment) -> Decided<Answer> {
     let ConfirmEnrolment { signed, account_version, digest, code, version, step, now, audit: entry } = command;
     let (organization, account) = (signed.grant.organization, signed.grant.account);
+    require_active(connection, [digest.key]).await?;
     if let Some(version) = account_version
         && !take_account(connection, &signed.grant, *version).await?
     {

@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::directory;
 use crate::failure::Failure;
 use crate::schema::{enrolment_codes, enrolment_drafts, invitations, invited_addresses};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{CodeColumns, Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState};
 use vault_core::digest::Digest;
@@ -21,7 +21,7 @@ pub(crate) struct InvitationRow {
     email: Read<EmailAddress>,
     role: Read<Role>,
     code: Read<Digest>,
-    digest: Read<Digest>,
+    digest: CodeColumns,
     version: i64,
     created_at: i64,
     expires_at: i64,
@@ -37,7 +37,7 @@ macro_rules! columns {
             invitations::email,
             invitations::role,
             invitations::code,
-            invitations::digest,
+            (invitations::digest, invitations::digest_key_id),
             invitations::version,
             invitations::created_at,
             invitations::expires_at,
@@ -143,7 +143,8 @@ pub(crate) async fn insert(
             invitations::email.eq(invitation.grant.email.as_str()),
             invitations::role.eq(invitation.grant.role.as_str()),
             invitations::code.eq(invitation.code.as_bytes().as_slice()),
-            invitations::digest.eq(digest.as_bytes().as_slice()),
+            invitations::digest.eq(digest.code.as_bytes().as_slice()),
+            invitations::digest_key_id.eq(digest.key.text()),
             invitations::version.eq(version),
             invitations::created_at.eq(invitation.created_at.as_millis()),
             invitations::expires_at.eq(invitation.expires_at.as_millis()),
@@ -169,7 +170,8 @@ pub(crate) async fn update(connection: &mut Connection, after: &StoredInvitation
         .set((
             invitations::email.eq(grant.email.as_str()),
             invitations::role.eq(grant.role.as_str()),
-            invitations::digest.eq(after.digest.as_bytes().as_slice()),
+            invitations::digest.eq(after.digest.code.as_bytes().as_slice()),
+            invitations::digest_key_id.eq(after.digest.key.text()),
             invitations::version.eq(after.version),
         ))
         .execute(connection)

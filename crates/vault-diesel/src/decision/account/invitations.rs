@@ -2,6 +2,7 @@
 
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, Store, for_share};
+use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Decision, Verdict, audit, decide, hourly};
 use super::accounts::has_room;
 use super::invitation_row::{self, InvitationRow, columns};
@@ -9,13 +10,13 @@ use super::row::{self, SignedRow, row_of, signed_columns};
 use super::{directory, enrolment};
 use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_codes, invitations, organizations};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{CodeColumns, Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountGrant, SignedAccount};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, RowCode};
 use vault_core::hourly::Hourly;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{OrganizationName, OrganizationState};
@@ -62,6 +63,7 @@ impl Decision for CreateInvitation {
         let Command { principal, now, act, .. } = command;
         let grant = &act.stored.invitation.grant;
         let organization = grant.organization;
+        require_active(connection, [act.stored.digest.key]).await?;
         if !principal.reaches(organization) || !hold_presence(connection, organization).await? {
             return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
@@ -153,9 +155,12 @@ async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Res
 async fn signed_account(
     connection: &mut Connection,
     grant: &AccountGrant,
-) -> Result<Option<(SignedAccount, Digest)>, Failure> {
-    let row: Option<(SignedRow, Read<Digest>)> =
-        row_of!(grant).select((signed_columns!(), accounts::grant_digest)).get_result(connection).await.optional()?;
+) -> Result<Option<(SignedAccount, RowCode)>, Failure> {
+    let row: Option<(SignedRow, CodeColumns)> = row_of!(grant)
+        .select((signed_columns!(), (accounts::grant_digest, accounts::grant_key_id)))
+        .get_result(connection)
+        .await
+        .optional()?;
     let Some((signed, digest)) = row else { return Ok(None) };
     let signed = signed.decode()?;
     let digest = digest.sound(row::TABLE, &signed.grant.account, "grant_digest")?;
@@ -182,7 +187,10 @@ impl Decision for ChangeInvitation {
             return Ok(Verdict::Refused(Err(Refusal::Contended)));
         }
         match &act.change {
-            InvitationChange::Role(after) => invitation_row::update(connection, after).await?,
+            InvitationChange::Role(after) => {
+                require_active(connection, [after.digest.key]).await?;
+                invitation_row::update(connection, after).await?;
+            }
             InvitationChange::Delete => invitation_row::remove(connection, &held).await?,
         }
         Ok(Verdict::Done(Ok(())))

@@ -8,7 +8,7 @@ use super::invitation_row::{self, InvitationRow, columns};
 use super::row::{SignedRow, TABLE, signed_columns};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, invitations};
-use crate::stored::{IdText, Read, ToIdText as _};
+use crate::stored::{CodeColumns, IdText, Read, ToIdText as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
     OptionalExtension as _, QueryDsl as _, Queryable,
@@ -16,7 +16,6 @@ use diesel::{
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use vault_core::account::{Account, AccountLogins, ListedAccount};
-use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::{AttemptClasses, WrongPasscodes};
 use vault_core::port::{AccountKey, Find, FoundAccount, List};
@@ -29,7 +28,7 @@ const AFTER_ALL_IDS: &str = "~";
 #[derive(Queryable)]
 struct AccountRow {
     signed: SignedRow,
-    digest: Read<Digest>,
+    digest: CodeColumns,
     created_at: i64,
     last_login_at: Option<i64>,
     wrong_passcodes: i64,
@@ -53,7 +52,7 @@ macro_rules! accounts_with_logins {
             )
             .select((
                 signed_columns!(),
-                accounts::grant_digest,
+                (accounts::grant_digest, accounts::grant_key_id),
                 accounts::created_at,
                 account_logins::last_login_at,
                 account_logins::wrong_passcodes,

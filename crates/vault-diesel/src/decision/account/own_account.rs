@@ -3,17 +3,17 @@
 use super::super::authorize::{judge_and_hold_holder, judge_and_take_account, judge_holder};
 use super::super::backend::{Connection, RunQuery, Store};
 use super::super::login::sessions;
+use super::super::organization::keys::require_active;
 use super::super::{Decided, Decision, Verdict, decide};
 use super::notices;
 use super::pending_seed::{self, PendingSeed};
 use super::row::{SignedRow, row_of, sign, signed_columns};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, organizations, recovery_codes};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{CodeColumns, Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _};
 use vault_core::Command;
-use vault_core::digest::Digest;
 use vault_core::organization::OrganizationName;
 use vault_core::passcode::may_be_confirmed;
 use vault_core::port::{ConfirmPasscode, OwnAccount, OwnAccountRepository, StoreError, WaitingSeed};
@@ -78,8 +78,10 @@ async fn reserve(
     let pending = pending_seed::hold(connection, organization, account).await?;
     let open = |pending: &PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);
     let Some(pending) = pending.filter(open) else { return Ok(Verdict::Refused(None)) };
-    let (signed, digest): (SignedRow, Read<Digest>) =
-        row_of!(principal).select((signed_columns!(), accounts::grant_digest)).get_result(connection).await?;
+    let (signed, digest): (SignedRow, CodeColumns) = row_of!(principal)
+        .select((signed_columns!(), (accounts::grant_digest, accounts::grant_key_id)))
+        .get_result(connection)
+        .await?;
     let waiting = WaitingSeed {
         seed: pending.seed,
         signed: signed.decode()?,
@@ -106,6 +108,7 @@ impl Decision for ConfirmPasscode {
         let Command { principal, now, act, .. } = command;
         let Principal::Session(session) = principal else { return Ok(Verdict::Refused(false)) };
         let (organization, account) = (session.organization, session.account);
+        require_active(connection, [act.digest.key]).await?;
         let version: i64 = row_of!(session).select(accounts::version).get_result(connection).await?;
         let pending = pending_seed::hold(connection, organization, account).await?;
         let waits = |pending: &PendingSeed| pending.seed.id == act.after.seed && *now < pending.expires_at;

@@ -6,7 +6,7 @@ use crate::schema::accounts;
 use crate::stored::{Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
-use vault_core::digest::Digest;
+use vault_core::digest::RowCode;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::role::Role;
@@ -68,7 +68,7 @@ impl SignedRow {
 }
 
 /// Writes what a row is signed with, and its code.
-pub(crate) async fn sign(connection: &mut Connection, signed: &SignedAccount, digest: &Digest) -> Result<(), Failure> {
+pub(crate) async fn sign(connection: &mut Connection, signed: &SignedAccount, digest: &RowCode) -> Result<(), Failure> {
     diesel::update(row_of!(signed.grant))
         .set((
             accounts::email.eq(signed.grant.email.as_str()),
@@ -77,7 +77,8 @@ pub(crate) async fn sign(connection: &mut Connection, signed: &SignedAccount, di
             accounts::version.eq(signed.version),
             accounts::password_version.eq(signed.password_version),
             accounts::seed_id.eq(signed.seed.text()),
-            accounts::grant_digest.eq(digest.as_bytes().as_slice()),
+            accounts::grant_digest.eq(digest.code.as_bytes().as_slice()),
+            accounts::grant_key_id.eq(digest.key.text()),
         ))
         .execute(connection)
         .await?;

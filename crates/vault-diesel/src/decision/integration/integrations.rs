@@ -2,6 +2,7 @@
 
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, Store, for_update};
+use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Decision, Verdict, decide};
 use super::{lookup, row};
 use crate::failure::Failure;
@@ -52,6 +53,7 @@ impl Decision for CreateIntegration {
 
     async fn act(connection: &mut Connection, command: &Command<Self>, found: bool) -> Decided<Answer> {
         let CreateIntegration { integration, digest, limit } = &command.act;
+        require_active(connection, [digest.key]).await?;
         if !found {
             return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
@@ -96,6 +98,7 @@ impl Decision for ChangeIntegration {
         };
         match change {
             IntegrationChange::Replace { integration, digest } => {
+                require_active(connection, [digest.key]).await?;
                 row::replace(connection, integration, digest, token).await?;
             }
             IntegrationChange::Delete => row::remove(connection, *organization, *id).await?,

@@ -3,9 +3,9 @@
 use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use crate::failure::Failure;
 use crate::schema::{activations, integration_tokens, integrations};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{CodeColumns, Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, RowCode};
 use vault_core::id::{IntegrationId, OrganizationId};
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationState, NamespacePatterns, PreviousToken, StoredIntegration,
@@ -25,7 +25,7 @@ pub(crate) struct IntegrationRow {
     previous_token: Option<Read<Digest>>,
     previous_until: Option<i64>,
     created_at: i64,
-    digest: Read<Digest>,
+    digest: CodeColumns,
     version: i64,
     last_used_at: Option<i64>,
 }
@@ -43,7 +43,7 @@ macro_rules! columns {
             integrations::previous_token,
             integrations::previous_until,
             integrations::created_at,
-            integrations::digest,
+            (integrations::digest, integrations::digest_key_id),
             integrations::version,
             integrations::last_used_at,
         )
@@ -130,7 +130,7 @@ pub(crate) async fn count(connection: &mut Connection, organization: Organizatio
 pub(crate) async fn insert(
     connection: &mut Connection,
     integration: &Integration,
-    digest: &Digest,
+    digest: &RowCode,
 ) -> Result<bool, Failure> {
     let created = diesel::insert_into(integrations::table)
         .values((
@@ -145,7 +145,8 @@ pub(crate) async fn insert(
             integrations::previous_token
                 .eq(integration.previous.as_ref().map(|previous| previous.digest.as_bytes().as_slice())),
             integrations::previous_until.eq(integration.previous.map(|previous| previous.until.as_millis())),
-            integrations::digest.eq(digest.as_bytes().as_slice()),
+            integrations::digest.eq(digest.code.as_bytes().as_slice()),
+            integrations::digest_key_id.eq(digest.key.text()),
             integrations::version.eq(integration.version),
             integrations::created_at.eq(integration.created_at.as_millis()),
         ))
@@ -163,7 +164,7 @@ pub(crate) async fn insert(
 pub(crate) async fn replace(
     connection: &mut Connection,
     integration: &Integration,
-    digest: &Digest,
+    digest: &RowCode,
     token: Digest,
 ) -> Result<(), Failure> {
     let (organization, id) = (integration.organization, integration.id);
@@ -176,7 +177,8 @@ pub(crate) async fn replace(
             integrations::previous_token
                 .eq(integration.previous.as_ref().map(|previous| previous.digest.as_bytes().as_slice())),
             integrations::previous_until.eq(integration.previous.map(|previous| previous.until.as_millis())),
-            integrations::digest.eq(digest.as_bytes().as_slice()),
+            integrations::digest.eq(digest.code.as_bytes().as_slice()),
+            integrations::digest_key_id.eq(digest.key.text()),
             integrations::version.eq(integration.version),
         ))
         .execute(connection)

@@ -60,7 +60,7 @@ pub(crate) async fn find(connection: &mut Connection, decoy: u16) -> Result<(), 
         .select((
             decoy_accounts::organization_state,
             signed_columns!(),
-            decoy_accounts::grant_digest,
+            (decoy_accounts::grant_digest, decoy_accounts::grant_key_id),
             decoy_accounts::password,
             decoy_accounts::seed,
         ))

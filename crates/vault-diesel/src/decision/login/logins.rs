@@ -10,7 +10,7 @@ use super::decoys::{self, Part};
 use super::proof;
 use crate::failure::Failure;
 use crate::schema::{accounts, organizations};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{CodeColumns, Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState};
@@ -45,7 +45,7 @@ impl LoginGuard for Store {
 pub(crate) struct FoundRow {
     organization_state: Read<OrganizationState>,
     signed: SignedRow,
-    digest: Read<Digest>,
+    digest: CodeColumns,
     password: Read<Blob>,
     seed: Read<Blob>,
 }
@@ -107,7 +107,13 @@ async fn find(
         .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
         .filter(accounts::organization_id.eq(organization.text()))
         .filter(accounts::id.eq(account.text()))
-        .select((organizations::state, signed_columns!(), accounts::grant_digest, accounts::password, accounts::seed))
+        .select((
+            organizations::state,
+            signed_columns!(),
+            (accounts::grant_digest, accounts::grant_key_id),
+            accounts::password,
+            accounts::seed,
+        ))
         .get_result(connection)
         .await
         .optional()?)

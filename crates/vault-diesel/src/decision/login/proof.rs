@@ -7,6 +7,7 @@ use super::super::account::row::{SignedRow, row_of, sign, signed_columns};
 use super::super::account::{notices, pending_seed};
 use super::super::authorize::{hold_organization, judge_and_take_account};
 use super::super::backend::{Connection, RunQuery, for_share, for_update};
+use super::super::organization::keys::require_active;
 use super::super::{Decided, Verdict, audit};
 use super::attempts::Classes;
 use super::decoys::{self, Part};
@@ -18,7 +19,7 @@ use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, SignedAccount};
 use vault_core::audit::SealedAuditRecord;
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, OrganizationId};
+use vault_core::id::{AccountId, KeyId, OrganizationId};
 use vault_core::lockout::WrongPasscodes;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
@@ -56,6 +57,7 @@ pub(crate) async fn conclude_decoy(
 
 pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProof) -> Decided<Conclusion> {
     let grant = &command.reserved.grant;
+    require_active(connection, keys(&command.brought)).await?;
     let denial = judge_owner(connection, command).await?.err();
     let account = hold_account(connection, command).await?;
     let logins = take_logins(connection, grant).await?;
@@ -83,6 +85,21 @@ pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProo
             Ok(Verdict::RefusedOnRecord(conclusion))
         }
     }
+}
+
+/// The instance keys that what a proof changes is sealed and signed under. None of them is known of a refusal, so none of its
+/// statements depends on them.
+fn keys(brought: &Brought) -> Vec<KeyId> {
+    let Brought::Proof(proof) = brought else { return Vec::new() };
+    let rehashed = proof.rehashed.as_ref().and_then(|password| password.0.key());
+    let changed = match &proof.effect {
+        ProofEffect::Own { change: OwnChange::Password { password, digest, .. }, .. } => {
+            [password.0.key(), Some(digest.key)]
+        }
+        ProofEffect::Own { change: OwnChange::PendingSeed { seed, .. }, .. } => [seed.blob.key(), None],
+        ProofEffect::Own { change: OwnChange::RecoveryCodes(_), .. } | ProofEffect::Session(_) => [None, None],
+    };
+    rehashed.into_iter().chain(changed.into_iter().flatten()).collect()
 }
 
 /// Whether a row that is to be signed anew is still the one that this was decided on.

@@ -1,18 +1,21 @@
 //! Where wrapped keys lie.
 
-use super::super::backend::{Connection, RunQuery, Store};
+use super::super::backend::{Connection, RunQuery, Store, for_key_share};
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
-use crate::schema::{instance, instance_keys, organization_keys, organizations};
+use crate::schema::{instance, instance_keys, organization_keys, organizations, retiring_instance_keys};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
+use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::Refusal;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{
     CreateInstance, KeyRepository, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
 };
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
+    RetiringInstanceKey,
 };
 use vault_core::time::Timestamp;
 
@@ -28,6 +31,10 @@ impl KeyRepository for Store {
 
     async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
         self.write(command, |connection, command| Box::pin(replace_root(connection, command))).await
+    }
+
+    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
+        self.read((), |connection, ()| Box::pin(read_retiring(connection))).await
     }
 
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
@@ -109,6 +116,13 @@ async fn create_instance(connection: &mut Connection, command: &CreateInstance) 
 
 async fn replace_root(connection: &mut Connection, command: &ReplaceRootKey) -> Decided<bool> {
     let current = &command.current;
+    // One begins to retire in the decision that changes the row below.
+    let retiring: bool = diesel::select(exists(retiring_instance_keys::table.select(retiring_instance_keys::id)))
+        .get_result(connection)
+        .await?;
+    if retiring {
+        return Ok(Verdict::Refused(false));
+    }
     let replaced = diesel::update(
         instance::table
             .filter(instance::id.eq(current.id.text()))
@@ -189,6 +203,52 @@ async fn read_organization_keys(
     }))
 }
 
+async fn read_retiring(connection: &mut Connection) -> Result<Vec<RetiringInstanceKey>, Failure> {
+    type Row = (Read<KeyId>, Read<KeyId>, Read<Blob>, i64);
+    const TABLE: &str = "retiring_instance_keys";
+    let rows: Vec<Row> = retiring_instance_keys::table
+        .order((retiring_instance_keys::retired_at, retiring_instance_keys::id))
+        .select((
+            retiring_instance_keys::id,
+            retiring_instance_keys::root_key_id,
+            retiring_instance_keys::wrapped,
+            retiring_instance_keys::retired_at,
+        ))
+        .load(connection)
+        .await?;
+    let decode = |(id, root_key, wrapped, retired_at): Row| {
+        let id = id.sound(TABLE, &"unknown", "id")?;
+        Ok(RetiringInstanceKey {
+            id,
+            root_key: root_key.sound(TABLE, &id, "root_key_id")?,
+            wrapped: wrapped.sound(TABLE, &id, "wrapped")?,
+            retired_at: Timestamp::from_millis(retired_at),
+        })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+/// Makes sure that what is about to be stored was sealed and signed under the instance key that is active, and stays so until
+/// the decision stands: once another is active, nothing more comes under the one before. A vault without an instance has none
+/// to compare with.
+///
+/// # Errors
+/// [`Refusal::Contended`]: one of `keys` is not the active one.
+pub(crate) async fn require_active(
+    connection: &mut Connection,
+    keys: impl IntoIterator<Item = KeyId>,
+) -> Result<(), Failure> {
+    let mut keys = keys.into_iter().peekable();
+    if keys.peek().is_none() {
+        return Ok(());
+    }
+    let active: Option<Read<KeyId>> =
+        for_key_share!(instance::table.select(instance::instance_key_id)).get_result(connection).await.optional()?;
+    let Some(active) = active else { return Ok(()) };
+    let active = active.sound("instance", &"unknown", "instance_key_id")?;
+    if keys.all(|key| key == active) { Ok(()) } else { Err(Refusal::Contended.into()) }
+}
+
 /// Stores a key; part of the decision that brings it.
 pub(crate) async fn insert(connection: &mut Connection, key: &OrganizationKeyRecord) -> Result<(), Failure> {
     diesel::insert_into(organization_keys::table)
@@ -220,6 +280,7 @@ async fn take_uses(connection: &mut Connection, command: &TakeKeyUses) -> Decide
 }
 
 async fn replace(connection: &mut Connection, command: &ReplaceOrganizationKey) -> Decided<bool> {
+    require_active(connection, command.next.wrapped.key()).await?;
     let retired = diesel::update(
         organization_keys::table
             .filter(organization_keys::organization_id.eq(command.next.organization.text()))

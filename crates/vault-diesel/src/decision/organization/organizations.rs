@@ -13,11 +13,12 @@ use crate::schema::{
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::id::OrganizationId;
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::port::{
     CreateOrganization, DeleteOrganization, OrganizationRepository, SetOrganizationState, StoreError,
 };
+use vault_core::sealed::{Blob, OrganizationKeys};
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -69,6 +70,7 @@ fn decode((id, name, state, created_at): OrganizationRow) -> Result<Organization
 
 async fn create(connection: &mut Connection, command: &CreateOrganization) -> Decided<bool> {
     let organization = &command.organization;
+    keys::require_active(connection, above(&command.keys)).await?;
     let made = diesel::insert_into(organizations::table)
         .values((
             organizations::id.eq(organization.id.text()),
@@ -94,6 +96,12 @@ async fn create(connection: &mut Connection, command: &CreateOrganization) -> De
     }
     audit::record(connection, &command.audit).await?;
     Ok(Verdict::Recorded(true))
+}
+
+/// The instance keys that wrap an organization's keys.
+fn above(keys: &OrganizationKeys) -> Vec<KeyId> {
+    let wrapped = keys.keys.iter().map(|key| &key.wrapped).chain([&keys.fingerprint_wrapped]);
+    wrapped.filter_map(Blob::key).collect()
 }
 
 async fn find(connection: &mut Connection, name_key: &str) -> Result<Option<Organization>, Failure> {

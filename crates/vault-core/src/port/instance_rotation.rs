@@ -1,0 +1,283 @@
+//! Moving what lies under one instance key to another, and destroying the one under which nothing is left.
+
+use super::{KeyDestruction, SealError, StoreError};
+use crate::account::SignedAccount;
+use crate::audit::SealedAuditRecord;
+use crate::digest::RowCode;
+use crate::id::{AccountId, KeyId, OrganizationId};
+use crate::integration::StoredIntegration;
+use crate::invitation::StoredInvitation;
+use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
+use crate::time::Timestamp;
+use async_trait::async_trait;
+use uuid::Uuid;
+
+/// The rows that have something under the instance key. Those of the instance-wide keys, and the canary, are moved when the
+/// key is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InstancePart {
+    /// Organizations: their fingerprint keys are wrapped.
+    Organizations,
+    /// Keys of organizations: wrapped.
+    OrganizationKeys,
+    /// Accounts: code, password and seed.
+    Accounts,
+    /// Seeds that wait to be confirmed.
+    PendingSeeds,
+    /// Invitations: code.
+    Invitations,
+    /// Drafts of enrolments: password and seed.
+    Drafts,
+    /// Integrations: code.
+    Integrations,
+}
+
+impl InstancePart {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Organizations,
+        Self::OrganizationKeys,
+        Self::Accounts,
+        Self::PendingSeeds,
+        Self::Invitations,
+        Self::Drafts,
+        Self::Integrations,
+    ];
+
+    /// The name of its table.
+    pub const fn table(self) -> &'static str {
+        match self {
+            Self::Organizations => "organizations",
+            Self::OrganizationKeys => "organization_keys",
+            Self::Accounts => "accounts",
+            Self::PendingSeeds => "pending_seeds",
+            Self::Invitations => "invitations",
+            Self::Drafts => "enrolment_drafts",
+            Self::Integrations => "integrations",
+        }
+    }
+}
+
+/// Where a row is: its organization, and its own id in it; of an organization, its own id twice.
+pub type InstancePlace = (OrganizationId, Uuid);
+
+/// What a row has under instance keys. Each of its parts names its own key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InstanceRow {
+    /// An organization's fingerprint key.
+    Organization {
+        /// The organization.
+        organization: OrganizationId,
+        /// The key.
+        key: KeyId,
+        /// The key, wrapped.
+        wrapped: Blob,
+    },
+    /// An organization's key.
+    OrganizationKey {
+        /// The organization.
+        organization: OrganizationId,
+        /// The key.
+        key: KeyId,
+        /// The key, wrapped.
+        wrapped: Blob,
+    },
+    /// An account.
+    Account {
+        /// What its code covers.
+        signed: Box<SignedAccount>,
+        /// Its code.
+        code: RowCode,
+        /// Its password.
+        password: SealedPassword,
+        /// Its seed.
+        seed: SealedSeed,
+    },
+    /// A seed that waits to be confirmed.
+    PendingSeed {
+        /// The organization.
+        organization: OrganizationId,
+        /// The account.
+        account: AccountId,
+        /// The seed.
+        seed: SealedSeed,
+    },
+    /// An invitation.
+    Invitation(Box<StoredInvitation>),
+    /// A draft of an enrolment.
+    Draft {
+        /// The organization.
+        organization: OrganizationId,
+        /// The account.
+        account: AccountId,
+        /// The password.
+        password: SealedPassword,
+        /// The seed.
+        seed: SealedSeed,
+    },
+    /// An integration.
+    Integration(Box<StoredIntegration>),
+}
+
+impl InstanceRow {
+    /// Which part it belongs to.
+    pub const fn part(&self) -> InstancePart {
+        match self {
+            Self::Organization { .. } => InstancePart::Organizations,
+            Self::OrganizationKey { .. } => InstancePart::OrganizationKeys,
+            Self::Account { .. } => InstancePart::Accounts,
+            Self::PendingSeed { .. } => InstancePart::PendingSeeds,
+            Self::Invitation(_) => InstancePart::Invitations,
+            Self::Draft { .. } => InstancePart::Drafts,
+            Self::Integration(_) => InstancePart::Integrations,
+        }
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> InstancePlace {
+        match self {
+            Self::Organization { organization, .. } => (*organization, *organization.as_uuid()),
+            Self::OrganizationKey { organization, key, .. } => (*organization, *key.as_uuid()),
+            Self::Account { signed, .. } => (signed.grant.organization, *signed.grant.account.as_uuid()),
+            Self::PendingSeed { organization, account, .. } | Self::Draft { organization, account, .. } => {
+                (*organization, *account.as_uuid())
+            }
+            Self::Invitation(stored) => {
+                let grant = &stored.invitation.grant;
+                (grant.organization, *grant.account.as_uuid())
+            }
+            Self::Integration(stored) => (stored.integration.organization, *stored.integration.id.as_uuid()),
+        }
+    }
+
+    /// The instance keys that its parts name.
+    pub fn keys(&self) -> Vec<KeyId> {
+        let (code, blobs): (Option<KeyId>, Vec<&Blob>) = match self {
+            Self::Organization { wrapped, .. } | Self::OrganizationKey { wrapped, .. } => (None, vec![wrapped]),
+            Self::Account { code, password, seed, .. } => (Some(code.key), vec![&password.0, &seed.blob]),
+            Self::PendingSeed { seed, .. } => (None, vec![&seed.blob]),
+            Self::Invitation(stored) => (Some(stored.digest.key), Vec::new()),
+            Self::Draft { password, seed, .. } => (None, vec![&password.0, &seed.blob]),
+            Self::Integration(stored) => (Some(stored.digest.key), Vec::new()),
+        };
+        code.into_iter().chain(blobs.into_iter().filter_map(Blob::key)).collect()
+    }
+}
+
+/// Puts a new instance key in the place of the active one, which then only opens.
+#[derive(Clone, Debug)]
+pub struct ReplaceInstanceKey {
+    /// The deployment as it was read: the row must still name its root key and instance key, with the same wrap.
+    pub current: InstanceRecord,
+    /// The deployment with its new instance key, under the same root key.
+    pub next: InstanceRecord,
+    /// All instance-wide keys, wrapped by the new instance key.
+    pub keys: Vec<InstanceKeyRecord>,
+    /// When it is replaced.
+    pub now: Timestamp,
+    /// The record of it.
+    pub audit: SealedAuditRecord,
+}
+
+/// Asks for rows with something under an instance key, ordered by their place.
+#[derive(Clone, Copy, Debug)]
+pub struct FindUnderInstanceKey {
+    /// The key.
+    pub key: KeyId,
+    /// Which rows.
+    pub part: InstancePart,
+    /// Only those after this place.
+    pub after: Option<InstancePlace>,
+    /// How many to return at most.
+    pub limit: usize,
+}
+
+/// Stores what another instance key has wrapped, sealed and signed.
+#[derive(Clone, Debug)]
+pub struct MoveToInstanceKey {
+    /// The key; it must be active.
+    pub to: KeyId,
+    /// Rows as they were read, and as they are to be; all of one part, ordered by their place.
+    pub rows: Vec<(InstanceRow, InstanceRow)>,
+}
+
+/// Destroys an instance key that only opens.
+#[derive(Clone, Debug)]
+pub struct DestroyInstanceKey {
+    /// The key.
+    pub key: KeyId,
+    /// The record of it.
+    pub audit: SealedAuditRecord,
+}
+
+/// What moves rows from one instance key to another.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait InstanceKeyRotation: Send + Sync {
+    /// Replaces the active key. `false`: the deployment is not as it was read any more, nothing was changed. From this
+    /// decision on, whatever was sealed or signed under the key before is refused as
+    /// [`Refusal::Contended`](crate::Refusal::Contended).
+    async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError>;
+
+    /// Rows with something under a key.
+    async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError>;
+
+    /// How many rows have something under a key, the instance-wide keys included.
+    async fn count_under_instance_key(&self, key: KeyId) -> Result<i64, StoreError>;
+
+    /// Stores rows as another key has made them again, and gives how many: a row that was changed or deleted meanwhile is
+    /// left as it is. Versions and times stay. `None`: the key is not active, nothing was changed.
+    async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError>;
+
+    /// Destroys a key, unless a row has something under it. Counted in one statement after the key's row was locked, so
+    /// nothing can come between.
+    async fn destroy_instance_key(&self, command: DestroyInstanceKey) -> Result<KeyDestruction, StoreError>;
+}
+
+/// A new instance key, and what is below it already.
+#[derive(Clone, Debug)]
+pub struct NextInstanceKey {
+    /// The deployment with the new key, wrapped by the root key, and a canary under it.
+    pub instance: InstanceRecord,
+    /// The instance-wide keys, wrapped by the new key.
+    pub keys: Vec<InstanceKeyRecord>,
+}
+
+/// Wraps and seals again, under the active instance key, what another one has wrapped and sealed. What the active one has made
+/// already, and what is no blob, is returned as it is.
+#[async_trait]
+pub trait InstanceRewrapper: Send + Sync {
+    /// A successor for the instance key of `current`, and `keys` under it.
+    ///
+    /// # Errors
+    /// One of the keys does not unwrap; the root key cannot be used; no entropy.
+    async fn next_instance_key(
+        &self,
+        current: &InstanceRecord,
+        keys: &[InstanceKeyRecord],
+    ) -> Result<NextInstanceKey, SealError>;
+
+    /// The fingerprint key of an organization.
+    ///
+    /// # Errors
+    /// It does not unwrap.
+    fn fingerprint_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError>;
+
+    /// A key of an organization.
+    ///
+    /// # Errors
+    /// It does not unwrap.
+    fn organization_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError>;
+
+    /// The verifier of an account's password.
+    ///
+    /// # Errors
+    /// It does not open.
+    fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError>;
+
+    /// The seed of an account.
+    ///
+    /// # Errors
+    /// It does not open.
+    fn seed(&self, account: AccountId, sealed: &SealedSeed) -> Result<SealedSeed, SealError>;
+}

@@ -1,0 +1,25 @@
+//! Sealing and signing under the instance key that is active.
+
+use crate::error::{Error, Refusal};
+use crate::port::KeyedDigester;
+
+/// How often something is sealed again because the instance key was replaced meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// Carries out what seals or signs under the active instance key: again, with the keys that there are now, as long as the
+/// store refuses it as [`Refusal::Contended`]. Nothing was changed then.
+///
+/// # Errors
+/// [`Refusal::Contended`] after some attempts; those of `act`.
+pub(crate) async fn under_active_key<T, F: Future<Output = Result<T, Error>>>(
+    keys: &dyn KeyedDigester,
+    act: impl Fn() -> F,
+) -> Result<T, Error> {
+    for _ in 1..ATTEMPTS {
+        match act().await {
+            Err(Error::Refused(Refusal::Contended)) => keys.renew().await?,
+            outcome => return outcome,
+        }
+    }
+    act().await
+}

@@ -1,0 +1,266 @@
+//! Rotate the instance key: make a new one, make again under it what the old ones have wrapped, sealed and signed, destroy them.
+
+use super::{Keys, RotationEnd};
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::digest::RowCode;
+use crate::error::Error;
+use crate::id::KeyId;
+use crate::integration::StoredIntegration;
+use crate::invitation::StoredInvitation;
+use crate::port::{
+    DestroyInstanceKey, Event, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
+    MoveToInstanceKey, NextInstanceKey, ReplaceInstanceKey, SealError, StoreError,
+};
+use crate::sealed::RetiringInstanceKey;
+use futures_util::lock::Mutex;
+use std::collections::HashSet;
+
+/// How often the start is tried again because another rotation starts or ends.
+const ATTEMPTS: usize = 16;
+
+/// A rotation under way. All of its progress is in the rows: it may be dropped anywhere, begun again, and carried out by
+/// any number of workers and processes at once.
+pub struct InstanceRotation {
+    keys: Keys,
+    /// The key that was active when it began.
+    to: KeyId,
+    is_new: bool,
+    rows: i64,
+    way: Mutex<Way>,
+}
+
+/// How far this process has come.
+#[derive(Default)]
+struct Way {
+    /// What is to be moved, one after the other.
+    targets: Vec<(KeyId, InstancePart)>,
+    after: Option<InstancePlace>,
+    /// Whether anything was to be moved since the way through the first target began.
+    fresh: bool,
+    damaged: HashSet<(InstancePart, InstancePlace)>,
+    destroyed: Vec<KeyId>,
+}
+
+impl Keys {
+    /// Begins a rotation: gives the deployment a new instance key, after which nothing more is sealed or signed under the old
+    /// one. If an earlier key is still retiring, no new key is made, and that rotation is completed.
+    ///
+    /// # Errors
+    /// The store failed; the root key cannot be used; an instance-wide key does not open.
+    pub async fn rotate_instance(&self) -> Result<InstanceRotation, Error> {
+        let missing = || StoreError::Fault("the vault has no instance".into());
+        for _ in 0..ATTEMPTS {
+            let current = self.store.instance().await?.ok_or_else(missing)?;
+            let retiring = self.store.retiring_instance_keys().await?;
+            if !retiring.is_empty() {
+                return self.instance_rotation(&retiring, false).await;
+            }
+            let keys = self.store.instance_keys().await?;
+            self.digester.know(&[current.instance_key]).await?;
+            let NextInstanceKey { instance: next, keys } =
+                match self.instance_rewrapper.next_instance_key(&current, &keys).await {
+                    Ok(next) => next,
+                    // The key was replaced between these reads.
+                    Err(_) if self.store.instance().await?.as_ref() != Some(&current) => continue,
+                    Err(error) => return Err(error.into()),
+                };
+            let now = self.ambient.now();
+            let audit =
+                self.ambient.record(now, None, Actor::Operator, AuditAction::InstanceKeyReplaced, Subject::Instance);
+            let recorded = Event::recorded(&audit);
+            if self.store.replace_instance_key(ReplaceInstanceKey { current, next, keys, now, audit }).await? {
+                self.ambient.emit(recorded);
+                let retiring = self.store.retiring_instance_keys().await?;
+                return self.instance_rotation(&retiring, true).await;
+            }
+        }
+        Err(StoreError::Unavailable("other processes kept replacing the instance key".into()).into())
+    }
+
+    async fn instance_rotation(
+        &self,
+        retiring: &[RetiringInstanceKey],
+        is_new: bool,
+    ) -> Result<InstanceRotation, Error> {
+        self.digester.renew().await?;
+        let mut rows = 0_i64;
+        for key in retiring {
+            rows = rows.saturating_add(self.store.count_under_instance_key(key.id).await?);
+        }
+        let way = Mutex::new(Way::through(retiring));
+        Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, way })
+    }
+}
+
+impl InstanceRotation {
+    /// The instance key that is active now.
+    pub const fn key(&self) -> KeyId {
+        self.to
+    }
+
+    /// Whether this call made that key; else an earlier rotation is completed.
+    pub const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// How many rows were to be moved when it began.
+    pub const fn rows(&self) -> i64 {
+        self.rows
+    }
+
+    /// Moves the next rows, and gives how many this call moved; `None`: nothing is left to move. May be called by several
+    /// tasks at once, each of which then moves other rows.
+    ///
+    /// # Errors
+    /// The store failed. What was moved stands; the call may be made again.
+    pub async fn step(&self) -> Result<Option<usize>, Error> {
+        let Some(rows) = self.claim().await? else { return Ok(None) };
+        let keys: Vec<_> = rows.iter().flat_map(InstanceRow::keys).collect();
+        self.keys.digester.know(&keys).await?;
+        let to = self.keys.digester.active_key();
+        let mut moved = Vec::with_capacity(rows.len());
+        for row in rows {
+            match self.make_again(&row) {
+                // Else the key was replaced while this row was made again. A later way through finds it.
+                Ok(made) if is_under(to, &row, &made) => moved.push((row, made)),
+                Ok(_) => {}
+                Err(error) => {
+                    self.keys.ambient.report(&error);
+                    self.way.lock().await.damaged.insert((row.part(), row.place()));
+                }
+            }
+        }
+        match self.keys.store.move_to_instance_key(MoveToInstanceKey { to, rows: moved }).await? {
+            Some(moved) => Ok(Some(moved)),
+            // It was replaced meanwhile; the rows are claimed again.
+            None => {
+                self.keys.digester.renew().await?;
+                Ok(Some(0))
+            }
+        }
+    }
+
+    /// Destroys the keys under which nothing is left. Call it once every [`step`](Self::step) has given `None`. `None`: a row
+    /// was moved from one place to another meanwhile, or another key began to retire; there are further steps.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
+        let (store, ambient) = (&self.keys.store, &self.keys.ambient);
+        let retiring = store.retiring_instance_keys().await?;
+        let mut way = self.way.lock().await;
+        let mut kept = Vec::new();
+        for key in retiring.iter().map(|row| row.id) {
+            let (action, subject) = (AuditAction::InstanceKeyDestroyed, Subject::Instance);
+            let audit = ambient.record(ambient.now(), None, Actor::Operator, action, subject);
+            let recorded = Event::recorded(&audit);
+            match store.destroy_instance_key(DestroyInstanceKey { key, audit }).await? {
+                KeyDestruction::Destroyed => {
+                    ambient.emit(recorded);
+                    way.destroyed.push(key);
+                }
+                KeyDestruction::InUse => kept.push((key, store.count_under_instance_key(key).await?)),
+                // Another process has destroyed it.
+                KeyDestruction::NotRetiring => {}
+            }
+        }
+        let damaged = i64::try_from(way.damaged.len()).unwrap_or(i64::MAX);
+        if kept.iter().map(|(_, rows)| rows).sum::<i64>() > damaged {
+            let Way { damaged, destroyed, .. } = std::mem::take(&mut *way);
+            *way = Way { damaged, destroyed, ..Way::through(&retiring) };
+            return Ok(None);
+        }
+        Ok(Some(RotationEnd { destroyed: way.destroyed.clone(), kept }))
+    }
+
+    /// The next rows to move.
+    async fn claim(&self) -> Result<Option<Vec<InstanceRow>>, Error> {
+        // Held while reading, so that each task of this process gets other rows.
+        let mut way = self.way.lock().await;
+        while let Some((key, part)) = way.targets.first().copied() {
+            let query = FindUnderInstanceKey { key, part, after: way.after, limit: self.keys.batch };
+            let mut rows = self.keys.store.find_under_instance_key(query).await?;
+            let Some(last) = rows.last() else {
+                // At the end. What others had begun when this process passed it may still be there.
+                let seen_all = !way.fresh;
+                (way.after, way.fresh) = (None, false);
+                if seen_all {
+                    way.targets.remove(0);
+                }
+                continue;
+            };
+            way.after = Some(last.place());
+            rows.retain(|row| !way.damaged.contains(&(part, row.place())));
+            if !rows.is_empty() {
+                way.fresh = true;
+                return Ok(Some(rows));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The row under the active key. A code is made again only where the one before fits, else a row that was planted would
+    /// grant something.
+    fn make_again(&self, row: &InstanceRow) -> Result<InstanceRow, SealError> {
+        let (rewrapper, digester) = (&self.keys.instance_rewrapper, &*self.keys.digester);
+        let signed = |fits: bool, made: RowCode, code: &RowCode| {
+            let (table, object) = (row.part().table(), row.place().1.to_string());
+            match (code.key == made.key, fits) {
+                // It stays what it is, whether it fits or not.
+                (true, _) => Ok(*code),
+                (false, true) => Ok(made),
+                (false, false) => {
+                    let reason = "the row does not fit its code";
+                    Err(SealError::Integrity { table, column: "code", object, reason })
+                }
+            }
+        };
+        Ok(match row {
+            InstanceRow::Organization { organization, key, wrapped } => {
+                let wrapped = rewrapper.fingerprint_key(*organization, *key, wrapped)?;
+                InstanceRow::Organization { organization: *organization, key: *key, wrapped }
+            }
+            InstanceRow::OrganizationKey { organization, key, wrapped } => {
+                let wrapped = rewrapper.organization_key(*organization, *key, wrapped)?;
+                InstanceRow::OrganizationKey { organization: *organization, key: *key, wrapped }
+            }
+            InstanceRow::Account { signed: account, code, password, seed } => InstanceRow::Account {
+                code: signed(account.fits(digester, code), account.digest(digester), code)?,
+                password: rewrapper.password(account.grant.account, password)?,
+                seed: rewrapper.seed(account.grant.account, seed)?,
+                signed: account.clone(),
+            },
+            InstanceRow::PendingSeed { organization, account, seed } => {
+                let seed = rewrapper.seed(*account, seed)?;
+                InstanceRow::PendingSeed { organization: *organization, account: *account, seed }
+            }
+            InstanceRow::Invitation(stored) => {
+                let made = stored.invitation.digest(stored.version, digester);
+                let digest = signed(stored.is_sound(digester), made, &stored.digest)?;
+                InstanceRow::Invitation(Box::new(StoredInvitation { digest, ..(**stored).clone() }))
+            }
+            InstanceRow::Draft { organization, account, password, seed } => InstanceRow::Draft {
+                organization: *organization,
+                account: *account,
+                password: rewrapper.password(*account, password)?,
+                seed: rewrapper.seed(*account, seed)?,
+            },
+            InstanceRow::Integration(stored) => {
+                let digest = signed(stored.is_sound(digester), stored.integration.digest(digester), &stored.digest)?;
+                InstanceRow::Integration(Box::new(StoredIntegration { digest, ..(**stored).clone() }))
+            }
+        })
+    }
+}
+
+/// Whether each part of `made` is under `to`, or what it was before.
+fn is_under(to: KeyId, before: &InstanceRow, made: &InstanceRow) -> bool {
+    made.keys().iter().zip(before.keys()).all(|(made, before)| *made == to || *made == before)
+}
+
+impl Way {
+    fn through(retiring: &[RetiringInstanceKey]) -> Self {
+        let targets = retiring.iter().flat_map(|key| InstancePart::ALL.map(|part| (key.id, part))).collect();
+        Self { targets, ..Self::default() }
+    }
+}

@@ -1,0 +1,280 @@
+//! The instance keys of one deployment: the active one and those that retire. All adapters share them, and read them again
+//! when the active one was replaced.
+
+use crate::aead::AeadKey;
+use crate::blob::{self, OpenError};
+use crate::context::Context;
+use crate::derive::Label;
+use crate::error::{does_not_open, fault};
+use crate::key::SymmetricKey;
+use crate::keyring::KeyringError;
+use crate::mac::MacKey;
+use crate::wrapper::{KeyWrapper, WrapError};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use tokio::sync::Mutex;
+use vault_core::digest::DigestPurpose;
+use vault_core::id::{InstanceId, KeyId};
+use vault_core::port::{KeyRepository, SealError, StoreError};
+use vault_core::sealed::{Blob, InstanceRecord, RetiringInstanceKey};
+
+/// The plaintext of the canary.
+pub(crate) const CANARY: &[u8] = b"OrgVault: the right key";
+/// How often keys are read before one that was destroyed is forgotten: what was read under it before is still opened. A
+/// server reads them once a second.
+const LINGERS: u32 = 60;
+
+/// The keys derived from one instance key.
+pub(crate) struct InstanceKeys {
+    id: KeyId,
+    /// Wraps the keys below it.
+    pub(crate) wrap: AeadKey,
+    /// Seals the known text.
+    pub(crate) canary: AeadKey,
+    /// Seals password verifiers.
+    pub(crate) password: AeadKey,
+    /// Seals passcode seeds.
+    pub(crate) seed: AeadKey,
+    /// The code over the anchor.
+    pub(crate) anchor: MacKey,
+    account_grant: MacKey,
+    invitation_grant: MacKey,
+    integration_grant: MacKey,
+    cursor: MacKey,
+}
+
+impl InstanceKeys {
+    /// Derives them. Blobs and codes name `id`.
+    pub(crate) fn derive(id: KeyId, key: &SymmetricKey) -> Self {
+        let code = |purpose| Label::Digest(purpose).mac_key(key);
+        Self {
+            id,
+            wrap: Label::InstanceWrap.sealing_key(key, id),
+            canary: Label::Canary.sealing_key(key, id),
+            password: Label::Password.sealing_key(key, id),
+            seed: Label::Seed.sealing_key(key, id),
+            anchor: Label::Anchor.mac_key(key),
+            account_grant: code(DigestPurpose::AccountGrant),
+            invitation_grant: code(DigestPurpose::InvitationGrant),
+            integration_grant: code(DigestPurpose::IntegrationGrant),
+            cursor: code(DigestPurpose::Cursor),
+        }
+    }
+
+    /// The instance key's id.
+    pub(crate) const fn id(&self) -> KeyId {
+        self.id
+    }
+
+    /// The key of codes of this purpose; `None`: it does not follow from the instance key.
+    pub(crate) fn code(&self, purpose: DigestPurpose) -> Option<&MacKey> {
+        match purpose {
+            DigestPurpose::AccountGrant => Some(&self.account_grant),
+            DigestPurpose::InvitationGrant => Some(&self.invitation_grant),
+            DigestPurpose::IntegrationGrant => Some(&self.integration_grant),
+            DigestPurpose::Cursor => Some(&self.cursor),
+            _ => None,
+        }
+    }
+}
+
+/// The instance keys of one deployment, as they were read last.
+pub(crate) struct InstanceKeyring {
+    instance: InstanceId,
+    held: RwLock<Arc<Held>>,
+    source: OnceLock<Source>,
+}
+
+struct Held {
+    active: Arc<InstanceKeys>,
+    others: Vec<Other>,
+}
+
+struct Other {
+    keys: Arc<InstanceKeys>,
+    /// Destroyed: so many more times it is kept.
+    lingers: Option<u32>,
+}
+
+/// Where keys are read again.
+struct Source {
+    wrapper: Arc<dyn KeyWrapper>,
+    repository: Arc<dyn KeyRepository>,
+    /// One reads at a time, and those who waited find what it has read.
+    reading: Mutex<()>,
+}
+
+impl Held {
+    fn all(&self) -> impl Iterator<Item = &Arc<InstanceKeys>> {
+        std::iter::once(&self.active).chain(self.others.iter().map(|other| &other.keys))
+    }
+
+    fn find(&self, id: KeyId) -> Option<&Arc<InstanceKeys>> {
+        self.all().find(|keys| keys.id == id)
+    }
+}
+
+impl InstanceKeyring {
+    /// The keys of a deployment that has this one alone.
+    pub(crate) fn of(instance: InstanceId, active: InstanceKeys) -> Self {
+        let held = Held { active: Arc::new(active), others: Vec::new() };
+        Self { instance, held: RwLock::new(Arc::new(held)), source: OnceLock::new() }
+    }
+
+    /// Opens the keys of a deployment. The active one proves itself.
+    pub(crate) async fn open(
+        wrapper: &dyn KeyWrapper,
+        record: &InstanceRecord,
+        retiring: &[RetiringInstanceKey],
+    ) -> Result<Self, KeyringError> {
+        let active = open_active(wrapper, record).await?;
+        let mut others = Vec::new();
+        for row in retiring.iter().filter(|row| row.id != record.instance_key) {
+            others.push(Other { keys: Arc::new(open_retiring(wrapper, record.id, row).await?), lingers: None });
+        }
+        let held = Held { active: Arc::new(active), others };
+        Ok(Self { instance: record.id, held: RwLock::new(Arc::new(held)), source: OnceLock::new() })
+    }
+
+    /// Has keys read again from `repository`, when one is not known. Only the first call counts.
+    pub(crate) fn renewing(&self, wrapper: Arc<dyn KeyWrapper>, repository: Arc<dyn KeyRepository>) {
+        let _ = self.source.set(Source { wrapper, repository, reading: Mutex::new(()) });
+    }
+
+    /// The deployment.
+    pub(crate) const fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    fn held(&self) -> Arc<Held> {
+        // What is held is exchanged as a whole, so a poisoned lock guards a whole one.
+        Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The key that seals.
+    pub(crate) fn active(&self) -> Arc<InstanceKeys> {
+        Arc::clone(&self.held().active)
+    }
+
+    /// The key with this id.
+    pub(crate) fn find(&self, id: KeyId) -> Option<Arc<InstanceKeys>> {
+        self.held().find(id).cloned()
+    }
+
+    /// All keys, the active one first.
+    pub(crate) fn all(&self) -> Vec<Arc<InstanceKeys>> {
+        self.held().all().cloned().collect()
+    }
+
+    /// The key that a blob names.
+    ///
+    /// # Errors
+    /// It names none, or none that is known.
+    pub(crate) fn sealed(&self, context: &Context, blob: &Blob) -> Result<Arc<InstanceKeys>, SealError> {
+        let id = blob::sealing_key(blob).ok_or_else(|| does_not_open(context, OpenError::Truncated))?;
+        // Whoever read the blob has the keys known that there are.
+        self.find(id).ok_or_else(|| does_not_open(context, OpenError::OtherKey))
+    }
+
+    /// Wraps a new instance key under the root key, which must be `root_key`.
+    ///
+    /// # Errors
+    /// There is no root key to ask, or another one; it cannot be used.
+    pub(crate) async fn wrap_under_root(
+        &self,
+        context: &Context,
+        key: &SymmetricKey,
+        root_key: KeyId,
+    ) -> Result<Blob, SealError> {
+        let source = self.source.get().ok_or_else(|| fault("the root key was not kept"))?;
+        let given = source.wrapper.id();
+        if given != root_key {
+            return Err(fault(KeyringError::WrongRoot { expected: root_key, given }));
+        }
+        source.wrapper.wrap(context, key).await.map_err(|error| match error {
+            WrapError::Source(_) => SealError::Store(StoreError::Unavailable(error.into())),
+            error => fault(error),
+        })
+    }
+
+    /// Reads the keys again if one of these is not known.
+    pub(crate) async fn know(&self, ids: &[KeyId]) -> Result<(), SealError> {
+        let held = self.held();
+        if ids.iter().all(|id| held.find(*id).is_some()) { Ok(()) } else { self.renew().await }
+    }
+
+    /// Reads the keys again. Those that are known are not unwrapped once more.
+    pub(crate) async fn renew(&self) -> Result<(), SealError> {
+        let Some(source) = self.source.get() else { return Ok(()) };
+        let _reading = source.reading.lock().await;
+        let record = source.repository.instance().await?.ok_or_else(|| fault("the vault has no instance"))?;
+        let retiring = source.repository.retiring_instance_keys().await?;
+        let held = self.held();
+        let wrapper = &*source.wrapper;
+        let active = match held.find(record.instance_key) {
+            Some(keys) => Arc::clone(keys),
+            None => Arc::new(open_active(wrapper, &record).await.map_err(not_renewed)?),
+        };
+        let mut others = Vec::new();
+        for row in retiring.iter().filter(|row| row.id != active.id) {
+            let keys = match held.find(row.id) {
+                Some(keys) => Arc::clone(keys),
+                None => Arc::new(open_retiring(wrapper, record.id, row).await.map_err(not_renewed)?),
+            };
+            others.push(Other { keys, lingers: None });
+        }
+        let is_stored = |id| id == active.id || retiring.iter().any(|row| row.id == id);
+        let before = std::iter::once((&held.active, None)).chain(held.others.iter().map(|o| (&o.keys, o.lingers)));
+        for (keys, lingers) in before.filter(|(keys, _)| !is_stored(keys.id)) {
+            let left = lingers.unwrap_or(LINGERS).saturating_sub(1);
+            if left > 0 {
+                others.push(Other { keys: Arc::clone(keys), lingers: Some(left) });
+            }
+        }
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Held { active, others });
+        Ok(())
+    }
+}
+
+/// A root key that cannot be asked now can be asked later; and one that was replaced is another one's after a restart.
+fn not_renewed(error: KeyringError) -> SealError {
+    match error {
+        KeyringError::InstanceKey { cause: WrapError::Source(_), .. } | KeyringError::WrongRoot { .. } => {
+            SealError::Store(StoreError::Unavailable(error.into()))
+        }
+        error => fault(error),
+    }
+}
+
+async fn open_active(wrapper: &dyn KeyWrapper, record: &InstanceRecord) -> Result<InstanceKeys, KeyringError> {
+    let keys = open(wrapper, record.id, record.instance_key, record.root_key, &record.wrapped).await?;
+    let said = keys.canary.open(&Context::canary(record.id), &record.canary);
+    if said.ok().is_none_or(|said| *said != CANARY) {
+        return Err(KeyringError::Canary(record.instance_key));
+    }
+    Ok(keys)
+}
+
+async fn open_retiring(
+    wrapper: &dyn KeyWrapper,
+    instance: InstanceId,
+    row: &RetiringInstanceKey,
+) -> Result<InstanceKeys, KeyringError> {
+    open(wrapper, instance, row.id, row.root_key, &row.wrapped).await
+}
+
+async fn open(
+    wrapper: &dyn KeyWrapper,
+    instance: InstanceId,
+    key: KeyId,
+    root_key: KeyId,
+    wrapped: &Blob,
+) -> Result<InstanceKeys, KeyringError> {
+    if root_key != wrapper.id() {
+        return Err(KeyringError::WrongRoot { expected: root_key, given: wrapper.id() });
+    }
+    let opened = wrapper
+        .unwrap(&Context::instance_key(instance, key), wrapped)
+        .await
+        .map_err(|cause| KeyringError::InstanceKey { key, cause })?;
+    Ok(InstanceKeys::derive(key, &opened))
+}

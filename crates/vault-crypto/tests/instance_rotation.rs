@@ -1,0 +1,413 @@
+//! The instance key is rotated beside its use, with real keys: interrupted after every step, by processes that were started
+//! before, while and after.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use proptest::prelude::*;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::email::EmailAddress;
+use vault_core::error::{Error, Refusal};
+use vault_core::id::{InstanceId, IntegrationId, KeyId, OrganizationId};
+use vault_core::integration::{IntegrationState, Overlap};
+use vault_core::network::Network;
+use vault_core::port::{
+    Clock as _, CreateInstance, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart, InstanceRow,
+    KeyRepository as _, KeyedDigester, NoOrigins,
+};
+use vault_core::principal::Principal;
+use vault_core::role::Role;
+use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
+use vault_core::usecase::*;
+use vault_crypto::{Argon2Parameters, HashingPool, KeyWrapper, Keyring, OsEntropy, RootKeyFile};
+use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
+use vault_testkit::memory::MemoryStore;
+
+const PASSWORD: &str = "correct horse battery staple";
+
+/// What all processes of a deployment share.
+struct Deployment {
+    store: Arc<MemoryStore>,
+    clock: Arc<ManualClock>,
+    ids: Arc<SequentialIds>,
+    events: Arc<RecordingEvents>,
+    root: Arc<dyn KeyWrapper>,
+    pool: Arc<HashingPool>,
+    _directory: tempfile::TempDir,
+}
+
+/// One process, with the keys that there were when it was started.
+struct Process {
+    accounts: Accounts,
+    integrations: Integrations,
+    keys: Keys,
+    operator: Operator,
+    digester: Arc<dyn KeyedDigester>,
+}
+
+impl Deployment {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
+        let deployment = Self {
+            store: Arc::new(MemoryStore::new()),
+            clock: Arc::new(ManualClock::default()),
+            ids: Arc::new(SequentialIds::default()),
+            events: Arc::new(RecordingEvents::default()),
+            root: Arc::new(root),
+            pool: HashingPool::with_size(2, 64).unwrap(),
+            _directory: directory,
+        };
+        let now = deployment.clock.now();
+        let made = Keyring::create(&*deployment.root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), now)
+            .await
+            .unwrap();
+        let ambient = deployment.ambient(&made.keyring);
+        let audit = ambient.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
+        let command = CreateInstance { instance: made.instance, keys: made.keys, audit };
+        assert!(deployment.store.create_instance(command).await.unwrap());
+        deployment.start().await.operator.create_organization("Acme").await.unwrap();
+        deployment
+    }
+
+    fn ambient(&self, keyring: &Keyring) -> Ambient {
+        Ambient {
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            events: self.events.clone(),
+            audit: Arc::new(keyring.audit_sealer()),
+            origins: Arc::new(NoOrigins),
+        }
+    }
+
+    async fn start(&self) -> Process {
+        let store = &self.store;
+        let record = store.instance().await.unwrap().unwrap();
+        let (retiring, keys) = (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
+        let entropy = Arc::new(OsEntropy);
+        let keyring = Keyring::open(&*self.root, entropy.clone(), &record, &retiring, &keys).await.unwrap();
+        keyring.renewing(self.root.clone(), store.clone());
+        let (ambient, digester) = (self.ambient(&keyring), Arc::new(keyring.digester()));
+        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+        let hasher = keyring.password_hasher(self.pool.clone(), Argon2Parameters::LEAST, Vec::new()).unwrap();
+        let crypto = keyring.credentials(store.clone());
+        let ports = AccountPorts {
+            ambient: ambient.clone(),
+            tally: tally.clone(),
+            store: store.clone(),
+            hasher: Arc::new(hasher),
+            passcodes: Arc::new(keyring.passcodes(digester.clone())),
+            tokens: Arc::new(keyring.token_issuer(0).unwrap()),
+            digester: digester.clone(),
+            entropy: entropy.clone(),
+        };
+        let with = KeyCrypto {
+            sealer: crypto.sealer.clone(),
+            rewrapper: crypto.rewrapper,
+            instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
+            digester: digester.clone(),
+        };
+        Process {
+            accounts: Accounts::new(record.id, ports),
+            integrations: Integrations::new(ambient.clone(), store.clone(), entropy, digester.clone()),
+            keys: Keys::new(ambient.clone(), store.clone(), with).batch(1),
+            operator: Operator::new(ambient, tally, store.clone(), crypto.sealer),
+            digester,
+        }
+    }
+
+    async fn organization(&self) -> OrganizationId {
+        self.start().await.operator.organization("Acme").await.unwrap().id
+    }
+
+    async fn active(&self) -> KeyId {
+        self.store.instance().await.unwrap().unwrap().instance_key
+    }
+
+    /// How many rows are under a key.
+    async fn under(&self, key: KeyId) -> i64 {
+        self.store.count_under_instance_key(key).await.unwrap()
+    }
+
+    /// Rotates to the end.
+    async fn rotate(&self) -> RotationEnd {
+        let rotation = self.start().await.keys.rotate_instance().await.unwrap();
+        loop {
+            while rotation.step().await.unwrap().is_some() {}
+            if let Some(end) = rotation.finish().await.unwrap() {
+                return end;
+            }
+        }
+    }
+
+    fn damage(&self) -> usize {
+        self.events.events().iter().filter(|event| matches!(event, Event::IntegrityFailure { .. })).count()
+    }
+}
+
+/// Somebody who logs in.
+struct Person {
+    email: EmailAddress,
+    password: String,
+    recovery: Vec<SecretString>,
+}
+
+impl Process {
+    async fn person(&self, organization: OrganizationId, name: &str) -> Person {
+        let request = CreateAccountRequest {
+            organization,
+            email: format!("{name}@example.com"),
+            role: Role::Editor,
+            password: Some(PASSWORD.into()),
+        };
+        let made = self.accounts.create(request).await.unwrap();
+        let recovery = made.recovery_codes.into_iter().map(|code| code.0).collect();
+        Person { email: made.grant.email, password: PASSWORD.to_owned(), recovery }
+    }
+
+    async fn log_in(&self, person: &Person, passcode: SecretString) -> Result<LoggedIn, Error> {
+        let request = LogInRequest {
+            email: person.email.to_string(),
+            password: person.password.clone().into(),
+            passcode,
+            ttl: None,
+            network: Network::of(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))),
+            client: None,
+        };
+        self.accounts.log_in(request).await
+    }
+
+    /// Logs in with the code that the authenticator shows in a step of its own.
+    async fn passes(&self, deployment: &Deployment, person: &Person) {
+        deployment.clock.advance_seconds(60);
+        let code = self.accounts.read_passcode(person.email.as_str()).await.unwrap();
+        let CurrentPasscode::Ready(code, _) = code else { panic!("a step of its own") };
+        self.log_in(person, code).await.unwrap_or_else(|error| panic!("{}: {error}", person.email));
+    }
+
+    async fn integration(&self, organization: OrganizationId, name: &str) -> IntegrationId {
+        let request =
+            CreateIntegrationRequest { name: name.to_owned(), namespaces: vec!["imports".into()], expires_at: None };
+        self.integrations.create(&Principal::Operator, organization, request).await.unwrap().integration.id
+    }
+
+    async fn edit(
+        &self,
+        organization: OrganizationId,
+        id: IntegrationId,
+        state: IntegrationState,
+    ) -> Result<(), Error> {
+        let edit = IntegrationEdit { state: Some(state), ..IntegrationEdit::default() };
+        let integration = IntegrationRef::Id(id);
+        self.integrations.change(&Principal::Operator, organization, &integration, edit).await.map(|_| ())
+    }
+}
+
+/// Whatever was begun before a step is gone on with after it, by a process from before the rotation and by a new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn interrupted_after_every_step_everything_works() {
+    let deployment = Deployment::new().await;
+    let (old, organization) = (deployment.start().await, deployment.organization().await);
+    let mut person = old.person(organization, "jane").await;
+    let other = old.person(organization, "joe").await;
+    let integration = old.integration(organization, "nightly").await;
+    let open = old.accounts.invite(&Principal::Operator, organization, "open@example.com", Role::Viewer).await.unwrap();
+    let drafted =
+        old.accounts.invite(&Principal::Operator, organization, "drafted@example.com", Role::Viewer).await.unwrap();
+    let code = |invited: &Invited| invited.code.text().clone();
+    let draft = old.accounts.enrol(&code(&drafted), PASSWORD.into()).await.unwrap();
+    let lost = old.person(organization, "lost").await;
+    let again =
+        old.accounts.change(&Principal::Operator, AccountRef::email("lost@example.com"), AccountCommand::ReEnrol);
+    assert!(again.await.unwrap().enrolment.is_some() && !lost.recovery.is_empty());
+
+    let before = deployment.active().await;
+    let mut steps = 0;
+    let end = loop {
+        // A process that is gone after one step.
+        let rotation = deployment.start().await.keys.rotate_instance().await.unwrap();
+        assert_eq!(rotation.is_new(), steps == 0);
+        if rotation.step().await.unwrap().is_none()
+            && let Some(end) = rotation.finish().await.unwrap()
+        {
+            break end;
+        }
+        steps += 1;
+        let new = deployment.start().await;
+        for process in [&old, &new] {
+            process.passes(&deployment, &person).await;
+            process.edit(organization, integration, IntegrationState::Active).await.unwrap();
+            assert!(process.accounts.enrol(&code(&open), PASSWORD.into()).await.is_ok());
+        }
+        assert!(steps < 50, "a rotation ends");
+    };
+    assert!(steps >= 9, "there was a row of each kind: {steps}");
+    assert_eq!((end.destroyed, end.kept), (vec![before], vec![]));
+    assert_eq!((deployment.under(before).await, deployment.damage()), (0, 0));
+    assert!(deployment.store.retiring_instance_keys().await.unwrap().is_empty());
+    let audit = deployment.store.audit();
+    let count = |action| audit.iter().filter(|record| record.action == action).count();
+    assert_eq!((count(AuditAction::InstanceKeyReplaced), count(AuditAction::InstanceKeyDestroyed)), (1, 1));
+
+    // The process from before the rotation goes on, and what it writes is under the key that is active now.
+    for process in [&old, &deployment.start().await] {
+        process.passes(&deployment, &person).await;
+        let recovery = person.recovery.remove(0);
+        process.log_in(&person, recovery).await.unwrap();
+        assert!(process.accounts.enrol(&code(&open), PASSWORD.into()).await.is_ok());
+    }
+    // The draft from before is confirmed by a code of its seed: the seed was not lost.
+    let wrong = old.accounts.confirm_enrolment(&code(&drafted), &"000000".into()).await;
+    assert!(matches!(wrong, Err(Error::Refused(Refusal::InvalidEnrolment))), "{wrong:?}");
+    assert!(!draft.passcode.secret.expose_secret().is_empty());
+    let late = old.person(organization, "late").await;
+    deployment.start().await.passes(&deployment, &late).await;
+    deployment.start().await.passes(&deployment, &other).await;
+    let active = deployment.active().await;
+    assert_ne!(active, before);
+    for part in InstancePart::ALL {
+        let query = FindUnderInstanceKey { key: active, part, after: None, limit: 100 };
+        let rows = deployment.store.find_under_instance_key(query).await.unwrap();
+        let own = |row: &InstanceRow| row.keys().iter().all(|key| *key == active);
+        assert!(rows.iter().all(own), "{rows:?}");
+    }
+}
+
+/// A process that knows none of the keys that there are by now reads them before it judges, seals or signs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_from_before_several_rotations_refuses_nobody() {
+    let deployment = Deployment::new().await;
+    let (old, organization) = (deployment.start().await, deployment.organization().await);
+    let person = old.person(organization, "jane").await;
+    let integration = old.integration(organization, "nightly").await;
+    let first = deployment.active().await;
+    for round in 0..3 {
+        deployment.rotate().await;
+        let rotated = IntegrationRef::Id(integration);
+        old.integrations.rotate(&Principal::Operator, organization, &rotated, Overlap::DEFAULT).await.unwrap();
+        old.integration(organization, &format!("made-{round}")).await;
+        old.accounts
+            .invite(&Principal::Operator, organization, &format!("round-{round}@example.com"), Role::Viewer)
+            .await
+            .unwrap();
+        deployment.rotate().await;
+        old.passes(&deployment, &person).await;
+        let set = AccountCommand::SetPassword(PASSWORD.into());
+        old.accounts.change(&Principal::Operator, AccountRef::email(person.email.as_str()), set).await.unwrap();
+        deployment.rotate().await;
+        let made = old.operator.create_organization(&format!("Organization {round}")).await.unwrap();
+        deployment.rotate().await;
+        old.keys.rotate_organization(made.id).await.unwrap();
+    }
+    assert_eq!((deployment.under(first).await, deployment.damage()), (0, 0));
+    old.digester.renew().await.unwrap();
+    assert_eq!(old.digester.active_key(), deployment.active().await);
+}
+
+/// A row that does not fit its code is not signed anew: it grants nothing before and after, and keeps the key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_planted_row_is_not_signed_anew() {
+    let deployment = Deployment::new().await;
+    let (process, organization) = (deployment.start().await, deployment.organization().await);
+    let good = process.integration(organization, "good").await;
+    let planted = process.integration(organization, "planted").await;
+    process.edit(organization, planted, IntegrationState::Disabled).await.unwrap();
+    assert!(deployment.store.tamper_with_integration(planted, |row| row.state = IntegrationState::Active));
+    let before = deployment.active().await;
+    for _ in 0..2 {
+        let end = deployment.rotate().await;
+        assert_eq!((end.destroyed, end.kept), (vec![], vec![(before, 1)]));
+    }
+    assert_eq!(deployment.store.retiring_instance_keys().await.unwrap().len(), 1, "no further key was made");
+    assert!(deployment.damage() > 0, "it is reported");
+    let refused = process.edit(organization, planted, IntegrationState::Disabled).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::Damaged { .. }))), "{refused:?}");
+    process.edit(organization, good, IntegrationState::Disabled).await.unwrap();
+    let integration = IntegrationRef::Id(planted);
+    process.integrations.delete(&Principal::Operator, organization, &integration).await.unwrap();
+    assert_eq!(deployment.rotate().await.destroyed, [before]);
+}
+
+/// What happens to a deployment beside its rotations.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// A process steps; begins a rotation if it has none.
+    Step(usize),
+    /// A process tries to end its rotation.
+    Finish(usize),
+    /// A process is killed, and another one started in its place.
+    Restart(usize),
+    /// A process makes an integration.
+    Make(usize),
+    /// A process changes one.
+    Change(usize, usize),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0..3_usize).prop_map(Act::Step),
+        2 => (0..3_usize).prop_map(Act::Finish),
+        1 => (0..3_usize).prop_map(Act::Restart),
+        2 => (0..3_usize).prop_map(Act::Make),
+        3 => (0..3_usize, 0..8_usize).prop_map(|(process, which)| Act::Change(process, which)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// In any order of steps, ends, kills and changes by three processes: every row fits its code, no key is destroyed early,
+    /// and a rotation that is completed leaves one key.
+    #[test]
+    fn rotations_and_changes_in_any_order_lose_nothing(acts in prop::collection::vec(act(), 1..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let deployment = Deployment::new().await;
+            let organization = deployment.organization().await;
+            let mut processes = Vec::new();
+            for _ in 0..3 {
+                processes.push((deployment.start().await, None));
+            }
+            let mut made = Vec::new();
+            for act in acts {
+                match act {
+                    Act::Step(place) => {
+                        let (process, rotation) = &mut processes[place];
+                        if rotation.is_none() {
+                            *rotation = Some(process.keys.rotate_instance().await.unwrap());
+                        }
+                        rotation.as_ref().unwrap().step().await.unwrap();
+                    }
+                    Act::Finish(place) => {
+                        let rotation = &mut processes[place].1;
+                        if let Some(under_way) = rotation
+                            && under_way.finish().await.unwrap().is_some()
+                        {
+                            *rotation = None;
+                        }
+                    }
+                    Act::Restart(place) => processes[place] = (deployment.start().await, None),
+                    Act::Make(place) => {
+                        let name = format!("integration-{}", made.len());
+                        made.push(processes[place].0.integration(organization, &name).await);
+                    }
+                    Act::Change(place, which) => {
+                        if let Some(id) = made.get(which) {
+                            processes[place].0.edit(organization, *id, IntegrationState::Active).await.unwrap();
+                        }
+                    }
+                }
+            }
+            let end = deployment.rotate().await;
+            assert_eq!(end.kept, []);
+            assert!(deployment.store.retiring_instance_keys().await.unwrap().is_empty());
+            assert_eq!(deployment.damage(), 0);
+            let last = deployment.start().await;
+            for id in made {
+                last.edit(organization, id, IntegrationState::Disabled).await.unwrap();
+            }
+        });
+    }
+}

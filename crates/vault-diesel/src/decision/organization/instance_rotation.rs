@@ -1,0 +1,546 @@
+//! Moving rows between instance keys.
+//!
+//! Blobs say themselves which key they are under; only codes have a column for it. There is no index on either: a deployment
+//! has few such rows, and a rotation reads all of them once. Whether anything is left under a key is one statement: two could
+//! miss what a confirmation moves from the table of the second to that of the first.
+
+use super::super::backend::{Connection, RunQuery, Store, execute_each, for_key_share, for_update};
+use super::super::{Decided, Verdict, audit};
+use crate::failure::Failure;
+use crate::schema::{
+    accounts, enrolment_drafts, instance, instance_keys, integrations, invitations, organization_keys, organizations,
+    pending_seeds, retiring_instance_keys,
+};
+use crate::stored::{CodeColumns, Read, ToIdText as _};
+use async_trait::async_trait;
+use diesel::dsl::exists;
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, NullableExpressionMethods as _, OptionalExtension as _,
+    QueryDsl as _,
+};
+use vault_core::id::{AccountId, KeyId, OrganizationId, SeedId};
+use vault_core::port::{
+    DestroyInstanceKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction,
+    MoveToInstanceKey, ReplaceInstanceKey, StoreError,
+};
+use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+
+use super::super::account::invitation_row::{self, InvitationRow};
+use super::super::account::row::{SignedRow, signed_columns};
+use super::super::integration::row::{self as integration_row, IntegrationRow};
+
+#[async_trait]
+impl InstanceKeyRotation for Store {
+    async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError> {
+        self.write(command, |connection, command| Box::pin(replace(connection, command))).await
+    }
+
+    async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError> {
+        self.read(query, |connection, query| Box::pin(find(connection, query))).await
+    }
+
+    async fn count_under_instance_key(&self, key: KeyId) -> Result<i64, StoreError> {
+        self.read(key, |connection, key| Box::pin(count(connection, *key))).await
+    }
+
+    async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError> {
+        self.write(command, |connection, command| Box::pin(move_rows(connection, command))).await
+    }
+
+    async fn destroy_instance_key(&self, command: DestroyInstanceKey) -> Result<KeyDestruction, StoreError> {
+        self.write(command, |connection, command| Box::pin(destroy(connection, command))).await
+    }
+}
+
+diesel::define_sql_function! {
+    /// Bytes `from`, counted from 1, to `from + length`.
+    fn substr(bytes: diesel::sql_types::Binary, from: diesel::sql_types::Integer, length: diesel::sql_types::Integer) -> diesel::sql_types::Binary;
+}
+
+/// Whether a blob is under a key: version, algorithm, then the key's id.
+macro_rules! under {
+    ($blob:expr, $key:expr) => {
+        substr($blob, 3, 16).eq($key.as_bytes().as_slice())
+    };
+}
+
+macro_rules! organizations_under {
+    ($key:expr) => {
+        organizations::table.filter(under!(organizations::fingerprint_wrapped, $key))
+    };
+}
+
+macro_rules! organization_keys_under {
+    ($key:expr) => {
+        organization_keys::table.filter(under!(organization_keys::wrapped, $key))
+    };
+}
+
+macro_rules! accounts_under {
+    ($key:expr) => {
+        accounts::table.filter(
+            accounts::grant_key_id.eq($key.text()).or(under!(accounts::password, $key).nullable()).or(under!(
+                accounts::seed,
+                $key
+            )
+            .nullable()),
+        )
+    };
+}
+
+macro_rules! pending_seeds_under {
+    ($key:expr) => {
+        pending_seeds::table.filter(under!(pending_seeds::seed, $key))
+    };
+}
+
+macro_rules! invitations_under {
+    ($key:expr) => {
+        invitations::table.filter(invitations::digest_key_id.eq($key.text()))
+    };
+}
+
+macro_rules! drafts_under {
+    ($key:expr) => {
+        enrolment_drafts::table
+            .filter(under!(enrolment_drafts::password, $key).or(under!(enrolment_drafts::seed, $key)))
+    };
+}
+
+macro_rules! integrations_under {
+    ($key:expr) => {
+        integrations::table.filter(integrations::digest_key_id.eq($key.text()))
+    };
+}
+
+macro_rules! instance_keys_under {
+    ($key:expr) => {
+        instance_keys::table.filter(under!(instance_keys::wrapped, $key))
+    };
+}
+
+/// The next rows of a query, in the order of their places.
+macro_rules! page {
+    ($rows:expr, $query:expr, $organization:expr, $id:expr) => {{
+        let (organization, id) = match $query.after {
+            Some((organization, id)) => (organization.to_string(), id.to_string()),
+            None => (String::new(), String::new()),
+        };
+        $rows
+            .filter($organization.gt(organization.clone()).or($organization.eq(organization).and($id.gt(id))))
+            .order(($organization, $id))
+            .limit(i64::try_from($query.limit).unwrap_or(i64::MAX))
+    }};
+}
+
+async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> Decided<bool> {
+    let ReplaceInstanceKey { current, next, keys, now, audit: entry } = command;
+    // Whoever stores something under the instance key holds this row.
+    type Row = (Read<KeyId>, Read<KeyId>, Vec<u8>);
+    let row: Option<Row> =
+        for_update!(instance::table.select((instance::root_key_id, instance::instance_key_id, instance::wrapped)))
+            .get_result(connection)
+            .await
+            .optional()?;
+    let Some((root_key, instance_key, wrapped)) = row else { return Ok(Verdict::Refused(false)) };
+    let root_key = root_key.sound("instance", &current.id, "root_key_id")?;
+    let instance_key = instance_key.sound("instance", &current.id, "instance_key_id")?;
+    if (root_key, instance_key, wrapped.as_slice())
+        != (current.root_key, current.instance_key, current.wrapped.as_bytes())
+    {
+        return Ok(Verdict::Refused(false));
+    }
+    diesel::insert_into(retiring_instance_keys::table)
+        .values((
+            retiring_instance_keys::id.eq(current.instance_key.text()),
+            retiring_instance_keys::root_key_id.eq(current.root_key.text()),
+            retiring_instance_keys::wrapped.eq(current.wrapped.as_bytes()),
+            retiring_instance_keys::retired_at.eq(now.as_millis()),
+        ))
+        .execute(connection)
+        .await?;
+    diesel::update(instance::table)
+        .set((
+            instance::instance_key_id.eq(next.instance_key.text()),
+            instance::wrapped.eq(next.wrapped.as_bytes()),
+            instance::canary.eq(next.canary.as_bytes()),
+        ))
+        .execute(connection)
+        .await?;
+    for key in keys {
+        diesel::update(instance_keys::table.filter(instance_keys::id.eq(key.id.text())))
+            .set(instance_keys::wrapped.eq(key.wrapped.as_bytes()))
+            .execute(connection)
+            .await?;
+    }
+    // One that was made meanwhile would be lost with the key.
+    let left: bool = diesel::select(exists(instance_keys_under!(current.instance_key))).get_result(connection).await?;
+    if left {
+        return Ok(Verdict::Undo(false));
+    }
+    audit::record(connection, entry).await?;
+    Ok(Verdict::Recorded(true))
+}
+
+async fn find(connection: &mut Connection, query: &FindUnderInstanceKey) -> Result<Vec<InstanceRow>, Failure> {
+    match query.part {
+        InstancePart::Organizations => find_organizations(connection, query).await,
+        InstancePart::OrganizationKeys => find_organization_keys(connection, query).await,
+        InstancePart::Accounts => find_accounts(connection, query).await,
+        InstancePart::PendingSeeds => find_pending_seeds(connection, query).await,
+        InstancePart::Invitations => {
+            let rows =
+                page!(invitations_under!(query.key), query, invitations::organization_id, invitations::account_id);
+            let rows: Vec<InvitationRow> = rows.select(invitation_row::columns!()).load(connection).await?;
+            rows.into_iter().map(|row| Ok(InstanceRow::Invitation(Box::new(row.decode()?)))).collect()
+        }
+        InstancePart::Drafts => find_drafts(connection, query).await,
+        InstancePart::Integrations => {
+            let rows = page!(integrations_under!(query.key), query, integrations::organization_id, integrations::id);
+            let rows: Vec<IntegrationRow> = rows.select(integration_row::columns!()).load(connection).await?;
+            rows.into_iter().map(|row| Ok(InstanceRow::Integration(Box::new(row.decode()?)))).collect()
+        }
+    }
+}
+
+async fn find_organizations(
+    connection: &mut Connection,
+    query: &FindUnderInstanceKey,
+) -> Result<Vec<InstanceRow>, Failure> {
+    const TABLE: &str = "organizations";
+    let rows = page!(organizations_under!(query.key), query, organizations::id, organizations::id);
+    let rows: Vec<(Read<OrganizationId>, Read<KeyId>, Read<Blob>)> = rows
+        .select((organizations::id, organizations::fingerprint_key_id, organizations::fingerprint_wrapped))
+        .load(connection)
+        .await?;
+    let decode = |(id, key, wrapped): (Read<OrganizationId>, Read<KeyId>, Read<Blob>)| {
+        let organization = id.sound(TABLE, &"unknown", "id")?;
+        Ok(InstanceRow::Organization {
+            organization,
+            key: key.sound(TABLE, &organization, "fingerprint_key_id")?,
+            wrapped: wrapped.sound(TABLE, &organization, "fingerprint_wrapped")?,
+        })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+async fn find_organization_keys(
+    connection: &mut Connection,
+    query: &FindUnderInstanceKey,
+) -> Result<Vec<InstanceRow>, Failure> {
+    const TABLE: &str = "organization_keys";
+    type Row = (Read<OrganizationId>, Read<KeyId>, Read<Blob>);
+    let rows =
+        page!(organization_keys_under!(query.key), query, organization_keys::organization_id, organization_keys::id);
+    let rows: Vec<Row> = rows
+        .select((organization_keys::organization_id, organization_keys::id, organization_keys::wrapped))
+        .load(connection)
+        .await?;
+    let decode = |(organization, key, wrapped): Row| {
+        let key = key.sound(TABLE, &"unknown", "id")?;
+        Ok(InstanceRow::OrganizationKey {
+            organization: organization.sound(TABLE, &key, "organization_id")?,
+            key,
+            wrapped: wrapped.sound(TABLE, &key, "wrapped")?,
+        })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+async fn find_accounts(connection: &mut Connection, query: &FindUnderInstanceKey) -> Result<Vec<InstanceRow>, Failure> {
+    const TABLE: &str = "accounts";
+    type Row = (SignedRow, CodeColumns, Read<Blob>, Read<Blob>);
+    let rows = page!(accounts_under!(query.key), query, accounts::organization_id, accounts::id);
+    let rows: Vec<Row> = rows
+        .select((
+            signed_columns!(),
+            (accounts::grant_digest, accounts::grant_key_id),
+            accounts::password,
+            accounts::seed,
+        ))
+        .load(connection)
+        .await?;
+    let decode = |(signed, code, password, seed): Row| {
+        let signed = signed.decode()?;
+        let account = signed.grant.account;
+        Ok(InstanceRow::Account {
+            code: code.sound(TABLE, &account, "grant_digest")?,
+            password: SealedPassword(password.sound(TABLE, &account, "password")?),
+            seed: SealedSeed { id: signed.seed, blob: seed.sound(TABLE, &account, "seed")? },
+            signed: Box::new(signed),
+        })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+async fn find_pending_seeds(
+    connection: &mut Connection,
+    query: &FindUnderInstanceKey,
+) -> Result<Vec<InstanceRow>, Failure> {
+    const TABLE: &str = "pending_seeds";
+    type Row = (Read<OrganizationId>, Read<AccountId>, Read<SeedId>, Read<Blob>);
+    let rows = page!(pending_seeds_under!(query.key), query, pending_seeds::organization_id, pending_seeds::account_id);
+    let rows: Vec<Row> = rows
+        .select((
+            pending_seeds::organization_id,
+            pending_seeds::account_id,
+            pending_seeds::seed_id,
+            pending_seeds::seed,
+        ))
+        .load(connection)
+        .await?;
+    let decode = |(organization, account, seed_id, seed): Row| {
+        let account = account.sound(TABLE, &"unknown", "account_id")?;
+        let id = seed_id.sound(TABLE, &account, "seed_id")?;
+        Ok(InstanceRow::PendingSeed {
+            organization: organization.sound(TABLE, &account, "organization_id")?,
+            account,
+            seed: SealedSeed { id, blob: seed.sound(TABLE, &account, "seed")? },
+        })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+async fn find_drafts(connection: &mut Connection, query: &FindUnderInstanceKey) -> Result<Vec<InstanceRow>, Failure> {
+    const TABLE: &str = "enrolment_drafts";
+    type Row = (Read<OrganizationId>, Read<AccountId>, Read<Blob>, Read<SeedId>, Read<Blob>);
+    let rows = page!(drafts_under!(query.key), query, enrolment_drafts::organization_id, enrolment_drafts::account_id);
+    let rows: Vec<Row> = rows
+        .select((
+            enrolment_drafts::organization_id,
+            enrolment_drafts::account_id,
+            enrolment_drafts::password,
+            enrolment_drafts::seed_id,
+            enrolment_drafts::seed,
+        ))
+        .load(connection)
+        .await?;
+    let decode = |(organization, account, password, seed_id, seed): Row| {
+        let account = account.sound(TABLE, &"unknown", "account_id")?;
+        let id = seed_id.sound(TABLE, &account, "seed_id")?;
+        Ok(InstanceRow::Draft {
+            organization: organization.sound(TABLE, &account, "organization_id")?,
+            account,
+            password: SealedPassword(password.sound(TABLE, &account, "password")?),
+            seed: SealedSeed { id, blob: seed.sound(TABLE, &account, "seed")? },
+        })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+async fn count(connection: &mut Connection, key: KeyId) -> Result<i64, Failure> {
+    let counts: [i64; 8] = [
+        organizations_under!(key).count().get_result(connection).await?,
+        organization_keys_under!(key).count().get_result(connection).await?,
+        accounts_under!(key).count().get_result(connection).await?,
+        pending_seeds_under!(key).count().get_result(connection).await?,
+        invitations_under!(key).count().get_result(connection).await?,
+        drafts_under!(key).count().get_result(connection).await?,
+        integrations_under!(key).count().get_result(connection).await?,
+        instance_keys_under!(key).count().get_result(connection).await?,
+    ];
+    Ok(counts.into_iter().sum())
+}
+
+async fn move_rows(connection: &mut Connection, command: &MoveToInstanceKey) -> Decided<Option<usize>> {
+    // It must not be replaced before what is moved to it stands.
+    let active: Option<Read<KeyId>> =
+        for_key_share!(instance::table.select(instance::instance_key_id)).get_result(connection).await.optional()?;
+    let active = active.map(|active| active.sound("instance", &"unknown", "instance_key_id")).transpose()?;
+    if active != Some(command.to) {
+        return Ok(Verdict::Refused(None));
+    }
+    let Some((first, _)) = command.rows.as_slice().first() else { return Ok(Verdict::Refused(Some(0))) };
+    let moved: Vec<usize> = match first.part() {
+        InstancePart::Organizations => move_organizations(connection, command).await?,
+        InstancePart::OrganizationKeys => move_organization_keys(connection, command).await?,
+        InstancePart::Accounts => move_accounts(connection, command).await?,
+        InstancePart::PendingSeeds => move_pending_seeds(connection, command).await?,
+        InstancePart::Invitations => move_invitations(connection, command).await?,
+        InstancePart::Drafts => move_drafts(connection, command).await?,
+        InstancePart::Integrations => move_integrations(connection, command).await?,
+    };
+    Ok(Verdict::Recorded(Some(moved.into_iter().sum())))
+}
+
+async fn move_organizations(connection: &mut Connection, command: &MoveToInstanceKey) -> Result<Vec<usize>, Failure> {
+    let rows = command.rows.iter().filter_map(|pair| match pair {
+        (
+            InstanceRow::Organization { organization, key, wrapped: before },
+            InstanceRow::Organization { wrapped, .. },
+        ) => Some(
+            diesel::update(
+                organizations::table
+                    .filter(organizations::id.eq(organization.text()))
+                    .filter(organizations::fingerprint_key_id.eq(key.text()))
+                    .filter(organizations::fingerprint_wrapped.eq(before.as_bytes())),
+            )
+            .set(organizations::fingerprint_wrapped.eq(wrapped.as_bytes())),
+        ),
+        _ => None,
+    });
+    Ok(execute_each!(connection, rows)?)
+}
+
+async fn move_organization_keys(
+    connection: &mut Connection,
+    command: &MoveToInstanceKey,
+) -> Result<Vec<usize>, Failure> {
+    let rows = command.rows.iter().filter_map(|pair| match pair {
+        (
+            InstanceRow::OrganizationKey { organization, key, wrapped: before },
+            InstanceRow::OrganizationKey { wrapped, .. },
+        ) => Some(
+            diesel::update(
+                organization_keys::table
+                    .filter(organization_keys::organization_id.eq(organization.text()))
+                    .filter(organization_keys::id.eq(key.text()))
+                    .filter(organization_keys::wrapped.eq(before.as_bytes())),
+            )
+            .set(organization_keys::wrapped.eq(wrapped.as_bytes())),
+        ),
+        _ => None,
+    });
+    Ok(execute_each!(connection, rows)?)
+}
+
+async fn move_accounts(connection: &mut Connection, command: &MoveToInstanceKey) -> Result<Vec<usize>, Failure> {
+    let rows = command.rows.iter().filter_map(|pair| match pair {
+        (
+            InstanceRow::Account { signed, code: before, password: password_before, seed: seed_before },
+            InstanceRow::Account { code, password, seed, .. },
+        ) => Some(
+            diesel::update(
+                accounts::table
+                    .filter(accounts::organization_id.eq(signed.grant.organization.text()))
+                    .filter(accounts::id.eq(signed.grant.account.text()))
+                    .filter(accounts::grant_digest.eq(before.code.as_bytes().as_slice()))
+                    .filter(accounts::password.eq(password_before.0.as_bytes()))
+                    .filter(accounts::seed.eq(seed_before.blob.as_bytes())),
+            )
+            .set((
+                accounts::grant_digest.eq(code.code.as_bytes().as_slice()),
+                accounts::grant_key_id.eq(code.key.text()),
+                accounts::password.eq(password.0.as_bytes()),
+                accounts::seed.eq(seed.blob.as_bytes()),
+            )),
+        ),
+        _ => None,
+    });
+    Ok(execute_each!(connection, rows)?)
+}
+
+async fn move_pending_seeds(connection: &mut Connection, command: &MoveToInstanceKey) -> Result<Vec<usize>, Failure> {
+    let rows = command.rows.iter().filter_map(|pair| match pair {
+        (InstanceRow::PendingSeed { organization, account, seed: before }, InstanceRow::PendingSeed { seed, .. }) => {
+            Some(
+                diesel::update(
+                    pending_seeds::table
+                        .filter(pending_seeds::organization_id.eq(organization.text()))
+                        .filter(pending_seeds::account_id.eq(account.text()))
+                        .filter(pending_seeds::seed.eq(before.blob.as_bytes())),
+                )
+                .set(pending_seeds::seed.eq(seed.blob.as_bytes())),
+            )
+        }
+        _ => None,
+    });
+    Ok(execute_each!(connection, rows)?)
+}
+
+async fn move_invitations(connection: &mut Connection, command: &MoveToInstanceKey) -> Result<Vec<usize>, Failure> {
+    let rows = command.rows.iter().filter_map(|pair| match pair {
+        (InstanceRow::Invitation(before), InstanceRow::Invitation(after)) => {
+            let grant = &before.invitation.grant;
+            Some(
+                diesel::update(
+                    invitations::table
+                        .filter(invitations::organization_id.eq(grant.organization.text()))
+                        .filter(invitations::account_id.eq(grant.account.text()))
+                        .filter(invitations::digest.eq(before.digest.code.as_bytes().as_slice())),
+                )
+                .set((
+                    invitations::digest.eq(after.digest.code.as_bytes().as_slice()),
+                    invitations::digest_key_id.eq(after.digest.key.text()),
+                )),
+            )
+        }
+        _ => None,
+    });
+    Ok(execute_each!(connection, rows)?)
+}
+
+async fn move_drafts(connection: &mut Connection, command: &MoveToInstanceKey) -> Result<Vec<usize>, Failure> {
+    let rows = command.rows.iter().filter_map(|pair| match pair {
+        (
+            InstanceRow::Draft { organization, account, password: password_before, seed: seed_before },
+            InstanceRow::Draft { password, seed, .. },
+        ) => Some(
+            diesel::update(
+                enrolment_drafts::table
+                    .filter(enrolment_drafts::organization_id.eq(organization.text()))
+                    .filter(enrolment_drafts::account_id.eq(account.text()))
+                    .filter(enrolment_drafts::password.eq(password_before.0.as_bytes()))
+                    .filter(enrolment_drafts::seed.eq(seed_before.blob.as_bytes())),
+            )
+            .set((
+                enrolment_drafts::password.eq(password.0.as_bytes()),
+                enrolment_drafts::seed.eq(seed.blob.as_bytes()),
+            )),
+        ),
+        _ => None,
+    });
+    Ok(execute_each!(connection, rows)?)
+}
+
+async fn move_integrations(connection: &mut Connection, command: &MoveToInstanceKey) -> Result<Vec<usize>, Failure> {
+    let rows = command.rows.iter().filter_map(|pair| match pair {
+        (InstanceRow::Integration(before), InstanceRow::Integration(after)) => {
+            let integration = &before.integration;
+            Some(
+                diesel::update(
+                    integrations::table
+                        .filter(integrations::organization_id.eq(integration.organization.text()))
+                        .filter(integrations::id.eq(integration.id.text()))
+                        .filter(integrations::digest.eq(before.digest.code.as_bytes().as_slice())),
+                )
+                .set((
+                    integrations::digest.eq(after.digest.code.as_bytes().as_slice()),
+                    integrations::digest_key_id.eq(after.digest.key.text()),
+                )),
+            )
+        }
+        _ => None,
+    });
+    Ok(execute_each!(connection, rows)?)
+}
+
+async fn destroy(connection: &mut Connection, command: &DestroyInstanceKey) -> Decided<KeyDestruction> {
+    let key = command.key;
+    let row = || retiring_instance_keys::table.filter(retiring_instance_keys::id.eq(key.text()));
+    let held: Option<String> =
+        for_update!(row().select(retiring_instance_keys::id)).get_result(connection).await.optional()?;
+    if held.is_none() {
+        return Ok(Verdict::Refused(KeyDestruction::NotRetiring));
+    }
+    let left: (bool, bool, bool, bool, bool, bool, bool, bool) = diesel::select((
+        exists(organizations_under!(key)),
+        exists(organization_keys_under!(key)),
+        exists(accounts_under!(key)),
+        exists(pending_seeds_under!(key)),
+        exists(invitations_under!(key)),
+        exists(drafts_under!(key)),
+        exists(integrations_under!(key)),
+        exists(instance_keys_under!(key)),
+    ))
+    .get_result(connection)
+    .await?;
+    let (organizations, organization_keys, accounts, pending_seeds, invitations, drafts, integrations, wide) = left;
+    let below = organizations || organization_keys || wide;
+    if below || accounts || pending_seeds || invitations || drafts || integrations {
+        return Ok(Verdict::Refused(KeyDestruction::InUse));
+    }
+    diesel::delete(row()).execute(connection).await?;
+    audit::record(connection, &command.audit).await?;
+    Ok(Verdict::Recorded(KeyDestruction::Destroyed))
+}
