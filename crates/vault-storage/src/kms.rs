@@ -86,7 +86,9 @@ impl FromStr for KmsUri {
                 Some(("profile", value)) if is_name(value) => (&mut profile, value),
                 Some(("endpoint", value)) if is_endpoint(value) => (&mut endpoint, value.trim_end_matches('/')),
                 Some(("endpoint", _)) => {
-                    return Err(InvalidKmsUri("endpoint= needs an https URL without path, or an http one of this machine"));
+                    return Err(InvalidKmsUri(
+                        "endpoint= needs an https URL without path, or an http one of this machine",
+                    ));
                 }
                 _ => return Err(InvalidKmsUri("takes credentials-file, profile and endpoint after the ?")),
             };
@@ -205,7 +207,8 @@ impl KmsKey {
             IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)),
             IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)),
         ];
-        let settings = StorageSettings { egress: EgressPolicy::allowing(anywhere), ca_file, ..StorageSettings::default() };
+        let settings =
+            StorageSettings { egress: EgressPolicy::allowing(anywhere), ca_file, ..StorageSettings::default() };
         let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver::new());
         // Without region: the copies of a multi-Region key are one key.
         let name = format!("aws-kms:{}:{}", uri.account, uri.key);
@@ -267,8 +270,7 @@ impl KmsKey {
 
     /// The profile's keys, read each time: tools replace them.
     fn keys(&self) -> Result<AwsCredential, KeyServiceError> {
-        let content =
-            (self.read)().map_err(|error| KeyServiceError::Refused(KmsError::Credentials(error).into()))?;
+        let content = (self.read)().map_err(|error| KeyServiceError::Refused(KmsError::Credentials(error).into()))?;
         let text = std::str::from_utf8(&content).unwrap_or_default();
         let missing = || {
             let (file, profile) = (self.uri.credentials.clone(), self.uri.profile.clone());

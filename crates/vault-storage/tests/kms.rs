@@ -52,7 +52,9 @@ async fn moto_seals_and_opens_in_context() {
     let stranger = moto.create_user("stranger", &allow(&["s3:*"]));
     moto.judge();
     let root = key(&arn, &moto.endpoint(), keys(&user));
-    assert!(root.key().starts_with("aws-kms:123456789012:key/") && arn.ends_with(root.key().rsplit('/').next().unwrap()));
+    assert!(
+        root.key().starts_with("aws-kms:123456789012:key/") && arn.ends_with(root.key().rsplit('/').next().unwrap())
+    );
     let text = "thirty-two bytes of a key, exact";
     let sealed = root.seal(&secret(text), b"here").await.unwrap();
     assert_eq!(root.open(&sealed, b"here").await.unwrap().expose(), text.as_bytes());
@@ -70,9 +72,12 @@ async fn moto_seals_and_opens_in_context() {
     let wrong = AccessKey { secret: "wrong".to_owned(), ..user.clone() };
     let said = refusal(key(&arn, &moto.endpoint(), keys(&wrong)).open(&sealed, b"here").await);
     assert!(said.contains("refuses") && !said.contains("wrong"), "{said}");
-    let said = refusal(key(&arn, &moto.endpoint(), file("[default]\naws_access_key_id = a\n".into())).seal(&secret("x"), b"").await);
+    let said = refusal(
+        key(&arn, &moto.endpoint(), file("[default]\naws_access_key_id = a\n".into())).seal(&secret("x"), b"").await,
+    );
     assert!(said.contains("/nowhere has no aws_access_key_id") && said.contains("[default]"), "{said}");
-    let said = refusal(key(&arn, &moto.endpoint(), Arc::new(|| Err("no such file".into()))).seal(&secret("x"), b"").await);
+    let said =
+        refusal(key(&arn, &moto.endpoint(), Arc::new(|| Err("no such file".into()))).seal(&secret("x"), b"").await);
     assert_eq!(said, "credentials for AWS KMS: no such file");
     let missing = arn.replace("key/", "key/0");
     let said = refusal(key(&missing, &moto.endpoint(), keys(&user)).seal(&secret("x"), b"").await);

@@ -131,13 +131,21 @@ mod tests {
         let token = parse(uri).unwrap();
         assert_eq!(token.secret_files(), [PathBuf::from("/p")]);
         assert_eq!(token.place("").unwrap().flag(), format!("--root-key-source={uri}"));
-        let uri = "aws-kms:arn:aws:kms:eu-central-1:111122223333:key/one?credentials-file=/c&endpoint=https://kms.example";
+        let uri =
+            "aws-kms:arn:aws:kms:eu-central-1:111122223333:key/one?credentials-file=/c&endpoint=https://kms.example";
         let kms = parse(uri).unwrap();
         assert_eq!(kms.secret_files(), [PathBuf::from("/c")]);
         assert_eq!(kms.place("").unwrap().flag(), format!("--root-key-source={uri}"));
-        for wrong in
-            ["", "credential:", "credential:..", "credential:a/b", "pkcs11:token=s3cret", "aws-kms:s3cret", "s3cret", "file:/s3cret"]
-        {
+        for wrong in [
+            "",
+            "credential:",
+            "credential:..",
+            "credential:a/b",
+            "pkcs11:token=s3cret",
+            "aws-kms:s3cret",
+            "s3cret",
+            "file:/s3cret",
+        ] {
             let said = parse(wrong).unwrap_err();
             assert!(!said.contains("s3cret") && !said.is_empty(), "{said}");
         }
