@@ -34,7 +34,7 @@ const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 
 /// An attempt to open the vault.
 enum Attempt {
-    Opened(OpenVault, Arc<dyn Opener>),
+    Opened(Box<OpenVault>, Arc<dyn Opener>),
     /// The place of the root key was unreachable, for this reason.
     Unavailable(String),
 }
@@ -43,7 +43,7 @@ enum Attempt {
 pub(crate) async fn open_and_run(settings: Settings, args: ServeArgs) -> Result<(), Failure> {
     let (settings, events) = (Arc::new(settings), ServerEvents::default());
     let opened = match open(&settings, &args, &events).await? {
-        Attempt::Opened(vault, opener) => Some((vault, opener)),
+        Attempt::Opened(vault, opener) => Some((*vault, opener)),
         Attempt::Unavailable(reason) => wait_for_root_key(&settings, args, &events, reason).await?,
     };
     match opened {
@@ -62,7 +62,7 @@ async fn open(settings: &Settings, args: &ServeArgs, events: &ServerEvents) -> R
         opening = migrate::with_bar(opening)?;
     }
     match opening.with_opener().await {
-        Ok((vault, opener)) => Ok(Attempt::Opened(vault, opener)),
+        Ok((vault, opener)) => Ok(Attempt::Opened(Box::new(vault), opener)),
         Err(error) if error.is_root_key_unavailable() => {
             Ok(Attempt::Unavailable(compose::failure(settings, error).to_string()))
         }
@@ -95,7 +95,7 @@ async fn wait_for_root_key(
                     () = tokio::time::sleep(pause) => {}
                 }
                 match open(&settings, &args, &events).await? {
-                    Attempt::Opened(vault, opener) => return Ok(Some((vault, opener))),
+                    Attempt::Opened(vault, opener) => return Ok(Some((*vault, opener))),
                     Attempt::Unavailable(reason) => {
                         tracing::warn!("not ready: {reason}");
                         tell.send_replace(reason);
