@@ -7,7 +7,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vault_testkit::stores::SoftHsm;
+use std::time::{Duration, Instant};
+use vault_testkit::stores::{Moto, SoftHsm};
 use vault_tests::binary::Run;
 use vault_tests::process::Server;
 use vault_tests::samples::small;
@@ -16,6 +17,8 @@ use vault_tests::{Database, Vault, on_both_databases};
 on_both_databases! {
     a_vault_lives_under_a_key_in_a_token,
     the_root_key_moves_into_a_token_and_out_again,
+    a_server_waits_for_a_token_that_is_away,
+    a_vault_lives_under_a_key_in_aws_kms,
 }
 
 const ID: &str = "00112233445566778899aabbccddeeff";
@@ -195,4 +198,122 @@ fn the_root_key_moves_into_a_token_and_out_again(database: Database) {
     token.run(&vault, &["key", "rotate", "--root", &token.flag(OTHER), "--new-root-key-file", text(&file)]).done();
     assert_eq!(vault.json(&["key", "status"])["root_key"], old);
     assert!(vault.run(&["org", "list"]).done().stdout.contains("Acme"));
+}
+
+/// Polls until the server answers `/readyz` with this status.
+#[track_caller]
+fn wait_for(server: &mut Server, client: &vault_tests::Client, status: u16) -> String {
+    let began = Instant::now();
+    loop {
+        assert!(server.is_alive() && began.elapsed() < Duration::from_secs(60), "no {status}");
+        if let Ok(answer) = client.get("/readyz").try_send()
+            && answer.status == status
+        {
+            return answer.text();
+        }
+        std::thread::sleep(Duration::from_millis(20)); // between two looks
+    }
+}
+
+fn a_server_waits_for_a_token_that_is_away(database: Database) {
+    let vault = Vault::absent(database);
+    let token = Token::of(&vault);
+    let flag = token.flag(ID);
+    token.run(&vault, &["init", &flag]).done();
+    token.run(&vault, &["org", "create", "Acme", &flag]).done();
+    let account = ["account", "create", "--org", "Acme", "--email", "a@example.com", "--role", "admin", "--json"];
+    let account = token.run(&vault, &[&account[..], &[&flag]].concat()).done().json();
+    let account = vault_tests::Account::new(&account, None);
+    let away = vault.scratch("away");
+    let take_away = || {
+        fs::rename(token.hsm.tokens(), &away).unwrap();
+        fs::create_dir(token.hsm.tokens()).unwrap();
+    };
+    let bring_back = || {
+        fs::remove_dir(token.hsm.tokens()).unwrap();
+        fs::rename(&away, token.hsm.tokens()).unwrap();
+    };
+    let serve = |socket: &str| {
+        let mut command = vault_tests::binary::command();
+        command.arg("--data-dir").arg(vault.data_dir()).args(["serve", &flag]);
+        command.arg(format!("--activation-listen=unix:{}", vault.scratch(socket).display()));
+        if database == Database::Postgres {
+            command.args(["--database-url", vault.url()]);
+        }
+        token.with(&mut command);
+        Server::spawn(command, &vault.scratch("output"), &vault.scratch("log"))
+    };
+
+    take_away();
+    let mut server = serve("first");
+    let (client, admin) = (server.client(), server.admin_client());
+    let why = wait_for(&mut server, &admin, 503);
+    assert!(why.contains("no token fits"), "{why}");
+    let said = wait_for(&mut server, &client, 503);
+    assert!(!said.contains("token"), "the public is not told why: {said}");
+    client.get("/livez").send().expect(200);
+    admin.get("/livez").send().expect(200);
+    let refused = client.get("/v1/organization-vault").send().expect(503);
+    assert!(refused.header("retry-after").is_some(), "{}", refused.text());
+    assert!(vault.scratch("first").exists(), "the activation listener answers too");
+    bring_back();
+    wait_for(&mut server, &client, 200);
+    wait_for(&mut server, &admin, 200);
+    let session = account.log_in(&client);
+    session.save(&small("imports/nightly", 1));
+    assert!(client.get("/v1/organization-vault").send().status == 401);
+    assert_eq!(server.stop(), Some(0), "{}", vault.log());
+
+    // It may be told to stop while it waits, and what comes back must be the right key.
+    take_away();
+    let mut server = serve("second");
+    let client = server.client();
+    wait_for(&mut server, &client, 503);
+    assert_eq!(server.stop(), Some(0), "{}", vault.log());
+    let mut server = serve("third");
+    let client = server.client();
+    wait_for(&mut server, &client, 503);
+    token.hsm.create_token("vault");
+    token.hsm.import_key("vault", "root", ID, &key(9));
+    let began = Instant::now();
+    while server.is_alive() {
+        assert!(began.elapsed() < Duration::from_secs(90), "{}", vault.log());
+        std::thread::sleep(Duration::from_millis(20)); // between two looks
+    }
+    assert!(vault.log().contains("cannot") && !vault.log().contains(SoftHsm::PIN), "{}", vault.log());
+}
+
+fn a_vault_lives_under_a_key_in_aws_kms(database: Database) {
+    let vault = Vault::init(database);
+    vault.run(&["org", "create", "Acme"]).done();
+    let moto = Moto::start();
+    let arn = moto.create_kms_key();
+    let policy = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["kms:Encrypt","kms:Decrypt"],"Resource":"*"}]}"#;
+    let user = moto.create_user("vault", policy);
+    moto.judge();
+    let credentials = vault.scratch("aws");
+    let content = format!("[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n", user.id, user.secret);
+    private(&credentials, content.as_bytes());
+    let uri = format!("aws-kms:{arn}?credentials-file={}&endpoint={}", text(&credentials), moto.endpoint());
+    let none = ("ORGVAULT_LOG_LEVEL", Path::new("info"));
+    let new = format!("--new-root-key-source={uri}");
+    run(&vault, none, &["key", "rotate", "--root", &new]).done();
+    vault.run(&["org", "list"]).refused();
+    let flag = format!("--root-key-source={uri}");
+    assert!(vault.run(&["org", "list", &flag]).done().stdout.contains("Acme"));
+    let mut command = vault.serve_command();
+    command.arg(&flag);
+    let server = Server::start(command, &vault.scratch("output"), &vault.scratch("log"));
+    assert_eq!(server.stop(), Some(0), "{}", vault.log());
+
+    private(&credentials, content.replace(&user.secret, "wrong").as_bytes());
+    let refused = vault.run(&["org", "list", &flag]).refused().stderr;
+    assert!(refused.contains("AWS KMS at") && refused.contains("refuses") && !refused.contains("wrong"), "{refused}");
+    fs::set_permissions(&credentials, Permissions::from_mode(0o644)).unwrap();
+    let refused = vault.run(&["org", "list", &flag]).refused().stderr;
+    assert!(refused.contains("other users can read"), "{refused}");
+    private(&credentials, content.as_bytes());
+    drop(moto);
+    let refused = vault.run(&["org", "list", &flag]).refused().stderr;
+    assert!(refused.contains("the root key is unavailable: AWS KMS at"), "{refused}");
 }

@@ -14,9 +14,12 @@ use vault_diesel::{LockError, ServerLock};
 use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
 use vault_http::RequestOrigins;
 use vault_pkcs11::{Pin, TokenKey};
+use vault_storage::{KmsKey, ReadCredentials};
 
 /// The longest PIN, with a line end, in bytes.
 const LONGEST_PIN: usize = 256;
+/// The longest file of credentials for AWS, in bytes.
+const LONGEST_CREDENTIALS: usize = 64 * 1024;
 
 /// Opens the vault that must exist, for a command that opens no credential and ends.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
@@ -81,22 +84,35 @@ pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyPlace) -> Resul
             let key = TokenKey::new((**uri).clone(), pin(settings, uri.pin())?, Arc::new(OsEntropy));
             Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
         }
+        RootKeyPlace::Kms(uri) => {
+            let read = secret(settings, uri.credentials(), LONGEST_CREDENTIALS)?;
+            let key = KmsKey::new((**uri).clone(), read, settings.server.storage_ca_file.clone())?;
+            Ok(RootKey::service(Arc::new(ServiceRootKey::new(Arc::new(key)))))
+        }
     }
 }
 
 /// What reads the PIN in `path` when it is needed.
 fn pin(settings: &Settings, path: &Path) -> Result<Pin, Failure> {
-    let (opened, path) = (settings.files.opened_secret(path)?, path.to_owned());
+    let read = secret(settings, path, LONGEST_PIN)?;
     Ok(Arc::new(move || {
-        let read = match &opened {
-            Some(file) => file.read(LONGEST_PIN),
-            None => SecretFile::open(&path).and_then(|file| file.read(LONGEST_PIN)),
-        };
-        let mut pin = read?;
+        let mut pin = read()?;
         while pin.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             pin.pop();
         }
         Ok(pin)
+    }))
+}
+
+/// What reads the secret in `path`, of at most `limit` bytes, when it is needed.
+fn secret(settings: &Settings, path: &Path, limit: usize) -> Result<ReadCredentials, Failure> {
+    let (opened, path) = (settings.files.opened_secret(path)?, path.to_owned());
+    Ok(Arc::new(move || {
+        let read = match &opened {
+            Some(file) => file.read(limit),
+            None => SecretFile::open(&path).and_then(|file| file.read(limit)),
+        };
+        Ok(read?)
     }))
 }
 

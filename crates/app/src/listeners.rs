@@ -14,11 +14,12 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use vault_core::credential::DataPolicy;
-use vault_core::port::Opener;
-use vault_embed::OpenVault;
+use vault_core::port::{IdGenerator, Opener};
+use vault_embed::{OpenVault, SystemIds};
 use vault_http::{
     ActivationSettings, AdminParts, AdminSettings, BoundServer, ListenerSettings, ListeningServer, MetricsText,
-    Readiness, ServerSettings, activation_server, admin_server, server,
+    Readiness, ServerSettings, WaitingParts, activation_server, admin_server, server, waiting_activation_server,
+    waiting_server,
 };
 use vault_storage::Storage;
 
@@ -37,6 +38,7 @@ pub(crate) struct Listeners {
     activation: Vec<String>,
     admin: Vec<SocketAddr>,
     checks: Option<JoinHandle<()>>,
+    is_waiting: bool,
 }
 
 /// An address, named by `flag`, that cannot be listened on.
@@ -46,6 +48,20 @@ pub(crate) fn cannot_listen(flag: &str, place: impl Display, error: &io::Error) 
         _ => error.to_string(),
     };
     Failure::new(format!("cannot listen on {place}: {reason}. Choose another with {flag}"))
+}
+
+fn public_failure(settings: &Settings, error: &io::Error) -> Failure {
+    cannot_listen("--listen", settings.server.listen, error)
+}
+
+fn activation_failure(activation: &Activation, error: &io::Error) -> Failure {
+    match &activation.listen {
+        ActivationListen::Tcp(address) => cannot_listen("--activation-listen", address, error),
+        // Its text names the socket.
+        ActivationListen::Unix(_) => {
+            Failure::new(format!("cannot listen on {error}. Choose another with --activation-listen"))
+        }
+    }
 }
 
 /// A listener at `address`, on the socket that was bound there while this process had the rights of root, if any.
@@ -63,14 +79,7 @@ impl Listeners {
         opener: Arc<dyn Opener>,
         parts: ListenerParts,
     ) -> Result<Self, Failure> {
-        let mut listeners = Self {
-            servers: Vec::new(),
-            certificates: Vec::new(),
-            public: Vec::new(),
-            activation: Vec::new(),
-            admin: Vec::new(),
-            checks: None,
-        };
+        let mut listeners = Self::none();
         if settings.server.role.serves_api() {
             listeners.bind_public(settings, vault, &parts)?;
         }
@@ -92,7 +101,46 @@ impl Listeners {
         Ok(listeners)
     }
 
-    fn bind_public(&mut self, settings: &Settings, vault: &OpenVault, parts: &ListenerParts) -> Result<(), Failure> {
+    /// Binds the listeners of the settings for a server that cannot serve yet. `readiness` says why.
+    pub(crate) fn bind_waiting(settings: &Settings, readiness: Readiness) -> Result<Self, Failure> {
+        let ids: Arc<dyn IdGenerator> = Arc::new(SystemIds::default());
+        let parts = WaitingParts { runtime: Handle::current(), readiness, ids };
+        let mut listeners = Self::none();
+        listeners.is_waiting = true;
+        if settings.server.role.serves_api() {
+            let bound = waiting_server(&listeners.public_settings(settings)?, parts.clone());
+            listeners.public = listeners.keep(bound.map_err(|error| public_failure(settings, &error))?);
+        }
+        if let Some(activation) = settings.server.activation() {
+            let bound =
+                waiting_activation_server(&listeners.activation_settings(settings, &activation)?, parts.clone());
+            listeners.keep(bound.map_err(|error| activation_failure(&activation, &error))?);
+        }
+        if let Some(address) = settings.server.admin_listen {
+            // Metrics begin with the vault.
+            let WaitingParts { runtime, readiness, ids } = parts;
+            let parts = AdminParts { runtime, metrics: Arc::new(String::new), readiness, ids };
+            let settings = AdminSettings { listener: listener_at(settings, address) };
+            let bound =
+                admin_server(&settings, parts).map_err(|error| cannot_listen("--admin-listen", address, &error))?;
+            listeners.admin = listeners.keep(bound);
+        }
+        Ok(listeners)
+    }
+
+    fn none() -> Self {
+        Self {
+            servers: Vec::new(),
+            certificates: Vec::new(),
+            public: Vec::new(),
+            activation: Vec::new(),
+            admin: Vec::new(),
+            checks: None,
+            is_waiting: false,
+        }
+    }
+
+    fn public_settings(&mut self, settings: &Settings) -> Result<ServerSettings, Failure> {
         let mut listener = listener_at(settings, settings.server.listen);
         if let Some(files) = settings.server.tls() {
             let loaded = files.load(&settings.files)?;
@@ -101,27 +149,27 @@ impl Listeners {
         }
         listener.trusted_proxies.clone_from(&settings.server.trusted_proxy);
         listener.proxies_only = listener.tls.is_none() && !settings.server.listen.ip().is_loopback();
-        let server_settings = ServerSettings {
+        Ok(ServerSettings {
             listener,
             base_path: settings.server.base_path.clone(),
             data_policy: DataPolicy { allow_http_links: settings.server.allow_http_links },
             rate: settings.server.login_rate(),
-        };
+        })
+    }
+
+    fn bind_public(&mut self, settings: &Settings, vault: &OpenVault, parts: &ListenerParts) -> Result<(), Failure> {
+        let server_settings = self.public_settings(settings)?;
         let parts = parts::public(settings, vault, parts.storage.as_ref(), &parts.readiness);
-        let bound = server(&server_settings, parts)
-            .map_err(|error| cannot_listen("--listen", settings.server.listen, &error))?;
+        let bound = server(&server_settings, parts).map_err(|error| public_failure(settings, &error))?;
         self.public = self.keep(bound);
         Ok(())
     }
 
-    fn bind_activation(
+    fn activation_settings(
         &mut self,
         settings: &Settings,
         activation: &Activation,
-        vault: &OpenVault,
-        opener: Arc<dyn Opener>,
-        parts: &ListenerParts,
-    ) -> Result<(), Failure> {
+    ) -> Result<ActivationSettings, Failure> {
         let (mut listener, unix) = match &activation.listen {
             ActivationListen::Tcp(address) => (listener_at(settings, *address), None),
             ActivationListen::Unix(socket) => (ListenerSettings::new(Vec::new()), Some(socket.clone())),
@@ -134,20 +182,25 @@ impl Listeners {
             listener.tls = Some(loaded.tls.clone());
             self.certificates.push(loaded);
         }
-        let scheme = if listener.tls.is_some() { "https" } else { "http" };
-        let place = unix.as_ref().map(|socket| format!("unix:{}", socket.path.display()));
-        let activation_settings =
-            ActivationSettings { listener, unix, base_path: settings.server.base_path.clone(), rate: activation.rate };
+        Ok(ActivationSettings { listener, unix, base_path: settings.server.base_path.clone(), rate: activation.rate })
+    }
+
+    fn bind_activation(
+        &mut self,
+        settings: &Settings,
+        activation: &Activation,
+        vault: &OpenVault,
+        opener: Arc<dyn Opener>,
+        parts: &ListenerParts,
+    ) -> Result<(), Failure> {
+        let activation_settings = self.activation_settings(settings, activation)?;
+        let scheme = if activation_settings.listener.tls.is_some() { "https" } else { "http" };
+        let place = activation_settings.unix.as_ref().map(|socket| format!("unix:{}", socket.path.display()));
         let storage = parts.storage.as_ref();
         let parts = parts::activation(activation, vault, opener, storage, &parts.readiness);
         let activations = parts.activations.clone();
-        let bound = activation_server(&activation_settings, parts).map_err(|error| match &activation.listen {
-            ActivationListen::Tcp(address) => cannot_listen("--activation-listen", address, &error),
-            // Its text names the socket.
-            ActivationListen::Unix(_) => {
-                Failure::new(format!("cannot listen on {error}. Choose another with --activation-listen"))
-            }
-        })?;
+        let bound = activation_server(&activation_settings, parts);
+        let bound = bound.map_err(|error| activation_failure(activation, &error))?;
         self.checks = checks::start(&settings.server, activations);
         let addresses = self.keep(bound);
         let addresses = addresses.iter().map(|address| format!("{scheme}://{address}{}", settings.server.base_path));
@@ -192,10 +245,13 @@ impl Listeners {
         ended: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, Failure> {
         let following: Vec<_> = self.certificates.into_iter().map(|loaded| tokio::spawn(loaded.follow())).collect();
+        let is_waiting = self.is_waiting;
         let handles: Vec<_> = self.servers.iter().map(ListeningServer::handle).collect();
         let stopping = tokio::spawn(async move {
             let outcome = ended.await;
-            tracing::info!("stopping: no new requests are accepted; open ones are completed");
+            if !is_waiting {
+                tracing::info!("stopping: no new requests are accepted; open ones are completed");
+            }
             join_all(handles.iter().map(|handle| handle.stop(true))).await;
             outcome
         });

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use vault_core::port::{SealError, StoreError};
-use vault_crypto::{AnchorError, DatabaseKeyError, KeyringError, RootKeyError};
+use vault_crypto::{AnchorError, DatabaseKeyError, KeyringError, RootKeyError, WrapError};
 use vault_diesel::{ConnectError, LockError, MigrateError, OpenError};
 
 /// Why a vault cannot be opened or made. Nothing is changed then, except that an interrupted first run may have left files
@@ -220,6 +220,17 @@ pub enum OpeningError {
 }
 
 impl OpeningError {
+    /// Whether the place of the root key was unreachable; a retry may succeed.
+    pub fn is_root_key_unavailable(&self) -> bool {
+        match self {
+            Self::DatabaseKey(error) => error.is_root_key_unavailable(),
+            Self::Keyring(KeyringError::InstanceKey { cause, .. } | KeyringError::Wrap(cause)) => {
+                matches!(cause, WrapError::Unavailable(_))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the vault needs another root key than the one given.
     pub fn is_wrong_root_key(&self) -> bool {
         match self {

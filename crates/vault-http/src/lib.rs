@@ -45,6 +45,7 @@ mod throttle;
 mod tls;
 mod transport;
 mod unix;
+mod waiting;
 mod wire;
 
 pub use activation::{ActivationParts, activation_server};
@@ -58,3 +59,4 @@ pub use settings::{
     ActivationSettings, AdminSettings, BasePath, Deadlines, ListenerSettings, Rate, ServerSettings, UnixSocket,
 };
 pub use tls::{Tls, TlsError};
+pub use waiting::{WaitingParts, waiting_activation_server, waiting_server};

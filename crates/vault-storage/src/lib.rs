@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `s3`: keys of a role's session | the documented form here, signed by `object_store`'s `AwsAuthorizer` |
 //! | `s3`: list, read, write | signed by `object_store`'s `AwsAuthorizer` |
+//! | AWS KMS, for a root key ([`KmsKey`]): `Encrypt`, `Decrypt` | the documented exchanges here, signed by `object_store`'s `AwsAuthorizer` |
 //! | `azure_identity`: token of the application, delegation key, container signature | documented exchanges here; the published crates bring an HTTP client of their own, and none of them signs for a container without an account key |
 //! | `azure_identity`: list, read, write | authorized by `object_store`'s `AzureAuthorizer` |
 //! | `gcs`: access token, down-scoped token | documented exchanges here, RS256 by `ring`; Google's crates bring an HTTP client of their own |
@@ -25,6 +26,7 @@
 //! | Path | Server |
 //! |---|---|
 //! | `s3` checks, `AssumeRole`, the keys it gave | moto, with its judgement of signatures and rights on; of a session's policy it judges nothing |
+//! | AWS KMS | moto, with its judgement of signatures and rights on; a server with the documented answers for what it cannot be made to say |
 //! | `s3`: clock skew, wrong region, expired tokens, lifetimes | a server with the documented answers |
 //! | `azure_identity` checks; delegation key, container signature and what they open | Azurite over TLS |
 //! | `azure_identity`: the directory's answers | a server with the documented answers |
@@ -36,6 +38,7 @@ mod azure;
 mod egress;
 mod gcs;
 mod guard;
+mod kms;
 mod link;
 mod probe;
 mod s3;
@@ -45,5 +48,6 @@ mod text;
 
 pub use egress::EgressPolicy;
 pub use guard::{Resolve, TrustError};
+pub use kms::{InvalidKmsUri, KmsError, KmsKey, KmsUri, ReadCredentials};
 pub use settings::{Deadlines, Places, StorageSettings};
 pub use storage::Storage;

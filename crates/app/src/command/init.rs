@@ -47,8 +47,8 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
 pub(crate) fn root_key_warning(settings: &Settings) -> String {
     let Some(path) = settings.root_key.file() else {
         return format!(
-            "The root key is {}. Keep the key in a second token, or another copy of it, apart from the data. Without it \
-             nobody can open the vault, and no backup contains it.",
+            "The root key is {}. Without it nobody can open the vault, and no backup contains it: protect it from deletion, and \
+             keep a copy where its place allows one.",
             settings.root_key
         );
     };

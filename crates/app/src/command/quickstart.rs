@@ -13,6 +13,7 @@ use crate::settings::{Role as Served, Settings};
 use crate::text::{command_line, json_in_here_document, quoted};
 use serde::Serialize;
 use std::net::TcpListener;
+use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
@@ -69,7 +70,7 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     };
     output.print(&document, &text)?;
     drop((document, text, account)); // what was shown once need not stay in memory
-    serve::run(settings, vault, opener, &events).await
+    serve::run(Arc::new(settings), vault, opener, &events).await
 }
 
 /// Checks the arguments before anything is written.

@@ -13,35 +13,103 @@ use crate::listeners::{ListenerParts, Listeners};
 use crate::parts;
 use crate::settings::Settings;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use vault_core::cursor::PageRequest;
 use vault_core::port::Opener;
 use vault_core::principal::{Principal, Scope};
 use vault_embed::{OpenVault, VaultFailure};
 use vault_http::{MetricsText, Readiness};
 
+/// How long the first wait for the place of the root key is; each later one is twice as long, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often the recorder of metrics frees what it no longer needs, and the log says what it left out.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// Upper bounds of the latency histograms, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// Opens the vault as its one server and serves it.
+/// An attempt to open the vault.
+enum Attempt {
+    Opened(Box<OpenVault>, Arc<dyn Opener>),
+    /// The place of the root key was unreachable, for this reason.
+    Unavailable(String),
+}
+
+/// Opens the vault as its one server and serves it. While the place of its root key is unreachable, waits for it.
 pub(crate) async fn open_and_run(settings: Settings, args: ServeArgs) -> Result<(), Failure> {
-    let events = ServerEvents::default();
-    let opening = compose::serve(&settings, "serve", &events)?;
-    let mut opening = opening.anchor(compose::anchor(&settings), args.adopt_anchor);
+    let (settings, events) = (Arc::new(settings), ServerEvents::default());
+    let opened = match open(&settings, &args, &events).await? {
+        Attempt::Opened(vault, opener) => Some((*vault, opener)),
+        Attempt::Unavailable(reason) => wait_for_root_key(&settings, args, &events, reason).await?,
+    };
+    match opened {
+        Some((vault, opener)) => run(settings, vault, opener, &events).await,
+        None => {
+            tracing::info!("stopped");
+            Ok(())
+        }
+    }
+}
+
+async fn open(settings: &Settings, args: &ServeArgs, events: &ServerEvents) -> Result<Attempt, Failure> {
+    let opening = compose::serve(settings, "serve", events)?;
+    let mut opening = opening.anchor(compose::anchor(settings), args.adopt_anchor);
     if args.migrate {
         opening = migrate::with_bar(opening)?;
     }
-    let (vault, opener) = opening.with_opener().await.map_err(|error| compose::failure(&settings, error))?;
-    run(settings, vault, opener, &events).await
+    match opening.with_opener().await {
+        Ok((vault, opener)) => Ok(Attempt::Opened(Box::new(vault), opener)),
+        Err(error) if error.is_root_key_unavailable() => {
+            Ok(Attempt::Unavailable(compose::failure(settings, error).to_string()))
+        }
+        Err(error) => Err(compose::failure(settings, error)),
+    }
+}
+
+/// Answers every request with 503 and tries again until the vault opens; nothing if the server is to stop.
+async fn wait_for_root_key(
+    settings: &Arc<Settings>,
+    args: ServeArgs,
+    events: &ServerEvents,
+    reason: String,
+) -> Result<Option<(OpenVault, Arc<dyn Opener>)>, Failure> {
+    let (tell, told) = watch::channel(reason.clone());
+    let readiness = Readiness::new(move || {
+        let reason = told.borrow().clone();
+        async move { Err(reason) }
+    });
+    let listeners = Listeners::bind_waiting(settings, readiness)?;
+    tracing::warn!("not ready: {reason}. Trying again; until then, requests get 503");
+    let (settings, events) = (Arc::clone(settings), events.clone());
+    listeners
+        .serve_until(async move {
+            let mut signal = pin!(wait_for_signal());
+            let mut pause = FIRST_PAUSE;
+            loop {
+                tokio::select! {
+                    signal = &mut signal => return signal.map(|()| None),
+                    () = tokio::time::sleep(pause) => {}
+                }
+                match open(&settings, &args, &events).await? {
+                    Attempt::Opened(vault, opener) => return Ok(Some((*vault, opener))),
+                    Attempt::Unavailable(reason) => {
+                        tracing::warn!("not ready: {reason}");
+                        tell.send_replace(reason);
+                    }
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        })
+        .await
 }
 
 /// Serves until told to stop, and closes the vault.
 pub(crate) async fn run(
-    settings: Settings,
+    settings: Arc<Settings>,
     vault: OpenVault,
     opener: Arc<dyn Opener>,
     events: &ServerEvents,
@@ -56,7 +124,7 @@ pub(crate) async fn run(
 }
 
 async fn serve(
-    settings: Settings,
+    settings: Arc<Settings>,
     vault: &OpenVault,
     opener: Arc<dyn Opener>,
     events: &ServerEvents,
@@ -65,7 +133,6 @@ async fn serve(
         doctor::require_disk_encryption(&settings)?;
     }
     hardening::raise_file_limit()?;
-    let settings = Arc::new(settings);
     let memory_locked = hardening::lock_memory();
     let metrics = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?.install_recorder()?;
     describe_metrics();

@@ -64,7 +64,8 @@ pub(super) struct VaultFlags {
     #[arg(long, value_name = "FILE")]
     pub(super) root_key_file: Option<PathBuf>,
 
-    /// Root key in another place, instead of a file: credential:NAME (of systemd) or pkcs11:… (in a token) [default: none]
+    /// Root key in another place, instead of a file: credential:NAME (of systemd), pkcs11:… (token) or aws-kms:… [default:
+    /// none]
     #[arg(long, value_name = "SOURCE", conflicts_with = "root_key_file")]
     pub(super) root_key_source: Option<RootKeySource>,
 

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use vault_pkcs11::TokenUri;
+use vault_storage::KmsUri;
 
 /// The variable in which systemd names the directory of a service's credentials.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
@@ -17,6 +18,8 @@ pub(crate) enum RootKeySource {
     Credential(String),
     /// A key in a token.
     Token(Box<TokenUri>),
+    /// A key in AWS KMS.
+    Kms(Box<KmsUri>),
 }
 
 /// Where the root key is.
@@ -28,6 +31,8 @@ pub(crate) enum RootKeyPlace {
     Credential { name: String, path: PathBuf },
     /// In a token.
     Token(Box<TokenUri>),
+    /// In AWS KMS.
+    Kms(Box<KmsUri>),
 }
 
 impl FromStr for RootKeySource {
@@ -45,7 +50,10 @@ impl FromStr for RootKeySource {
         if text.starts_with("pkcs11:") {
             return text.parse().map(|uri| Self::Token(Box::new(uri))).map_err(|error| format!("pkcs11: {error}"));
         }
-        Err("must be credential:NAME or a PKCS#11 URI (pkcs11:…). For a file, use --root-key-file".to_owned())
+        if text.starts_with("aws-kms:") {
+            return text.parse().map(|uri| Self::Kms(Box::new(uri))).map_err(|error| format!("aws-kms: {error}"));
+        }
+        Err("must be credential:NAME, pkcs11:… or aws-kms:…. For a file, use --root-key-file".to_owned())
     }
 }
 
@@ -55,6 +63,7 @@ impl RootKeySource {
         match self {
             Self::Credential(name) => credential(name).into_iter().collect(),
             Self::Token(uri) => vec![uri.pin().to_owned()],
+            Self::Kms(uri) => vec![uri.credentials().to_owned()],
         }
     }
 
@@ -70,6 +79,7 @@ impl RootKeySource {
                 ))),
             },
             Self::Token(uri) => Ok(RootKeyPlace::Token(uri.clone())),
+            Self::Kms(uri) => Ok(RootKeyPlace::Kms(uri.clone())),
         }
     }
 }
@@ -85,7 +95,7 @@ impl RootKeyPlace {
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) | Self::Credential { path, .. } => Some(path),
-            Self::Token(_) => None,
+            Self::Token(_) | Self::Kms(_) => None,
         }
     }
 
@@ -104,6 +114,7 @@ impl fmt::Display for RootKeyPlace {
             Self::File(path) => path.display().fmt(f),
             Self::Credential { name, .. } => write!(f, "credential:{name}"),
             Self::Token(uri) => uri.fmt(f),
+            Self::Kms(uri) => uri.fmt(f),
         }
     }
 }
@@ -120,9 +131,21 @@ mod tests {
         let token = parse(uri).unwrap();
         assert_eq!(token.secret_files(), [PathBuf::from("/p")]);
         assert_eq!(token.place("").unwrap().flag(), format!("--root-key-source={uri}"));
-        for wrong in
-            ["", "credential:", "credential:..", "credential:a/b", "pkcs11:token=s3cret", "s3cret", "file:/s3cret"]
-        {
+        let uri =
+            "aws-kms:arn:aws:kms:eu-central-1:111122223333:key/one?credentials-file=/c&endpoint=https://kms.example";
+        let kms = parse(uri).unwrap();
+        assert_eq!(kms.secret_files(), [PathBuf::from("/c")]);
+        assert_eq!(kms.place("").unwrap().flag(), format!("--root-key-source={uri}"));
+        for wrong in [
+            "",
+            "credential:",
+            "credential:..",
+            "credential:a/b",
+            "pkcs11:token=s3cret",
+            "aws-kms:s3cret",
+            "s3cret",
+            "file:/s3cret",
+        ] {
             let said = parse(wrong).unwrap_err();
             assert!(!said.contains("s3cret") && !said.is_empty(), "{said}");
         }

@@ -23,6 +23,11 @@ impl DatabaseKeyError {
         matches!(self.flaw, DatabaseKeyFlaw::OtherRoot { .. })
     }
 
+    /// Whether the root key was unavailable; a retry may succeed.
+    pub const fn is_root_key_unavailable(&self) -> bool {
+        matches!(self.flaw, DatabaseKeyFlaw::Wrap(WrapError::Unavailable(_)))
+    }
+
     #[cfg(test)]
     pub(crate) const fn flaw(&self) -> &DatabaseKeyFlaw {
         &self.flaw

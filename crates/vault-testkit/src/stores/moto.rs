@@ -1,4 +1,4 @@
-//! S3, STS and IAM: moto's server, from PyPI.
+//! S3, STS, IAM and KMS: moto's server, from PyPI.
 
 use super::http::{encode, form, have};
 use super::process::Server;
@@ -81,6 +81,18 @@ impl Moto {
             ("PolicyDocument", policy),
         ]);
         reply.element("Arn").to_owned()
+    }
+
+    /// Makes a symmetric key in KMS, and gives its name among all resources.
+    pub fn create_kms_key(&self) -> String {
+        let fields = [
+            ("Authorization", &*nobody("kms")),
+            ("Content-Type", "application/x-amz-json-1.1"),
+            ("X-Amz-Target", "TrentService.CreateKey"),
+        ];
+        let reply = have(self.0.address(), "POST", "/", &fields, b"{}");
+        let (_, rest) = reply.body.split_once("\"Arn\":").expect("the key has a name");
+        rest.split('"').nth(1).expect("the name is a text").to_owned()
     }
 
     /// From here on signatures and rights are judged.

@@ -1,0 +1,74 @@
+//! The listeners of a server that cannot serve yet: every request gets 503 with `Retry-After`.
+
+use crate::body::Incoming;
+use crate::call::Call;
+use crate::exchange::Api;
+use crate::fault::Fault;
+use crate::operation::probe;
+use crate::readiness::Readiness;
+use crate::route::{Operation, Place};
+use crate::server::{BoundServer, serve};
+use crate::settings::{ActivationSettings, BasePath, ServerSettings};
+use actix_web::HttpResponse;
+use std::io;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use vault_core::port::IdGenerator;
+
+/// Seconds after which it may be worth to ask again.
+const RETRY: u32 = 5;
+
+/// What a listener is made of that cannot serve yet.
+#[derive(Clone)]
+pub struct WaitingParts {
+    /// The runtime on which readiness is checked.
+    pub runtime: Handle,
+    /// For `/readyz`.
+    pub readiness: Readiness,
+    /// Request ids.
+    pub ids: Arc<dyn IdGenerator>,
+}
+
+/// The public listener of a server that cannot serve yet.
+///
+/// # Errors
+/// An address cannot be listened on, or there is none.
+pub fn waiting_server(settings: &ServerSettings, parts: WaitingParts) -> io::Result<BoundServer> {
+    let (runtime, ids) = (parts.runtime.clone(), Arc::clone(&parts.ids));
+    let api = WaitingApi { parts, base: settings.base_path.clone(), is_public: true };
+    serve(&settings.listener, None, &runtime, ids, api)
+}
+
+/// The activation listener of a server that cannot serve yet.
+///
+/// # Errors
+/// An address or the socket cannot be listened on, or there is none.
+pub fn waiting_activation_server(settings: &ActivationSettings, parts: WaitingParts) -> io::Result<BoundServer> {
+    let (runtime, ids) = (parts.runtime.clone(), Arc::clone(&parts.ids));
+    let api = WaitingApi { parts, base: settings.base_path.clone(), is_public: false };
+    serve(&settings.listener, settings.unix.as_ref(), &runtime, ids, api)
+}
+
+#[derive(Clone)]
+struct WaitingApi {
+    parts: WaitingParts,
+    base: BasePath,
+    is_public: bool,
+}
+
+impl Api for WaitingApi {
+    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>> {
+        match self.is_public {
+            true => Place::find(&self.base, path),
+            false => Place::find_activation(&self.base, path),
+        }
+    }
+
+    async fn run(&self, call: Call<'_>, _: &mut Incoming) -> Result<HttpResponse, Fault> {
+        match call.operation {
+            Operation::Live => probe::live(),
+            Operation::Ready => probe::ready(&self.parts.runtime, &self.parts.readiness).await,
+            _ => Err(Fault::unavailable(RETRY)),
+        }
+    }
+}
