@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 use vault_tests::binary::Run;
-use vault_tests::browser::{Browser, Key, npm_file};
+use vault_tests::browser::{Browser, Key, eventually, npm_file};
 use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::samples;
 use vault_tests::{Account, Database, Session, Vault};
@@ -375,7 +375,7 @@ fn leaving_the_page_ends_the_session() {
     assert_eq!(count(), 2);
     stage.browser.go(&stage.url(""));
     stage.browser.see("Passcode");
-    vault_tests::browser::eventually("the session ends", || count() == 1);
+    eventually("the session ends", || count() == 1);
     drop(account);
 }
 
@@ -458,6 +458,10 @@ fn axe_finds_nothing_on_any_page() {
     session.save(&samples::direct_link().request);
     let integration = json!({"name": "nightly import", "namespaces": ["imports/*"]});
     session.call("POST", "/v1/integrations").json(&integration).send().expect(201);
+    eventually("the integration is in the audit", || {
+        let created = session.call("GET", "/v1/audit?action=integration.created").send().expect(200).json();
+        created.as_array().unwrap().len() == 1
+    });
     stage.sign_in_as(&admin);
     for (place, sign) in [
         ("#/credentials", "Last used"),
@@ -595,6 +599,11 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Thaw");
     browser.see(&format!("Thawed {namespace}."));
 
+    // Entries are listed once a checkpoint holds them.
+    eventually("the freeze is in the audit", || {
+        let frozen = session.call("GET", "/v1/audit?action=namespace.frozen").send().expect(200).json();
+        frozen.as_array().unwrap().len() == 1
+    });
     browser.press("Audit");
     browser.see("integration nightly import");
     browser.fill("Action", "namespace.frozen");
