@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 use vault_tests::binary::Run;
-use vault_tests::browser::{Browser, Key, npm_file};
+use vault_tests::browser::{Browser, Key, eventually, npm_file};
 use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::samples;
 use vault_tests::{Account, Database, Session, Vault};
@@ -375,7 +375,7 @@ fn leaving_the_page_ends_the_session() {
     assert_eq!(count(), 2);
     stage.browser.go(&stage.url(""));
     stage.browser.see("Passcode");
-    vault_tests::browser::eventually("the session ends", || count() == 1);
+    eventually("the session ends", || count() == 1);
     drop(account);
 }
 
@@ -458,6 +458,10 @@ fn axe_finds_nothing_on_any_page() {
     session.save(&samples::direct_link().request);
     let integration = json!({"name": "nightly import", "namespaces": ["imports/*"]});
     session.call("POST", "/v1/integrations").json(&integration).send().expect(201);
+    eventually("the integration is in the audit", || {
+        let created = session.call("GET", "/v1/audit?action=integration.created").send().expect(200).json();
+        created.as_array().unwrap().len() == 1
+    });
     stage.sign_in_as(&admin);
     for (place, sign) in [
         ("#/credentials", "Last used"),
@@ -526,4 +530,173 @@ fn a90_text_of_others_is_only_text() {
     let refused = "try { document.body.innerHTML = arguments[0]; return 'made' } catch (error) { return error.name }";
     browser.check_nothing_refused();
     assert_eq!(browser.script(refused, &[json!(markup)]), "TypeError");
+}
+
+#[test]
+fn admins_invite_make_integrations_and_freeze() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    session.save(&samples::s3().request);
+    let shown = "return document.querySelector('dialog[open] .secret code')?.textContent ?? null";
+
+    browser.press("Accounts");
+    browser.press("Invite somebody");
+    browser.fill("E-mail", "grace@example.com");
+    browser.press("Invite");
+    let link = browser.until("the link", shown, &[]).as_str().unwrap().to_owned();
+    let code = link.strip_prefix(&stage.url("#/enrol/")).unwrap();
+    stage.vault.client().enrol(code, PASSWORD).expect(200);
+    // What is shown once is not closed by mistake.
+    browser.key(Key::Escape);
+    assert_eq!(browser.script(shown, &[]), link);
+    browser.press("Done");
+    browser.see("Invited grace@example.com.");
+    browser.press("Invite somebody");
+    browser.fill("E-mail", "grace@example.com");
+    browser.press("Invite");
+    browser.until("the refusal", "return document.querySelector('dialog[open] .note.bad')", &[]);
+    browser.press("Cancel");
+    browser.press("Withdraw grace@example.com");
+    browser.press("Withdraw");
+    browser.see("Withdrew the invitation of grace@example.com.");
+    browser.until("the focus on the heading", "return document.activeElement.tagName === 'H1'", &[]);
+
+    browser.press("Integrations");
+    browser.press("Create an integration");
+    browser.fill("Name", "nightly import");
+    browser.fill("Namespaces", "imports/*\nno//pattern of ours");
+    browser.press("Create");
+    assert!(!browser.refusal("Namespaces").is_empty());
+    browser.fill("Namespaces", "imports/*\nexports");
+    browser.press("Create");
+    let token = browser.until("the token", shown, &[]).as_str().unwrap().to_owned();
+    assert!(token.starts_with("ovi_"));
+    browser.press("Done");
+    browser.see("Created integration nightly import.");
+    assert!(!browser.text().contains(&token));
+    browser.press("New token nightly import");
+    browser.press("Issue a new token");
+    let newer = browser.until("the token", shown, &[]);
+    assert_ne!(newer, token);
+    browser.press("Done");
+    browser.see("previous token until");
+    browser.press("Disable nightly import");
+    browser.press("Disable");
+    browser.see("Disabled nightly import: its tokens do not work.");
+    let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
+    assert_eq!(
+        (&integrations[0]["state"], &integrations[0]["namespaces"]),
+        (&json!("disabled"), &json!(["exports", "imports/*"]))
+    );
+
+    let namespace = samples::s3().request["namespace"].as_str().unwrap().to_owned();
+    browser.press("Namespaces");
+    browser.press(&format!("Freeze {namespace}"));
+    browser.press("Freeze");
+    browser.see(&format!("Froze {namespace} (1 credential, 1 integration)."));
+    browser.press(&format!("Thaw {namespace}"));
+    browser.press("Thaw");
+    browser.see(&format!("Thawed {namespace}."));
+
+    // Entries are listed once a checkpoint holds them.
+    eventually("the freeze is in the audit", || {
+        let frozen = session.call("GET", "/v1/audit?action=namespace.frozen").send().expect(200).json();
+        frozen.as_array().unwrap().len() == 1
+    });
+    browser.press("Audit");
+    browser.see("integration nightly import");
+    browser.fill("Action", "namespace.frozen");
+    browser.press("Filter");
+    browser.until("one entry", "return document.querySelectorAll('tbody tr').length === 1", &[]);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn owners_change_what_they_sign_in_with() {
+    let stage = Stage::start();
+    let (account, session) = stage.sign_in("viewer");
+    let browser = &stage.browser;
+    browser.press("Your account");
+    browser.see("A recovery code was used.");
+    browser.press("Change password");
+    browser.fill("Password", "not the password");
+    browser.fill("Passcode", &account.recovery_code());
+    browser.fill("New password", PASSWORD);
+    browser.fill("New password again", PASSWORD);
+    browser.press("Change password");
+    browser.see("You stay signed in.");
+    browser.fill("Password", &account.password);
+    browser.press("Change password");
+    browser.see("Changed the password and ended all other sessions.");
+    assert!(!session.is_live());
+
+    browser.press("New recovery codes");
+    browser.fill("Password", PASSWORD);
+    browser.fill("Passcode", &account.recovery_code());
+    browser.press("Make new codes");
+    let codes = "const codes = [...document.querySelectorAll('.codes code')].map((code) => code.textContent); \
+        return codes.length === 10 && codes";
+    let codes = browser.until("new codes", codes, &[]);
+    browser.press("I have kept them");
+    browser.see("Made new recovery codes");
+
+    browser.press("Change authenticator");
+    browser.fill("Password", PASSWORD);
+    browser.fill("Passcode", codes[0].as_str().unwrap());
+    browser.press("Continue");
+    let secret =
+        browser.until("the secret", "return document.querySelector('[data-secret]')?.dataset.secret ?? null", &[]);
+    browser.fill("Passcode of the new secret", &Authenticator::new(secret.as_str().unwrap()).code(current_step()));
+    browser.press("Finish");
+    browser.see("Changed the authenticator");
+
+    browser.press("Sign out");
+    browser.fill("E-mail", &account.email);
+    browser.fill("Password", PASSWORD);
+    browser.fill("Passcode", codes[1].as_str().unwrap());
+    browser.press("Sign in");
+    browser.see("Sign out");
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn a_long_list_has_pages_and_a_viewer_only_reads() {
+    let stage = Stage::start();
+    let (_, session) = (stage.vault.admin(), stage.vault.account("Acme", "editor").log_in(&stage.vault.client()));
+    for number in 0..120 {
+        session.save(&samples::small(&format!("many/{number:03}"), number));
+    }
+    let browser = &stage.browser;
+    stage.sign_in("viewer");
+    let first = "return document.querySelector('tbody a')?.textContent === arguments[0] \
+        && document.querySelectorAll('tbody tr').length === arguments[1]";
+    for (name, rows, button) in [
+        ("many/119", 50, "Next →"),
+        ("many/069", 50, "Next →"),
+        ("many/019", 20, "← Previous"),
+        ("many/069", 50, "← Previous"),
+        ("many/119", 50, ""),
+    ] {
+        browser.until(name, first, &[json!(name), json!(rows)]);
+        if !button.is_empty() {
+            browser.press(button);
+        }
+    }
+    browser.fill("Namespace", "many/007");
+    browser.press("Filter");
+    browser.until("one row", first, &[json!("many/007"), json!(1)]);
+    browser.press("many/007");
+    browser.see("Versions");
+    for word in ["Replace data", "Delete", "Edit", "Check", "Where it is used"] {
+        let named = "return [...document.querySelectorAll('main button, main a, main h2')].some((one) => one.textContent === arguments[0])";
+        assert_eq!(browser.script(named, &[json!(word)]), false, "{word}");
+    }
+    for place in ["#/credentials/new", "#/accounts", "#/audit"] {
+        stage.visit("#/account");
+        browser.see("Recovery codes left");
+        stage.visit(place);
+        browser.see("Your role does not permit this.");
+    }
+    browser.check_nothing_refused();
 }

@@ -57,7 +57,7 @@ class Account extends Page {
     return section('Sessions', table('Sessions', [
       ['Began', ({ created_at: at, current }) => [time(at), ' ', current && badge('this one', 'good')]],
       ['Network', ({ network }) => network],
-      ['Client', ({ client }) => h('span', { class: 'hint' }, client ?? '')],
+      ['Client', ({ client }) => h('span', { class: 'hint long' }, client ?? '')],
       ['Last used', ({ last_used_at: at }) => time(at)],
       ['Ends', ({ expires_at: at }) => time(at)],
       ['(Actions)', (one) => one.current ? null : h('div', { class: 'buttons' }, h('button', {

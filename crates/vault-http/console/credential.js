@@ -6,6 +6,7 @@ import { field, form, readTime, writeTime } from './forms.js';
 import { Page, badge, confirm, copyButton, facts, flash, healthBadge, openDialog, paged, section, table, time } from './parts.js';
 import { TYPE_NAMES, labels, load } from './credentials.js';
 import { readLabels } from './credential-form.js';
+import { REMEDIES } from './remedies.js';
 import * as session from './session.js';
 
 /**
@@ -68,7 +69,7 @@ class CredentialPage extends Page {
       credential.description && h('p', null, credential.description),
       facts([
         ['Type', TYPE_NAMES[credential.type]],
-        ['Health', [healthBadge(health), health.reason ? ` ${health.reason}` : null, checked]],
+        ['Health', [healthBadge(health), health.reason ? ` ${health.reason}` : null, checked, health.reason && REMEDIES[health.reason] ? h('span', { class: 'hint block' }, REMEDIES[health.reason]) : null]],
         ...known.map(([name, value]) => /** @type {[string, any]} */ ([NAMES[name] ?? name, name === 'expires_at' ? time(value) : h('code', null, plain(value))])),
         ['Secrets that are set', (information.secrets ?? []).map((/** @type {string} */ name) => h('span', { class: 'label' }, name))],
         ['Fingerprint', h('code', null, information.fingerprint ?? '')],
@@ -166,7 +167,7 @@ class CredentialPage extends Page {
         if (checkedAt(versions) !== checkedAt(before)) {
           const health = versions.find((/** @type {Version} */ one) => one.version === number).health;
           const good = health.state === 'healthy';
-          note(good ? 'good' : 'bad', good ? `Version ${number}: the storage provider accepts it.` : `Version ${number} fails: ${health.reason ?? 'the storage provider does not accept it'}.`);
+          note(good ? 'good' : 'bad', good ? `Version ${number}: the storage provider accepts it.` : `Version ${number} fails (${health.reason ?? 'no reason given'}). ${REMEDIES[health.reason] ?? 'The storage provider does not accept it.'}`);
           await this.refresh();
           return;
         }

@@ -6,6 +6,9 @@ import { field, form, passcode } from './forms.js';
 import { generate } from './lean-qr.js';
 import { Page, copyButton } from './parts.js';
 
+/** About how wide the QR code is, in pixels. */
+const QR_WIDTH = 220;
+
 /**
  * A field for a new password, with its rules: which hold is shown while it is typed.
  * @param {string} pointer
@@ -47,6 +50,8 @@ export function newPassword(pointer) {
 export function authenticator({ secret, uri }) {
   const canvas = h('canvas', { class: 'qr', role: 'img', 'aria-label': 'QR code of the secret below' });
   /** @type {any} */ (generate)(uri, { minCorrectionLevel: 1 }).toCanvas(canvas, { on: [0, 0, 0, 255], off: [255, 255, 255, 255] });
+  // A whole number of pixels for each module, so that cameras see even squares.
+  canvas.style.width = `${canvas.width * Math.max(2, Math.floor(QR_WIDTH / canvas.width))}px`;
   const spaced = secret.match(/.{1,4}/g)?.join(' ') ?? secret;
   return h('div', { class: 'authenticator' }, canvas, h('div', null,
     h('p', null, 'Scan this code with an authenticator app, such as the one in your password manager or on your phone.'),

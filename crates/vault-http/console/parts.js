@@ -67,7 +67,11 @@ export class Page extends HTMLElement {
     if (!this.#body.hasChildNodes()) this.#body.append(h('p', { class: 'muted' }, 'Loading…'));
     try {
       const content = await this.content();
-      if (load === this.#loads) this.#body.replaceChildren(...nodes(content));
+      if (load === this.#loads) {
+        const focused = this.#body.contains(document.activeElement);
+        this.#body.replaceChildren(...nodes(content));
+        if (focused) this.#heading.focus({ preventScroll: true });
+      }
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       if (load === this.#loads) this.#body.replaceChildren(problemNote(error), this.#retry());
@@ -231,7 +235,12 @@ export function secretBox(text, what) {
 export function openDialog(heading, content, once = false) {
   const id = freshId();
   const close = () => dialog.close();
-  const dialog = h('dialog', { 'aria-labelledby': id, onclose: () => dialog.remove(), onkeydown: (/** @type {KeyboardEvent} */ event) => { if (once && event.key === 'Escape') event.preventDefault(); } }, h('h2', { id }, heading));
+  const dialog = h('dialog', { 'aria-labelledby': id, onclose: () => {
+    dialog.remove();
+    // What opened it may be gone with what the dialog did.
+    const heading = document.querySelector('h1');
+    if (heading && (!document.activeElement || document.activeElement === document.body)) heading.focus({ preventScroll: true });
+  }, onkeydown: (/** @type {KeyboardEvent} */ event) => { if (once && event.key === 'Escape') event.preventDefault(); } }, h('h2', { id }, heading));
   dialog.append(...nodes(content(close)));
   (document.querySelector('ov-app') ?? document.body).append(dialog);
   dialog.showModal();

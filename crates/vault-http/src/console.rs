@@ -66,6 +66,7 @@ static FILES: &[File] = files! {
     "namespaces.js": SCRIPT,
     "parts.js": SCRIPT,
     "paste.js": SCRIPT,
+    "remedies.js": SCRIPT,
     "session.js": SCRIPT,
     "sign-in.js": SCRIPT,
 };
@@ -139,6 +140,7 @@ fn describe(headers: &mut HeaderMap, media_type: HeaderValue) {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use vault_core::check::CheckReason;
 
     #[test]
     fn every_file_of_the_folder_is_served() -> std::io::Result<()> {
@@ -154,6 +156,18 @@ mod tests {
         assert!(found.remove("index.html") && found.remove("docs.html"));
         assert_eq!(found, served);
         Ok(())
+    }
+
+    #[test]
+    fn what_a_failed_check_asks_for_is_said_in_the_server_s_words() {
+        let said =
+            FILES.iter().find(|file| file.name == "remedies.js").map(|file| String::from_utf8_lossy(file.content));
+        let said = said.unwrap_or_default();
+        for reason in CheckReason::ALL {
+            let line = format!("\n  \"{}\": \"{}\",\n", reason.as_str(), reason.remedy());
+            assert!(said.contains(&line), "{line}");
+        }
+        assert_eq!(said.matches("\": \"").count(), CheckReason::ALL.len());
     }
 
     #[test]
