@@ -44,9 +44,9 @@ impl FromStr for SinkPlace {
         let path = |path: &str| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
         let place = match text.split_once(':') {
             Some(("file", file)) => path(file).map(Self::File),
-            Some(("syslog", "")) | None if text.starts_with("syslog") => Some(Self::Syslog("/dev/log".into())),
             Some(("syslog", socket)) => path(socket).map(Self::Syslog),
             Some(("http" | "https", _)) => Client::new(text).ok().map(|_| Self::Http(text.to_owned())),
+            None if text == "syslog" => Some(Self::Syslog("/dev/log".into())),
             _ => None,
         };
         place.ok_or_else(|| {
