@@ -76,18 +76,18 @@ impl Answer {
         (self.status, headers, self.text().replace(&id, "<request id>"))
     }
 
-    /// Checks what every answer has, whatever was asked (api.md, section 6). Called on every answer that any test
+    /// Checks what every answer has, whatever was asked (docs/API.md). Called on every answer that any test
     /// gets from past the framework.
     #[track_caller]
     pub fn check_common(&self) {
         let media_type = self.header("content-type").unwrap_or_default();
-        let page = media_type.starts_with("text/html");
-        let file = ["text/javascript", "text/css", "image/svg+xml"].iter().any(|kind| media_type.starts_with(kind));
+        let console = ["text/html", "text/javascript", "text/css", "image/svg+xml"];
+        let console = console.iter().any(|kind| media_type.starts_with(kind));
         let fixed = [
-            ("cache-control", if file { "no-cache" } else { "no-store" }),
+            ("cache-control", "no-store"),
             ("x-content-type-options", "nosniff"),
             ("referrer-policy", "no-referrer"),
-            ("content-security-policy", if page || file { CONSOLE_POLICY } else { API_POLICY }),
+            ("content-security-policy", if console { CONSOLE_POLICY } else { API_POLICY }),
         ];
         for (name, value) in fixed {
             assert_eq!(self.header(name), Some(value), "{name} of {self:?}");

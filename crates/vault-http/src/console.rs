@@ -6,9 +6,8 @@ use crate::settings::BasePath;
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
 use bytes::Bytes;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// What a browser lets the console do: load its own files, and speak to its own server. No text becomes markup or code
 /// (Trusted Types), no form is sent anywhere, and no other page shows it in a frame.
@@ -22,8 +21,6 @@ const OPENER_POLICY: (HeaderName, HeaderValue) =
 /// No other site can load the console's files.
 const RESOURCE_POLICY: (HeaderName, HeaderValue) =
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin"));
-/// Browsers keep the files, and ask each time whether they are still the same.
-const REVALIDATED: HeaderValue = HeaderValue::from_static("no-cache");
 
 const PAGE: &str = include_str!("../console/index.html");
 /// The page that shows the description of the interface.
@@ -92,48 +89,29 @@ impl Console {
         html(Bytes::from_static(DOCS.as_bytes()))
     }
 
-    /// The file `name`, unless the client has it.
+    /// The file `name`.
     ///
     /// # Errors
     /// There is no such file.
-    pub(crate) fn file(name: &str, request: &HeaderMap) -> Result<HttpResponse, Fault> {
+    pub(crate) fn file(name: &str) -> Result<HttpResponse, Fault> {
         let file = FILES.iter().find(|file| file.name == name).ok_or_else(Fault::not_found)?;
-        let tag = file.tag()?;
-        let mut response = if request.get_all(header::IF_NONE_MATCH).any(|known| known == tag) {
-            HttpResponse::new(StatusCode::NOT_MODIFIED)
-        } else {
-            HttpResponse::with_body(StatusCode::OK, BoxBody::new(Bytes::from_static(file.content)))
-        };
-        let headers = response.headers_mut();
-        describe(headers, HeaderValue::from_static(file.media_type));
-        headers.insert(header::CACHE_CONTROL, REVALIDATED);
-        headers.insert(header::ETAG, tag);
-        Ok(response)
-    }
-}
-
-impl File {
-    /// The entity tag of its content.
-    fn tag(&self) -> Result<HeaderValue, Fault> {
-        let mut hasher = DefaultHasher::new();
-        self.content.hash(&mut hasher);
-        let tag = format!("\"{:016x}\"", hasher.finish());
-        HeaderValue::try_from(tag).map_err(|error| Fault::internal().caused_by(error))
+        Ok(served(Bytes::from_static(file.content), file.media_type))
     }
 }
 
 fn html(page: Bytes) -> HttpResponse {
-    let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(page));
-    describe(response.headers_mut(), HeaderValue::from_static("text/html; charset=utf-8"));
-    response
+    served(page, "text/html; charset=utf-8")
 }
 
-fn describe(headers: &mut HeaderMap, media_type: HeaderValue) {
-    headers.insert(header::CONTENT_TYPE, media_type);
+fn served(content: Bytes, media_type: &'static str) -> HttpResponse {
+    let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(content));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     for (name, value) in [OPENER_POLICY, RESOURCE_POLICY] {
         headers.insert(name, value);
     }
+    response
 }
 
 #[cfg(test)]

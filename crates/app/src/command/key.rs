@@ -253,7 +253,7 @@ async fn rotate_instance(
     let rotated = match vault.keys().rotate_instance().await {
         Ok(rotation) => {
             let anchor = compose::anchor(settings);
-            carry_out(Rotation::Instance(rotation), subject, workers, Some((vault, &anchor))).await
+            carry_out(Rotation::Instance(Box::new(rotation)), subject, workers, Some((vault, &anchor))).await
         }
         Err(error) => Err(error.into()),
     };
@@ -275,7 +275,7 @@ async fn rotate_instance(
 /// A rotation under way.
 enum Rotation {
     Organization(Box<OrganizationRotation>),
-    Instance(InstanceRotation),
+    Instance(Box<InstanceRotation>),
 }
 
 impl Rotation {

@@ -178,7 +178,7 @@ impl Inner {
             }
             Operation::ConsoleFile => {
                 body.ignore().await?;
-                Console::file(call.place.id(), call.headers())
+                Console::file(call.place.id())
             }
             Operation::Live => {
                 body.ignore().await?;

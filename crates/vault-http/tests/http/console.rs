@@ -33,19 +33,13 @@ fn the_page_names_the_base_path_and_nothing_of_another_origin() {
 }
 
 #[test]
-fn files_are_kept_by_browsers_and_asked_about() {
+fn files_are_served_and_nothing_else() {
     let world = World::start();
     for name in ["app.js", "style.css", "icon.svg"] {
         let line = format!("GET /console/{name}");
         let file = world.send(&line, &[], "");
         assert_standard_headers(&file, name);
-        assert_eq!((file.status, file.header("cache-control")), (200, Some("no-cache")), "{name}");
-        let tag = format!("If-None-Match: {}", file.header("etag").unwrap());
-        let known = world.send(&line, &[&tag], "");
-        assert_standard_headers(&known, name);
-        assert_eq!((known.status, known.body.len()), (304, 0), "{name}");
-        assert_eq!(known.header("etag"), file.header("etag"), "{name}");
-        assert_eq!(world.send(&line, &["If-None-Match: \"other\""], "").status, 200, "{name}");
+        assert_eq!(file.status, 200, "{name}");
         let head = world.send(&line.replace("GET", "HEAD"), &[], "");
         assert_eq!((head.status, head.stable_headers()), (200, file.stable_headers()), "{name}");
     }
