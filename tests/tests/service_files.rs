@@ -1,4 +1,4 @@
-//! The systemd unit and the grants of PostgreSQL that the documentation hands to operators.
+//! The systemd unit, the grants of PostgreSQL, the alerts and the dashboard that the documentation hands to operators.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,6 +7,8 @@
     reason = "a test fails by panicking, or says what it skips"
 )]
 
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,6 +44,40 @@ fn the_unit_confines_the_service() {
         Err(error) => {
             eprintln!("SKIPPED: systemd-analyze cannot be run ({error}); install systemd to measure the unit")
         }
+    }
+}
+
+/// The metrics that a text names, without what histograms add.
+fn metrics(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_');
+    let names = words.filter(|word| word.starts_with("orgvault_"));
+    names.map(|name| name.strip_suffix("_bucket").unwrap_or(name)).collect()
+}
+
+/// Alerts and dashboard ask for metrics that the page describes, and show all of them but those that only make others up.
+#[test]
+fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
+    let page = fs::read_to_string(docs("OPERATIONS.md")).unwrap();
+    let section = page.split("## Metrics and alerts").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `orgvault_")).collect();
+    let described = rows.iter().flat_map(|row| metrics(row.split(" | ").next().unwrap())).collect::<BTreeSet<_>>();
+    let alerts = fs::read_to_string(docs("monitoring/alerts.yml")).unwrap();
+    let expressions: Vec<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).collect();
+    assert_eq!(expressions.len(), alerts.matches("- alert: ").count());
+    let dashboard: Value =
+        serde_json::from_str(&fs::read_to_string(docs("monitoring/dashboard.json")).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let shown = targets.map(|target| target["expr"].as_str().unwrap()).collect::<Vec<_>>().join("\n");
+    let asked = [alerts.as_str(), &shown].map(metrics);
+    for name in asked.iter().flatten() {
+        assert!(described.contains(name), "{name} is not described");
+    }
+    let unseen: Vec<_> = described.iter().filter(|name| !asked.iter().any(|asked| asked.contains(*name))).collect();
+    assert_eq!(unseen, [&"orgvault_audit_delivered_total", &"orgvault_password_evaluations_total"]);
+    for name in described {
+        let found = Command::new("grep").args(["-rqF", name, "crates"]).current_dir(docs("..")).status().unwrap();
+        assert!(found.success(), "no code counts {name}");
     }
 }
 
