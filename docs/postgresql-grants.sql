@@ -8,8 +8,9 @@ BEGIN;
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM :"role";
 GRANT USAGE ON SCHEMA public TO :"role";
 
-GRANT SELECT ON schema_versions TO :"role";
-GRANT SELECT, UPDATE ON instance, instance_keys TO :"role";
+GRANT SELECT ON instance_keys, retiring_instance_keys, schema_versions TO :"role";
+-- To hold the row, not to change it: keys of the deployment are replaced by the owner of the tables.
+GRANT SELECT, UPDATE (singleton) ON instance TO :"role";
 GRANT SELECT, INSERT, UPDATE (checkpoint) ON audit TO :"role";
 GRANT SELECT, INSERT ON audit_checkpoints TO :"role";
 \if :{?keep_audit}
@@ -21,13 +22,13 @@ GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds TO :"role";
 
 GRANT SELECT, INSERT, DELETE ON
-    account_notices, credential_labels, credential_uses, directory, enrolment_codes, erasures, frozen_namespaces,
-    idempotency_keys, integration_tokens, invited_addresses
+    account_notices, credential_labels, credential_uses, directory, enrolment_codes, enrolment_drafts, erasures,
+    frozen_namespaces, idempotency_keys, integration_tokens, invited_addresses
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_versions, credentials, enrolment_drafts, hourly_counts, integrations, invitations, known_networks,
-    organization_keys, organizations, pending_seeds, recovery_codes, retiring_instance_keys, sessions
+    credential_versions, credentials, hourly_counts, integrations, invitations, known_networks, organization_keys,
+    organizations, pending_seeds, recovery_codes, sessions
     TO :"role";
 COMMIT;

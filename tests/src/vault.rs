@@ -123,6 +123,17 @@ impl Vault {
         std::fs::read_to_string(self.scratch("log")).unwrap_or_default()
     }
 
+    /// A command with the rights that keys of the deployment need on PostgreSQL: those of the owner of the tables.
+    pub fn owner_command(&self, arguments: &[&str]) -> Command {
+        let mut command = binary::command();
+        command.arg("--data-dir").arg(self.data_dir());
+        if self.database() == Database::Postgres {
+            command.args(["--database-url", self.url()]);
+        }
+        command.args(arguments);
+        command
+    }
+
     /// A command on this vault.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.on_this(binary::command(), arguments)

@@ -8,6 +8,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use vault_tests::binary::Run;
 use vault_tests::passcode::{Authenticator, current_step, within_one_step};
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::small;
@@ -100,8 +101,12 @@ fn status(vault: &Vault) -> (String, Vec<Value>) {
     (text(&status["instance_key"]).to_owned(), status["retiring_instance_keys"].as_array().unwrap().clone())
 }
 
-fn rotate(vault: &Vault) -> Value {
-    vault.json(&["key", "rotate", "--instance"])
+fn rotate(vault: &Vault) -> Run {
+    Run::of(&mut vault.owner_command(&["key", "rotate", "--instance"]))
+}
+
+fn rotated(vault: &Vault) -> Value {
+    Run::of(&mut vault.owner_command(&["key", "rotate", "--instance", "--json"])).done().json()
 }
 
 fn what_was_given_out_works_under_the_next_key(database: Database) {
@@ -113,7 +118,7 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     let (before, none) = status(&vault);
     assert_eq!(none, Vec::<Value>::new());
 
-    let rotated = rotate(&vault);
+    let rotated = rotated(&vault);
     assert_eq!((&rotated["new_key"], &rotated["kept"]), (&json!(true), &json!([])), "{rotated}");
     assert_eq!(rotated["destroyed"], json!([before]));
     let (after, none) = status(&vault);
@@ -125,7 +130,7 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     held.next().unwrap().assert_works(&vault.client(), &door.client(), &admin);
     // What it writes now is under the new key, and another rotation moves that too.
     let late = Held::hand_out(&vault, &admin, 10);
-    let text_of_second = vault.run(&["key", "rotate", "--instance"]).done().stdout;
+    let text_of_second = rotate(&vault).done().stdout;
     assert!(text_of_second.contains("Rotated the instance key: new key"), "{text_of_second}");
     held.next().unwrap().assert_works(&vault.client(), &door.client(), &admin);
     late.assert_works(&vault.client(), &door.client(), &admin);
@@ -144,7 +149,7 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
 
 /// Begins a rotation.
 fn begin(vault: &Vault) -> Child {
-    let mut command = vault.command(&["key", "rotate", "--instance", "--workers", "1", "--log-format", "json"]);
+    let mut command = vault.owner_command(&["key", "rotate", "--instance", "--workers", "1", "--log-format", "json"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
@@ -182,7 +187,7 @@ fn a_killed_rotation_is_continued(database: Database) {
     }
     assert!(killed > 0, "no kill came in the middle");
     let held = Held::hand_out(&vault, &admin, 100);
-    let rotated = rotate(&vault);
+    let rotated = rotated(&vault);
     assert_eq!(rotated["kept"], json!([]), "{rotated}");
     assert_eq!(status(&vault).1, Vec::<Value>::new());
     vault.restart();
@@ -249,8 +254,7 @@ fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
             }
         });
         for _ in 0..3 {
-            let rotators: Vec<_> =
-                (0..2).map(|_| scope.spawn(|| vault.run(&["key", "rotate", "--instance"]).done())).collect();
+            let rotators: Vec<_> = (0..2).map(|_| scope.spawn(|| rotate(vault).done())).collect();
             rotators.into_iter().for_each(|rotator| _ = rotator.join().unwrap());
         }
         over.store(true, Ordering::Release);
@@ -258,7 +262,7 @@ fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
         changes.join().unwrap();
         jobs.join().unwrap();
     });
-    vault.run(&["key", "rotate", "--instance"]).done();
+    rotate(&vault).done();
     assert_eq!(status(&vault).1, Vec::<Value>::new());
     let held = Held::hand_out(&vault, &admin, 0);
     held.assert_works(&other, &door.client(), &admin);

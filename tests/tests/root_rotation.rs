@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use vault_tests::binary::{self, Run};
+use vault_tests::binary::Run;
 use vault_tests::database::new_postgres;
 use vault_tests::samples::small;
 use vault_tests::{Client, Database, Door, Integration, Vault, on_both_databases};
@@ -24,12 +24,7 @@ fn text(path: &Path) -> &str {
 
 /// Runs `orgvault key rotate --root` with the rights that it needs on PostgreSQL: those of the owner of the tables.
 fn rotate(vault: &Vault, arguments: &[&str]) -> Run {
-    let mut command = binary::command();
-    command.arg("--data-dir").arg(vault.data_dir());
-    if vault.database() == Database::Postgres {
-        command.args(["--database-url", vault.url()]);
-    }
-    Run::of(command.args(["key", "rotate", "--root"]).args(arguments))
+    Run::of(vault.owner_command(&["key", "rotate", "--root"]).args(arguments))
 }
 
 /// What an activation gives, without what differs each time.
