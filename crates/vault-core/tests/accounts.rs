@@ -2,64 +2,31 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use async_trait::async_trait;
+#[path = "support/digester.rs"]
+mod digester;
+
+use digester::Hashes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use secrecy::{ExposeSecret, SecretString};
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use uuid::Uuid;
 use vault_core::account::{AccountGrant, AccountState, SignedAccount, takes_last_admin};
-use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
 use vault_core::hourly::{HOUR_SECONDS, Hourly};
-use vault_core::id::{AccountId, KeyId, OrganizationId, SeedId, SessionId};
+use vault_core::id::{AccountId, OrganizationId, SeedId, SessionId};
 use vault_core::invitation::Invitation;
 use vault_core::notice::{FEW_RECOVERY_CODES, NOTICE_SECONDS, NoticeCode, StoredNotice, notices};
 use vault_core::passcode::{CONFIRMATIONS, may_be_confirmed};
-use vault_core::port::{Entropy, KeyedDigester, NoEntropy, SealError};
+use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::{Action, Role};
 use vault_core::time::Timestamp;
 
 const STATES: [AccountState; 4] =
     [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling, AccountState::Invited];
-
-/// Tells apart what has different parts, which is all that the properties need.
-struct Hashes;
-
-#[async_trait]
-impl KeyedDigester for Hashes {
-    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
-        let mut hasher = DefaultHasher::new();
-        (purpose, parts).hash(&mut hasher);
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&hasher.finish().to_be_bytes());
-        Digest::from_bytes(bytes)
-    }
-
-    fn active_key(&self) -> KeyId {
-        KeyId::from_bytes([0; 16])
-    }
-
-    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
-        RowCode { key: self.active_key(), code: self.digest(purpose, parts) }
-    }
-
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
-        *code == self.sign(purpose, parts)
-    }
-
-    async fn know(&self, _keys: &[KeyId]) -> Result<(), SealError> {
-        Ok(())
-    }
-
-    async fn renew(&self) -> Result<(), SealError> {
-        Ok(())
-    }
-}
 
 struct Bytes(Vec<u8>);
 

@@ -2,62 +2,29 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use async_trait::async_trait;
+#[path = "support/digester.rs"]
+mod digester;
+
+use digester::Hashes;
 use proptest::array::uniform32;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use secrecy::{ExposeSecret, SecretString};
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use uuid::Uuid;
 use vault_core::activation::{HandedOut, Purpose, VendedForm};
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Origin, Subject};
-use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::digest::Digest;
 use vault_core::field::FieldCode;
-use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
 use vault_core::integration::*;
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
-use vault_core::port::{Entropy, KeyedDigester, NoEntropy, SealError};
+use vault_core::port::{Entropy, NoEntropy};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::{Action, Role};
 use vault_core::time::Timestamp;
-
-/// Tells apart what has different parts, which is all that the properties need.
-struct Hashes;
-
-#[async_trait]
-impl KeyedDigester for Hashes {
-    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
-        let mut hasher = DefaultHasher::new();
-        (purpose, parts).hash(&mut hasher);
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&hasher.finish().to_be_bytes());
-        Digest::from_bytes(bytes)
-    }
-
-    fn active_key(&self) -> KeyId {
-        KeyId::from_bytes([0; 16])
-    }
-
-    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
-        RowCode { key: self.active_key(), code: self.digest(purpose, parts) }
-    }
-
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
-        *code == self.sign(purpose, parts)
-    }
-
-    async fn know(&self, _keys: &[KeyId]) -> Result<(), SealError> {
-        Ok(())
-    }
-
-    async fn renew(&self) -> Result<(), SealError> {
-        Ok(())
-    }
-}
 
 struct Bytes([u8; 32]);
 

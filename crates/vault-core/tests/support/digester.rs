@@ -1,0 +1,42 @@
+//! A keyed digester without keys.
+
+use async_trait::async_trait;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::id::KeyId;
+use vault_core::port::{KeyedDigester, SealError};
+
+/// Tells apart what has different parts, which is all that the properties need.
+pub(crate) struct Hashes;
+
+#[async_trait]
+impl KeyedDigester for Hashes {
+    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+        let mut hasher = DefaultHasher::new();
+        (purpose, parts).hash(&mut hasher);
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&hasher.finish().to_be_bytes());
+        Digest::from_bytes(bytes)
+    }
+
+    fn active_key(&self) -> KeyId {
+        KeyId::from_bytes([0; 16])
+    }
+
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
+        RowCode { key: self.active_key(), code: self.digest(purpose, parts) }
+    }
+
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+        *code == self.sign(purpose, parts)
+    }
+
+    async fn know(&self, _keys: &[KeyId]) -> Result<(), SealError> {
+        Ok(())
+    }
+
+    async fn renew(&self) -> Result<(), SealError> {
+        Ok(())
+    }
+}
