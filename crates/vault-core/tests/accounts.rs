@@ -20,7 +20,7 @@ use vault_core::id::{AccountId, OrganizationId, SeedId, SessionId};
 use vault_core::invitation::Invitation;
 use vault_core::notice::{FEW_RECOVERY_CODES, NOTICE_SECONDS, NoticeCode, StoredNotice, notices};
 use vault_core::passcode::{CONFIRMATIONS, may_be_confirmed};
-use vault_core::port::{Entropy, KeyedDigester, NoEntropy};
+use vault_core::port::{Entropy, NoEntropy};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::{Action, Role};
 use vault_core::time::Timestamp;

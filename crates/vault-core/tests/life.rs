@@ -17,7 +17,6 @@ use vault_core::credential::{
 };
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::json::{self, Limits, Node};
-use vault_core::port::KeyedDigester;
 use vault_core::time::Timestamp;
 
 fn node(text: &str) -> Node {
