@@ -2,9 +2,10 @@
 
 use crate::account::{AccountState, SignedAccount};
 use crate::digest::Digest;
+use crate::id::KeyId;
 use crate::lockout::WrongPasscodes;
 use crate::passcode::{PasscodeProof, TimeStep};
-use crate::port::{Brought, LoginRefusal};
+use crate::port::{Brought, LoginRefusal, OwnChange, ProofEffect};
 
 /// The outcome of checking password and passcode without the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,20 @@ impl Brought {
             Self::WrongPasscode => Claim::WrongPasscode,
             Self::Proof(proof) => Claim::Passcode(proof.passcode),
         }
+    }
+
+    /// The instance keys that what it changes is sealed and signed under; none where it changes nothing.
+    pub fn instance_keys(&self) -> Vec<KeyId> {
+        let Self::Proof(proof) = self else { return Vec::new() };
+        let rehashed = proof.rehashed.as_ref().and_then(|password| password.0.key());
+        let changed = match &proof.effect {
+            ProofEffect::Own { change: OwnChange::Password { password, digest, .. }, .. } => {
+                [password.0.key(), Some(digest.key)]
+            }
+            ProofEffect::Own { change: OwnChange::PendingSeed { seed, .. }, .. } => [seed.blob.key(), None],
+            ProofEffect::Own { change: OwnChange::RecoveryCodes(_), .. } | ProofEffect::Session(_) => [None, None],
+        };
+        rehashed.into_iter().chain(changed.into_iter().flatten()).collect()
     }
 
     /// The recovery code to look up, whether it can prove anything or not.

@@ -5,7 +5,6 @@ use super::{MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::account::AccountState;
 use vault_core::digest::Digest;
-use vault_core::id::KeyId;
 use vault_core::lockout::{AttemptDecision, CLOSING_ATTEMPTS, network_is_known};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::PasscodeProof;
@@ -28,7 +27,7 @@ impl LoginGuard for MemoryStore {
             // What a decoy holds decides nothing: nothing to do here.
             ConcludeAttempt::Decoy { .. } => Ok(Conclusion::Refused(LoginRefusal::UnknownAddress)),
             ConcludeAttempt::Account(proof) => {
-                state.require_active(keys(&proof.brought))?;
+                state.require_active(proof.brought.instance_keys())?;
                 Ok(conclude(state, *proof))
             }
         })?
@@ -68,20 +67,6 @@ fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
         seed: row.seed.clone(),
         attempts: counted.attempts,
     }))
-}
-
-/// The instance keys that what a proof changes is sealed and signed under.
-fn keys(brought: &Brought) -> Vec<KeyId> {
-    let Brought::Proof(proof) = brought else { return Vec::new() };
-    let rehashed = proof.rehashed.as_ref().and_then(|password| password.0.key());
-    let changed = match &proof.effect {
-        ProofEffect::Own { change: OwnChange::Password { password, digest, .. }, .. } => {
-            [password.0.key(), Some(digest.key)]
-        }
-        ProofEffect::Own { change: OwnChange::PendingSeed { seed, .. }, .. } => [seed.blob.key(), None],
-        ProofEffect::Own { change: OwnChange::RecoveryCodes(_), .. } | ProofEffect::Session(_) => [None, None],
-    };
-    rehashed.into_iter().chain(changed.into_iter().flatten()).collect()
 }
 
 fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {

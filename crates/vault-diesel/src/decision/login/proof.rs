@@ -19,7 +19,7 @@ use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, SignedAccount};
 use vault_core::audit::SealedAuditRecord;
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, KeyId, OrganizationId};
+use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::WrongPasscodes;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
@@ -57,7 +57,8 @@ pub(crate) async fn conclude_decoy(
 
 pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProof) -> Decided<Conclusion> {
     let grant = &command.reserved.grant;
-    require_active(connection, keys(&command.brought)).await?;
+    // None of them is known of a refusal, so none of its statements depends on them.
+    require_active(connection, command.brought.instance_keys()).await?;
     let denial = judge_owner(connection, command).await?.err();
     let account = hold_account(connection, command).await?;
     let logins = take_logins(connection, grant).await?;
@@ -85,21 +86,6 @@ pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProo
             Ok(Verdict::RefusedOnRecord(conclusion))
         }
     }
-}
-
-/// The instance keys that what a proof changes is sealed and signed under. None of them is known of a refusal, so none of its
-/// statements depends on them.
-fn keys(brought: &Brought) -> Vec<KeyId> {
-    let Brought::Proof(proof) = brought else { return Vec::new() };
-    let rehashed = proof.rehashed.as_ref().and_then(|password| password.0.key());
-    let changed = match &proof.effect {
-        ProofEffect::Own { change: OwnChange::Password { password, digest, .. }, .. } => {
-            [password.0.key(), Some(digest.key)]
-        }
-        ProofEffect::Own { change: OwnChange::PendingSeed { seed, .. }, .. } => [seed.blob.key(), None],
-        ProofEffect::Own { change: OwnChange::RecoveryCodes(_), .. } | ProofEffect::Session(_) => [None, None],
-    };
-    rehashed.into_iter().chain(changed.into_iter().flatten()).collect()
 }
 
 /// Whether a row that is to be signed anew is still the one that this was decided on.
