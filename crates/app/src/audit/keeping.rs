@@ -122,12 +122,16 @@ impl Plan {
         if self.delivered.is_some() && self.delivered == Some(self.operator.newest_checkpoint().await?.number) {
             return Ok(());
         }
-        let delivered = self.operator.deliver_audit(sink, self.holder, DELIVER_MILLIS).await?;
-        self.delivered = delivered.map(|delivered| delivered.checkpoint);
-        if let Some(delivered) = delivered {
-            metrics::counter!(DELIVERED).increment(u64::try_from(delivered.entries).unwrap_or_default());
-            metrics::gauge!(WAITING).set(f64::from(i32::try_from(delivered.waiting).unwrap_or(i32::MAX)));
-        }
+        let delivered = self.operator.deliver_audit(sink, self.holder, DELIVER_MILLIS).await;
+        let waiting = match &delivered {
+            Ok(delivered) => delivered.map_or(0, |delivered| delivered.waiting),
+            Err(DeliveryError::Sink { checkpoint, .. }) => {
+                self.operator.newest_checkpoint().await?.number - checkpoint + 1
+            }
+            Err(DeliveryError::Store(_)) => return delivered.map(drop),
+        };
+        metrics::gauge!(WAITING).set(f64::from(i32::try_from(waiting).unwrap_or(i32::MAX)));
+        self.delivered = delivered?.map(|delivered| delivered.checkpoint);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Where audit entries are delivered to: a file, the local syslog, an HTTP server.
 
-use super::AuditLine;
+use super::{AuditLine, DELIVERED};
 use crate::failure::Failure;
 use crate::secret_file;
 use crate::settings::Settings;
@@ -138,8 +138,10 @@ impl AuditSink for Sink {
     async fn deliver(&self, entries: &[AuditEntry]) -> Result<(), Refused> {
         let lines = entries.iter().map(|entry| serde_json::to_vec(&AuditLine::from(entry.clone())));
         let lines = lines.collect::<Result<Vec<_>, _>>()?;
-        let sink = self.clone();
-        tokio::task::spawn_blocking(move || sink.write(&lines)).await?
+        let (sink, count) = (self.clone(), u64::try_from(lines.len()).unwrap_or_default());
+        tokio::task::spawn_blocking(move || sink.write(&lines)).await??;
+        metrics::counter!(DELIVERED).increment(count);
+        Ok(())
     }
 }
 

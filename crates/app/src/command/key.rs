@@ -413,9 +413,7 @@ impl Progress {
         let name = name.to_owned();
         bar.set_message(name.clone());
         if !rotation.is_new() {
-            bar.suspend(|| {
-                tracing::info!(organization = name, "completing an earlier rotation: {total} rows are left")
-            });
+            bar.suspend(|| tracing::info!("{name}: completing an earlier rotation, {total} rows are left"));
         }
         let began = Instant::now();
         Ok(Self { bar, name, moved: AtomicU64::new(0), total, began })
@@ -431,7 +429,7 @@ impl Progress {
             #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
             let rate = ((before + moved) as f64 / seconds).round();
             let (done, total) = (before + moved, self.total);
-            tracing::info!(organization = self.name, "moved {done} of {total} rows, {rate} rows/s");
+            tracing::info!("{}: moved {done} of {total} rows, {rate} rows/s", self.name);
         }
     }
 }
