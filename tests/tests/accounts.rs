@@ -1,7 +1,5 @@
 //! Accounts over HTTP: from an invitation to an account, and what its owner and the admins do with it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::sync::Barrier;
 use std::thread;

@@ -1,7 +1,5 @@
 //! Activation: an integration gets what it was made for, in a namespace that it gives again, and nothing else.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::{every_type, s3, small};

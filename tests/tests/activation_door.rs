@@ -1,7 +1,5 @@
 //! The door itself: a socket in the file system, TLS with certificates on both sides, and where none may be.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};

@@ -1,7 +1,5 @@
 //! What a server may be made to connect to, and how much of that at once, by whoever may save a credential or check one.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

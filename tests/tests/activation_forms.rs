@@ -1,7 +1,5 @@
 //! Values with every character that means something to somebody, as the tools themselves read them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! Three replicas, each with a door of its own, on one database: what was acknowledged on one holds on all.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::Value;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

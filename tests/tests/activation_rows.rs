@@ -1,7 +1,5 @@
 //! Whoever can write SQL, and holds a token for one namespace, gets nothing of another one by it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use vault_tests::samples::{direct_link, small};
 use vault_tests::sql::Sql;
 use vault_tests::{Answer, Client, Database, Door, Integration, Vault};

@@ -1,8 +1,6 @@
 //! What was activated is in the hands of whoever activated it, and nowhere else: not in logs at any level, metrics, rows,
 //! refusals, arguments, environments or files, however a command ends.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead as _, BufReader};

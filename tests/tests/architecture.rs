@@ -1,7 +1,5 @@
 //! The rules of the architecture, over the dependency graph and the manifests.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use std::collections::BTreeSet;
 use std::fs;
@@ -307,4 +305,31 @@ fn dependencies_stand_above_their_floors() {
         .find(|dependency| dependency.name == "libsqlite3-sys")
         .unwrap();
     assert!(sqlite.features.iter().any(|feature| feature.starts_with("bundled-sqlcipher")), "the build that encrypts");
+}
+
+#[test]
+fn each_file_of_tests_is_part_of_its_program() {
+    let metadata = metadata();
+    let mut programs = 0;
+    for package in metadata.workspace_packages() {
+        for program in
+            package.targets.iter().filter(|target| target.is_test() && target.src_path.ends_with("tests/main.rs"))
+        {
+            programs += 1;
+            let main = fs::read_to_string(&program.src_path).unwrap();
+            for entry in fs::read_dir(program.src_path.parent().unwrap()).unwrap() {
+                let path = entry.unwrap().path();
+                let stem = path.file_stem().unwrap().to_str().unwrap();
+                if path.extension().is_some_and(|extension| extension == "rs") && stem != "main" {
+                    assert!(
+                        main.lines().any(|line| line == format!("mod {stem};")),
+                        "{} runs nowhere: {} does not name it",
+                        path.display(),
+                        program.src_path,
+                    );
+                }
+            }
+        }
+    }
+    assert!(programs >= 7, "{programs} programs of tests: did their names change?");
 }

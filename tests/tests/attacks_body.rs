@@ -1,7 +1,5 @@
 //! Attacks by the body of a request. Nothing here reaches the store, so the embedded one is enough.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use vault_tests::samples::{every_type, gcs, s3};
 use vault_tests::wire::{Wire, request};

@@ -1,7 +1,5 @@
 //! Attacks that make the service give something away: what it is, where it is, whom it calls.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use std::io::ErrorKind;
 use std::net::TcpListener;

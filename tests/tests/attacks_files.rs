@@ -1,7 +1,5 @@
 //! Attacks on what lies on disk: the root key and the files beside it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;

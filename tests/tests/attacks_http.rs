@@ -1,8 +1,6 @@
 //! Attacks by the head of a request and by the connection it comes over. Nothing here reaches the store, so the
 //! embedded one is enough.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -1,7 +1,5 @@
 //! Tokens made with the vault's own key, as somebody could who has it: what they say must hold all the same.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,7 +1,5 @@
 //! Attacks on the login: enumeration, lockout, passwords.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use vault_tests::sql::Sql;
 use vault_tests::{Account, Answer, Client, Database, Vault, on_both_databases};

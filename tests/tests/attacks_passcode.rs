@@ -1,7 +1,5 @@
 //! Attacks on the second factor.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::sync::Barrier;
 use std::thread;

@@ -1,7 +1,5 @@
 //! Attacks by whoever can write SQL: changed, copied and damaged rows.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use std::collections::HashSet;
 use vault_tests::samples::{every_type, s3, small};

@@ -1,7 +1,5 @@
 //! Attacks by taking one's time. Deadlines are the server's; these tests only wait until they have passed.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use std::thread;
 use std::time::{Duration, Instant};

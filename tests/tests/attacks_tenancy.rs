@@ -1,7 +1,5 @@
 //! Attacks on what an account may do, and on the walls between organizations.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use vault_tests::samples::{every_type, s3, small};
 use vault_tests::sql::Sql;

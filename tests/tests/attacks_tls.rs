@@ -1,7 +1,5 @@
 //! The listener over TLS.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -1,7 +1,5 @@
 //! Attacks by the values in a request: broken text, commands, forged cursors, keys used again.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use vault_tests::samples::{every_type, s3, small};
 use vault_tests::wire::{Wire, request};

@@ -1,7 +1,5 @@
 //! The audit: who writes to the database is found out.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::fs;
 use vault_tests::process::Server;

@@ -1,7 +1,5 @@
 //! Backups: made beside the server, of one moment, closed to others; and what they are not made of or restored from.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

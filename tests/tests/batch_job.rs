@@ -3,8 +3,6 @@
 //!
 //! The stores are emulators on this machine; the tools are those that people use: the AWS command line, rclone, curl.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;

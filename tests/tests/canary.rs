@@ -1,7 +1,5 @@
 //! No secret lies anywhere it can be read: not in files, logs, answers or metrics, however it may be written (A72, A95).
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

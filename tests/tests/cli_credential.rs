@@ -1,7 +1,5 @@
 //! `orgvault login`, `credential` and `logout`: a client of the HTTP interface.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

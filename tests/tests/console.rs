@@ -1,7 +1,5 @@
 //! The console in a real browser.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;

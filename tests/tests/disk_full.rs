@@ -1,6 +1,5 @@
 //! A full disk: writes are refused and the operator is told why, reads go on, and writes resume once there is space.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 use rustix::process::getuid;

@@ -1,7 +1,5 @@
 //! `orgvault doctor`: what it sees of a vault's surroundings, and what a server then refuses.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{Permissions, set_permissions};

@@ -1,7 +1,5 @@
 //! Dry runs: what is told before a job depends on it, and what a server may be made to connect to.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, TcpListener};
 use vault_testkit::stores::Moto;

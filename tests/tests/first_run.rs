@@ -1,8 +1,6 @@
 //! Making a vault, and what is found where one was or was to be: nothing is left half done, nothing that may belong to a
 //! vault is replaced, and no message invites a second one.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::net::TcpListener;

@@ -1,8 +1,6 @@
 //! The instance key rotates beside its use: what was given out before works while it is replaced and after, killed at any
 //! point and run again.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};

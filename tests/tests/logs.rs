@@ -1,7 +1,5 @@
 //! The log says who did what, who was refused and why, and names the request; the commands say who is locked out.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use vault_tests::samples::small;
 use vault_tests::{Answer, Database, Door, Integration, Vault, on_both_databases};

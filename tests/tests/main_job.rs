@@ -1,7 +1,5 @@
 //! The main job: log in, save credentials of every type, list them without their secrets, delete them, log out.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use vault_tests::samples::{every_type, s3, small};
 use vault_tests::{Database, Session, Vault, on_both_databases};

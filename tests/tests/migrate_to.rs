@@ -1,8 +1,6 @@
 //! Moving a vault from the embedded file to PostgreSQL: it works there as before, nothing that was acknowledged is lost,
 //! and a move that is interrupted or refused leaves the vault where it is.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

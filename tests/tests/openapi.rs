@@ -1,8 +1,6 @@
 //! The description of the interface holds for the real server: requests made from it at random, and a client generated
 //! from it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! Every route, asked by every kind of caller, answers as the table says; and no route is missing from the table.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -1,7 +1,5 @@
 //! The lines that commands tell people to paste, pasted to the letter.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

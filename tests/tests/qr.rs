@@ -1,7 +1,5 @@
 //! The QR code in a terminal, read back as a camera would.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::process::Command;
 use vault_tests::binary::Run;
 use vault_tests::passcode::Authenticator;

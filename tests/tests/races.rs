@@ -1,7 +1,5 @@
 //! Decisions under competition: each is made once, and an acknowledged one holds.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::HashSet;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,6 @@
 //! One second factor, sixteen logins at the same moment, three replicas: it logs in once.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test fails by panicking, and tells its count"
-)]
+#![allow(clippy::print_stdout, reason = "a test tells its count")]
 
 use serde_json::Value;
 use std::sync::Barrier;

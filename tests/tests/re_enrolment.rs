@@ -1,7 +1,5 @@
 //! How admins help colleagues who lost phone and codes, and what nobody can do with that.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::sync::Barrier;
 use std::thread;

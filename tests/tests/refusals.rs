@@ -1,7 +1,5 @@
 //! What a save refuses, and how it says so: every flaw by the name of its field, none of them with its value.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use vault_tests::samples::{azure_identity, direct_link, gcs, s3};
 use vault_tests::{Database, Session, Vault, on_both_databases};

@@ -1,8 +1,6 @@
 //! Restoring a vault: it works as it did, on another machine too; what must not come back does not; and a restore that is
 //! refused or killed leaves what there was.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader};

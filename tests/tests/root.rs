@@ -1,8 +1,6 @@
 //! Commands that root runs on the directory of a service's user: nothing in it can turn root's rights against root. Run by
 //! anybody else, these tests do nothing.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use rustix::process::geteuid;
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;

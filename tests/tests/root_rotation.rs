@@ -1,8 +1,6 @@
 //! The root key is replaced beside a running server: nothing stops, the new root key opens everything afterwards, and the old
 //! one opens the backups made before.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};

@@ -1,7 +1,5 @@
 //! Root keys that are not in a file of the data directory: credentials of systemd, and keys in tokens.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,7 +1,5 @@
 //! Keys rotate beside their use: killed at any point and run again, everything opens, and no key is destroyed early.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};

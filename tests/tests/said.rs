@@ -1,7 +1,5 @@
 //! What is said of credentials, how they are found by it, whether they work, and who uses them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,11 +1,6 @@
 //! The systemd unit, the grants of PostgreSQL, the alerts and the dashboard that the documentation hands to operators.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, or says what it skips"
-)]
+#![allow(clippy::print_stderr, reason = "a test says what it skips")]
 
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,7 +1,5 @@
 //! Settings and wrong usage.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use std::fs;
 use vault_tests::binary::{self, Run};

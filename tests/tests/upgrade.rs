@@ -1,8 +1,6 @@
 //! Vaults of earlier versions, with their rows, are brought up to date and work as before. Each folder of `tests/upgrades`
 //! is one, as the binary of its time left it; none is ever changed.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs;

@@ -1,7 +1,5 @@
 //! Replacing a credential's data: nobody who activates it notices anything but that it is new.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Barrier;

@@ -1,7 +1,5 @@
 //! The client of activations, over a Unix socket, against a server that says what the test wrote down.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
-
 use secrecy::{ExposeSecret, SecretString};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixListener;

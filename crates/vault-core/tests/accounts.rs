@@ -1,9 +1,6 @@
 //! Properties of the rules on accounts, invitations and notices, for all inputs.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-#[path = "support/digester.rs"]
-mod digester;
+use crate::support::digester;
 
 use digester::Hashes;
 use proptest::collection::vec;

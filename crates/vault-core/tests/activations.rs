@@ -1,7 +1,5 @@
 //! The order in which activations are refused.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Properties of what a dry run can tell without a store, for all inputs.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

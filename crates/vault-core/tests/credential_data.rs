@@ -1,8 +1,6 @@
 //! Properties of credential data: one canonical form, which opens again.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

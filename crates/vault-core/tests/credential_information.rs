@@ -1,8 +1,6 @@
 //! What may be seen of a credential, and that nothing else can be.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

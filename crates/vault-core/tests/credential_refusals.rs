@@ -1,8 +1,6 @@
 //! What is refused, where, and that a refusal never repeats the value.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

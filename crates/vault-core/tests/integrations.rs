@@ -1,9 +1,6 @@
 //! Properties of the rules on integrations, their tokens and their namespaces, for all inputs.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-#[path = "support/digester.rs"]
-mod digester;
+use crate::support::digester;
 
 use digester::Hashes;
 use proptest::array::uniform32;

@@ -1,7 +1,5 @@
 //! The strict reader of JSON: it never panics, never guesses and stays within its limits.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 use proptest::prelude::*;
 use serde_json::Value;
 use vault_core::field::{FieldCode, FieldError};

@@ -1,7 +1,5 @@
 //! Reading the members of an object, all flaws at once.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::json::{Limits, Node, ObjectReader, parse};

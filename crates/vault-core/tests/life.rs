@@ -1,9 +1,6 @@
 //! Properties of labels, versions and health, for all inputs.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-#[path = "support/digester.rs"]
-mod digester;
+use crate::support::digester;
 
 use digester::Hashes;
 use proptest::collection::{btree_map, vec};

@@ -1,7 +1,5 @@
 //! Which passwords are taken.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 use secrecy::{ExposeSecret, SecretString};
 use vault_core::email::EmailAddress;

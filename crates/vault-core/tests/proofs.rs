@@ -1,7 +1,5 @@
 //! Properties of the rules that judge a login, for all inputs.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};

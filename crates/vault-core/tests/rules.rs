@@ -1,7 +1,5 @@
 //! Properties of the rules that decide who gets in, for all inputs.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 use secrecy::SecretString;
 use vault_core::email::EmailAddress;

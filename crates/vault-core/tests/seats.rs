@@ -1,7 +1,5 @@
 //! Who gets a seat in the queue of the password hash.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 use vault_core::digest::Digest;
 use vault_core::seats::{Requester, Seats};

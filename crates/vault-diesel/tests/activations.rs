@@ -1,8 +1,6 @@
 //! What both stores promise of activations beyond the contract of the ports: what stands in their tables.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use support::postgres::{database, query, store};

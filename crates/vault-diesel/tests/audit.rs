@@ -1,8 +1,6 @@
 //! The audit in the encrypted file, changed by somebody who has its key; removing and delivering it on both databases.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use rusqlite::Connection;
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! The store on PostgreSQL keeps the contract of the ports. All cases share one database.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use async_trait::async_trait;
 use std::sync::Arc;

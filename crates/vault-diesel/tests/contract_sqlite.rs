@@ -1,8 +1,6 @@
 //! The embedded store keeps the contract of the ports.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use async_trait::async_trait;
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! The rotation of the instance key, on both databases: each case has a database of its own.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use async_trait::async_trait;
 use std::sync::Arc;

@@ -1,9 +1,7 @@
 //! A refused login gives the database the same statements whatever it is refused for. A program of its own: what
 //! statements are noted is set for all connections of a process.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
 use std::collections::HashSet;

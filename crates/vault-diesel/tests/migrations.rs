@@ -1,8 +1,6 @@
 //! The migration history: only ever added to, portable, and tenant by tenant.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use sha2::{Digest as _, Sha256};
 use support::NOW;

@@ -1,8 +1,6 @@
 //! What the store on PostgreSQL promises beyond the contract of the ports.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use secrecy::SecretString;
 use std::sync::Arc;

@@ -1,9 +1,7 @@
 //! Accounts on PostgreSQL, where decisions of several servers meet row by row. None of them may end in a deadlock:
 //! the database of these tests does not look for any, so that each would be a refusal.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join, join_all};

@@ -1,9 +1,7 @@
 //! Activations on PostgreSQL, where decisions of several servers meet row by row. None of them may end in a deadlock, which
 //! PostgreSQL counts.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use futures_util::future::{BoxFuture, FutureExt as _, join_all};
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! What the embedded store promises beyond the contract of the ports.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use futures_util::future::join_all;
 use std::fs;

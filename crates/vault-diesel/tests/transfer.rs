@@ -1,8 +1,6 @@
 //! Copying the embedded database to PostgreSQL: every table, every value, wholly or not at all.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
-mod support;
+use crate::support;
 
 use rusqlite::types::Value;
 use secrecy::SecretString;

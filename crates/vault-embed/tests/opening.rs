@@ -1,8 +1,6 @@
 //! Opening and making vaults on the embedded database: what is on disk decides, and nothing that may belong to another
 //! vault is touched.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

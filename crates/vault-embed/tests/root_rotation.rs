@@ -1,8 +1,6 @@
 //! The root key of an embedded vault is replaced: whatever is interrupted, one root key opens the vault, and the same
 //! command completes the replacement.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;

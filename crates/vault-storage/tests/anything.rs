@@ -1,8 +1,6 @@
 //! Whatever is saved, a check ends and says so.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use self::support::{ALL, check, data, order};
 use async_trait::async_trait;

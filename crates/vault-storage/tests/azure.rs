@@ -1,8 +1,6 @@
 //! Azure storage: against Azurite over TLS, with a directory of the test's own, which Azurite believes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use self::support::tls::Authority;
 use self::support::{ALL, check, data, order, storage};

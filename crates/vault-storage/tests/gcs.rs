@@ -1,8 +1,6 @@
 //! Google Cloud Storage: objects against an emulator, tokens and refusals against documented answers.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use self::support::{ALL, check, data, order, storage};
 use ring::rsa::KeyPair;

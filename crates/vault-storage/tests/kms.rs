@@ -1,7 +1,5 @@
 //! A root key in AWS KMS: against moto with its judgement of signatures and rights on, and against documented answers.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use std::sync::Arc;
 use vault_core::credential::SecretBytes;

@@ -1,8 +1,6 @@
 //! Links, against an HTTPS server of the test; and what may be connected to.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use self::support::tls::Authority;
 use self::support::{ALL, check, data, storage};

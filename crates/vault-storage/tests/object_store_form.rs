@@ -1,8 +1,6 @@
 //! What `--format object-store` prints, as the crate of that name reads it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use self::support::data;
 use object_store::ObjectStoreScheme;

@@ -1,8 +1,6 @@
 //! S3-style stores: against moto with its judgement of signatures and rights on, and against documented answers.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use self::support::tls::Authority;
 use self::support::{ALL, check, check_short, data, order, storage};

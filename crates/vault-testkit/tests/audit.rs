@@ -1,7 +1,5 @@
 //! Sealing the audit, and verifying it after somebody who writes to the database was there.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,5 @@
 //! The fakes keep what use cases rely on.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, Information};

@@ -1,7 +1,5 @@
 //! An organization's key is rotated beside its use, by several workers, in pieces.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::HashSet;

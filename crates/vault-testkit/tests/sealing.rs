@@ -1,7 +1,5 @@
 //! Uses of organizations' keys are counted, and a key that is used up is replaced.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Arc;

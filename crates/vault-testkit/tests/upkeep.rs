@@ -1,7 +1,5 @@
 //! Upkeep: what has expired goes, and what was counted is recorded.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

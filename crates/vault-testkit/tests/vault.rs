@@ -1,7 +1,5 @@
 //! The vault on the store in memory.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::sync::Arc;
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::id::AccountId;

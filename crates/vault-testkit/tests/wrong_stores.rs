@@ -1,7 +1,5 @@
 //! Stores that break one guarantee each: the contract suite must fail on them.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use vault_testkit::contract::{ContractStore, audit, organization, run};

@@ -1,6 +1,4 @@
-//! What the tests share. Each test program uses its part.
-
-#![allow(dead_code, reason = "each test program uses its part")]
+//! What the tests share.
 
 pub(crate) mod activators;
 pub(crate) mod postgres;

@@ -1,6 +1,6 @@
 //! The life of a credential: what is said of it, in which forms it leaves, whether it works, where it is used.
 
-use crate::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, s3};
+use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, s3};
 use vault_core::activation::{VendMode, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;

@@ -1,0 +1,7 @@
+//! Tests of the client. One program: each file is a module of it, so nothing is linked more often than it has to be.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod activation;
+mod activation_tls;
+mod client;

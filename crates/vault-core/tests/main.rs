@@ -1,0 +1,21 @@
+//! Tests of the rules. One program: each file is a module of it, so nothing is linked more often than it has to be.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod accounts;
+mod activations;
+mod checks;
+mod credential_data;
+mod credential_information;
+mod credential_refusals;
+mod forms;
+mod integrations;
+mod json_document;
+mod json_object;
+mod key_use;
+mod life;
+mod passwords;
+mod proofs;
+mod rules;
+mod seats;
+mod support;

@@ -1,0 +1,18 @@
+//! Tests of the two databases. One program: each file is a module of it, so nothing is linked more often than it has to be.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod activations;
+mod audit;
+mod contract_postgres;
+mod contract_sqlite;
+mod instance_rotation;
+mod login_statements;
+mod migrations;
+mod postgres;
+mod postgres_accounts;
+mod postgres_activations;
+mod restores;
+mod sqlite;
+mod support;
+mod transfer;

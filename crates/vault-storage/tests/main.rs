@@ -1,0 +1,12 @@
+//! Tests against emulated stores. One program: each file is a module of it, so nothing is linked more often than it has to be.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod anything;
+mod azure;
+mod gcs;
+mod kms;
+mod link;
+mod object_store_form;
+mod s3;
+mod support;

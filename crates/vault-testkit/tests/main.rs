@@ -1,0 +1,16 @@
+//! Tests of use cases over memory, and of the tools for tests. One program: each file is a module of it, so nothing is linked more often than it has to be.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod activation;
+mod audit;
+mod fakes;
+mod memory_contract;
+mod memory_contract_shared;
+mod rotation;
+mod sealing;
+mod throwaway_postgres;
+mod upkeep;
+mod usecases;
+mod vault;
+mod wrong_stores;
