@@ -39,6 +39,7 @@ mod docs;
 mod doctor;
 mod dry_run;
 mod first_run;
+mod inspection;
 mod instance_rotation;
 mod logs;
 mod main_job;

@@ -3,7 +3,7 @@
 mod keeping;
 mod sink;
 
-pub(crate) use keeping::{AuditKeeping, DELIVERED, WAITING};
+pub(crate) use keeping::{DELIVERED, WAITING, start};
 pub(crate) use sink::SinkPlace;
 
 use crate::text::rfc3339;

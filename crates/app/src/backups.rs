@@ -1,5 +1,6 @@
 //! Backups that the server makes by itself, and keeps the newest of.
 
+use crate::background::{Background, Stopped};
 use crate::command::backup::failure;
 use crate::compose;
 use crate::failure::Failure;
@@ -7,18 +8,10 @@ use crate::settings::Settings;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use vault_embed::{OpenVault, backup, keep_newest, newest_backup};
 
 /// How long after a failure the next attempt is made, at most.
 const AFTER_FAILURE: Duration = Duration::from_secs(300);
-
-/// The work in the background.
-pub(crate) struct Backups {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
 
 /// When and where to.
 struct Plan {
@@ -27,42 +20,32 @@ struct Plan {
     keep: usize,
 }
 
-impl Backups {
-    /// Begins, if the settings ask for it.
-    ///
-    /// # Errors
-    /// The vault is not an embedded one, or the directory is not there.
-    pub(crate) fn start(settings: &Arc<Settings>, vault: &OpenVault) -> Result<Option<Self>, Failure> {
-        let server = &settings.server;
-        let (Some(every), Some(directory)) = (server.backup_every, &server.backup_to) else { return Ok(None) };
-        if settings.database.file().is_none() {
-            return Err(Failure::usage(format!(
-                "--backup-every: the vault is on PostgreSQL, which this does not back up. Use pg_dump or physical backups: {}",
-                crate::command::backup::POSTGRES_PAGE
-            )));
-        }
-        if !directory.is_dir() {
-            return Err(Failure::new(format!(
-                "--backup-to: {} is not a directory. Create it, for the service's user alone",
-                directory.display()
-            )));
-        }
-        let directory = std::path::absolute(directory)?;
-        let plan =
-            Plan { every: Duration::from_secs(every.unsigned_abs()), directory, keep: server.backup_keep as usize };
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(work(Arc::clone(settings), vault.clone(), plan, stopped));
-        Ok(Some(Self { stop, task }))
+/// Begins, if the settings ask for it. A backup under way is finished before it ends.
+///
+/// # Errors
+/// The vault is not an embedded one, or the directory is not there.
+pub(crate) fn start(settings: &Arc<Settings>, vault: &OpenVault) -> Result<Option<Background>, Failure> {
+    let server = &settings.server;
+    let (Some(every), Some(directory)) = (server.backup_every, &server.backup_to) else { return Ok(None) };
+    if settings.database.file().is_none() {
+        return Err(Failure::usage(format!(
+            "--backup-every: the vault is on PostgreSQL, which this does not back up. Use pg_dump or physical backups: {}",
+            crate::command::backup::POSTGRES_PAGE
+        )));
     }
-
-    /// Ends, once a backup under way is finished.
-    pub(crate) async fn end(self) {
-        drop(self.stop);
-        let _ = self.task.await; // only a panic, which has been reported
+    if !directory.is_dir() {
+        return Err(Failure::new(format!(
+            "--backup-to: {} is not a directory. Create it, for the service's user alone",
+            directory.display()
+        )));
     }
+    let directory = std::path::absolute(directory)?;
+    let plan = Plan { every: Duration::from_secs(every.unsigned_abs()), directory, keep: server.backup_keep as usize };
+    let (settings, vault) = (Arc::clone(settings), vault.clone());
+    Ok(Some(Background::start(|stopped| work(settings, vault, plan, stopped))))
 }
 
-async fn work(settings: Arc<Settings>, vault: OpenVault, plan: Plan, mut stopped: oneshot::Receiver<()>) {
+async fn work(settings: Arc<Settings>, vault: OpenVault, plan: Plan, mut stopped: Stopped) {
     metrics::counter!(TOTAL, "outcome" => "failed").absolute(0);
     let mut wait = due(&plan.directory, plan.every);
     loop {

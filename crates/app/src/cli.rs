@@ -124,10 +124,11 @@ pub(crate) enum Command {
     /// steps are printed. With --dry-run the server may run: rows written after the copy has begun are not in it, and
     /// the target is left empty.
     MigrateTo(MigrateToArgs),
-    /// Check the vault's surroundings: root key, file modes, disk encryption, swap, clock, use of keys
+    /// Check the vault's surroundings: root key, file modes, disk encryption, swap, clock, use of keys; with --deep, all that is
+    /// stored
     ///
     /// Changes nothing, and works while the server runs. Exit status 1 if a check fails; warnings do not count.
-    Doctor,
+    Doctor(DoctorArgs),
     /// Back up the embedded vault to a file, while it is in use
     ///
     /// The file has the encrypted database and its wrapped key as they are at one moment after the command began, and
@@ -194,6 +195,14 @@ pub(crate) enum Command {
     /// The settings: flags, environment variables and keys of the settings file
     #[command(hide = true, about = ABOUT_SETTINGS, override_usage = "orgvault <COMMAND> [SETTINGS]")]
     Settings,
+}
+
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// Also inspect all that is stored: that it opens where it is, that no row was changed, moved or put back in an earlier
+    /// state, and that the audit stands as it was written
+    #[arg(long)]
+    pub(crate) deep: bool,
 }
 
 #[derive(Args)]

@@ -7,6 +7,7 @@ use crate::settings::{RootKeyPlace, Settings};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vault_core::port::Opener;
 use vault_crypto::{
     DatabaseKeyFile, KeyringError, OsEntropy, RootKeyError, RootKeyFlaw, SecretFile, SecretFileFlaw, ServiceRootKey,
 };
@@ -25,6 +26,13 @@ const LONGEST_CREDENTIALS: usize = 64 * 1024;
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
     let database = settings.database.clone();
     let opening = vault_embed::open(root_key(settings)?, database).without_upkeep();
+    opening.await.map_err(|error| failure(settings, error))
+}
+
+/// The same, for a command that opens credentials to see that they do.
+pub(crate) async fn open_with_opener(settings: &Settings) -> Result<(OpenVault, Arc<dyn Opener>), Failure> {
+    let database = settings.database.clone();
+    let opening = vault_embed::open(root_key(settings)?, database).without_upkeep().with_opener();
     opening.await.map_err(|error| failure(settings, error))
 }
 

@@ -76,6 +76,9 @@ pub(crate) fn describe_metrics() {
     );
     metrics::describe_counter!(crate::backups::TOTAL, "Backups made by the server, by outcome");
     metrics::describe_counter!(crate::audit::DELIVERED, "Audit entries that the sink accepted");
+    metrics::describe_counter!(crate::inspections::ROWS, "Stored rows that were inspected");
+    metrics::describe_gauge!(crate::inspections::FINDINGS, "What the last complete inspection found");
+    metrics::describe_gauge!(crate::inspections::COMPLETED, "When the last inspection was complete");
     metrics::describe_gauge!(crate::audit::WAITING, "Audit checkpoints whose entries wait for the sink");
     // Shown from the start, so that a rate can be taken of the first one.
     metrics::counter!("orgvault_password_evaluations_total").absolute(0);

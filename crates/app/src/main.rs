@@ -5,6 +5,7 @@
 
 mod activation;
 mod audit;
+mod background;
 mod backups;
 mod checks;
 mod cli;
@@ -16,6 +17,7 @@ mod event_log;
 mod events;
 mod failure;
 mod hardening;
+mod inspections;
 mod listeners;
 mod logging;
 mod output;
@@ -116,7 +118,7 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Quickstart(args) => command::quickstart::run(settings, args, output).await,
         Command::Init => command::init::run(&settings, output).await,
         Command::Serve(args) => command::serve::open_and_run(settings, args).await,
-        Command::Doctor => command::doctor::run(&settings, output).await,
+        Command::Doctor(args) => command::doctor::run(&settings, &args, output).await,
         Command::Migrate => command::migrate::run(&settings, output).await,
         Command::MigrateTo(args) => command::migrate_to::run(&settings, args, output).await,
         Command::Backup(args) => command::backup::run(&settings, args, output).await,

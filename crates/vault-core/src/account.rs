@@ -1,5 +1,6 @@
 //! Accounts: who may log in, to which organization, in which role.
 
+use crate::audit::RowState;
 use crate::digest::{DigestPurpose, RowCode};
 use crate::email::EmailAddress;
 use crate::error::Refusal;
@@ -155,6 +156,11 @@ impl SignedAccount {
     /// The code that the row is to carry from now on.
     pub fn digest(&self, digester: &dyn KeyedDigester) -> RowCode {
         self.with_parts(|parts| digester.sign(DigestPurpose::AccountGrant, parts))
+    }
+
+    /// The row's state, as the audit records it.
+    pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
+        self.with_parts(|parts| RowState::Grants(digester.digest(DigestPurpose::AccountGrant, parts)))
     }
 
     /// Whether `code` is the row's, under the key that it names.

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod entry;
 mod origin;
+mod state;
 mod verification;
 
 pub use checkpoint::{
@@ -11,6 +12,7 @@ pub use checkpoint::{
 };
 pub use entry::{AuditEntry, AuditedCredential};
 pub use origin::Origin;
+pub use state::{Affected, Recorded, RecordedRow, RowState};
 pub use verification::{AuditFinding, AuditVerification};
 
 use crate::activation::{HandedOut, Purpose};
@@ -254,6 +256,8 @@ pub enum AuditAction {
     AuditListed,
     /// The oldest entries were removed, because their time was over.
     AuditCut,
+    /// The state of a row that grants was recorded, because no entry had it any more.
+    StateRecorded,
 }
 
 impl AuditAction {
@@ -335,6 +339,7 @@ impl AuditAction {
             Self::ActivationEnded => "activation.ended",
             Self::AuditListed => "audit.listed",
             Self::AuditCut => "audit.cut",
+            Self::StateRecorded => "row.state-recorded",
         }
     }
 }
@@ -436,9 +441,16 @@ pub struct AuditRecord {
     pub note: Option<AuditNote>,
     /// The request that it was done by, and where that came from.
     pub origin: Origin,
+    /// The rows that it changed, as it left them: those that grant, and credentials.
+    pub rows: Vec<(RecordedRow, RowState)>,
 }
 
 impl AuditRecord {
+    /// [`AuditRecord::rows`] as they are stored: a line for each. `None` without any.
+    pub fn rows_text(&self) -> Option<String> {
+        state::text(&self.rows)
+    }
+
     /// The network that the request came from, as it is stored.
     pub fn network_text(&self) -> Option<String> {
         let noted = self.note.as_ref().and_then(|note| note.network);

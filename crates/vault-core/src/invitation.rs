@@ -2,6 +2,7 @@
 //! may also be for the owner of an account that lost its secrets, to enrol again.
 
 use crate::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
+use crate::audit::RowState;
 use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::port::KeyedDigester;
 use crate::role::Role;
@@ -94,6 +95,12 @@ impl StoredInvitation {
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::InvitationGrant, parts, &self.digest);
         self.invitation.with_parts(self.version, is_signed)
+    }
+
+    /// The row's state, as the audit records it.
+    pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
+        let digest = |parts: &[&[u8]]| digester.digest(DigestPurpose::InvitationGrant, parts);
+        RowState::Grants(self.invitation.with_parts(self.version, digest))
     }
 
     /// The invitation as lists of accounts show it.

@@ -11,7 +11,7 @@ use proptest::sample::{Index, select};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 use vault_core::activation::{HandedOut, Purpose, VendedForm};
-use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Origin, Subject};
+use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Origin, RecordedRow, RowState, Subject};
 use vault_core::digest::Digest;
 use vault_core::field::FieldCode;
 use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
@@ -324,7 +324,11 @@ fn entries() -> impl Strategy<Value = AuditRecord> {
         })
     });
     let request = option::of((0_u128..2).prop_map(Uuid::from_u128));
-    (actor, note, request).prop_map(|(actor, note, request)| AuditRecord {
+    let kind = select(vec![RecordedRow::Account, RecordedRow::Invitation, RecordedRow::Integration]);
+    let digest = (0_u8..2).prop_map(|byte| RowState::Grants(Digest::from_bytes([byte; 32])));
+    let state = prop_oneof![digest, (1_i64..3).prop_map(RowState::Revision), Just(RowState::Gone)];
+    let rows = vec((kind, state), 0..3);
+    (actor, note, request, rows).prop_map(|(actor, note, request, rows)| AuditRecord {
         id: AuditId::from_uuid(Uuid::nil()),
         at: at(0),
         organization: None,
@@ -334,6 +338,7 @@ fn entries() -> impl Strategy<Value = AuditRecord> {
         count: 1,
         note,
         origin: Origin { request, network: None },
+        rows,
     })
 }
 
@@ -349,6 +354,7 @@ fn an_entry_of_before_integrations_has_the_bytes_it_had() {
         count: 1,
         note: None,
         origin: Origin::default(),
+        rows: Vec::new(),
     };
     // Nine parts, each with its length before it.
     let lengths = [16, 8, 0, "operator".len(), 0, 0, "session.logged-out".len(), "vault".len(), 8];

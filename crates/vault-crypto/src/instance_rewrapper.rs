@@ -8,7 +8,7 @@ use crate::instance_keys::{CANARY, InstanceKeyring, InstanceKeys};
 use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::id::{AccountId, KeyId, OrganizationId};
-use vault_core::port::{Entropy, InstanceRewrapper, NextInstanceKey, SealError};
+use vault_core::port::{Entropy, InstanceRewrapper, InstanceRow, NextInstanceKey, SealError};
 use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
 
 /// Moves what lies under one instance key to the active one. Opens no credential.
@@ -36,6 +36,38 @@ impl InstanceKeyRewrapper {
     ) -> Result<Blob, SealError> {
         let key = from.wrap.unwrap(context, wrapped).map_err(|error| does_not_open(context, error))?;
         to.wrap.wrap(&*self.entropy, context, &key).map_err(not_sealed)
+    }
+
+    fn unwraps(&self, context: &Context, wrapped: &Blob) -> Result<(), SealError> {
+        let keys = self.keys.sealed(context, wrapped)?;
+        keys.wrap.unwrap(context, wrapped).map(drop).map_err(|error| does_not_open(context, error))
+    }
+
+    fn text_opens(
+        &self,
+        context: &Context,
+        sealed: &Blob,
+        of: impl Fn(&InstanceKeys) -> &AeadKey,
+    ) -> Result<(), SealError> {
+        // Zeros stand for what an account does not have.
+        if sealed.key().is_none() {
+            return Ok(());
+        }
+        let keys = self.keys.sealed(context, sealed)?;
+        of(&keys).open(context, sealed).map(drop).map_err(|error| does_not_open(context, error))
+    }
+
+    fn secrets_open(
+        &self,
+        account: AccountId,
+        password: Option<&SealedPassword>,
+        seed: &SealedSeed,
+    ) -> Result<(), SealError> {
+        let instance = self.keys.instance();
+        if let Some(password) = password {
+            self.text_opens(&Context::password(instance, account), &password.0, |keys| &keys.password)?;
+        }
+        self.text_opens(&Context::seed(instance, account, seed.id), &seed.blob, |keys| &keys.seed)
     }
 
     /// A text, sealed again by the key that `of` picks.
@@ -90,6 +122,24 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
 
     fn organization_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError> {
         self.wrap_again(&Context::organization_key(self.keys.instance(), organization, key), wrapped)
+    }
+
+    fn opens(&self, row: &InstanceRow) -> Result<(), SealError> {
+        let instance = self.keys.instance();
+        match row {
+            InstanceRow::Organization { organization, key, wrapped } => {
+                self.unwraps(&Context::fingerprint_key(instance, *organization, *key), wrapped)
+            }
+            InstanceRow::OrganizationKey { organization, key, wrapped } => {
+                self.unwraps(&Context::organization_key(instance, *organization, *key), wrapped)
+            }
+            InstanceRow::Account { signed, password, seed, .. } => {
+                self.secrets_open(signed.grant.account, Some(password), seed)
+            }
+            InstanceRow::Draft { account, password, seed, .. } => self.secrets_open(*account, Some(password), seed),
+            InstanceRow::PendingSeed { account, seed, .. } => self.secrets_open(*account, None, seed),
+            InstanceRow::Invitation(_) | InstanceRow::Integration(_) => Ok(()),
+        }
     }
 
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError> {

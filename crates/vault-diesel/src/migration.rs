@@ -36,6 +36,7 @@ migrations![
     "0012_rotation",
     "0013_instance_keys",
     "0015_audit_delivery",
+    "0016_recorded_states",
 ];
 
 /// Makes the table of what was applied.

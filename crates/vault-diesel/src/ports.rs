@@ -6,9 +6,10 @@ use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
-    CredentialStore, EventSink, FreezeRepository, Housekeeping, InstanceKeyRotation, IntegrationRepository,
-    IntegrationStore, InvitationRepository, KeyRepository, KeyRotation, LoginGuard, OperatorStore,
-    OrganizationRepository, OwnAccountRepository, RestoreRepository, RotationStore, SessionRepository, StoreError,
+    CredentialStore, EventSink, FreezeRepository, Housekeeping, Inspection, InspectionStore, InstanceKeyRotation,
+    IntegrationRepository, IntegrationStore, InvitationRepository, KeyRepository, KeyRotation, LoginGuard,
+    OperatorStore, OrganizationRepository, OwnAccountRepository, RestoreRepository, RotationStore, SessionRepository,
+    StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -31,6 +32,8 @@ pub struct StorePorts {
     pub audit: Arc<dyn AuditLog>,
     /// Reading the audit trail.
     pub trail: Arc<dyn AuditTrail>,
+    /// Reading what is stored row by row.
+    pub inspection: Arc<dyn InspectionStore>,
     /// The rotation of keys.
     pub rotation: Arc<dyn RotationStore>,
     /// What operators need: organizations, keys, the audit and upkeep.
@@ -123,6 +126,7 @@ impl StorePorts {
             + KeyRepository
             + KeyRotation
             + InstanceKeyRotation
+            + Inspection
             + AuditLog
             + AuditTrail
             + Housekeeping
@@ -138,6 +142,7 @@ impl StorePorts {
             keys: store.clone(),
             audit: store.clone(),
             trail: store.clone(),
+            inspection: store.clone(),
             rotation: store.clone(),
             operator: store.clone(),
         }

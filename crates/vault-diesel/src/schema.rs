@@ -425,6 +425,7 @@ diesel::table! {
         credentials -> Nullable<Text>,
         checkpoint -> Nullable<BigInt>,
         request_id -> Nullable<Text>,
+        changed_rows -> Nullable<Text>,
     }
 }
 

@@ -234,7 +234,7 @@ async fn a_commit_that_the_disk_fails_is_the_last() {
         let run = std::process::Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
             .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "a_commit_that_the_disk_fails_is_the_last"])
+            .args(["--exact", "sqlite::a_commit_that_the_disk_fails_is_the_last"])
             .env(FAILING, "1")
             .output()
             .unwrap();

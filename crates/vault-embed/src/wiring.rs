@@ -5,7 +5,9 @@
 use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::Opener;
-use vault_core::usecase::{Accounts, Activations, AuditReader, Integrations, KeyCrypto, Keys, Operator, Vault};
+use vault_core::usecase::{
+    Accounts, Activations, AuditReader, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys, Operator, Vault,
+};
 use vault_diesel::Store;
 
 /// How many rows of PostgreSQL one transaction of a rotation moves.
@@ -63,6 +65,22 @@ impl OpenVault {
             // Each row is held until the transaction ends, and activations of it wait for that.
             Store::Postgres(_) => keys.batch(POSTGRES_BATCH),
         }
+    }
+}
+
+/// Inspections. With the opener of [`Opening::with_opener`](crate::Opening::with_opener), the data of credentials is opened,
+/// too, and dropped.
+impl OpenVault {
+    /// Sees that what is stored stands as it was written.
+    pub fn inspector(&self, opener: Option<Arc<dyn Opener>>) -> Inspector {
+        let ports = &self.ports;
+        let crypto = InspectionCrypto {
+            information: ports.information_opener.clone(),
+            instance: ports.instance_rewrapper.clone(),
+            digester: ports.digester.clone(),
+            opener,
+        };
+        Inspector::new(ports.ambient.clone(), ports.store.inspection.clone(), crypto)
     }
 }
 

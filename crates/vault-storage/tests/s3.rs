@@ -209,7 +209,7 @@ async fn what_may_have_been_written_is_removed() {
 fn nothing_of_the_environment_is_consulted() {
     let nowhere = "http://127.0.0.1:1";
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_session_is_asked_for_within_its_bounds_and_narrowed"])
+        .args(["--exact", "s3::a_session_is_asked_for_within_its_bounds_and_narrowed"])
         .envs(["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"].map(|name| (name, nowhere)))
         .envs(["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_S3"].map(|name| (name, nowhere)))
         .envs([("AWS_ACCESS_KEY_ID", "AKIAOFTHESERVER"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_SESSION_TOKEN", "t")])

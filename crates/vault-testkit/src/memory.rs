@@ -6,6 +6,7 @@ mod audit;
 mod credential;
 mod freeze;
 mod housekeeping;
+mod inspection;
 mod instance_rotation;
 mod integration;
 mod invitation;

@@ -12,7 +12,7 @@ use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId}
 use vault_core::key_use::KeyUseLimits;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CreateInstance, Event, InstanceRewrapper, KeyRepository as _, KeyRotation as _, NextInstanceKey,
+    CreateInstance, Event, InstanceRewrapper, InstanceRow, KeyRepository as _, KeyRotation as _, NextInstanceKey,
     ReplaceOrganizationKey, SealError, Sealer as _,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal};
@@ -45,6 +45,10 @@ impl InstanceRewrapper for NoInstanceKeys {
     }
 
     fn organization_key(&self, _: OrganizationId, _: KeyId, _: &Blob) -> Result<Blob, SealError> {
+        none()
+    }
+
+    fn opens(&self, _: &InstanceRow) -> Result<(), SealError> {
         none()
     }
 

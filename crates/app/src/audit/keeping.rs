@@ -2,12 +2,11 @@
 
 use super::SinkPlace;
 use super::sink::Sink;
+use crate::background::{Background, Stopped};
 use crate::failure::Failure;
 use crate::settings::Settings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use uuid::Uuid;
 use vault_core::port::Clock;
 use vault_core::usecase::{DeliveryError, Operator};
@@ -29,12 +28,6 @@ pub(crate) const DELIVERED: &str = "orgvault_audit_delivered_total";
 /// Checkpoints whose entries wait to be delivered.
 pub(crate) const WAITING: &str = "orgvault_audit_waiting_checkpoints";
 
-/// The work in the background.
-pub(crate) struct AuditKeeping {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
 /// What is to be done.
 struct Plan {
     operator: Operator,
@@ -48,42 +41,33 @@ struct Plan {
     delivered: Option<i64>,
 }
 
-impl AuditKeeping {
-    /// Begins, if the settings ask for it.
-    ///
-    /// # Errors
-    /// The sink cannot be set up, or the store failed.
-    pub(crate) async fn start(settings: &Settings, vault: &OpenVault) -> Result<Option<Self>, Failure> {
-        let (place, keep) = (&settings.server.audit_sink, settings.server.keep_audit);
-        if place.is_none() && keep.is_none() {
-            return Ok(None);
-        }
-        let sink = place.clone().map(|place| Sink::of(settings, &place).map(|sink| (place, sink))).transpose()?;
-        if let Some((place, _)) = &sink {
-            tracing::info!(sink = %place, "new audit entries are delivered");
-        }
-        // An embedded vault has one server: after a crash the next one need not wait.
-        let replicas = settings.database.file().is_none();
-        let holder = if replicas { vault.ports().ambient.ids.random() } else { *vault.instance().as_uuid() };
-        let (operator, clock) = (vault.operator(), vault.ports().ambient.clock.clone());
-        let plan = Plan { operator, clock, sink, keep, holder, delivered: None };
-        if plan.sink.is_some() {
-            // Before the first request: what is written from now on is delivered.
-            plan.operator.begin_delivery(holder).await?;
-            metrics::counter!(DELIVERED).absolute(0);
-        }
-        let (stop, stopped) = oneshot::channel();
-        Ok(Some(Self { stop, task: tokio::spawn(work(plan, stopped)) }))
+/// Begins, if the settings ask for it. What was not delivered when it ends is delivered after the next start.
+///
+/// # Errors
+/// The sink cannot be set up, or the store failed.
+pub(crate) async fn start(settings: &Settings, vault: &OpenVault) -> Result<Option<Background>, Failure> {
+    let (place, keep) = (&settings.server.audit_sink, settings.server.keep_audit);
+    if place.is_none() && keep.is_none() {
+        return Ok(None);
     }
-
-    /// Ends. What was not delivered is delivered after the next start.
-    pub(crate) async fn end(self) {
-        drop(self.stop);
-        let _ = self.task.await; // only a panic, which has been reported
+    let sink = place.clone().map(|place| Sink::of(settings, &place).map(|sink| (place, sink))).transpose()?;
+    if let Some((place, _)) = &sink {
+        tracing::info!(sink = %place, "new audit entries are delivered");
     }
+    // An embedded vault has one server: after a crash the next one need not wait.
+    let replicas = settings.database.file().is_none();
+    let holder = if replicas { vault.ports().ambient.ids.random() } else { *vault.instance().as_uuid() };
+    let (operator, clock) = (vault.operator(), vault.ports().ambient.clock.clone());
+    let plan = Plan { operator, clock, sink, keep, holder, delivered: None };
+    if plan.sink.is_some() {
+        // Before the first request: what is written from now on is delivered.
+        plan.operator.begin_delivery(holder).await?;
+        metrics::counter!(DELIVERED).absolute(0);
+    }
+    Ok(Some(Background::start(|stopped| work(plan, stopped))))
 }
 
-async fn work(mut plan: Plan, mut stopped: oneshot::Receiver<()>) {
+async fn work(mut plan: Plan, mut stopped: Stopped) {
     let (mut wait, mut remove_at) = (DELIVER_EVERY, Instant::now());
     loop {
         tokio::select! {

@@ -1,5 +1,9 @@
-//! `orgvault doctor`: looks at a vault's surroundings, and says what is unsafe and how to mend it. Changes nothing.
+//! `orgvault doctor`: looks at a vault's surroundings and, with `--deep`, at all that is stored, and says what is unsafe and how to
+//! mend it. Changes nothing.
 
+mod deep;
+
+use crate::cli::DoctorArgs;
 use crate::compose;
 use crate::disk::{self, DiskEncryption};
 use crate::failure::Failure;
@@ -62,21 +66,34 @@ impl Check {
 #[derive(Serialize)]
 struct Report {
     checks: Vec<Check>,
+    /// What `--deep` found, in words; its first 10,000 findings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<String>>,
 }
 
 /// Carries the command out: a failure if a check fails.
-pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) -> Result<(), Failure> {
+    let mut findings = None;
     let mut checks = vec![directory(settings), root_key(settings), database_disk(settings), swap()];
     if settings.server.allow_http_links {
         let remedy = "Remove --allow-http-links, unless every such link stays inside your network.";
         checks.push(Check::other("links", Outcome::Warning, "direct links with http are accepted", remedy));
     }
-    match compose::open(settings).await {
-        Ok(vault) => {
+    let opened = match args.deep {
+        true => compose::open_with_opener(settings).await.map(|(vault, opener)| (vault, Some(opener))),
+        false => compose::open(settings).await.map(|vault| (vault, None)),
+    };
+    match opened {
+        Ok((vault, opener)) => {
             let found = format!("instance {} opens with root key {}", vault.instance(), vault.root_key());
             checks.insert(0, Check::passed("vault", found));
             checks.push(clock(&vault).await);
             checks.push(keys(&vault).await);
+            if let Some(opener) = opener {
+                let found = findings.insert(Vec::new());
+                checks.push(deep::audit(settings, &vault, found).await?);
+                checks.push(deep::rows(&vault, opener, found).await?);
+            }
             vault.close().await?;
         }
         Err(failure) => {
@@ -85,8 +102,8 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
         }
     }
     let failed = checks.iter().filter(|check| check.result == Outcome::Failed).count();
-    let text = text(&checks);
-    output.print(&Report { checks }, &text)?;
+    let text = text(&checks, findings.as_deref().unwrap_or_default());
+    output.print(&Report { checks, findings }, &text)?;
     match failed {
         0 => Ok(()),
         1 => Err(Failure::new("1 check failed")),
@@ -94,7 +111,7 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
     }
 }
 
-fn text(checks: &[Check]) -> String {
+fn text(checks: &[Check], findings: &[String]) -> String {
     let mut text = String::new();
     let rows: Vec<Vec<String>> = checks
         .iter()
@@ -105,6 +122,10 @@ fn text(checks: &[Check]) -> String {
     for (number, (check, remedy)) in remedies.enumerate() {
         text += if number == 0 { "\nWhat to do:\n" } else { "" };
         text += &format!("  {check}: {remedy}\n");
+    }
+    for (number, finding) in findings.iter().enumerate() {
+        text += if number == 0 { "\nFound:\n" } else { "" };
+        text += &format!("  {finding}\n");
     }
     text
 }
@@ -243,36 +264,24 @@ async fn clock(vault: &OpenVault) -> Check {
 
 /// How far the organizations' keys are from their limits.
 async fn keys(vault: &OpenVault) -> Check {
-    match most_used(vault).await {
-        Err(error) => Check::other(
-            "keys",
-            Outcome::Failed,
-            format!("the keys cannot be read: {error}"),
-            "See the log of the server and of the database.",
-        ),
-        Ok((0, _)) => Check::passed("keys", "there is no organization yet"),
-        Ok((organizations, most)) => {
-            let (replace_at, stop_at) = (KeyUseLimits::MOST.replace_at(), KeyUseLimits::MOST.stop_at());
-            let found =
-                format!("{}; the most used key has {most} of {stop_at} uses", counted(organizations, "organization"));
-            if most < replace_at.saturating_mul(2) {
-                return Check::passed("keys", found);
-            }
-            let remedy =
-                format!("Keys are replaced at {replace_at} uses by a save. Look for the reason in the server's log.");
-            Check::other("keys", Outcome::Warning, found, remedy)
+    let organizations = match vault.keys().overview().await {
+        Ok(overview) => overview.organizations,
+        Err(error) => {
+            let found = format!("the keys cannot be read: {error}");
+            return Check::other("keys", Outcome::Failed, found, "See the log of the server and of the database.");
         }
+    };
+    let Some(most) = organizations.iter().map(|keys| keys.uses).max() else {
+        return Check::passed("keys", "there is no organization yet");
+    };
+    let (replace_at, stop_at) = (KeyUseLimits::MOST.replace_at(), KeyUseLimits::MOST.stop_at());
+    let number = u64::try_from(organizations.len()).unwrap_or(u64::MAX);
+    let found = format!("{}; the most used key has {most} of {stop_at} uses", counted(number, "organization"));
+    if most < replace_at.saturating_mul(2) {
+        return Check::passed("keys", found);
     }
-}
-
-async fn most_used(vault: &OpenVault) -> Result<(u64, i64), vault_core::Error> {
-    let organizations = vault.operator().organizations().await?;
-    let mut most = 0;
-    for organization in &organizations {
-        let keys = vault.ports().store.keys.organization_keys(organization.id).await?;
-        most = keys.iter().flat_map(|keys| &keys.keys).map(|key| key.uses).fold(most, i64::max);
-    }
-    Ok((u64::try_from(organizations.len()).unwrap_or(u64::MAX), most))
+    let remedy = format!("Keys are replaced at {replace_at} uses by a save. Look for the reason in the server's log.");
+    Check::other("keys", Outcome::Warning, found, remedy)
 }
 
 #[cfg(test)]
@@ -280,16 +289,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remedies_follow_the_table() {
+    fn remedies_and_findings_follow_the_table() {
         let checks = [
             Check::passed("vault", "it opens"),
             Check::other("disk", Outcome::Warning, "/data: plain", "Encrypt it."),
             Check::other("swap", Outcome::Skipped, "unknown", "Turn it off."),
         ];
         assert_eq!(
-            text(&checks),
+            text(&checks, &["row 1 of table accounts does not fit its code".to_owned()]),
             "CHECK  RESULT   FOUND\nvault  passed   it opens\ndisk   warning  /data: plain\nswap   skipped  unknown\n\n\
-             What to do:\n  disk: Encrypt it.\n  swap: Turn it off.\n"
+             What to do:\n  disk: Encrypt it.\n  swap: Turn it off.\n\n\
+             Found:\n  row 1 of table accounts does not fit its code\n"
         );
     }
 }

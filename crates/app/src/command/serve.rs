@@ -1,7 +1,6 @@
 //! `orgvault serve`: the listeners, and an orderly stop.
 
-use crate::audit::AuditKeeping;
-use crate::backups::Backups;
+use crate::background::Background;
 use crate::cli::ServeArgs;
 use crate::command::doctor::{self, MAX_SKEW};
 use crate::command::migrate;
@@ -12,6 +11,7 @@ use crate::hardening;
 use crate::listeners::{ListenerParts, Listeners};
 use crate::parts;
 use crate::settings::Settings;
+use crate::{audit, backups, inspections};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::pin::pin;
 use std::sync::Arc;
@@ -141,9 +141,14 @@ async fn serve(
         readiness: readiness(vault),
         metrics: rendered(&metrics),
     };
+    // The public side never opens the data of credentials.
+    let inspecting = settings.server.activation().is_some().then(|| Arc::clone(&opener));
     let listeners = Listeners::bind(&settings, vault, opener, parts)?;
-    let backups = Backups::start(&settings, vault)?;
-    let keeping = AuditKeeping::start(&settings, vault).await?;
+    let background: [Option<Background>; 3] = [
+        backups::start(&settings, vault)?,
+        audit::start(&settings, vault).await?,
+        inspections::start(&settings, vault, inspecting),
+    ];
     if !memory_locked {
         tracing::warn!("cannot lock memory; keys may be written to swap. Set LimitMEMLOCK=infinity or disable swap");
     }
@@ -161,11 +166,8 @@ async fn serve(
             }
         })
         .await;
-    if let Some(backups) = backups {
-        backups.end().await;
-    }
-    if let Some(keeping) = keeping {
-        keeping.end().await;
+    for work in background.into_iter().flatten() {
+        work.end().await;
     }
     if let Some(failure) = failed? {
         return Err(Failure::new(match failure {

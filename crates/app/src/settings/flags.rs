@@ -170,6 +170,10 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = value::whole(1_u32, 100_000))]
     pub(crate) backup_keep: u32,
 
+    /// How often everything stored is inspected in the background: that it opens, and that no row was put back; 0 means never
+    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = value::seconds(0_i64, TEN_YEARS))]
+    pub(crate) inspect_every: i64,
+
     /// How long audit entries are kept; those that --audit-sink has not accepted are kept longer [default: for ever]
     #[arg(long, value_name = "DURATION", value_parser = value::seconds(LEAST_AUDIT_SECONDS, TEN_YEARS))]
     pub(crate) keep_audit: Option<i64>,

@@ -1,5 +1,6 @@
 //! Entries as they are stored, and the bytes that their codes cover.
 
+use super::state::{self, Recorded, RecordedRow, RowState};
 use super::{AuditNote, AuditRecord, SealedAuditRecord};
 use crate::digest::Digest;
 use crate::id::{AuditId, KeyId};
@@ -41,6 +42,8 @@ pub struct AuditEntry {
     pub credentials: Option<String>,
     /// The request that it was done by.
     pub request: Option<String>,
+    /// The rows that it changed, a line for each.
+    pub rows: Option<String>,
     /// The key of its code.
     pub key: String,
     /// The code over the entry.
@@ -79,6 +82,11 @@ impl AuditEntry {
         self.credentials.as_deref().unwrap_or_default().lines().filter_map(read).collect()
     }
 
+    /// Compares what it says of `row` with the state that the row is in.
+    pub fn compare(&self, row: RecordedRow, state: RowState) -> Recorded {
+        state::compare(self.rows.as_deref(), row, state)
+    }
+
     /// Whether it fits its code.
     pub fn is_genuine(&self, sealer: &dyn AuditSealer) -> bool {
         self.id.parse().is_ok_and(|id| self.would_be_genuine_as(id, sealer))
@@ -108,6 +116,7 @@ impl AuditEntry {
             network: full(self.network.as_deref())?,
             credentials: full(self.credentials.as_deref())?,
             request: full(self.request.as_deref())?,
+            rows: full(self.rows.as_deref())?,
         };
         Some(covered.to_bytes())
     }
@@ -146,10 +155,11 @@ struct Covered<'a> {
     network: Option<&'a str>,
     credentials: Option<&'a str>,
     request: Option<&'a str>,
+    rows: Option<&'a str>,
 }
 
 impl Covered<'_> {
-    /// Every field, each with its length before it. Entries had 9 fields at first, then 12, 14 and 15. An entry without
+    /// Every field, each with its length before it. Entries had 9 fields at first, then 12, 14, 15 and 16. An entry without
     /// any of the later ones is written as entries were before, so that older ones keep their codes; the number of
     /// fields tells the forms apart.
     fn to_bytes(&self) -> Vec<u8> {
@@ -157,7 +167,7 @@ impl Covered<'_> {
             id.as_ref().map_or(&[], |bytes| bytes.as_slice())
         }
         let (at, count) = (self.at.to_be_bytes(), self.count.to_be_bytes());
-        let fields: [&[u8]; 15] = [
+        let fields: [&[u8]; 16] = [
             &self.id,
             &at,
             id(&self.organization),
@@ -173,8 +183,11 @@ impl Covered<'_> {
             self.network.unwrap_or_default().as_bytes(),
             self.credentials.unwrap_or_default().as_bytes(),
             self.request.unwrap_or_default().as_bytes(),
+            self.rows.unwrap_or_default().as_bytes(),
         ];
-        let written = if self.request.is_some() {
+        let written = if self.rows.is_some() {
+            16
+        } else if self.request.is_some() {
             15
         } else if self.network.is_some() || self.credentials.is_some() {
             14
@@ -213,6 +226,7 @@ impl SealedAuditRecord {
             network: record.network_text(),
             credentials: note.and_then(AuditNote::credentials_text),
             request: record.origin.request_text(),
+            rows: record.rows_text(),
             key: key.to_string(),
             code: code.as_bytes().to_vec(),
             checkpoint: None,
@@ -226,6 +240,7 @@ impl AuditRecord {
         let bytes = |id: &Uuid| *id.as_bytes();
         let note = self.note.as_ref();
         let (subject, network, request) = (self.subject.text(), self.network_text(), self.origin.request_text());
+        let rows = self.rows_text();
         let credentials = note.and_then(AuditNote::credentials_text);
         let covered = Covered {
             id: *self.id.as_bytes(),
@@ -243,6 +258,7 @@ impl AuditRecord {
             network: network.as_deref(),
             credentials: credentials.as_deref(),
             request: request.as_deref(),
+            rows: rows.as_deref(),
         };
         covered.to_bytes()
     }

@@ -1,6 +1,7 @@
 //! What an integration's row grants, and to the holder of which token.
 
 use super::{IntegrationName, IntegrationPrincipal, NamespacePatterns};
+use crate::audit::RowState;
 use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
@@ -148,6 +149,11 @@ impl Integration {
     /// The code that the row is to carry from now on. It covers everything that the row grants, its holder and its version.
     pub fn digest(&self, digester: &dyn KeyedDigester) -> RowCode {
         self.with_parts(|parts| digester.sign(DigestPurpose::IntegrationGrant, parts))
+    }
+
+    /// The row's state, as the audit records it.
+    pub fn recorded(&self, digester: &dyn KeyedDigester) -> RowState {
+        self.with_parts(|parts| RowState::Grants(digester.digest(DigestPurpose::IntegrationGrant, parts)))
     }
 
     fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {

@@ -275,6 +275,12 @@ pub trait InstanceRewrapper: Send + Sync {
     /// It does not open.
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError>;
 
+    /// Sees that everything of a row that instance keys wrap and seal opens.
+    ///
+    /// # Errors
+    /// What does not.
+    fn opens(&self, row: &InstanceRow) -> Result<(), SealError>;
+
     /// The seed of an account.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What every operation needs from its surroundings.
 
-use crate::audit::{Actor, AuditAction, AuditNote, AuditRecord, SealedAuditRecord, Subject};
+use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, SealedAuditRecord, Subject};
 use crate::command::Command;
 use crate::id::{AuditId, OrganizationId};
 use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, Origins, SealError};
@@ -48,24 +48,25 @@ impl Ambient {
         organization: Option<OrganizationId>,
         actor: Actor,
         action: AuditAction,
-        subject: Subject,
+        affected: impl Into<Affected>,
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
-        let origin = self.origins.current();
-        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note: None, origin })
+        let (Affected { subject, rows }, origin) = (affected.into(), self.origins.current());
+        let note = None;
+        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note, origin, rows })
     }
 
-    /// The envelope of `act`, recorded as `action` on `subject`.
+    /// The envelope of `act`, recorded as `action` on what it affects.
     pub fn command<A>(
         &self,
         principal: &Principal,
         organization: Option<OrganizationId>,
         action: AuditAction,
-        subject: Subject,
+        affected: impl Into<Affected>,
         act: A,
     ) -> Command<A> {
         let now = self.now();
-        let audit = self.record(now, organization, Actor::from(principal), action, subject);
+        let audit = self.record(now, organization, Actor::from(principal), action, affected);
         Command { principal: principal.clone(), now, audit, act }
     }
 
@@ -81,6 +82,7 @@ impl Ambient {
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
         let (organization, note, origin) = (Some(organization), Some(note), self.origins.current());
-        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note, origin })
+        let rows = Vec::new();
+        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note, origin, rows })
     }
 }

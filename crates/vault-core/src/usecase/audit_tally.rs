@@ -83,6 +83,7 @@ impl AuditTally {
             count,
             note: None,
             origin: Origin::default(),
+            rows: Vec::new(),
         }
     }
 

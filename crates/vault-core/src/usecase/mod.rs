@@ -6,6 +6,7 @@ mod active_key;
 mod ambient;
 mod audit_reader;
 mod audit_tally;
+mod inspect;
 pub mod integrations;
 pub mod keys;
 pub mod operator;
@@ -20,6 +21,7 @@ pub(crate) use active_key::under_active_key;
 pub use ambient::Ambient;
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
+pub use inspect::{Flaw, InspectionCrypto, InspectionRound, Inspector, RowFinding};
 pub use integrations::Integrations;
 pub use keys::{
     InstanceRotation, KeyCrypto, KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RetiringInstance,

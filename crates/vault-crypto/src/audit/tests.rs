@@ -15,6 +15,7 @@ fn record() -> AuditRecord {
         count: 1,
         note: None,
         origin: vault_core::audit::Origin::default(),
+        rows: Vec::new(),
     }
 }
 

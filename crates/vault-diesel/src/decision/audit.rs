@@ -7,9 +7,14 @@ use crate::failure::Failure;
 use crate::schema::{audit, audit_checkpoints, audit_delivery};
 use crate::stored::ToIdText as _;
 use async_trait::async_trait;
-use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable,
+    TextExpressionMethods as _,
+};
 use uuid::Uuid;
-use vault_core::audit::{AuditEntry, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
+use vault_core::audit::{
+    AuditEntry, Checkpoint, RecordedRow, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
+};
 use vault_core::digest::Digest;
 use vault_core::id::{AuditId, OrganizationId};
 use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, CutAudit, Delivery, List, StoreError};
@@ -58,6 +63,7 @@ macro_rules! entry {
             columns::network.eq(record.network_text()),
             columns::request_id.eq(record.origin.request_text()),
             columns::credentials.eq(record.note.as_ref().and_then(vault_core::audit::AuditNote::credentials_text)),
+            columns::changed_rows.eq(record.rows_text()),
         ))
     }};
 }
@@ -131,6 +137,7 @@ struct EntryRow {
     network: Option<String>,
     credentials: Option<String>,
     request: Option<String>,
+    rows: Option<String>,
     key: String,
     code: Vec<u8>,
     checkpoint: Option<i64>,
@@ -154,6 +161,7 @@ macro_rules! entry_columns {
             audit::network,
             audit::credentials,
             audit::request_id,
+            audit::changed_rows,
             audit::key_id,
             audit::code,
             audit::checkpoint,
@@ -179,6 +187,7 @@ impl From<EntryRow> for AuditEntry {
             network: row.network,
             credentials: row.credentials,
             request: row.request,
+            rows: row.rows,
             key: row.key,
             code: row.code,
             checkpoint: row.checkpoint,
@@ -253,6 +262,24 @@ async fn entries(connection: &mut Connection, ids: &[AuditId]) -> Result<Vec<Aud
         found.extend(rows.into_iter().map(AuditEntry::from));
     }
     Ok(found)
+}
+
+/// The newest entries that say what was left of a row of `subject`, newest first.
+pub(super) async fn recorded_states(
+    connection: &mut Connection,
+    subject: &str,
+    row: RecordedRow,
+    limit: usize,
+) -> Result<Vec<AuditEntry>, Failure> {
+    let rows = audit::table
+        .filter(audit::subject.eq(subject))
+        // No name of a row ends with that of another.
+        .filter(audit::changed_rows.like(format!("%{} %", row.as_str())))
+        .filter(audit::changed_rows.is_not_null())
+        .order(audit::id.desc())
+        .select(entry_columns!());
+    let rows: Vec<EntryRow> = load_page!(rows, connection, limit).await?;
+    Ok(rows.into_iter().map(AuditEntry::from).collect())
 }
 
 async fn unsealed(

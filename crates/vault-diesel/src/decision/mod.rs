@@ -14,6 +14,7 @@ mod audit;
 mod authorize;
 mod credential;
 mod hourly;
+mod inspection;
 mod integration;
 mod login;
 pub(super) mod organization;

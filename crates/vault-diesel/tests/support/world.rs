@@ -246,6 +246,7 @@ impl World {
             count: 1,
             note: None,
             origin: vault_core::audit::Origin::default(),
+            rows: Vec::new(),
         };
         SealedAuditRecord { record, key: self.key, code: Digest::from_bytes([4; 32]) }
     }

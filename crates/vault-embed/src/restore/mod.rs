@@ -259,6 +259,7 @@ impl Run<'_> {
             Newer::Unread(reason) => (Present::Unread(reason), 0, false),
             Newer::Read { replayed, epoch, same_keys } => {
                 disable(vault, &replayed).await.map_err(RestoreError::Unsettled)?;
+                vault.inspector(None).record_states().await.map_err(RestoreError::Unsettled)?;
                 (Present::Read(replayed), epoch, same_keys)
             }
         };

@@ -153,6 +153,7 @@ impl<'a> World<'a> {
             count: 1,
             note: None,
             origin: vault_core::audit::Origin::default(),
+            rows: Vec::new(),
         })
     }
 

@@ -141,7 +141,7 @@ fn stored(sealed: &SealedCheckpoint) -> StoredCheckpoint {
 
 impl Inner {
     /// Every entry, by id.
-    fn entries(&self) -> Vec<AuditEntry> {
+    pub(super) fn entries(&self) -> Vec<AuditEntry> {
         let entry = |sealed: &SealedAuditRecord| {
             let checkpoint = self.state.checkpointed.get(&sealed.record.id).copied();
             AuditEntry { checkpoint, ..sealed.to_entry() }

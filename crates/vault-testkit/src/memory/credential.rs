@@ -62,12 +62,7 @@ impl CredentialRepository for MemoryStore {
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
-            Ok(state.credentials.get(&(query.of, query.key)).map(|row| StoredVersions {
-                current: row.stored.clone(),
-                created_at: row.version_created_at,
-                highest: row.highest,
-                others: row.others.iter().map(|(number, version)| version.stored(*number)).collect(),
-            }))
+            Ok(state.credentials.get(&(query.of, query.key)).map(CredentialRow::versions))
         })?
     }
 
@@ -275,6 +270,16 @@ fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decid
 }
 
 impl CredentialRow {
+    /// The credential and its versions, without their data.
+    pub(super) fn versions(&self) -> StoredVersions {
+        StoredVersions {
+            current: self.stored.clone(),
+            created_at: self.version_created_at,
+            highest: self.highest,
+            others: self.others.iter().map(|(number, version)| version.stored(*number)).collect(),
+        }
+    }
+
     fn make_current(&mut self, number: i64, new: VersionRow, superseded: Superseded) {
         let before = VersionRow {
             sealed: std::mem::replace(&mut self.sealed, new.sealed),

@@ -84,7 +84,7 @@ impl State {
         i64::try_from(rows + wide).unwrap_or(i64::MAX)
     }
 
-    fn instance_rows(&self, part: InstancePart) -> Vec<InstanceRow> {
+    pub(super) fn instance_rows(&self, part: InstancePart) -> Vec<InstanceRow> {
         let accounts = || self.accounts.values();
         let invitations = || self.invitations.values();
         match part {

@@ -6,7 +6,7 @@
 //! code.
 
 use super::Accounts;
-use crate::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
+use crate::audit::{Actor, AuditAction, RecordedRow, SealedAuditRecord, Subject};
 use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
@@ -180,8 +180,12 @@ impl Accounts {
         change: OwnChange,
         action: AuditAction,
     ) -> Result<(), Error> {
-        let (actor, subject) = (Actor::from(principal), Subject::Account(principal.account));
-        let audit = self.ambient.record(self.ambient.now(), Some(principal.organization), actor, action, subject);
+        let (now, actor, subject) = (self.ambient.now(), Actor::from(principal), Subject::Account(principal.account));
+        let affected = match &change {
+            OwnChange::Password { after, .. } => subject.left(RecordedRow::Account, after.state(&*self.digester)),
+            OwnChange::PendingSeed { .. } | OwnChange::RecoveryCodes(_) => subject.into(),
+        };
+        let audit = self.ambient.record(now, Some(principal.organization), actor, action, affected);
         self.complete(proven, ProofEffect::Own { principal: principal.clone(), change }, audit).await
     }
 

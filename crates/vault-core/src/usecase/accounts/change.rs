@@ -2,7 +2,7 @@
 
 use super::{AccountRef, Accounts};
 use crate::account::{Account, AccountGrant, AccountState, ListedAccount, SignedAccount};
-use crate::audit::{AuditAction, Subject};
+use crate::audit::{Affected, AuditAction, RecordedRow, RowState, Subject};
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
 use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
@@ -124,12 +124,30 @@ impl Accounts {
             enrolment.as_ref().map(|(_, expires_at)| *expires_at).or(listed.invitation_expires_at);
         let act =
             ChangeAccount { version: current.signed.version, digest: after.digest(&*self.digester), after, change };
-        let subject = Subject::Account(account);
-        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let affected = self.left_by(&act);
+        let command = self.ambient.command(principal, Some(organization), action, affected, act);
         let recorded = Event::recorded(&command.audit);
         self.store.change_account(command).await?;
         self.ambient.emit(recorded);
         Ok(ChangedAccount { account: listed, passcode, enrolment })
+    }
+
+    /// The account, and the rows that the change leaves.
+    fn left_by(&self, act: &ChangeAccount) -> Affected {
+        let account = Subject::Account(act.after.grant.account);
+        let after = || act.after.state(&*self.digester);
+        match &act.change {
+            AccountChange::Grant | AccountChange::Password(_) | AccountChange::Passcode { .. } => {
+                account.left(RecordedRow::Account, after())
+            }
+            AccountChange::ReEnrol { invitation, .. } => account
+                .left(RecordedRow::Account, after())
+                .and(RecordedRow::Invitation, invitation.state(&*self.digester)),
+            AccountChange::Unlock => account.into(),
+            AccountChange::Delete => {
+                account.left(RecordedRow::Account, RowState::Gone).and(RecordedRow::Invitation, RowState::Gone)
+            }
+        }
     }
 
     async fn decide(&self, current: &SignedAccount, command: &AccountCommand) -> Result<Decided, Error> {

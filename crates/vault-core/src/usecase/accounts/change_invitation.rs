@@ -1,7 +1,7 @@
 //! Change an invitation's role, or withdraw it.
 
 use super::{AccountCommand, Accounts, ChangedAccount};
-use crate::audit::{AuditAction, Subject};
+use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
 use crate::invitation::StoredInvitation;
 use crate::port::{ChangeInvitation, Event, InvitationChange};
@@ -30,9 +30,13 @@ impl Accounts {
             }
             _ => return Err(Refusal::OnlyInvited.into()),
         };
+        let state = match &change {
+            InvitationChange::Role(changed) => changed.state(&*self.digester),
+            InvitationChange::Delete => RowState::Gone,
+        };
         let act = ChangeInvitation { organization, account, version: current.version, change };
-        let subject = Subject::Account(account);
-        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let affected = Subject::Account(account).left(RecordedRow::Invitation, state);
+        let command = self.ambient.command(principal, Some(organization), action, affected, act);
         let recorded = Event::recorded(&command.audit);
         self.store.change_invitation(command).await?;
         self.ambient.emit(recorded);

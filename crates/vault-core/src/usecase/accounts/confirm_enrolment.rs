@@ -3,7 +3,7 @@
 
 use super::Accounts;
 use crate::account::SignedAccount;
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::{Actor, Affected, AuditAction, RecordedRow, RowState, Subject};
 use crate::digest::RowCode;
 use crate::error::{Error, Refusal};
 use crate::id::SeedId;
@@ -34,7 +34,9 @@ impl Accounts {
             let account_version = account.map(|(current, _)| current.version);
             let grant = &signed.grant;
             let (now, subject) = (self.ambient.now(), Subject::Account(grant.account));
-            let record = |action| self.ambient.record(now, Some(grant.organization), Actor::Unknown, action, subject);
+            let organization = Some(grant.organization);
+            let record =
+                |action, affected: Affected| self.ambient.record(now, organization, Actor::Unknown, action, affected);
             let step = match Passcode::read(passcode) {
                 Passcode::TimeBased(digits) => self
                     .passcodes
@@ -43,13 +45,14 @@ impl Accounts {
                 Passcode::Recovery(_) | Passcode::Impossible => None,
             };
             let Some(step) = step else {
-                let audit = record(AuditAction::EnrolmentRefused);
+                let audit = record(AuditAction::EnrolmentRefused, subject.into());
                 let refused = Event::recorded(&audit);
                 self.store.append(vec![audit]).await?;
                 self.ambient.emit(refused);
                 return Err(Refusal::InvalidEnrolment.into());
             };
-            let audit = record(AuditAction::AccountEnrolled);
+            let enrolled = subject.left(RecordedRow::Account, signed.state(&*self.digester));
+            let audit = record(AuditAction::AccountEnrolled, enrolled.and(RecordedRow::Invitation, RowState::Gone));
             let enrolled = Event::recorded(&audit);
             let command = ConfirmEnrolment {
                 digest: signed.digest(&*self.digester),

@@ -3,7 +3,7 @@
 use super::find::parse_email;
 use super::{AccountRef, Accounts};
 use crate::account::{AccountGrant, AccountState, SignedAccount};
-use crate::audit::{AuditAction, Subject};
+use crate::audit::{AuditAction, RecordedRow, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
 use crate::organization::Organization;
@@ -95,8 +95,9 @@ impl Accounts {
             seed: seed.sealed,
             recovery_codes: recovery.digests,
         };
-        let (action, subject) = (AuditAction::AccountCreated, Subject::Account(account));
-        let command = self.ambient.command(&Principal::Operator, Some(organization), action, subject, act);
+        let affected = Subject::Account(account).left(RecordedRow::Account, act.signed.state(&*self.digester));
+        let action = AuditAction::AccountCreated;
+        let command = self.ambient.command(&Principal::Operator, Some(organization), action, affected, act);
         let created = Event::recorded(&command.audit);
         self.store.create_account(command).await?;
         self.ambient.emit(created);

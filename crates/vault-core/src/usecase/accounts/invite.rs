@@ -3,7 +3,7 @@
 use super::Accounts;
 use super::find::parse_email;
 use crate::account::{AccountGrant, AccountState};
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
 use crate::email::EmailAddress;
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
@@ -65,7 +65,8 @@ impl Accounts {
             address,
             address_in_use: self.ambient.record(now, organization, Actor::from(principal), refused, subject),
         };
-        let command = self.ambient.command(principal, organization, AuditAction::AccountInvited, subject, act);
+        let affected = subject.left(RecordedRow::Invitation, act.stored.state(&*self.digester));
+        let command = self.ambient.command(principal, organization, AuditAction::AccountInvited, affected, act);
         let (invited, in_use) = (Event::recorded(&command.audit), Event::recorded(&command.act.address_in_use));
         let outcome = self.store.create_invitation(command).await;
         match &outcome {

@@ -1,7 +1,7 @@
 //! Replace one's own passcode seed: a new one is given, and is in force once a code of it confirms it.
 
 use super::{Accounts, OwnerProof};
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
 use crate::error::{Error, Refusal};
 use crate::passcode::{PENDING_SECONDS, Passcode, PasscodeSecret};
 use crate::port::{ConfirmPasscode, Event, OwnChange};
@@ -69,7 +69,8 @@ impl Accounts {
             let (version, digest) = (waiting.signed.version, after.digest(&*self.digester));
             let act = ConfirmPasscode { version, digest, after: after.clone(), step };
             let (principal, action) = (Principal::from(principal.clone()), AuditAction::AccountPasscodeChanged);
-            let command = self.ambient.command(&principal, organization, action, subject, act);
+            let affected = subject.left(RecordedRow::Account, after.state(&*self.digester));
+            let command = self.ambient.command(&principal, organization, action, affected, act);
             let changed = Event::recorded(&command.audit);
             if !self.store.confirm_passcode(command).await? {
                 return Err(Refusal::NothingPending.into());

@@ -2,7 +2,7 @@
 
 use super::Integrations;
 use super::create::past;
-use crate::audit::{AuditAction, Subject};
+use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
@@ -119,9 +119,13 @@ impl Integrations {
             let (action, change, changed) = self.decide(found, deed)?;
             let Integration { id, version, .. } = changed.integration.integration;
             let seen = if matches!(change, IntegrationChange::Delete) { version } else { version - 1 };
+            let state = match &change {
+                IntegrationChange::Replace { integration, .. } => integration.recorded(&*self.digester),
+                IntegrationChange::Delete => RowState::Gone,
+            };
             let act = ChangeIntegration { organization, integration: id, version: seen, change };
-            let subject = Subject::Integration(id);
-            let command = self.ambient.command(&principal, Some(organization), action, subject, act);
+            let affected = Subject::Integration(id).left(RecordedRow::Integration, state);
+            let command = self.ambient.command(&principal, Some(organization), action, affected, act);
             let recorded = Event::recorded(&command.audit);
             match self.store.change_integration(command).await {
                 Err(StoreError::Refused(Refusal::Contended)) => self.digester.renew().await?,

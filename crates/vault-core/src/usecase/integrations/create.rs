@@ -1,7 +1,7 @@
 //! Create an integration and its token.
 
 use super::Integrations;
-use crate::audit::{AuditAction, Subject};
+use crate::audit::{AuditAction, RecordedRow, Subject};
 use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
@@ -67,11 +67,12 @@ impl Integrations {
             version: Integration::FIRST_VERSION,
             created_at: now,
         };
-        let subject = Subject::Integration(integration.id);
+        let state = integration.recorded(&*self.digester);
+        let affected = Subject::Integration(integration.id).left(RecordedRow::Integration, state);
         let digest = integration.digest(&*self.digester);
         let act = CreateIntegration { integration: integration.clone(), digest, limit: self.limit };
         let action = AuditAction::IntegrationCreated;
-        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let command = self.ambient.command(principal, Some(organization), action, affected, act);
         let created = Event::recorded(&command.audit);
         self.store.create_integration(command).await?;
         self.ambient.emit(created);

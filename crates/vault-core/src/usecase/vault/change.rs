@@ -2,7 +2,7 @@
 
 use super::Vault;
 use crate::activation::{SignedRule, VendRule};
-use crate::audit::{AuditAction, Subject};
+use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::credential::{CredentialType, Information, Metadata, effective_expiry};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
@@ -95,7 +95,9 @@ impl Vault {
             ];
             let act =
                 ChangeCredential { organization, id, revision: seen, change: judged.change, description, expires_at };
-            let command = self.ambient.command(principal, Some(organization), action, Subject::Credential(id), act);
+            let revision = RowState::Revision(seen.saturating_add(1));
+            let affected = Subject::Credential(id).left(RecordedRow::Credential, revision);
+            let command = self.ambient.command(principal, Some(organization), action, affected, act);
             let changed = Event::recorded(&command.audit);
             match self.store.change_credential(command).await {
                 Ok(number) => {

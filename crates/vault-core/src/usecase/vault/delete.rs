@@ -1,7 +1,7 @@
 //! Delete a credential, the wrapped data keys of all versions included.
 
 use super::{CredentialRef, Vault};
-use crate::audit::{AuditAction, Subject};
+use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
 use crate::port::{DeleteCredential, Event};
 use crate::principal::Principal;
@@ -16,8 +16,9 @@ impl Vault {
         let organization = principal.member(Action::Delete)?;
         let CredentialRef { id, revision } = credential.into();
         let act = DeleteCredential { organization, id, revision };
-        let (action, subject) = (AuditAction::CredentialDeleted, Subject::Credential(id));
-        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let affected = Subject::Credential(id).left(RecordedRow::Credential, RowState::Gone);
+        let action = AuditAction::CredentialDeleted;
+        let command = self.ambient.command(principal, Some(organization), action, affected, act);
         let deleted = Event::recorded(&command.audit);
         if !self.store.delete_credential(command).await? {
             return Err(Refusal::NotFound.into());

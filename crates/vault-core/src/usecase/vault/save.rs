@@ -3,7 +3,7 @@
 use super::Vault;
 use super::change::no_short_form;
 use crate::activation::{VendRule, allows_short};
-use crate::audit::{AuditAction, Subject};
+use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::credential::{CredentialData, Description, Labels, Metadata, SecretBytes, effective_expiry};
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
@@ -132,8 +132,9 @@ impl Vault {
                 idempotency: idempotency.clone(),
                 limit: self.limit,
             };
-            let (action, subject) = (AuditAction::CredentialSaved, Subject::Credential(id));
-            let command = self.ambient.command(principal, Some(organization), action, subject, act);
+            let saved = Subject::Credential(id).left(RecordedRow::Credential, RowState::Revision(FIRST_REVISION));
+            let action = AuditAction::CredentialSaved;
+            let command = self.ambient.command(principal, Some(organization), action, saved, act);
             let recorded = Event::recorded(&command.audit);
             match self.store.save_credential(command).await {
                 Ok(saved) => {

@@ -222,7 +222,7 @@ type SealedColumns = (Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
 type DueRow = (i64, Read<CredentialType>, Read<Namespace>, RuleColumns, Option<i64>, SealedColumns, CheckColumns);
 
 /// A version with its sealed data; `None`: it is there no more.
-async fn read(
+pub(in super::super) async fn read(
     connection: &mut Connection,
     (organization, id): Place,
     version: i64,

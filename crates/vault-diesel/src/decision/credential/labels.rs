@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery};
 use super::row::of_credential;
 use crate::failure::Failure;
 use crate::schema::credential_labels;
-use crate::stored::ToIdText as _;
+use crate::stored::{Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -35,4 +35,15 @@ pub(super) async fn delete(
 ) -> Result<(), Failure> {
     diesel::delete(of_credential!(credential_labels, organization, id)).execute(connection).await?;
     Ok(())
+}
+
+/// The digests of a credential.
+pub(in super::super) async fn of(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    id: CredentialId,
+) -> Result<Vec<Digest>, Failure> {
+    let labels = of_credential!(credential_labels, organization, id).select(credential_labels::label);
+    let labels: Vec<Read<Digest>> = labels.load(connection).await?;
+    labels.into_iter().map(|label| label.sound("credential_labels", &id, "label")).collect()
 }

@@ -3,8 +3,8 @@
 pub(crate) mod checks;
 pub(crate) mod count;
 pub(crate) mod credentials;
-mod labels;
+pub(super) mod labels;
 mod list;
 pub(crate) mod row;
 pub(crate) mod uses;
-mod versions;
+pub(super) mod versions;

@@ -29,7 +29,7 @@ use vault_core::{Command, Refusal};
 
 const TABLE: &str = "credential_versions";
 
-pub(super) async fn versions(
+pub(in super::super) async fn versions(
     connection: &mut Connection,
     query: &Find<CredentialId>,
 ) -> Result<Option<StoredVersions>, Failure> {

@@ -14,14 +14,16 @@ use crate::schema::{
 use crate::stored::{CodeColumns, Read, ToIdText as _};
 use async_trait::async_trait;
 use diesel::dsl::exists;
+use diesel::sql_types::Bool;
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, NullableExpressionMethods as _, OptionalExtension as _,
-    QueryDsl as _,
+    BoolExpressionMethods as _, ExpressionMethods as _, IntoSql as _, NullableExpressionMethods as _,
+    OptionalExtension as _, QueryDsl as _,
 };
+use uuid::Uuid;
 use vault_core::id::{AccountId, KeyId, OrganizationId, SeedId};
 use vault_core::port::{
-    DestroyInstanceKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction,
-    MoveToInstanceKey, ReplaceInstanceKey, StoreError,
+    DestroyInstanceKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstancePlace, InstanceRow,
+    KeyDestruction, MoveToInstanceKey, ReplaceInstanceKey, StoreError,
 };
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 
@@ -119,7 +121,7 @@ macro_rules! instance_keys_under {
     };
 }
 
-/// The next rows of a query, in the order of their places.
+/// The next rows of a query, in the order of their places; with [`Rows::all`] those under other keys, too.
 macro_rules! page {
     ($rows:expr, $query:expr, $organization:expr, $id:expr) => {{
         let (organization, id) = match $query.after {
@@ -127,6 +129,7 @@ macro_rules! page {
             None => (String::new(), String::new()),
         };
         $rows
+            .or_filter($query.all.into_sql::<Bool>())
             .filter($organization.gt(organization.clone()).or($organization.eq(organization).and($id.gt(id))))
             .order(($organization, $id))
             .limit(i64::try_from($query.limit).unwrap_or(i64::MAX))
@@ -182,7 +185,78 @@ async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> D
     Ok(Verdict::Recorded(true))
 }
 
+/// Which rows to read.
+struct Rows {
+    key: KeyId,
+    all: bool,
+    part: InstancePart,
+    after: Option<InstancePlace>,
+    limit: usize,
+}
+
 async fn find(connection: &mut Connection, query: &FindUnderInstanceKey) -> Result<Vec<InstanceRow>, Failure> {
+    let FindUnderInstanceKey { key, part, after, limit } = *query;
+    read(connection, &Rows { key, all: false, part, after, limit }).await
+}
+
+/// Rows of whichever key.
+const fn every(part: InstancePart, after: Option<InstancePlace>, limit: usize) -> Rows {
+    Rows { key: KeyId::from_bytes([0; 16]), all: true, part, after, limit }
+}
+
+/// The row at a place.
+pub(in super::super) async fn row_at(
+    connection: &mut Connection,
+    part: InstancePart,
+    place: InstancePlace,
+) -> Result<Option<InstanceRow>, Failure> {
+    let (organization, id) = place;
+    let before = id.as_u128().checked_sub(1).map(|before| (organization, Uuid::from_u128(before)));
+    let rows = read(connection, &every(part, before, 1)).await?;
+    Ok(rows.into_iter().find(|row| row.place() == place))
+}
+
+/// The places of the next rows.
+pub(in super::super) async fn places(
+    connection: &mut Connection,
+    part: InstancePart,
+    after: Option<InstancePlace>,
+    limit: usize,
+) -> Result<Vec<InstancePlace>, Failure> {
+    let query = every(part, after, limit);
+    macro_rules! places {
+        ($rows:expr, $organization:expr, $id:expr) => {
+            page!($rows, query, $organization, $id).select(($organization, $id)).load(connection).await?
+        };
+    }
+    let key = query.key;
+    let rows: Vec<(String, String)> = match part {
+        InstancePart::Organizations => places!(organizations_under!(key), organizations::id, organizations::id),
+        InstancePart::OrganizationKeys => {
+            places!(organization_keys_under!(key), organization_keys::organization_id, organization_keys::id)
+        }
+        InstancePart::Accounts => places!(accounts_under!(key), accounts::organization_id, accounts::id),
+        InstancePart::PendingSeeds => {
+            places!(pending_seeds_under!(key), pending_seeds::organization_id, pending_seeds::account_id)
+        }
+        InstancePart::Invitations => {
+            places!(invitations_under!(key), invitations::organization_id, invitations::account_id)
+        }
+        InstancePart::Drafts => {
+            places!(drafts_under!(key), enrolment_drafts::organization_id, enrolment_drafts::account_id)
+        }
+        InstancePart::Integrations => {
+            places!(integrations_under!(key), integrations::organization_id, integrations::id)
+        }
+    };
+    let decode = |(organization, id): (String, String)| {
+        let broken = || Failure::damaged(part.table(), id.clone(), "its ids are none");
+        Ok((organization.parse().map_err(|_| broken())?, id.parse().map_err(|_| broken())?))
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+async fn read(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     match query.part {
         InstancePart::Organizations => find_organizations(connection, query).await,
         InstancePart::OrganizationKeys => find_organization_keys(connection, query).await,
@@ -203,10 +277,7 @@ async fn find(connection: &mut Connection, query: &FindUnderInstanceKey) -> Resu
     }
 }
 
-async fn find_organizations(
-    connection: &mut Connection,
-    query: &FindUnderInstanceKey,
-) -> Result<Vec<InstanceRow>, Failure> {
+async fn find_organizations(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "organizations";
     let rows = page!(organizations_under!(query.key), query, organizations::id, organizations::id);
     let rows: Vec<(Read<OrganizationId>, Read<KeyId>, Read<Blob>)> = rows
@@ -224,10 +295,7 @@ async fn find_organizations(
     rows.into_iter().map(decode).collect()
 }
 
-async fn find_organization_keys(
-    connection: &mut Connection,
-    query: &FindUnderInstanceKey,
-) -> Result<Vec<InstanceRow>, Failure> {
+async fn find_organization_keys(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "organization_keys";
     type Row = (Read<OrganizationId>, Read<KeyId>, Read<Blob>);
     let rows =
@@ -247,7 +315,7 @@ async fn find_organization_keys(
     rows.into_iter().map(decode).collect()
 }
 
-async fn find_accounts(connection: &mut Connection, query: &FindUnderInstanceKey) -> Result<Vec<InstanceRow>, Failure> {
+async fn find_accounts(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "accounts";
     type Row = (SignedRow, CodeColumns, Read<Blob>, Read<Blob>);
     let rows = page!(accounts_under!(query.key), query, accounts::organization_id, accounts::id);
@@ -273,10 +341,7 @@ async fn find_accounts(connection: &mut Connection, query: &FindUnderInstanceKey
     rows.into_iter().map(decode).collect()
 }
 
-async fn find_pending_seeds(
-    connection: &mut Connection,
-    query: &FindUnderInstanceKey,
-) -> Result<Vec<InstanceRow>, Failure> {
+async fn find_pending_seeds(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "pending_seeds";
     type Row = (Read<OrganizationId>, Read<AccountId>, Read<SeedId>, Read<Blob>);
     let rows = page!(pending_seeds_under!(query.key), query, pending_seeds::organization_id, pending_seeds::account_id);
@@ -301,7 +366,7 @@ async fn find_pending_seeds(
     rows.into_iter().map(decode).collect()
 }
 
-async fn find_drafts(connection: &mut Connection, query: &FindUnderInstanceKey) -> Result<Vec<InstanceRow>, Failure> {
+async fn find_drafts(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "enrolment_drafts";
     type Row = (Read<OrganizationId>, Read<AccountId>, Read<Blob>, Read<SeedId>, Read<Blob>);
     let rows = page!(drafts_under!(query.key), query, enrolment_drafts::organization_id, enrolment_drafts::account_id);

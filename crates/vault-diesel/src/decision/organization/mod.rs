@@ -1,7 +1,7 @@
 //! Organizations and keys.
 
 pub(crate) mod erasure;
-mod instance_rotation;
+pub(super) mod instance_rotation;
 pub(crate) mod keys;
 pub(crate) mod organizations;
 mod rotation;

@@ -1,0 +1,91 @@
+//! What is stored, looked at row by row.
+
+use super::{Check, Outcome};
+use crate::compose;
+use crate::failure::Failure;
+use crate::progress::{self, Progress};
+use crate::settings::Settings;
+use crate::text::counted;
+use std::sync::Arc;
+use vault_core::audit::AuditFinding;
+use vault_core::port::Opener;
+use vault_core::usecase::RowFinding;
+use vault_embed::OpenVault;
+
+/// How many findings are told.
+const TOLD: usize = 10_000;
+/// How many rows are read at a time.
+const AT_A_TIME: usize = 256;
+const SHARED_REMEDY: &str =
+    "Stop the server, keep a copy of the database, and compare it with a backup. Whoever changed it could write to it.";
+
+fn told(findings: &mut Vec<String>, finding: String) {
+    if findings.len() < TOLD {
+        findings.push(finding);
+    }
+}
+
+/// Whether the audit stands as it was written, up to the checkpoint that the anchor knows.
+pub(super) async fn audit(
+    settings: &Settings,
+    vault: &OpenVault,
+    findings: &mut Vec<String>,
+) -> Result<Check, Failure> {
+    let anchor = match vault.read_anchor(&compose::anchor(settings)) {
+        Ok(anchor) => anchor.map(|anchor| anchor.checkpoint),
+        Err(error) => {
+            let found = format!("the anchor cannot be used: {error}");
+            let remedy = "See OPERATIONS.md, \"The database and its anchor\".";
+            return Ok(Check::other("audit", Outcome::Failed, found, remedy));
+        }
+    };
+    let mut progress = Progress::of("verifying the audit")?;
+    let mut tell = |done, total| progress.tell(done, total);
+    let mut report = |finding: AuditFinding| told(findings, finding.to_string());
+    let verified = vault.operator().verify_audit(anchor, &mut report, &mut tell).await?;
+    if verified.findings > 0 {
+        let found = format!("{} in the audit", counted(verified.findings, "finding"));
+        return Ok(Check::other("audit", Outcome::Failed, found, SHARED_REMEDY));
+    }
+    let found = format!("{} stand as they were written", counted(verified.entries, "entry"));
+    match anchor {
+        Some(_) => Ok(Check::passed("audit", found)),
+        None => {
+            let remedy =
+                "Run this where a server keeps its anchor, which remembers the newest checkpoint of the audit.";
+            Ok(Check::other("audit", Outcome::Warning, format!("{found}, but a cut-off end would not show"), remedy))
+        }
+    }
+}
+
+/// Whether every row that carries something sealed or signed is as it was written.
+pub(super) async fn rows(
+    vault: &OpenVault,
+    opener: Arc<dyn Opener>,
+    findings: &mut Vec<String>,
+) -> Result<Check, Failure> {
+    let bar = progress::bar("{spinner} inspecting what is stored: {pos} rows, {elapsed}")?;
+    let (mut round, mut found) = (vault.inspector(Some(opener)).begin(), 0_u64);
+    let mut report = |finding: RowFinding| {
+        found += 1;
+        told(findings, finding.to_string());
+    };
+    while round.step(AT_A_TIME, &mut report).await? {
+        bar.set_position(round.rows());
+    }
+    drop(bar);
+    let rows = counted(round.rows(), "row");
+    if found > 0 {
+        let found = format!("{} in {rows}", counted(found, "finding"));
+        return Ok(Check::other("rows", Outcome::Failed, found, SHARED_REMEDY));
+    }
+    match round.unrecorded() {
+        0 => Ok(Check::passed("rows", format!("{rows} open and are as the audit recorded them"))),
+        unrecorded => {
+            let found = format!("{rows} open; of {unrecorded} the audit does not say how they were left");
+            let remedy = "They were written by an earlier version, or their entries are past --keep-audit. A server records those \
+                          of accounts, invitations and integrations by itself (--inspect-every); a credential's with its next change.";
+            Ok(Check::other("rows", Outcome::Warning, found, remedy))
+        }
+    }
+}

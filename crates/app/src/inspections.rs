@@ -1,0 +1,96 @@
+//! What is stored, inspected by the server by and by: nobody need ask for it.
+
+use crate::background::{Background, Stopped};
+use crate::failure::Failure;
+use crate::settings::Settings;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use vault_core::port::Opener;
+use vault_core::usecase::{InspectionRound, Inspector, RowFinding};
+use vault_embed::OpenVault;
+
+/// How many rows are inspected at a time.
+const AT_A_TIME: usize = 32;
+/// How much longer than the rows took the pause after them is: requests come first.
+const PAUSE: u32 = 9;
+/// The shortest pause.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// How long a failure of the store is left alone.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+/// How many findings of one round are logged. All of them are counted.
+const LOGGED: u64 = 100;
+
+/// Rows that were inspected.
+pub(crate) const ROWS: &str = "orgvault_inspected_rows_total";
+/// What the last complete inspection found.
+pub(crate) const FINDINGS: &str = "orgvault_inspection_findings";
+/// When the last inspection was complete.
+pub(crate) const COMPLETED: &str = "orgvault_inspection_completed_timestamp_seconds";
+
+/// Begins, unless the settings turn it off. With `opener` the data of credentials is opened, too.
+pub(crate) fn start(settings: &Settings, vault: &OpenVault, opener: Option<Arc<dyn Opener>>) -> Option<Background> {
+    let every = Duration::from_secs(settings.server.inspect_every.unsigned_abs());
+    let inspector = vault.inspector(opener).recording();
+    (!every.is_zero()).then(|| Background::start(|stopped| work(inspector, every, stopped)))
+}
+
+async fn work(inspector: Inspector, every: Duration, mut stopped: Stopped) {
+    metrics::counter!(ROWS).absolute(0);
+    loop {
+        let wait = tokio::select! {
+            _ = &mut stopped => return,
+            () = inspect(&inspector) => every,
+        };
+        tokio::select! {
+            _ = &mut stopped => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// One way through all rows.
+async fn inspect(inspector: &Inspector) {
+    let (mut round, mut found, mut told) = (inspector.begin(), 0_u64, 0);
+    loop {
+        let began = std::time::Instant::now();
+        let more = step(&mut round, &mut found).await;
+        metrics::counter!(ROWS).increment(round.rows() - told);
+        told = round.rows();
+        let wait = match more {
+            Ok(true) => (began.elapsed() * PAUSE).max(SHORTEST),
+            Ok(false) => break,
+            Err(error) => {
+                let error = Failure::from(error);
+                tracing::warn!(
+                    "the inspection of what is stored waits: {error}. It goes on in {} s",
+                    AFTER_FAILURE.as_secs()
+                );
+                AFTER_FAILURE
+            }
+        };
+        tokio::time::sleep(wait).await;
+    }
+    metrics::gauge!(FINDINGS).set(f64::from(u32::try_from(found).unwrap_or(u32::MAX)));
+    if let Ok(now) = SystemTime::UNIX_EPOCH.elapsed() {
+        metrics::gauge!(COMPLETED).set(now.as_secs_f64());
+    }
+    let rows = round.rows();
+    match found {
+        0 => tracing::info!(rows, "what is stored was inspected, and stands as it was written"),
+        _ => tracing::error!(
+            rows,
+            findings = found,
+            "what is stored was inspected, and not all of it stands as it was written. Run `orgvault doctor --deep`"
+        ),
+    }
+}
+
+async fn step(round: &mut InspectionRound, found: &mut u64) -> Result<bool, vault_core::Error> {
+    let mut report = |finding: RowFinding| {
+        *found += 1;
+        if *found <= LOGGED {
+            tracing::error!("{finding}");
+        }
+    };
+    round.step(AT_A_TIME, &mut report).await
+}

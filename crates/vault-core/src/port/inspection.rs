@@ -1,0 +1,61 @@
+//! Reading what is stored row by row, to see that it stands as it was written. One damaged row hides no other.
+
+use super::{AuditLog, InstancePart, InstancePlace, InstanceRow, StoreError, StoredVersions, TakenCredential};
+use crate::audit::{AuditEntry, RecordedRow, Subject};
+use crate::digest::Digest;
+use crate::id::{CredentialId, OrganizationId};
+use async_trait::async_trait;
+
+/// A credential with all that is stored of it.
+#[derive(Clone, Debug)]
+pub struct WholeCredential {
+    /// The credential and its versions, without their data.
+    pub versions: StoredVersions,
+    /// Each of the versions with its sealed data.
+    pub sealed: Vec<TakenCredential>,
+    /// The digests of its labels, in no order.
+    pub labels: Vec<Digest>,
+}
+
+/// Reads rows by their place.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Inspection: Send + Sync {
+    /// The places of rows of a part, in their order, whichever key the rows name.
+    async fn instance_places(
+        &self,
+        part: InstancePart,
+        after: Option<InstancePlace>,
+        limit: usize,
+    ) -> Result<Vec<InstancePlace>, StoreError>;
+
+    /// The row at a place. [`StoreError::Integrity`]: it does not decode.
+    async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError>;
+
+    /// The places of credentials, in their order, those of disabled organizations included.
+    async fn credential_places(
+        &self,
+        after: Option<(OrganizationId, CredentialId)>,
+        limit: usize,
+    ) -> Result<Vec<(OrganizationId, CredentialId)>, StoreError>;
+
+    /// The credential at a place. [`StoreError::Integrity`]: one of its rows does not decode, or is missing.
+    async fn whole_credential(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+    ) -> Result<Option<WholeCredential>, StoreError>;
+
+    /// The newest entries that say what was left of this row of `subject`, newest first.
+    async fn recorded_states(
+        &self,
+        subject: Subject,
+        row: RecordedRow,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, StoreError>;
+}
+
+/// What an inspection needs of a store.
+pub trait InspectionStore: Inspection + AuditLog {}
+
+impl<S: Inspection + AuditLog + ?Sized> InspectionStore for S {}

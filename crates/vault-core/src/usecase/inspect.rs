@@ -1,0 +1,432 @@
+//! See that what is stored stands as it was written: that all of it opens where it lies, that rows that grant fit their codes,
+//! and that no row was put back in an earlier state.
+
+use super::Ambient;
+use crate::audit::{Actor, AuditAction, AuditEntry, Recorded, RecordedRow, RowState, Subject};
+use crate::error::Error;
+use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
+use crate::port::{
+    CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstancePlace, InstanceRewrapper,
+    InstanceRow, KeyedDigester, Opener, SealError, SealedInformation, StoreError, WholeCredential,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// How often a row in which something is wrong is read again: it, its entries and its keys are not read at one moment.
+const LOOKS: usize = 4;
+/// How many of the newest entries about a row are read.
+const ENTRIES: usize = 8;
+/// How many rows are read at a time, to record their states.
+const RECORDED: usize = 256;
+/// How far the clocks of replicas may differ, in milliseconds: entries of so short a time have no certain order.
+const UNCERTAIN: i64 = 10_000;
+
+/// What is wrong with a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RowFinding {
+    /// Its table.
+    pub table: &'static str,
+    /// Its id.
+    pub id: String,
+    /// What is wrong.
+    pub flaw: Flaw,
+}
+
+/// How a row is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// It does not decode, or is missing beside another.
+    Unreadable(&'static str),
+    /// A column does not open.
+    Sealed {
+        /// The column.
+        column: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// It does not fit its code.
+    Code,
+    /// The digests of a credential's labels are not those of its labels.
+    Labels,
+    /// It is not in the state that the newest entry about it recorded.
+    NotAsRecorded {
+        /// The entry's id.
+        entry: String,
+    },
+    /// It is there, and the newest entry about it says that it was removed.
+    Removed {
+        /// The entry's id.
+        entry: String,
+    },
+    /// An entry about it does not fit its code.
+    Entry {
+        /// The entry's id.
+        entry: String,
+    },
+}
+
+impl fmt::Display for RowFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { table, id, flaw } = self;
+        write!(f, "row {id} of table {table} ")?;
+        match flaw {
+            Flaw::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
+            Flaw::Sealed { column, reason } => write!(f, "does not open: {column}: {reason}"),
+            Flaw::Code => f.write_str("does not fit its code: it was changed, copied or moved outside the service"),
+            Flaw::Labels => f.write_str("is found by other labels than it has"),
+            Flaw::NotAsRecorded { entry } => {
+                write!(f, "is not as audit entry {entry} recorded it: it was put back or changed outside the service")
+            }
+            Flaw::Removed { entry } => {
+                write!(f, "was removed, as audit entry {entry} recorded, and was put back outside the service")
+            }
+            Flaw::Entry { entry } => write!(f, "has an audit entry that was changed outside the service: {entry}"),
+        }
+    }
+}
+
+/// What an inspection opens with.
+#[derive(Clone)]
+pub struct InspectionCrypto {
+    /// Opens what lists show.
+    pub information: Arc<dyn InformationOpener>,
+    /// Opens what lies under the instance key.
+    pub instance: Arc<dyn InstanceRewrapper>,
+    /// Makes the codes and states of rows.
+    pub digester: Arc<dyn KeyedDigester>,
+    /// Opens the data of credentials. Without it, only that their data lies beside what opens.
+    pub opener: Option<Arc<dyn Opener>>,
+}
+
+/// Inspects what is stored.
+#[derive(Clone)]
+pub struct Inspector {
+    ambient: Ambient,
+    store: Arc<dyn InspectionStore>,
+    crypto: InspectionCrypto,
+    records: Records,
+}
+
+/// Which states of sound rows that grant are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Records {
+    No,
+    /// Those of which no entry says anything.
+    Unknown,
+    /// Those and such as are not as recorded.
+    All,
+}
+
+/// Where an inspection is.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Instance(usize, Option<InstancePlace>),
+    Credentials(Option<(OrganizationId, CredentialId)>),
+    End,
+}
+
+/// One way through all rows. Its progress is in memory alone: one that is dropped is begun anew.
+pub struct InspectionRound {
+    inspector: Inspector,
+    way: Way,
+    rows: u64,
+    unrecorded: u64,
+}
+
+impl Inspector {
+    /// Inspections through these ports.
+    pub const fn new(ambient: Ambient, store: Arc<dyn InspectionStore>, crypto: InspectionCrypto) -> Self {
+        Self { ambient, store, crypto, records: Records::No }
+    }
+
+    /// With a record of the state of each sound row that grants and of which no entry says anything: it was written by a
+    /// version that did not, or the entry was removed because its time was over.
+    #[must_use]
+    pub fn recording(self) -> Self {
+        Self { records: Records::Unknown, ..self }
+    }
+
+    /// Records the state of each sound row that grants and is not as the newest entry about it says: after a restore, which
+    /// brings rows of a newer database into an earlier one.
+    ///
+    /// # Errors
+    /// The store failed, or keys cannot be read.
+    pub async fn record_states(self) -> Result<(), Error> {
+        let mut round = Self { records: Records::All, ..self }.begin();
+        while matches!(round.way, Way::Instance(..)) {
+            round.step(RECORDED, &mut |_| {}).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins at the first row.
+    pub fn begin(&self) -> InspectionRound {
+        InspectionRound { inspector: self.clone(), way: Way::Instance(0, None), rows: 0, unrecorded: 0 }
+    }
+}
+
+impl InspectionRound {
+    /// How many rows were inspected; a credential and its versions are one.
+    pub const fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// How many rows no entry says anything of, so that an earlier state of them would not show.
+    pub const fn unrecorded(&self) -> u64 {
+        self.unrecorded
+    }
+
+    /// Inspects the next rows, `limit` at most, and tells `report` what it finds. Each finding is counted and logged like a
+    /// row that a request finds damaged. `false`: nothing was left.
+    ///
+    /// # Errors
+    /// The store failed, or keys cannot be read. The call may be made again.
+    pub async fn step(&mut self, limit: usize, report: &mut (dyn FnMut(RowFinding) + Send)) -> Result<bool, Error> {
+        match self.way {
+            Way::Instance(number, after) => {
+                let Some(part) = InstancePart::ALL.get(number).copied() else {
+                    self.way = Way::Credentials(None);
+                    return Ok(true);
+                };
+                let places = self.inspector.store.instance_places(part, after, limit).await?;
+                for place in &places {
+                    self.look(Place::Instance(part, *place), report).await?;
+                    self.way = Way::Instance(number, Some(*place));
+                }
+                if places.is_empty() {
+                    self.way = Way::Instance(number + 1, None);
+                }
+            }
+            Way::Credentials(after) => {
+                let places = self.inspector.store.credential_places(after, limit).await?;
+                for (organization, id) in &places {
+                    self.look(Place::Credential(*organization, *id), report).await?;
+                    self.way = Way::Credentials(Some((*organization, *id)));
+                }
+                if places.is_empty() {
+                    self.way = Way::End;
+                }
+            }
+            Way::End => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    async fn look(&mut self, place: Place, report: &mut (dyn FnMut(RowFinding) + Send)) -> Result<(), Error> {
+        let mut seen = Seen::default();
+        for _ in 0..LOOKS {
+            seen = self.inspector.look(place).await?;
+            if seen.findings.is_empty() {
+                break;
+            }
+        }
+        self.rows += 1;
+        self.unrecorded += u64::from(seen.unrecorded);
+        for finding in seen.findings {
+            self.inspector.ambient.emit(Event::IntegrityFailure { table: finding.table, id: finding.id.clone() });
+            report(finding);
+        }
+        Ok(())
+    }
+}
+
+/// A row, or a credential with its versions.
+#[derive(Clone, Copy)]
+enum Place {
+    Instance(InstancePart, InstancePlace),
+    Credential(OrganizationId, CredentialId),
+}
+
+/// What one look at a row came to.
+#[derive(Default)]
+struct Seen {
+    findings: Vec<RowFinding>,
+    unrecorded: bool,
+}
+
+impl Seen {
+    fn find(&mut self, table: &'static str, id: impl ToString, flaw: Flaw) {
+        self.findings.push(RowFinding { table, id: id.to_string(), flaw });
+    }
+
+    /// What a store could not read, if it is the row's fault.
+    fn unreadable<T>(&mut self, read: Result<Option<T>, StoreError>) -> Result<Option<T>, Error> {
+        match read {
+            Err(StoreError::Integrity { table, id, reason }) => {
+                self.find(table, id, Flaw::Unreadable(reason));
+                Ok(None)
+            }
+            read => Ok(read?),
+        }
+    }
+
+    /// What did not open, if it is the row's fault. `None` also where its organization is gone by now.
+    fn opened<T>(&mut self, opened: Result<T, SealError>) -> Result<Option<T>, Error> {
+        match opened {
+            Ok(opened) => Ok(Some(opened)),
+            Err(SealError::Integrity { table, column, object, reason }) => {
+                self.find(table, object, Flaw::Sealed { column, reason });
+                Ok(None)
+            }
+            Err(SealError::UnknownKey { table, column, object, .. }) => {
+                self.find(table, object, Flaw::Sealed { column, reason: "it names a key that does not exist" });
+                Ok(None)
+            }
+            Err(SealError::NoKeys) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Inspector {
+    async fn look(&self, place: Place) -> Result<Seen, Error> {
+        let mut seen = Seen::default();
+        match place {
+            Place::Instance(part, place) => {
+                if let Some(row) = seen.unreadable(self.store.instance_row(part, place).await)? {
+                    self.look_at_row(&row, &mut seen).await?;
+                }
+            }
+            Place::Credential(organization, id) => {
+                if let Some(whole) = seen.unreadable(self.store.whole_credential(organization, id).await)? {
+                    self.look_at_credential(organization, &whole, &mut seen).await?;
+                }
+            }
+        }
+        Ok(seen)
+    }
+
+    async fn look_at_row(&self, row: &InstanceRow, seen: &mut Seen) -> Result<(), Error> {
+        let digester = &*self.crypto.digester;
+        digester.know(&row.keys()).await?;
+        seen.opened(self.crypto.instance.opens(row))?;
+        let (organization, id) = row.place();
+        let account = Subject::Account(AccountId::from_uuid(id));
+        let (is_sound, subject, kind, state) = match row {
+            InstanceRow::Account { signed, code, .. } => {
+                (signed.fits(digester, code), account, RecordedRow::Account, signed.state(digester))
+            }
+            InstanceRow::Invitation(stored) => {
+                (stored.is_sound(digester), account, RecordedRow::Invitation, stored.state(digester))
+            }
+            InstanceRow::Integration(stored) => {
+                let subject = Subject::Integration(IntegrationId::from_uuid(id));
+                let state = stored.integration.recorded(digester);
+                (stored.is_sound(digester), subject, RecordedRow::Integration, state)
+            }
+            InstanceRow::Organization { .. }
+            | InstanceRow::OrganizationKey { .. }
+            | InstanceRow::PendingSeed { .. }
+            | InstanceRow::Draft { .. } => return Ok(()),
+        };
+        if !is_sound {
+            seen.find(kind.table(), id, Flaw::Code);
+            return Ok(());
+        }
+        let before = seen.findings.len();
+        self.compare(subject, kind, state, seen).await?;
+        let differs = seen.findings.len() > before;
+        let due = match self.records {
+            Records::No => false,
+            Records::Unknown => seen.unrecorded && seen.findings.is_empty(),
+            Records::All => seen.unrecorded || differs,
+        };
+        if due {
+            let (now, action) = (self.ambient.now(), AuditAction::StateRecorded);
+            let affected = subject.left(kind, state);
+            let record = self.ambient.record(now, Some(organization), Actor::System, action, affected);
+            let recorded = Event::recorded(&record);
+            self.store.append(vec![record]).await?;
+            self.ambient.emit(recorded);
+            seen.unrecorded = false;
+            seen.findings.truncate(before);
+        }
+        Ok(())
+    }
+
+    async fn look_at_credential(
+        &self,
+        organization: OrganizationId,
+        whole: &WholeCredential,
+        seen: &mut Seen,
+    ) -> Result<(), Error> {
+        const TABLE: &str = RecordedRow::Credential.table();
+        let (digester, current) = (&*self.crypto.digester, &whole.versions.current);
+        let id = current.id;
+        let at = |version| CredentialContext { organization, credential: id, version };
+        let information: Vec<_> = whole
+            .sealed
+            .iter()
+            .map(|version| SealedInformation {
+                context: at(version.version),
+                key: version.sealed.key,
+                blob: &version.sealed.information,
+            })
+            .collect();
+        let opened = self.crypto.information.open_information(organization, &information).await;
+        // What is left of a deleted organization is removed by and by.
+        let Some(opened) = seen.opened(opened)? else { return Ok(()) };
+        for one in opened {
+            seen.opened(one)?;
+        }
+        if !current.rule.is_sound(digester, organization, id) {
+            seen.find(TABLE, id, Flaw::Code);
+        }
+        if let Some(opener) = &self.crypto.opener {
+            for version in &whole.sealed {
+                let (place, signed) = (at(version.version), version.rule.code.is_some());
+                let opened = opener.open(place, &current.namespace, version.kind, &version.sealed, signed).await;
+                seen.opened(opened)?;
+            }
+        }
+        let mut labels = Vec::new();
+        if let Some(metadata) = &current.metadata {
+            let (context, key, blob) = (at(metadata.revision), metadata.key, &metadata.blob);
+            let row = [SealedInformation { context, key, blob }];
+            let opened = self.crypto.information.open_metadata(organization, &row).await;
+            for one in seen.opened(opened)?.unwrap_or_default() {
+                match seen.opened(one)? {
+                    Some(metadata) => labels = metadata.labels.digests(digester, organization),
+                    None => return Ok(()),
+                }
+            }
+        }
+        if labels.len() != whole.labels.len() || !labels.iter().all(|label| whole.labels.contains(label)) {
+            seen.find(TABLE, id, Flaw::Labels);
+        }
+        let (subject, state) = (Subject::Credential(id), RowState::Revision(current.revision));
+        self.compare(subject, RecordedRow::Credential, state, seen).await
+    }
+
+    /// Compares a row with the newest entries about it.
+    async fn compare(&self, subject: Subject, row: RecordedRow, state: RowState, seen: &mut Seen) -> Result<(), Error> {
+        let entries = self.store.recorded_states(subject, row, ENTRIES).await?;
+        let Some(newest) = entries.first() else {
+            seen.unrecorded = true;
+            return Ok(());
+        };
+        let id = subject.text();
+        let id = id.split_once(':').map_or(id.as_str(), |(_, id)| id);
+        let genuine = |entry: &AuditEntry| entry.is_genuine(&*self.ambient.audit);
+        if !genuine(newest) {
+            seen.find(row.table(), id, Flaw::Entry { entry: newest.id.clone() });
+            return Ok(());
+        }
+        let recent = |entry: &&AuditEntry| entry.at.as_millis().saturating_add(UNCERTAIN) >= newest.at.as_millis();
+        let same = |entry: &AuditEntry| genuine(entry) && entry.compare(row, state) == Recorded::Same;
+        if entries.iter().filter(recent).any(same) {
+            return Ok(());
+        }
+        let entry = newest.id.clone();
+        seen.find(
+            row.table(),
+            id,
+            match newest.compare(row, state) {
+                Recorded::Gone => Flaw::Removed { entry },
+                Recorded::Nothing | Recorded::Same | Recorded::Other => Flaw::NotAsRecorded { entry },
+            },
+        );
+        Ok(())
+    }
+}

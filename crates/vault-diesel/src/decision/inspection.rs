@@ -1,0 +1,97 @@
+//! Reading what is stored row by row.
+
+use super::audit;
+use super::backend::{Connection, RunQuery, Store};
+use super::credential::{checks, labels, versions};
+use super::organization::instance_rotation;
+use crate::failure::Failure;
+use crate::schema::credentials;
+use crate::stored::Read;
+use async_trait::async_trait;
+use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
+use vault_core::audit::{AuditEntry, RecordedRow, Subject};
+use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::port::{Find, Inspection, InstancePart, InstancePlace, InstanceRow, StoreError, WholeCredential};
+use vault_core::principal::Principal;
+use vault_core::time::Timestamp;
+
+type Place = (OrganizationId, CredentialId);
+
+#[async_trait]
+impl Inspection for Store {
+    async fn instance_places(
+        &self,
+        part: InstancePart,
+        after: Option<InstancePlace>,
+        limit: usize,
+    ) -> Result<Vec<InstancePlace>, StoreError> {
+        self.read((part, after, limit), |connection, (part, after, limit)| {
+            Box::pin(instance_rotation::places(connection, *part, *after, *limit))
+        })
+        .await
+    }
+
+    async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError> {
+        self.read((part, place), |connection, (part, place)| {
+            Box::pin(instance_rotation::row_at(connection, *part, *place))
+        })
+        .await
+    }
+
+    async fn credential_places(&self, after: Option<Place>, limit: usize) -> Result<Vec<Place>, StoreError> {
+        self.read((after, limit), |connection, (after, limit)| Box::pin(places(connection, *after, *limit))).await
+    }
+
+    async fn whole_credential(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+    ) -> Result<Option<WholeCredential>, StoreError> {
+        self.read((organization, id), |connection, place| Box::pin(whole(connection, *place))).await
+    }
+
+    async fn recorded_states(
+        &self,
+        subject: Subject,
+        row: RecordedRow,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        self.read((subject.text(), row, limit), |connection, (subject, row, limit)| {
+            Box::pin(audit::recorded_states(connection, subject, *row, *limit))
+        })
+        .await
+    }
+}
+
+async fn places(connection: &mut Connection, after: Option<Place>, limit: usize) -> Result<Vec<Place>, Failure> {
+    let (organization, id) =
+        after.map_or_else(Default::default, |(organization, id)| (organization.to_string(), id.to_string()));
+    let following = credentials::table
+        .filter(credentials::organization_id.ge(organization.as_str()))
+        .filter(credentials::organization_id.gt(organization.as_str()).or(credentials::id.gt(id)))
+        .order((credentials::organization_id, credentials::id))
+        .limit(i64::try_from(limit).unwrap_or(i64::MAX))
+        .select((credentials::organization_id, credentials::id));
+    let rows: Vec<(Read<OrganizationId>, Read<CredentialId>)> = following.load(connection).await?;
+    let decode = |(organization, id): (Read<OrganizationId>, Read<CredentialId>)| {
+        let organization = organization.sound("credentials", &"unknown", "organization_id")?;
+        Ok((organization, id.sound("credentials", &organization, "id")?))
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+async fn whole(connection: &mut Connection, place: Place) -> Result<Option<WholeCredential>, Failure> {
+    let (organization, id) = place;
+    // The time is that of a session, which an operator has none of.
+    let now = Timestamp::from_millis(0);
+    let query = Find { principal: Principal::Operator, of: organization, key: id, now };
+    let Some(versions) = versions::versions(connection, &query).await? else { return Ok(None) };
+    let numbers = versions.others.iter().map(|version| version.number).chain([versions.current.version]);
+    let mut sealed = Vec::new();
+    for number in numbers {
+        let version = checks::read(connection, place, number).await?;
+        sealed.push(version.ok_or(Failure::Overtaken)?.credential);
+    }
+    let labels = labels::of(connection, organization, id).await?;
+    Ok(Some(WholeCredential { versions, sealed, labels }))
+}

@@ -1,0 +1,85 @@
+//! Reading what is stored row by row.
+
+use super::MemoryStore;
+use crate::clock::lock;
+use async_trait::async_trait;
+use vault_core::audit::{AuditEntry, RecordedRow, Subject};
+use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::port::{
+    Inspection, InstancePart, InstancePlace, InstanceRow, StoreError, TakenCredential, WholeCredential,
+};
+
+#[async_trait]
+impl Inspection for MemoryStore {
+    async fn instance_places(
+        &self,
+        part: InstancePart,
+        after: Option<InstancePlace>,
+        limit: usize,
+    ) -> Result<Vec<InstancePlace>, StoreError> {
+        self.decide(|state| {
+            let mut places: Vec<_> = state.instance_rows(part).iter().map(InstanceRow::place).collect();
+            places.retain(|place| after.is_none_or(|after| *place > after));
+            places.sort_unstable();
+            places.truncate(limit);
+            places
+        })
+    }
+
+    async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError> {
+        self.decide(|state| state.instance_rows(part).into_iter().find(|row| row.place() == place))
+    }
+
+    async fn credential_places(
+        &self,
+        after: Option<(OrganizationId, CredentialId)>,
+        limit: usize,
+    ) -> Result<Vec<(OrganizationId, CredentialId)>, StoreError> {
+        self.decide(|state| {
+            let mut places: Vec<_> = state.credentials.keys().copied().collect();
+            places.retain(|place| after.is_none_or(|after| *place > after));
+            places.sort_unstable();
+            places.truncate(limit);
+            places
+        })
+    }
+
+    async fn whole_credential(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+    ) -> Result<Option<WholeCredential>, StoreError> {
+        self.decide(|state| {
+            let row = state.credentials.get(&(organization, id))?;
+            let taken = |version, sealed: &_| TakenCredential {
+                id,
+                kind: row.stored.kind,
+                version,
+                sealed: Clone::clone(sealed),
+                rule: row.stored.rule,
+                last_activated_at: row.stored.last_activated_at,
+            };
+            let others = row.others.iter().map(|(number, version)| taken(*number, &version.sealed));
+            let sealed = others.chain([taken(row.stored.version, &row.sealed)]).collect();
+            Some(WholeCredential { versions: row.versions(), sealed, labels: row.labels.clone() })
+        })
+    }
+
+    async fn recorded_states(
+        &self,
+        subject: Subject,
+        row: RecordedRow,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        self.decide(|_| ())?;
+        let name = format!("{} ", row.as_str());
+        let mut entries = lock(&self.inner).entries();
+        entries.retain(|entry| {
+            let rows = entry.rows.as_deref().unwrap_or_default();
+            entry.subject == subject.text() && rows.lines().any(|line| line.starts_with(&name))
+        });
+        entries.reverse();
+        entries.truncate(limit);
+        Ok(entries)
+    }
+}

@@ -1,0 +1,220 @@
+//! What is stored, inspected: whoever changes rows with SQL is found out, row by row.
+
+use serde_json::{Value, json};
+use vault_tests::samples::small;
+use vault_tests::sql::Sql;
+use vault_tests::{Account, Database, Session, Vault, on_both_databases};
+
+/// What `doctor --deep` finds, each in words.
+#[track_caller]
+fn findings(vault: &Vault) -> Vec<String> {
+    let run = vault.run(&["doctor", "--deep", "--json"]);
+    let document: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+    let found: Vec<_> = document["findings"].as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()).collect();
+    let checks = document["checks"].as_array().unwrap();
+    let failed = checks.iter().any(|it| ["rows", "audit"].iter().any(|name| it["check"] == *name) && it["result"] == "failed");
+    assert_eq!(failed, !found.is_empty(), "{document}");
+    assert_eq!(run.status == Some(1), !found.is_empty(), "{document}\n{}", run.stderr);
+    found
+}
+
+/// Asserts that exactly one row is found, which is `id`, and that it is said to be `flawed`.
+#[track_caller]
+fn finds(vault: &Vault, id: &str, flawed: &str) {
+    let found = findings(vault);
+    assert!(found.len() == 1 && found[0].contains(id) && found[0].contains(flawed), "{id} {flawed}: {found:?}");
+}
+
+/// Saves, replaces, stages, promotes, describes, shows and deletes; invites, enrols, changes; makes, rotates and disables.
+fn live(vault: &Vault, admin: &Session) -> (Account, String) {
+    let kept = admin.save(&small("imports", 1));
+    admin.replace(&kept, &small("imports", 2), false).expect(200);
+    admin.replace(&kept, &small("imports", 3), true).expect(200);
+    admin.promote(&kept, 3).expect(200);
+    admin.describe(&kept, &json!({"labels": {"team": "ingest", "stage": "test"}})).expect(200);
+    let gone = admin.save(&small("exports", 4));
+    assert_eq!(admin.delete(&gone).status, 204);
+    let colleague = vault.account("Acme", "viewer");
+    vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "editor"]).done();
+    admin.invite("new@example.com", "viewer").expect(201);
+    for (command, more) in [
+        ("create", &["--namespace", "imports"][..]),
+        ("rotate", &[]),
+        ("disable", &[]),
+        ("enable", &[]),
+    ] {
+        vault.run(&[&["integration", command, "--org", "Acme", "--name", "nightly"], more].concat()).done();
+    }
+    (colleague, kept)
+}
+
+fn what_was_never_changed_from_outside_stands(database: Database) {
+    let vault = Vault::start(database);
+    let admin = vault.admin_session();
+    live(&vault, &admin);
+    assert_eq!(findings(&vault), [""; 0]);
+    let said = vault.run(&["doctor", "--deep"]).done().stdout;
+    assert!(said.contains("rows open and are as the audit recorded them"), "{said}");
+    // Keys that are replaced leave every state what it is.
+    vault.run(&["key", "rotate", "--all"]).done();
+    assert_eq!(findings(&vault), [""; 0]);
+}
+
+on_both_databases!(what_was_never_changed_from_outside_stands);
+
+#[test]
+fn rows_that_were_put_back_are_found() {
+    let vault = Vault::start(Database::Postgres);
+    let (admin, sql) = (vault.admin_session(), Sql::of(&vault));
+    let (colleague, credential) = live(&vault, &admin);
+    let account = admin.accounts()[&colleague.email]["id"].as_str().unwrap().to_owned();
+    let integration = sql.value("SELECT id FROM integrations");
+    let keep = |table: &str, id: &str| sql.run(&format!("CREATE TABLE kept AS SELECT * FROM {table} WHERE id = '{id}'"));
+    let put_back = |table: &str, id: &str| {
+        let columns = sql.value(&format!(
+            "SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns WHERE table_name = '{table}'"
+        ));
+        sql.run(&format!(
+            "UPDATE {table} t SET ({columns}) = (SELECT {columns} FROM kept) WHERE id = '{id}'; \
+             INSERT INTO {table} SELECT {columns} FROM kept WHERE NOT EXISTS (SELECT 1 FROM {table} WHERE id = '{id}'); \
+             DROP TABLE kept"
+        ))
+    };
+
+    // A role that was taken.
+    keep("accounts", &account);
+    vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "viewer"]).done();
+    assert_eq!(findings(&vault), [""; 0]);
+    put_back("accounts", &account);
+    finds(&vault, &account, "is not as audit entry");
+    // The next change that the service makes is a state of its own.
+    vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "viewer"]).done();
+    assert_eq!(findings(&vault), [""; 0]);
+
+    // An integration that was disabled, then one that was deleted.
+    keep("integrations", &integration);
+    vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
+    put_back("integrations", &integration);
+    finds(&vault, &integration, "is not as audit entry");
+    keep("integrations", &integration);
+    vault.run(&["integration", "delete", "--org", "Acme", "--name", "nightly", "--yes"]).done();
+    assert_eq!(findings(&vault), [""; 0]);
+    put_back("integrations", &integration);
+    finds(&vault, &integration, "was removed, as audit entry");
+    sql.run("DELETE FROM integrations");
+
+    // A credential, with its labels as they were.
+    keep("credentials", &credential);
+    admin.describe(&credential, &json!({"description": "new"})).expect(200);
+    assert_eq!(findings(&vault), [""; 0]);
+    put_back("credentials", &credential);
+    finds(&vault, &credential, "is not as audit entry");
+    admin.describe(&credential, &json!({"description": "newer"})).expect(200);
+    admin.describe(&credential, &json!({"description": "newest"})).expect(200);
+    assert_eq!(findings(&vault), [""; 0]);
+
+    // An entry that is made to say what was put back.
+    let newest = format!(
+        "(SELECT max(id) FROM audit WHERE subject = 'account:{account}' AND changed_rows IS NOT NULL)"
+    );
+    sql.run(&format!("UPDATE audit SET changed_rows = 'account gone' WHERE id = {newest}"));
+    let found = findings(&vault);
+    assert!(found.iter().any(|it| it.contains(&account) && it.contains("has an audit entry that was changed")), "{found:?}");
+    assert!(found.len() == 2, "the audit itself says so, too: {found:?}");
+}
+
+#[test]
+fn rows_that_were_changed_swapped_or_copied_are_found() {
+    let vault = Vault::start(Database::Postgres);
+    let (admin, sql) = (vault.admin_session(), Sql::of(&vault));
+    let (colleague, credential) = live(&vault, &admin);
+    let other = admin.save(&small("imports", 9));
+    let account = admin.accounts()[&colleague.email]["id"].as_str().unwrap().to_owned();
+    let organization = sql.value("SELECT id FROM organizations WHERE name = 'Acme'");
+    let flip = |column: &str| format!("{column} = set_byte({column}, length({column}) - 1, get_byte({column}, length({column}) - 1) # 1)");
+    let of = |table: &str, id: &str, set: &str| format!("UPDATE {table} SET {set} WHERE id = '{id}'");
+    let key = sql.value(&format!("SELECT id FROM organization_keys WHERE organization_id = '{organization}'"));
+    let cases: Vec<(String, &str, &str)> = vec![
+        (of("accounts", &account, "role = 'admin'"), &account, "does not fit its code"),
+        (of("accounts", &account, &flip("password")), &account, "does not open: password"),
+        (of("accounts", &account, &flip("seed")), &account, "does not open: seed"),
+        (of("integrations", &sql.value("SELECT id FROM integrations"), "expires_at = NULL, name = 'other'"), "", "does not fit its code"),
+        ("UPDATE invitations SET role = 'admin'".to_owned(), "", "does not fit its code"),
+        (of("credentials", &credential, &flip("information")), &credential, "does not open: information"),
+        (of("credentials", &credential, &flip("metadata")), &credential, "does not open: metadata"),
+        (of("credentials", &credential, "vend = 'short'"), &credential, "does not fit its code"),
+        (of("credentials", &credential, "namespace = 'exports'"), &credential, "does not open"),
+        (of("credential_secrets", &credential, &flip("data")), &credential, "does not open: data"),
+        (of("credential_secrets", &credential, &flip("data_key")), &credential, "does not open: data_key"),
+        (of("credential_versions", &credential, &flip("data")), &credential, "does not open: data"),
+        (
+            format!(
+                "UPDATE credential_secrets t SET data = o.data, data_key = o.data_key FROM credential_secrets o \
+                 WHERE t.id = '{credential}' AND o.id = '{other}'"
+            ),
+            &credential,
+            "does not open",
+        ),
+        (format!("DELETE FROM credential_secrets WHERE id = '{credential}'"), &credential, "cannot be read"),
+        (format!("UPDATE credential_labels SET id = '{other}' WHERE id = '{credential}'"), "", "is found by other labels"),
+        (format!("UPDATE credential_labels SET label = {} WHERE id = '{credential}' AND label = (SELECT min(label) FROM credential_labels)", "set_byte(label, 0, get_byte(label, 0) # 1)"), &credential, "is found by other labels"),
+        (of("organizations", &organization, &flip("fingerprint_wrapped")), &organization, "does not open: fingerprint_wrapped"),
+        (of("organization_keys", &key, &flip("wrapped")), &key, "does not open: wrapped"),
+    ];
+    assert_eq!(findings(&vault), [""; 0]);
+    sql.run("CREATE SCHEMA kept");
+    let tables = [
+        "accounts", "integrations", "invitations", "credentials", "credential_secrets", "credential_versions",
+        "credential_labels", "organizations", "organization_keys",
+    ];
+    for table in tables {
+        sql.run(&format!("CREATE TABLE kept.{table} AS SELECT * FROM {table}"));
+    }
+    for (statement, id, flawed) in cases {
+        sql.run(&statement);
+        let found = findings(&vault);
+        assert!(found.iter().any(|it| it.contains(id) && it.contains(flawed)), "{statement}: {found:?}");
+        sql.run("SET session_replication_role = replica");
+        for table in tables {
+            sql.run(&format!(
+                "SET session_replication_role = replica; DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept.{table}"
+            ));
+        }
+        assert_eq!(findings(&vault), [""; 0], "put right: {statement}");
+    }
+}
+
+/// The server finds it by itself.
+#[test]
+fn a_server_inspects_what_is_stored_by_itself() {
+    let mut vault = Vault::init(Database::Postgres);
+    vault.serve();
+    let admin = vault.admin_session();
+    let (colleague, _) = live(&vault, &admin);
+    let account = admin.accounts()[&colleague.email]["id"].as_str().unwrap().to_owned();
+    // Of rows of earlier versions the audit does not say how they were left.
+    let sql = Sql::of(&vault);
+    vault.stop();
+    sql.run("DELETE FROM audit; DELETE FROM audit_checkpoints");
+    std::fs::remove_file(vault.data_dir().join("orgvault.anchor")).unwrap();
+    let rows = |vault: &Vault| {
+        let document: Value = serde_json::from_str(&vault.run(&["doctor", "--deep", "--json"]).stdout).unwrap();
+        let rows = document["checks"].as_array().unwrap().iter().find(|check| check["check"] == "rows").cloned();
+        rows.unwrap()
+    };
+    assert_eq!(rows(&vault)["result"], "warning");
+    vault.serve_with(&["--inspect-every", "1h"]);
+    vault.server().wait_for_log("was inspected, and stands as it was written");
+    assert!(vault.metric("orgvault_inspected_rows_total") > 0);
+    assert_eq!(vault.metric("orgvault_inspection_findings"), 0);
+    let recorded = sql.value(&format!(
+        "SELECT count(*) FROM audit WHERE subject = 'account:{account}' AND action = 'row.state-recorded'"
+    ));
+    assert_eq!(recorded, "1");
+    vault.stop();
+    sql.run(&format!("UPDATE accounts SET role = 'admin' WHERE id = '{account}'"));
+    vault.serve_with(&["--inspect-every", "1h"]);
+    vault.server().wait_for_log("not all of it stands as it was written");
+    assert_eq!(vault.metric("orgvault_inspection_findings"), 1);
+    assert!(vault.log().contains(&format!("row {account} of table accounts does not fit its code")));
+}
