@@ -30,7 +30,9 @@ fn a_full_disk_is_told_and_gets_over_by_itself() {
         // Mounts of a namespace end with its last process.
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
-        command.args(["--exact", "disk_full::a_full_disk_is_told_and_gets_over_by_itself", "--nocapture"]).env(WITHIN, "1");
+        command
+            .args(["--exact", "disk_full::a_full_disk_is_told_and_gets_over_by_itself", "--nocapture"])
+            .env(WITHIN, "1");
         assert!(command.status().unwrap().success());
         return;
     }

@@ -160,7 +160,8 @@ impl SignedAccount {
 
     /// The row's state, as the audit records it.
     pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
-        self.with_parts(|parts| RowState::Grants(digester.digest(DigestPurpose::AccountGrant, parts)))
+        let digest = self.with_parts(|parts| digester.digest(DigestPurpose::AccountGrant, parts));
+        RowState::Grants { version: self.version, digest }
     }
 
     /// Whether `code` is the row's, under the key that it names.

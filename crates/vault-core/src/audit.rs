@@ -12,7 +12,7 @@ pub use checkpoint::{
 };
 pub use entry::{AuditEntry, AuditedCredential};
 pub use origin::Origin;
-pub use state::{Affected, Recorded, RecordedRow, RowState};
+pub use state::{Affected, RecordedRow, RowState};
 pub use verification::{AuditFinding, AuditVerification};
 
 use crate::activation::{HandedOut, Purpose};

@@ -100,7 +100,7 @@ impl StoredInvitation {
     /// The row's state, as the audit records it.
     pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
         let digest = |parts: &[&[u8]]| digester.digest(DigestPurpose::InvitationGrant, parts);
-        RowState::Grants(self.invitation.with_parts(self.version, digest))
+        RowState::Grants { version: self.version, digest: self.invitation.with_parts(self.version, digest) }
     }
 
     /// The invitation as lists of accounts show it.

@@ -49,6 +49,7 @@ fn record(ids: &SequentialIds, action: AuditAction) -> AuditRecord {
         count: 1,
         note: None,
         origin: vault_core::audit::Origin::default(),
+        rows: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Entries as they are stored, and the bytes that their codes cover.
 
-use super::state::{self, Recorded, RecordedRow, RowState};
+use super::state::{self, RecordedRow, RowState};
 use super::{AuditNote, AuditRecord, SealedAuditRecord};
 use crate::digest::Digest;
 use crate::id::{AuditId, KeyId};
@@ -82,9 +82,9 @@ impl AuditEntry {
         self.credentials.as_deref().unwrap_or_default().lines().filter_map(read).collect()
     }
 
-    /// Compares what it says of `row` with the state that the row is in.
-    pub fn compare(&self, row: RecordedRow, state: RowState) -> Recorded {
-        state::compare(self.rows.as_deref(), row, state)
+    /// The state in which it says that `row` of its subject was left.
+    pub fn left(&self, row: RecordedRow) -> Option<RowState> {
+        state::find(self.rows.as_deref()?, row)
     }
 
     /// Whether it fits its code.

@@ -41,9 +41,13 @@ impl RecordedRow {
 /// The state of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState {
-    /// A row that grants: the digest of all that its code covers, under the key of look-ups, which instance keys may be
-    /// replaced above.
-    Grants(Digest),
+    /// A row that grants.
+    Grants {
+        /// Its version, which grows with every change; an invitation that takes the place of another begins anew.
+        version: i64,
+        /// The digest of all that its code covers, under the key of look-ups, which stays when instance keys are replaced.
+        digest: Digest,
+    },
     /// A credential's row: its revision, which grows with every change of data, versions, labels, description and rule.
     Revision(i64),
     /// There is no row any more.
@@ -51,15 +55,45 @@ pub enum RowState {
 }
 
 impl RowState {
+    /// Which of two states of a row came later: the one with the higher number.
+    pub const fn number(self) -> i64 {
+        match self {
+            Self::Grants { version: number, .. } | Self::Revision(number) => number,
+            Self::Gone => i64::MAX,
+        }
+    }
+
     /// Its form in entries.
     fn text(self) -> String {
         match self {
-            Self::Grants(digest) => digest.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect(),
+            Self::Grants { version, digest } => {
+                let digits: String = digest.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("{version} {digits}")
+            }
             Self::Revision(revision) => revision.to_string(),
-            Self::Gone => "gone".to_owned(),
+            Self::Gone => GONE.to_owned(),
         }
     }
+
+    /// The state of this form.
+    fn parse(text: &str) -> Option<Self> {
+        if text == GONE {
+            return Some(Self::Gone);
+        }
+        let Some((version, digits)) = text.split_once(' ') else { return text.parse().ok().map(Self::Revision) };
+        let digits = digits.as_bytes();
+        let mut bytes = [0; 32];
+        if digits.len() != bytes.len() * 2 {
+            return None;
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(Self::Grants { version: version.parse().ok()?, digest: Digest::from_bytes(bytes) })
+    }
 }
+
+const GONE: &str = "gone";
 
 /// A subject, and what an act left of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,26 +132,41 @@ pub(super) fn text(rows: &[(RecordedRow, RowState)]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// What an entry's text says of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recorded {
-    /// Nothing.
-    Nothing,
-    /// This state.
-    Same,
-    /// Another state, in which a row is.
-    Other,
-    /// That there is no row any more.
-    Gone,
+/// The state in which an entry's text says that `row` was left.
+pub(super) fn find(text: &str, row: RecordedRow) -> Option<RowState> {
+    let said = text.lines().find_map(|line| line.strip_prefix(row.as_str())?.strip_prefix(' '))?;
+    RowState::parse(said)
 }
 
-/// Compares what the text says of `row` with the state it is in.
-pub(super) fn compare(text: Option<&str>, row: RecordedRow, state: RowState) -> Recorded {
-    let said = text.unwrap_or_default().lines().find_map(|line| line.strip_prefix(row.as_str())?.strip_prefix(' '));
-    match said {
-        None => Recorded::Nothing,
-        Some(said) if said == state.text() => Recorded::Same,
-        Some("gone") => Recorded::Gone,
-        Some(_) => Recorded::Other,
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use proptest::prelude::*;
+
+    fn state() -> impl Strategy<Value = RowState> {
+        let grants = (any::<i64>(), any::<[u8; 32]>());
+        prop_oneof![
+            grants.prop_map(|(version, digest)| RowState::Grants { version, digest: Digest::from_bytes(digest) }),
+            any::<i64>().prop_map(RowState::Revision),
+            Just(RowState::Gone),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn each_row_is_found_as_it_was_left(account in state(), invitation in state()) {
+            let rows = [(RecordedRow::Account, account), (RecordedRow::Invitation, invitation)];
+            let text = text(&rows).unwrap();
+            prop_assert_eq!(find(&text, RecordedRow::Account), Some(account));
+            prop_assert_eq!(find(&text, RecordedRow::Invitation), Some(invitation));
+            prop_assert_eq!(find(&text, RecordedRow::Integration), None);
+        }
+
+        #[test]
+        fn no_text_is_too_strange(text in ".{0,80}") {
+            let _ = find(&format!("account {text}"), RecordedRow::Account);
+        }
     }
 }

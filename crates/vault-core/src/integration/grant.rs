@@ -153,7 +153,8 @@ impl Integration {
 
     /// The row's state, as the audit records it.
     pub fn recorded(&self, digester: &dyn KeyedDigester) -> RowState {
-        self.with_parts(|parts| RowState::Grants(digester.digest(DigestPurpose::IntegrationGrant, parts)))
+        let digest = self.with_parts(|parts| digester.digest(DigestPurpose::IntegrationGrant, parts));
+        RowState::Grants { version: self.version, digest }
     }
 
     fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {

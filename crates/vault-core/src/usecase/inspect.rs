@@ -2,7 +2,7 @@
 //! and that no row was put back in an earlier state.
 
 use super::Ambient;
-use crate::audit::{Actor, AuditAction, AuditEntry, Recorded, RecordedRow, RowState, Subject};
+use crate::audit::{Actor, AuditAction, AuditEntry, RecordedRow, RowState, Subject};
 use crate::error::Error;
 use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
 use crate::port::{
@@ -18,7 +18,7 @@ const LOOKS: usize = 4;
 const ENTRIES: usize = 8;
 /// How many rows are read at a time, to record their states.
 const RECORDED: usize = 256;
-/// How far the clocks of replicas may differ, in milliseconds: entries of so short a time have no certain order.
+/// How far the clocks of servers may differ, in milliseconds: entries of so short a time have no certain order.
 const UNCERTAIN: i64 = 10_000;
 
 /// What is wrong with a row.
@@ -413,20 +413,24 @@ impl Inspector {
             seen.find(row.table(), id, Flaw::Entry { entry: newest.id.clone() });
             return Ok(());
         }
-        let recent = |entry: &&AuditEntry| entry.at.as_millis().saturating_add(UNCERTAIN) >= newest.at.as_millis();
-        let same = |entry: &AuditEntry| genuine(entry) && entry.compare(row, state) == Recorded::Same;
-        if entries.iter().filter(recent).any(same) {
-            return Ok(());
+        let sound: Vec<_> = entries.iter().filter(|entry| genuine(entry)).collect();
+        let last = match row {
+            // One that takes the place of another begins its count anew.
+            RecordedRow::Invitation => Some(newest),
+            // Entries of two servers may be in another order than their changes.
+            _ => sound.iter().copied().max_by_key(|entry| entry.left(row).map(RowState::number)),
+        };
+        let last = last.unwrap_or(newest);
+        let recent = |entry: &&&AuditEntry| entry.at.as_millis().saturating_add(UNCERTAIN) >= newest.at.as_millis();
+        let is_as_left = match row {
+            RecordedRow::Invitation => sound.iter().filter(recent).any(|entry| entry.left(row) == Some(state)),
+            _ => last.left(row) == Some(state),
+        };
+        if !is_as_left {
+            let entry = last.id.clone();
+            let removed = last.left(row) == Some(RowState::Gone);
+            seen.find(row.table(), id, if removed { Flaw::Removed { entry } } else { Flaw::NotAsRecorded { entry } });
         }
-        let entry = newest.id.clone();
-        seen.find(
-            row.table(),
-            id,
-            match newest.compare(row, state) {
-                Recorded::Gone => Flaw::Removed { entry },
-                Recorded::Nothing | Recorded::Same | Recorded::Other => Flaw::NotAsRecorded { entry },
-            },
-        );
         Ok(())
     }
 }
