@@ -32,6 +32,7 @@ pub mod process;
 pub mod samples;
 pub mod snapshot;
 pub mod sql;
+pub mod terminal;
 pub mod tls;
 pub mod vault;
 pub mod wire;

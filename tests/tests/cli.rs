@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -196,7 +196,7 @@ fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
 }
 
 #[test]
-fn help_and_completions_are_complete() {
+fn help_is_complete() {
     let run = |arguments: &[&str]| Run::of(binary::command().args(arguments)).done().stdout;
     // Every command that a help names, and so on downwards.
     let mut waiting: Vec<Vec<String>> = vec![Vec::new()];
@@ -229,19 +229,58 @@ fn help_and_completions_are_complete() {
         "completions",
         "login",
         "logout",
+        "profiles",
         "credential replace",
         "credential destroy-version",
     ] {
         assert!(seen.iter().any(|path| path == expected), "{expected} is not among {seen:?}");
     }
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = run(&["completions", shell]);
-        for word in ["quickstart", "reset-passcode", "data-dir", "activation-burst"] {
-            assert!(script.contains(word), "{shell}: {word}");
-        }
-    }
     assert_eq!(run(&["settings"]), run(&["help", "settings"]));
     assert!(run(&["--version"]).starts_with("orgvault "));
+}
+
+/// Each command that help names has its page; what a shell is told comes from the same definitions.
+#[test]
+fn manual_pages_and_completions_come_from_the_same_definitions() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("man");
+    let written = Run::of(binary::command().args(["man-pages", pages.to_str().unwrap(), "--json"])).done().json();
+    let read = |name: &str| fs::read_to_string(pages.join(name)).unwrap();
+    assert_eq!(written.as_array().unwrap().len(), fs::read_dir(&pages).unwrap().count());
+    let index = read("orgvault.1");
+    for name in ["quickstart", "account", "credential", "settings"] {
+        assert!(index.contains(&format!("orgvault\\-{name}(1)")), "{name}: {index}");
+    }
+    for (page, part) in [
+        ("orgvault-account-reset-passcode.1", "Replace the passcode secret"),
+        ("orgvault-settings.1", "activation\\-burst"),
+        ("orgvault-credential-save.1", "data\\-file"),
+        ("orgvault-serve.1", "adopt\\-anchor"),
+    ] {
+        assert!(read(page).contains(part), "{page}: {}", read(page));
+    }
+    assert!(!written.to_string().contains("man-pages") && !index.contains("man\\-pages"), "what is hidden has no page");
+
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = Run::of(binary::command().args(["completions", shell])).done().stdout;
+        assert!(script.contains("ORGVAULT_COMPLETE") && script.contains("orgvault"), "{shell}: {script}");
+    }
+    // A real shell with the real script.
+    let binary = binary::path();
+    let complete = |words: &str| {
+        let script = format!(
+            "source <(orgvault completions bash) && COMP_WORDS=({words}) && COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)) \
+             && _clap_complete_orgvault orgvault \"${{COMP_WORDS[COMP_CWORD]}}\" && printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = binary::isolated(Command::new("bash"));
+        let path = std::env::join_paths([binary.parent().unwrap().to_owned(), "/usr/bin".into(), "/bin".into()]).unwrap();
+        let said = Run::of(bash.args(["--norc", "-c", &script]).env("PATH", path)).done().stdout;
+        said.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(complete("orgvault account reset").contains(&"reset-passcode".to_owned()));
+    assert!(complete("orgvault serve --activation-bu").contains(&"--activation-burst".to_owned()));
+    let offered = complete("orgvault m");
+    assert!(offered.contains(&"migrate".to_owned()) && !offered.contains(&"man-pages".to_owned()), "{offered:?}");
 }
 
 #[test]

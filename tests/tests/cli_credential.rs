@@ -8,6 +8,7 @@ use std::process::Command;
 use vault_tests::binary::{self, Run};
 use vault_tests::integration::write_private;
 use vault_tests::samples::{s3, small};
+use vault_tests::terminal::Terminal;
 use vault_tests::{Account, Database, Vault, on_both_databases};
 
 on_both_databases! {
@@ -54,7 +55,7 @@ impl<'a> Machine<'a> {
     }
 
     fn kept(&self) -> PathBuf {
-        self.home.join(".local/state/orgvault/login.json")
+        self.home.join(".local/state/orgvault/logins/default.json")
     }
 
     fn url(&self) -> String {
@@ -63,13 +64,18 @@ impl<'a> Machine<'a> {
 
     #[track_caller]
     fn log_in(&self, account: &Account) -> Run {
+        self.log_in_with(account, &[])
+    }
+
+    #[track_caller]
+    fn log_in_with(&self, account: &Account, more: &[&str]) -> Run {
         let (password, passcode) = (
             self.file("password", &format!("{}\n", account.password)),
             self.file("passcode", &account.recovery_code()),
         );
         let url = self.url();
         let files = ["--password-file", &password, "--passcode-file", &passcode];
-        self.run(&[&["login", "--url", &url, "--email", &account.email, "--json"][..], &files].concat())
+        self.run(&[&["login", "--url", &url, "--email", &account.email, "--json"][..], &files, more].concat())
     }
 }
 
@@ -201,4 +207,140 @@ fn flaws_of_data_and_login_are_told_without_their_values() {
     machine.run(&[&login[..], &["--passcode-file", &password]].concat()).refused();
     machine.run(&["login", "--email", "a@example.com", "--password-file", "-", "--passcode-file", "-"]).misused();
     machine.run(&["credential", "list", "--data-dir", "/nowhere"]).misused();
+}
+
+#[test]
+fn several_logins_are_kept_under_their_profiles() {
+    let vault = Vault::start(Database::Sqlite);
+    let machine = Machine::of(&vault, "home");
+    let (first, second) = (vault.account("Acme", "editor"), vault.account("Umbrella", "editor"));
+    assert_eq!(machine.json(&["profiles"]), json!([]));
+    machine.log_in(&first).done();
+    let login = machine.log_in_with(&second, &["--profile", "umbrella"]).done();
+    assert_eq!(login.json()["profile"], "umbrella");
+    let listed = machine.json(&["profiles"]);
+    let emails: Vec<&Value> = listed.as_array().unwrap().iter().map(|login| &login["email"]).collect();
+    assert_eq!(emails, [&json!(first.email), &json!(second.email)]);
+    assert_eq!((&listed[0]["profile"], &listed[1]["profile"]), (&json!("default"), &json!("umbrella")));
+    assert_eq!(listed[1]["expired"], false);
+    let kept = machine.kept().with_file_name("umbrella.json");
+    let token = fs::read_to_string(&kept).unwrap();
+    assert!(token.contains("v4.local") && !listed.to_string().contains("v4.local"), "{listed}");
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+
+    // Each acts in its own organization; the flag stands before or after the command's name.
+    let data = machine.data(1);
+    let save = ["credential", "save", "--namespace", "a", "--type", "s3", "--data-file", &data];
+    machine.json(&[&save[..], &["--profile", "umbrella"]].concat());
+    assert_eq!(machine.json(&["credential", "list"]), json!([]));
+    assert_eq!(machine.json(&["credential", "--profile", "umbrella", "list"]).as_array().unwrap().len(), 1);
+    let mut by_variable = machine.command(&["credential", "list", "--json"]);
+    let listed = Run::of(by_variable.env("ORGVAULT_PROFILE", "umbrella")).done().json();
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+
+    // Server and account are remembered.
+    let (password, passcode) = (machine.file("password", &second.password), machine.file("passcode", &second.recovery_code()));
+    let files = ["--password-file", &password, "--passcode-file", &passcode];
+    let again = machine.json(&[&["login", "--profile", "umbrella"][..], &files].concat());
+    assert_eq!((&again["email"], &again["url"]), (&json!(second.email), &json!(machine.url())));
+
+    machine.json(&["logout", "--profile", "umbrella"]);
+    assert!(!kept.exists() && machine.kept().exists());
+    let said = machine.run(&["credential", "list", "--profile", "umbrella"]).refused().stderr;
+    assert!(said.contains("orgvault login --profile umbrella") && said.contains("orgvault profiles"), "{said}");
+    for wrong in ["../default", "", ".x"] {
+        machine.run(&["credential", "list", "--profile", wrong]).misused();
+    }
+}
+
+#[test]
+fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
+    let vault = Vault::start(Database::Sqlite);
+    let machine = Machine::of(&vault, "home");
+    let account = vault.account("Acme", "editor");
+    let passcode = account.recovery_code();
+    let mut login = Terminal::start(machine.command(&["login", "--url", &machine.url()]), 80);
+    login.wait_for("E-mail address: ");
+    login.type_line(&account.email);
+    login.wait_for("Password: ");
+    login.type_line(&account.password);
+    login.wait_for("Passcode: ");
+    login.type_line(&passcode);
+    let (status, shown) = login.end();
+    assert_eq!(status, Some(0), "{shown}");
+    assert!(shown.contains("Logged in to") && shown.contains(&account.email), "{shown}");
+    assert!(!shown.contains(&account.password) && !shown.contains(&passcode), "{shown}");
+
+    let namespace = "imports/a-namespace-of-many-words-that-is-wider-than-a-terminal-of-eighty";
+    let save = ["credential", "save", "--namespace", namespace, "--type", "s3"];
+    let mut save = Terminal::start(machine.command(&save), 80);
+    save.wait_for("access_key_id: ");
+    save.type_line("EXAMPLE-KEY-ID");
+    save.wait_for("secret_access_key (hidden): ");
+    save.type_line("h7Qz-secret");
+    save.wait_for("bucket: ");
+    save.type_line("nightly-imports");
+    save.wait_for("Another field (region, ");
+    save.type_line("buckets");
+    save.wait_for("has no further field buckets");
+    save.type_line("region");
+    save.wait_for("region: ");
+    save.type_line("eu-central-1");
+    save.wait_for("Another field (endpoint, ");
+    save.type_line("");
+    let (status, shown) = save.end();
+    assert!(status == Some(0) && shown.contains("Saved credential") && !shown.contains("h7Qz"), "{shown}");
+    let saved = &machine.json(&["credential", "list"])[0];
+    let id = saved["id"].as_str().unwrap();
+    let information = (&saved["information"]["bucket"], &saved["information"]["region"]);
+    assert_eq!(information, (&json!("nightly-imports"), &json!("eu-central-1")));
+    let secret = json!({
+        "access_key_id": "EXAMPLE-KEY-ID", "secret_access_key": "h7Qz-secret", "bucket": "nightly-imports",
+        "region": "eu-central-1"
+    });
+    let file = machine.file("data.json", &secret.to_string());
+    assert_eq!(machine.json(&["credential", "match", id, "--data-file", &file])["same"], true);
+
+    // A table keeps to the terminal's width, with whole ids.
+    let (status, table) = Terminal::start(machine.command(&["credential", "list"]), 80).end();
+    assert_eq!(status, Some(0), "{table}");
+    assert!(table.contains(id) && table.contains('\u{2026}') && !table.contains("EXPIRES"), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let piped = machine.run(&["credential", "list"]).done().stdout;
+    assert!(piped.contains(namespace) && piped.contains("EXPIRES"), "{piped}");
+
+    // A script has nobody to ask.
+    let said = machine.run(&["credential", "save", "--namespace", "a", "--type", "s3"]).misused().stderr;
+    assert!(said.contains("--data-file"), "{said}");
+    let said = machine.run(&["login", "--url", &machine.url(), "--profile", "new"]).misused().stderr;
+    assert!(said.contains("--email"), "{said}");
+}
+
+#[test]
+fn a_shell_completes_credentials_and_profiles_of_a_login() {
+    let vault = Vault::start(Database::Sqlite);
+    let machine = Machine::of(&vault, "home");
+    let account = vault.account("Acme", "editor");
+    let complete = |words: &[&str]| {
+        let mut command = machine.command(&[&["--", "orgvault"], words].concat());
+        Run::of(command.env("ORGVAULT_COMPLETE", "fish")).done().stdout
+    };
+    assert_eq!(complete(&["credential", "show", ""]).matches("0").count(), 0, "nobody is logged in");
+    machine.log_in(&account).done();
+    machine.log_in_with(&account, &["--profile", "second"]).done();
+    let data = machine.data(1);
+    let save = ["credential", "save", "--namespace", "imports/a", "--type", "s3", "--data-file", &data];
+    let id = machine.json(&save)["id"].as_str().unwrap().to_owned();
+    for (words, expected) in [
+        (&["credential", "show", ""][..], id.as_str()),
+        (&["credential", "--profile", "second", "show", &id[..6]], &id),
+        (&["credential", "list", "--namespace", "imp"], "imports/a"),
+        (&["credential", "list", "--profile", ""], "second"),
+        (&["credential", "save", "--type", "a"], "azure_identity"),
+        (&["credential", "list", "--health", ""], "failing"),
+    ] {
+        let offered = complete(words);
+        assert!(offered.lines().any(|line| line.split('\t').next() == Some(expected)), "{words:?}: {offered}");
+        assert!(!offered.contains("v4.local"), "{offered}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The command line: every command, flag and help text.
 
 use crate::activation::args::{ActivateArgs, ExecArgs};
-use crate::client::args::{CredentialCommand, LoginArgs};
+use crate::client::args::{CredentialArgs, LoginArgs, ProfileArg};
 use crate::failure::Failure;
 use crate::settings::{self, RootKeySource, seconds};
 use crate::text::Moment;
@@ -70,7 +70,9 @@ pub(crate) fn command() -> clap::Command {
 
 /// Points from the help of commands that open the vault to the settings.
 fn hint(command: clap::Command) -> clap::Command {
-    if ["login", "logout", "credential", "activate", "exec", "completions", "settings"].contains(&command.get_name()) {
+    const WITHOUT_VAULT: [&str; 9] =
+        ["login", "logout", "profiles", "credential", "activate", "exec", "completions", "man-pages", "settings"];
+    if WITHOUT_VAULT.contains(&command.get_name()) {
         return command;
     }
     if command.has_subcommands() {
@@ -166,13 +168,15 @@ pub(crate) enum Command {
     /// Log in to a server's HTTP interface, for `orgvault credential`
     ///
     /// Asks for password and passcode. The access token is kept in your state directory ($XDG_STATE_HOME/orgvault, else
-    /// ~/.local/state/orgvault) until it expires or you log out.
+    /// ~/.local/state/orgvault) until it expires or you log out. With --profile you can be logged in to several servers
+    /// and accounts at once.
     Login(LoginArgs),
     /// Log out: revoke the access token and remove it from this machine
-    Logout,
+    Logout(ProfileArg),
+    /// List your logins on this machine: profile, account, server and expiry
+    Profiles,
     /// Save, list, replace and delete credentials, as an account that is logged in
-    #[command(subcommand)]
-    Credential(CredentialCommand),
+    Credential(CredentialArgs),
     /// Print a namespace's credentials in a tool's format, as an integration
     ///
     /// Connects to the activation listener with an integration token; no vault is needed on this machine. Every activation
@@ -188,9 +192,19 @@ pub(crate) enum Command {
     #[command(after_help = EXEC_EXAMPLE)]
     Exec(ExecArgs),
     /// Print the completion script of a shell
+    ///
+    /// The script asks this program for completions: of commands and flags, and of your profiles and credentials where
+    /// you are logged in.
     Completions {
         /// The shell
         shell: Shell,
+    },
+    /// Write the manual pages of all commands into a directory, for packages
+    #[command(hide = true)]
+    ManPages {
+        /// The directory; made if it does not exist
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
     },
     /// The settings: flags, environment variables and keys of the settings file
     #[command(hide = true, about = ABOUT_SETTINGS, override_usage = "orgvault <COMMAND> [SETTINGS]")]
@@ -240,11 +254,13 @@ impl Command {
         matches!(
             self,
             Self::Login(_)
-                | Self::Logout
+                | Self::Logout(_)
+                | Self::Profiles
                 | Self::Credential(_)
                 | Self::Activate(_)
                 | Self::Exec(_)
                 | Self::Completions { .. }
+                | Self::ManPages { .. }
         )
     }
 

@@ -11,6 +11,7 @@ mod checks;
 mod cli;
 mod client;
 mod command;
+mod completion;
 mod compose;
 mod disk;
 mod event_log;
@@ -20,6 +21,7 @@ mod hardening;
 mod inspections;
 mod listeners;
 mod logging;
+mod manual;
 mod output;
 mod parts;
 mod progress;
@@ -47,6 +49,7 @@ use vault_embed::OpenVault;
 static ALLOCATOR: zeroizing_alloc::ZeroAlloc<std::alloc::System> = zeroizing_alloc::ZeroAlloc(std::alloc::System);
 
 fn main() -> ExitCode {
+    completion::answer();
     match cli::parse().and_then(|(cli, flags)| run(cli, &flags)) {
         Ok(status) => status,
         Err(failure) => {
@@ -65,6 +68,7 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     match &cli.command {
         Command::Completions { shell } => return completions(*shell, output).map(|()| ExitCode::SUCCESS),
+        Command::ManPages { directory } => return manual::write(directory, output).map(|()| ExitCode::SUCCESS),
         Command::Settings => cli::print_settings(),
         Command::Activate(args) => {
             hardening::apply()?;
@@ -77,8 +81,11 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     let cli = match cli.command {
         Command::Login(args) => return command::login::log_in(args, output).map(|()| ExitCode::SUCCESS),
-        Command::Logout => return command::login::log_out(output).map(|()| ExitCode::SUCCESS),
-        Command::Credential(command) => return command::credential::run(command, output),
+        Command::Logout(args) => return command::login::log_out(&args.profile, output).map(|()| ExitCode::SUCCESS),
+        Command::Profiles => return command::login::list(output).map(|()| ExitCode::SUCCESS),
+        Command::Credential(args) => {
+            return command::credential::run(args, output);
+        }
         command => Cli { command, ..cli },
     };
     let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files(), cli.command.serves())?)?;
@@ -107,9 +114,7 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
 }
 
 fn completions(shell: Shell, output: Output) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut cli::command(), "orgvault", &mut script);
-    let script = String::from_utf8(script)?;
+    let script = completion::script(shell)?;
     output.print(&serde_json::json!({"shell": shell.to_string(), "script": script}), &script)
 }
 

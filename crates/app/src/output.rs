@@ -1,6 +1,7 @@
 //! What commands print on standard output: text for people, or one JSON document for scripts.
 
 use crate::failure::Failure;
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -58,15 +59,60 @@ pub(crate) fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "orgvault: warning: {text}"); // standard error may be closed
 }
 
-/// Rows as aligned columns under a heading.
+/// The narrowest that a column is made, in characters.
+const NARROWEST: usize = 8;
+
+/// Rows as aligned columns under a heading, as wide as the terminal where standard output is one.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let stdout = io::stdout();
+    let width = tcgetwinsize(&stdout).ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
+    match width {
+        Some(width) if stdout.is_terminal() => fitted(heading, rows, width),
+        _ => columns(heading, rows, &natural_widths(heading, rows)),
+    }
+}
+
+/// The table in `width` characters, if it can be: without its empty columns, and with its widest columns cut short. The first
+/// column stays whole, since other commands take what it holds.
+fn fitted(heading: &[&str], rows: &[Vec<String>], width: usize) -> String {
+    let mut widths = natural_widths(heading, rows);
+    let total = |widths: &[usize]| widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>();
+    if total(&widths) > width + 2 {
+        for (column, width) in widths.iter_mut().enumerate() {
+            if !rows.is_empty() && rows.iter().all(|row| row.get(column).is_none_or(String::is_empty)) {
+                *width = 0;
+            }
+        }
+    }
+    while total(&widths) > width + 2 {
+        let widest = widths.iter_mut().skip(1).max();
+        match widest.filter(|width| **width > NARROWEST) {
+            Some(widest) => *widest -= 1,
+            None => break, // a terminal so narrow wraps the line
+        }
+    }
+    columns(heading, rows, &widths)
+}
+
+fn natural_widths(heading: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([heading[column].len()]).max().unwrap_or(0)
+        cells.chain([heading[column].chars().count()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..heading.len()).map(width).collect();
+    (0..heading.len()).map(width).collect()
+}
+
+/// Columns of these widths; a column of none is left out.
+fn columns(heading: &[&str], rows: &[Vec<String>], widths: &[usize]) -> String {
+    let cell = |cell: &str, width: usize| {
+        if cell.chars().count() <= width {
+            return format!("{cell:<width$}");
+        }
+        cell.chars().take(width.saturating_sub(1)).chain(['\u{2026}']).collect()
+    };
     let line = |cells: Vec<&str>| {
-        let padded: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let shown = cells.iter().zip(widths).filter(|(_, width)| **width > 0);
+        let padded: Vec<String> = shown.map(|(text, width)| cell(text, *width)).collect();
         padded.join("  ").trim_end().to_owned() + "\n"
     };
     let mut text = line(heading.to_vec());
@@ -74,4 +120,28 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
         text += &line(row.iter().map(String::as_str).collect());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        vec![row(["0193a", "imports/nightly/of-the-whole-company", "", "healthy"]), row(["0193b", "a", "", "failing"])]
+    }
+
+    #[test]
+    fn a_table_is_cut_to_the_terminal_but_for_its_ids() {
+        let heading = ["ID", "NAMESPACE", "STAGED", "HEALTH"];
+        let whole = fitted(&heading, &rows(), 100);
+        assert_eq!(whole, columns(&heading, &rows(), &natural_widths(&heading, &rows())));
+        assert!(whole.contains("STAGED") && whole.contains("of-the-whole-company"), "{whole}");
+        let narrow = fitted(&heading, &rows(), 40);
+        let expected = "ID     NAMESPACE                 HEALTH\n0193a  imports/nightly/of-the-w\u{2026}  healthy\n0193b  a                         failing\n";
+        assert_eq!(narrow, expected);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        let narrowest = fitted(&heading, &rows(), 5);
+        assert!(narrowest.contains("0193a") && narrowest.contains("HEALTH"), "{narrowest}");
+    }
 }

@@ -25,6 +25,8 @@ const MAX_ANSWER: u64 = 256 * 1024 * 1024;
 pub struct ClientSettings {
     /// A file of certificates (PEM) whose owners may vouch for the server, beside those the operating system trusts.
     pub ca_file: Option<PathBuf>,
+    /// How long one request may take, its answer included; a minute, if `None`.
+    pub deadline: Option<Duration>,
 }
 
 /// An interface to talk to. Follows no redirect and uses no proxy, so that nothing is sent anywhere else. Cheap to
@@ -62,7 +64,7 @@ impl Client {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
-            .timeout_global(Some(DEADLINE))
+            .timeout_global(Some(settings.deadline.unwrap_or(DEADLINE)))
             .build()
             .new_agent();
         let address = base.to_string().into();

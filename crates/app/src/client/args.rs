@@ -1,7 +1,10 @@
 //! The flags of `orgvault login` and `orgvault credential`.
 
+use crate::client::login::Profile;
+use crate::completion;
 use crate::text::Moment;
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
 use std::path::PathBuf;
 
 const REPLACE_EXAMPLE: &str = "\
@@ -16,16 +19,26 @@ const DESTROY_EXAMPLE: &str = "Example: orgvault credential destroy-version 0193
 const LABEL_EXAMPLE: &str = "Example: orgvault credential label 0193… team=data env-";
 
 #[derive(Args)]
+pub(crate) struct ProfileArg {
+    /// Name of the login, for users of several servers or accounts
+    #[arg(long, env = "ORGVAULT_PROFILE", value_name = "NAME", default_value = Profile::DEFAULT, global = true,
+        add = ArgValueCandidates::new(completion::profiles))]
+    pub(crate) profile: Profile,
+}
+
+#[derive(Args)]
 pub(crate) struct LoginArgs {
-    /// URL of the server's HTTP interface
-    #[arg(long, env = "ORGVAULT_URL", value_name = "URL", default_value = "http://127.0.0.1:8080/v1")]
-    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) profile: ProfileArg,
+    /// URL of the server's HTTP interface [default: that of the profile's last login, else http://127.0.0.1:8080/v1]
+    #[arg(long, env = "ORGVAULT_URL", value_name = "URL")]
+    pub(crate) url: Option<String>,
     /// Additional CA certificates (PEM) for connections to the server; kept with the login
     #[arg(long = "server-ca-file", env = "ORGVAULT_SERVER_CA_FILE", value_name = "FILE")]
     pub(crate) server_ca_file: Option<PathBuf>,
-    /// E-mail address of your account
+    /// E-mail address of your account [default: that of the profile's last login, else ask]
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) email: String,
+    pub(crate) email: Option<String>,
     /// Read the password from FILE (mode 0600; a trailing newline is ignored); - reads standard input [default: ask]
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
@@ -37,15 +50,15 @@ pub(crate) struct LoginArgs {
 #[derive(Args)]
 pub(crate) struct CredentialArg {
     /// Id of the credential
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", add = ArgValueCandidates::new(completion::credentials))]
     pub(crate) id: String,
 }
 
 #[derive(Args)]
 pub(crate) struct DataArgs {
-    /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input
+    /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: ask for each field]
     #[arg(long, value_name = "FILE")]
-    pub(crate) data_file: PathBuf,
+    pub(crate) data_file: Option<PathBuf>,
     /// Check the data at its storage provider first, and keep it only if that accepts it (needs --verify-on-save on the
     /// server)
     #[arg(long)]
@@ -55,15 +68,23 @@ pub(crate) struct DataArgs {
     pub(crate) idempotency_key: Option<String>,
 }
 
+#[derive(Args)]
+pub(crate) struct CredentialArgs {
+    #[command(flatten)]
+    pub(crate) profile: ProfileArg,
+    #[command(subcommand)]
+    pub(crate) command: CredentialCommand,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum CredentialCommand {
     /// Save a new credential and print its id
     Save {
         /// Namespace
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(completion::namespaces))]
         namespace: String,
         /// Type: s3, azure_identity, gcs or direct-link
-        #[arg(long = "type", value_name = "TYPE")]
+        #[arg(long = "type", value_name = "TYPE", add = ArgValueCandidates::new(completion::types))]
         kind: String,
         #[command(flatten)]
         data: DataArgs,
@@ -76,16 +97,16 @@ pub(crate) enum CredentialCommand {
     /// List credentials, newest first; with --expires-before, the soonest first
     List {
         /// Only those of this namespace
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(completion::namespaces))]
         namespace: Option<String>,
         /// Only those of this type
-        #[arg(long = "type", value_name = "TYPE")]
+        #[arg(long = "type", value_name = "TYPE", add = ArgValueCandidates::new(completion::types))]
         kind: Option<String>,
         /// Only those with this label; repeatable: all must be set
         #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
         labels: Vec<(String, String)>,
         /// Only those in this state: unchecked, healthy, failing, expiring or expired
-        #[arg(long, value_name = "STATE")]
+        #[arg(long, value_name = "STATE", add = ArgValueCandidates::new(completion::health))]
         health: Option<String>,
         /// Only those that expire before a date, a date and time, or within a duration (30d)
         #[arg(long, value_name = "TIME")]
@@ -142,9 +163,9 @@ pub(crate) enum CredentialCommand {
     Match {
         #[command(flatten)]
         credential: CredentialArg,
-        /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input
+        /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: ask for each field]
         #[arg(long, value_name = "FILE")]
-        data_file: PathBuf,
+        data_file: Option<PathBuf>,
     },
     /// Check a version at its storage provider: the staged one, else the current one. Status 1 if the check fails
     ///
@@ -203,7 +224,7 @@ pub(crate) struct SaidArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) expires_at: Option<Moment>,
     /// any: issue it in every form. short: only as short-lived credentials made from it
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", add = ArgValueCandidates::new(completion::vend))]
     pub(crate) vend: Option<String>,
 }
 

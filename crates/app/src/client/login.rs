@@ -1,4 +1,4 @@
-//! The login of this user, kept between commands: where, as whom, and the access token.
+//! The logins of this user, kept between commands: where, as whom, and the access token.
 
 use crate::failure::Failure;
 use crate::run_as::NamedFiles;
@@ -10,10 +10,78 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
 use vault_client::{Client, ClientError, ClientSettings, ProblemCode, Session, WireSecret};
 
 /// The longest file that is read, in bytes.
 const MAX_FILE: usize = 16 * 1024;
+
+/// The longest name of a profile, in characters.
+const MAX_PROFILE: usize = 64;
+
+/// The name under which a login is kept, so that a user can have several: one for each server and account.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Profile(String);
+
+impl Profile {
+    /// The profile that is used where none is named.
+    pub(crate) const DEFAULT: &str = "default";
+
+    /// The name.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The command that logs in to it.
+    pub(crate) fn login_command(&self) -> String {
+        if self.0 == Self::DEFAULT { "orgvault login".to_owned() } else { format!("orgvault login --profile {}", self.0) }
+    }
+
+    /// All profiles that have a login, by name.
+    pub(crate) fn all() -> Result<Vec<Self>, Failure> {
+        let directory = directory()?;
+        let failed = |error: std::io::Error| Failure::new(format!("cannot read {}: {error}", directory.display()));
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(failed)?.file_name();
+            let name = name.to_str().and_then(|name| name.strip_suffix(".json"));
+            found.extend(name.and_then(|name| name.parse().ok()));
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// The file of its login.
+    fn path(&self) -> Result<PathBuf, Failure> {
+        Ok(directory()?.join(format!("{}.json", self.0)))
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self(Self::DEFAULT.to_owned())
+    }
+}
+
+impl FromStr for Profile {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_name = (1..=MAX_PROFILE).contains(&text.len())
+            && !text.starts_with(['.', '-'])
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        if is_name {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err("must be 1 to 64 letters, digits and ._-, and begin with a letter, a digit or _")
+        }
+    }
+}
 
 /// A login, as its file holds it.
 #[derive(Serialize, Deserialize)]
@@ -27,23 +95,41 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    /// The login of this user.
-    pub(crate) fn read() -> Result<Self, Failure> {
-        let path = path()?;
+    /// The login of a profile.
+    pub(crate) fn read(profile: &Profile) -> Result<Self, Failure> {
+        let log_in = profile.login_command();
+        match Self::find(profile)? {
+            Some(login) => Ok(login),
+            None if profile.as_str() == Profile::DEFAULT => {
+                Err(Failure::new(format!("you are not logged in. Run `{log_in}`")))
+            }
+            None => Err(Failure::new(format!(
+                "you are not logged in to profile {}. Run `{log_in}`; `orgvault profiles` lists your logins",
+                profile.as_str()
+            ))),
+        }
+    }
+
+    /// The login of a profile, if it has one.
+    pub(crate) fn find(profile: &Profile) -> Result<Option<Self>, Failure> {
+        let path = profile.path()?;
         match path.try_exists() {
             Ok(true) => {}
-            Ok(false) => return Err(Failure::new("you are not logged in. Run `orgvault login`")),
+            Ok(false) => return Ok(None),
             Err(error) => return Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
         }
         let bytes = secret_file::read(&NamedFiles::default(), "login", &path, MAX_FILE)?;
         // The parser's message could repeat a part of the token.
-        let damaged = |_| Failure::new(format!("{} is damaged. Run `orgvault login` again", path.display()));
-        serde_json::from_slice(&bytes).map_err(damaged)
+        let damaged = |_| {
+            let path = path.display();
+            Failure::new(format!("{path} is damaged. Remove it and run `{}`", profile.login_command()))
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(damaged)
     }
 
-    /// Keeps the login for later commands, in place of an earlier one.
-    pub(crate) fn write(&self) -> Result<PathBuf, Failure> {
-        let path = path()?;
+    /// Keeps the login for later commands, in place of an earlier one of the profile.
+    pub(crate) fn write(&self, profile: &Profile) -> Result<PathBuf, Failure> {
+        let path = profile.path()?;
         let directory = path.parent().unwrap_or(Path::new("/"));
         let failed = |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
@@ -58,9 +144,9 @@ impl Login {
         Ok(path)
     }
 
-    /// Forgets the login.
-    pub(crate) fn remove() -> Result<(), Failure> {
-        let path = path()?;
+    /// Forgets the login of a profile.
+    pub(crate) fn remove(profile: &Profile) -> Result<(), Failure> {
+        let path = profile.path()?;
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(Failure::new(format!("cannot remove {}: {error}", path.display())))
@@ -71,17 +157,26 @@ impl Login {
 
     /// The session that it began.
     pub(crate) fn session(self) -> Result<Session, Failure> {
-        let settings = ClientSettings { ca_file: self.ca_file };
+        self.session_with(ClientSettings::default())
+    }
+
+    /// The same, whose requests may take no longer than `deadline`.
+    pub(crate) fn session_within(self, deadline: Duration) -> Result<Session, Failure> {
+        self.session_with(ClientSettings { deadline: Some(deadline), ..ClientSettings::default() })
+    }
+
+    fn session_with(self, settings: ClientSettings) -> Result<Session, Failure> {
+        let settings = ClientSettings { ca_file: self.ca_file, ..settings };
         Ok(Client::with(&self.url, &settings)?.resume(self.access_token.into_secret()))
     }
 }
 
-/// Where the login is kept: in the user's state directory.
-fn path() -> Result<PathBuf, Failure> {
+/// Where logins are kept: in the user's state directory.
+fn directory() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
     let state = state.ok_or_else(|| Failure::new("no place for the login: set HOME or XDG_STATE_HOME"))?;
-    Ok(state.join("orgvault/login.json"))
+    Ok(state.join("orgvault/logins"))
 }
 
 /// What was being done, what stood in the way, and what to do.
@@ -93,4 +188,19 @@ pub(crate) fn failure(doing: &str, error: &ClientError) -> Failure {
         }
         _ => format!("cannot {doing}: {said}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_names_a_file_of_its_directory() {
+        for name in ["default", "prod", "a.b_c-1", "7", &"a".repeat(64)] {
+            assert_eq!(name.parse::<Profile>().map(|profile| profile.0).as_deref(), Ok(name));
+        }
+        for name in ["", ".", "..", ".hidden", "-x", "a/b", "a b", "ä", &"a".repeat(65)] {
+            assert!(name.parse::<Profile>().is_err(), "{name}");
+        }
+    }
 }

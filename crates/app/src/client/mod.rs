@@ -1,5 +1,6 @@
 //! `orgvault login` and `orgvault credential`: a client of the HTTP interface.
 
 pub(crate) mod args;
+pub(crate) mod data;
 pub(crate) mod login;
 pub(crate) mod prompt;

@@ -1,4 +1,4 @@
-//! Asks for secrets on the terminal, where they are not shown.
+//! Asks on the terminal. What is secret is not shown there while it is typed.
 
 use crate::failure::Failure;
 use crate::run_as::NamedFiles;
@@ -9,42 +9,61 @@ use secrecy::zeroize::Zeroizing;
 use std::io::{self, IsTerminal, Read as _, Write as _};
 use std::path::Path;
 
-/// The longest password or passcode that is read, in bytes.
-const MAX_SECRET: usize = 2 * 1024;
+/// The longest answer that is read, in bytes: the longest line that a terminal hands over.
+const MAX_ANSWER: usize = 4 * 1024;
 
 /// The secret in the file that `flag` names, or what the terminal's user types when asked for `what`.
 pub(crate) fn secret(flag: &str, file: Option<&Path>, what: &str) -> Result<SecretString, Failure> {
-    let bytes = match file {
-        Some(path) => secret_file::read_or_stdin(&NamedFiles::default(), flag, path, MAX_SECRET)?,
-        None => ask(flag, what)?,
-    };
+    let Some(path) = file else { return hidden(flag, what) };
+    let bytes = secret_file::read_or_stdin(&NamedFiles::default(), flag, path, MAX_ANSWER)?;
     let text =
         std::str::from_utf8(&bytes).map_err(|_| Failure::new(format!("{flag}: the {what} must be UTF-8 text")))?;
-    let text = text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text));
-    Ok(SecretString::from(text))
+    Ok(SecretString::from(without_newline(text)))
 }
 
-fn ask(flag: &str, what: &str) -> Result<Zeroizing<Vec<u8>>, Failure> {
+/// What the terminal's user types when asked for `what`, which is not shown. Scripts use `flag`.
+pub(crate) fn hidden(flag: &str, what: &str) -> Result<SecretString, Failure> {
+    let answer = ask(flag, what, true)?;
+    Ok(SecretString::from(answer.as_str()))
+}
+
+/// What the terminal's user types when asked for `what`. Scripts use `flag`.
+pub(crate) fn line(flag: &str, what: &str) -> Result<String, Failure> {
+    Ok(ask(flag, what, false)?.trim().to_owned())
+}
+
+fn without_newline(text: &str) -> &str {
+    text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text))
+}
+
+fn ask(flag: &str, what: &str, hide: bool) -> Result<Zeroizing<String>, Failure> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return Err(Failure::usage(format!("{what} required, but standard input is not a terminal. Pass {flag}")));
     }
     let mut stderr = io::stderr().lock();
+    // Before the question, so that an answer that is already on its way is not shown.
+    let silence = if hide { Some(Silence::begin()?) } else { None };
     write!(stderr, "{what}: ")?;
     stderr.flush()?;
-    let silence = Silence::begin()?;
-    let mut line = Zeroizing::new(Vec::with_capacity(MAX_SECRET)); // one that grows leaves copies behind
+    let mut answer = Zeroizing::new(Vec::with_capacity(MAX_ANSWER)); // one that grows leaves copies behind
     let mut lock = stdin.lock();
     let mut byte = [0];
-    while line.len() < MAX_SECRET && lock.read(&mut byte)? == 1 {
-        line.extend_from_slice(&byte);
+    while answer.len() < MAX_ANSWER && lock.read(&mut byte)? == 1 {
+        answer.extend_from_slice(&byte);
         if byte == *b"\n" {
             break;
         }
     }
+    if silence.is_some() {
+        writeln!(stderr)?;
+    }
     drop(silence);
-    writeln!(stderr)?;
-    Ok(line)
+    if answer.is_empty() {
+        return Err(Failure::new(format!("no answer to {what:?}. Nothing was changed")));
+    }
+    let text = std::str::from_utf8(&answer).map_err(|_| Failure::new(format!("the {what} must be UTF-8 text")))?;
+    Ok(Zeroizing::new(without_newline(text).to_owned()))
 }
 
 /// While it lives, the terminal does not show what is typed.
@@ -55,7 +74,7 @@ impl Silence {
         let before = tcgetattr(io::stdin())?;
         let mut silent = before.clone();
         silent.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(io::stdin(), OptionalActions::Flush, &silent)?;
+        tcsetattr(io::stdin(), OptionalActions::Now, &silent)?;
         Ok(Self(before))
     }
 }

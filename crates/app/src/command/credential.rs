@@ -1,15 +1,13 @@
 //! `orgvault credential …`
 
-use crate::client::args::{AskingArgs, CredentialCommand, DataArgs, SaidArgs};
-use crate::client::login::{Login, failure};
+use crate::client::args::{AskingArgs, CredentialArgs, CredentialCommand, DataArgs, SaidArgs};
+use crate::client::data;
+use crate::client::login::{Login, Profile, failure};
 use crate::failure::Failure;
 use crate::output::{Output, table};
-use crate::run_as::NamedFiles;
-use crate::secret_file;
 use crate::text::{Moment, rfc3339};
-use secrecy::SecretString;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -22,32 +20,39 @@ use vault_client::{
 use vault_core::port::Clock as _;
 use vault_embed::SystemClock;
 
-/// The longest data that is read, in bytes: as much as the server takes.
-const MAX_DATA: usize = 64 * 1024;
-
 /// How long the result of a check is waited for.
 const CHECK_DEADLINE: Duration = Duration::from_secs(60);
 /// How long is waited between two looks at it.
 const CHECK_POLL: Duration = Duration::from_millis(500);
 
 /// Carries the command out.
-pub(crate) fn run(command: CredentialCommand, output: Output) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: CredentialArgs, output: Output) -> Result<ExitCode, Failure> {
+    let profile = args.profile.profile;
+    carry_out(args.command, &profile, output).map_err(|failure| match profile.as_str() {
+        Profile::DEFAULT => failure,
+        name => failure.noting(format!("with profile {name}")),
+    })
+}
+
+fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> Result<ExitCode, Failure> {
+    let session = Login::read(profile)?.session()?;
+    let session = &session;
     match command {
         CredentialCommand::Save { namespace, kind, data, labels, said } => {
-            save(SaveRequest::new(kind, namespace, ()), data, labels, said, output)
+            save(session, SaveRequest::new(kind, namespace, ()), data, labels, said, output)
         }
         CredentialCommand::List { namespace, kind, labels, health, expires_before } => {
             let labels = labels.iter().map(|(name, value)| format!("{name}:{value}")).collect();
             let expires_before = expires_before.map(moment);
-            list(ListFilter { namespace, kind, labels, health, expires_before, page_size: None }, output)
+            list(session, ListFilter { namespace, kind, labels, health, expires_before, page_size: None }, output)
         }
-        CredentialCommand::Show(credential) => show(&credential.id, output),
+        CredentialCommand::Show(credential) => show(session, &credential.id, output),
         CredentialCommand::Replace { credential, data, stage, promote, expires_at, asking } => {
-            replace(&credential.id, data, Becoming::of(stage, promote), expires_at, &asking, output)
+            replace(session, &credential.id, data, Becoming::of(stage, promote), expires_at, &asking, output)
         }
         CredentialCommand::Label { credential, labels } => {
             let labels = labels.into_iter().collect();
-            describe(&credential.id, &DescribeRequest { labels: Some(labels), ..DescribeRequest::default() }, output)
+            describe(session, &credential.id, &DescribeRequest { labels: Some(labels), ..DescribeRequest::default() }, output)
         }
         CredentialCommand::Describe { credential, said, no_description, no_expires_at } => {
             let request = DescribeRequest {
@@ -59,19 +64,19 @@ pub(crate) fn run(command: CredentialCommand, output: Output) -> Result<ExitCode
             if request == DescribeRequest::default() {
                 return Err(Failure::usage("nothing to change: pass --description, --expires-at or --vend"));
             }
-            describe(&credential.id, &request, output)
+            describe(session, &credential.id, &request, output)
         }
-        CredentialCommand::Match { credential, data_file } => matches(&credential.id, &data_file, output),
+        CredentialCommand::Match { credential, data_file } => matches(session, &credential.id, data_file.as_deref(), output),
         CredentialCommand::Check { credential, number, no_wait } => {
-            return check(&credential.id, number, !no_wait, output);
+            return check(session, &credential.id, number, !no_wait, output);
         }
-        CredentialCommand::Uses(credential) => uses(&credential.id, output),
-        CredentialCommand::Versions(credential) => versions(&credential.id, output),
-        CredentialCommand::Promote { credential, number } => promote(&credential.id, number, output),
+        CredentialCommand::Uses(credential) => uses(session, &credential.id, output),
+        CredentialCommand::Versions(credential) => versions(session, &credential.id, output),
+        CredentialCommand::Promote { credential, number } => promote(session, &credential.id, number, output),
         CredentialCommand::DestroyVersion { credential, number, yes } => {
-            destroy_version(&credential.id, number, yes, output)
+            destroy_version(session, &credential.id, number, yes, output)
         }
-        CredentialCommand::Delete { credential, asking } => delete(&credential.id, &asking, output),
+        CredentialCommand::Delete { credential, asking } => delete(session, &credential.id, &asking, output),
     }
     .map(|()| ExitCode::SUCCESS)
 }
@@ -108,42 +113,34 @@ struct Replaced<'a> {
     state: &'static str,
 }
 
-fn session() -> Result<Session, Failure> {
-    Login::read()?.session()
-}
-
 /// What `request` of `doing` comes to, in the words of the command line.
 fn told<T>(doing: impl FnOnce() -> String, answer: Result<T, ClientError>) -> Result<T, Failure> {
     answer.map_err(|error| failure(&doing(), &error))
 }
 
 impl DataArgs {
-    /// The data, and how it is to be sent.
-    fn read(self) -> Result<(WireJson, RequestOptions), Failure> {
+    /// The data of a credential of the type that `kind` names, and how it is to be sent.
+    fn read(self, kind: impl FnOnce() -> Result<String, Failure>) -> Result<(WireJson, RequestOptions), Failure> {
         let Self { data_file, verify, idempotency_key } = self;
-        Ok((data_in(&data_file)?, RequestOptions { verify, idempotency_key, if_match: None }))
+        Ok((data::read(data_file.as_deref(), kind)?, RequestOptions { verify, idempotency_key, if_match: None }))
     }
 }
 
-/// The data in the file that `--data-file` names.
-fn data_in(file: &Path) -> Result<WireJson, Failure> {
-    let bytes = secret_file::read_or_stdin(&NamedFiles::default(), "--data-file", file, MAX_DATA)?;
-    let text = std::str::from_utf8(&bytes).ok();
-    let text = text.filter(|text| serde_json::from_str::<Map<String, Value>>(text).is_ok());
-    let text =
-        text.ok_or_else(|| Failure::new(format!("--data-file: {} does not hold a JSON object", file.display())))?;
-    Ok(SecretString::from(text).into())
+/// The type of a credential.
+fn type_of(session: &Session, id: &str) -> Result<String, Failure> {
+    Ok(told(|| format!("show credential {id}"), session.show(id))?.kind)
 }
 
 fn save(
+    session: &Session,
     of: SaveRequest<()>,
     data: DataArgs,
     labels: Vec<(String, String)>,
     said: SaidArgs,
     output: Output,
 ) -> Result<(), Failure> {
-    let session = session()?;
-    let (data, options) = data.read()?;
+    let kind = of.kind.clone();
+    let (data, options) = data.read(|| Ok(kind))?;
     let request = SaveRequest {
         labels: (!labels.is_empty()).then(|| labels.into_iter().collect()),
         description: said.description,
@@ -155,8 +152,7 @@ fn save(
     output.print(&saved, &format!("Saved credential {}.", saved.id))
 }
 
-fn list(filter: ListFilter, output: Output) -> Result<(), Failure> {
-    let session = session()?;
+fn list(session: &Session, filter: ListFilter, output: Output) -> Result<(), Failure> {
     let credentials: Result<Vec<CredentialItem>, ClientError> = session.list(filter).collect();
     let credentials = told(|| "list credentials".to_owned(), credentials)?;
     let rows: Vec<Vec<String>> = credentials
@@ -172,12 +168,13 @@ fn list(filter: ListFilter, output: Output) -> Result<(), Failure> {
     output.print(&credentials, &table(&["ID", "TYPE", "NAMESPACE", "VERSION", "STAGED", "HEALTH", "EXPIRES"], &rows))
 }
 
-fn show(id: &str, output: Output) -> Result<(), Failure> {
-    let item = told(|| format!("show credential {id}"), session()?.show(id))?;
+fn show(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+    let item = told(|| format!("show credential {id}"), session.show(id))?;
     output.print(&item, &described(&item))
 }
 
 fn replace(
+    session: &Session,
     id: &str,
     data: DataArgs,
     becoming: Becoming,
@@ -185,14 +182,13 @@ fn replace(
     asking: &AskingArgs,
     output: Output,
 ) -> Result<(), Failure> {
-    let session = session()?;
     if asking.dry_run {
-        return dry_run(&session, id, output);
+        return dry_run(session, id, output);
     }
-    let (data, options) = data.read()?;
+    let (data, options) = data.read(|| type_of(session, id))?;
     // A staged version changes nothing for anybody, and a script has nobody to ask.
     if becoming != Becoming::Staged && !asking.yes && io::stdin().is_terminal() {
-        let question = format!("{} They get the new data from their next activation on.", used_by(&session, id)?);
+        let question = format!("{} They get the new data from their next activation on.", used_by(session, id)?);
         output.confirm(&question, "yes")?;
     }
     let expires_at = expires_at.map(moment);
@@ -224,8 +220,8 @@ fn replace(
     output.print(&Replaced { id, version: number, state }, &text)
 }
 
-fn versions(id: &str, output: Output) -> Result<(), Failure> {
-    let versions = told(|| format!("list the versions of credential {id}"), session()?.versions(id))?;
+fn versions(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+    let versions = told(|| format!("list the versions of credential {id}"), session.versions(id))?;
     output.print(&versions, &versions_table(&versions))
 }
 
@@ -247,8 +243,7 @@ fn versions_table(versions: &[VersionItem]) -> String {
     table(&["VERSION", "STATE", "CREATED", "FINGERPRINT", "HEALTH"], &rows)
 }
 
-fn promote(id: &str, number: Option<i64>, output: Output) -> Result<(), Failure> {
-    let session = session()?;
+fn promote(session: &Session, id: &str, number: Option<i64>, output: Output) -> Result<(), Failure> {
     let (number, tag) = match number {
         Some(number) => (number, None),
         None => {
@@ -263,8 +258,7 @@ fn promote(id: &str, number: Option<i64>, output: Output) -> Result<(), Failure>
     output.print(&item, &format!("Version {number} of credential {id} is issued from now on."))
 }
 
-fn destroy_version(id: &str, number: i64, yes: bool, output: Output) -> Result<(), Failure> {
-    let session = session()?;
+fn destroy_version(session: &Session, id: &str, number: i64, yes: bool, output: Output) -> Result<(), Failure> {
     if !yes {
         let question = format!("This permanently destroys version {number} of credential {id}.");
         output.confirm(&question, &number.to_string())?;
@@ -274,16 +268,15 @@ fn destroy_version(id: &str, number: i64, yes: bool, output: Output) -> Result<(
     output.print(&json!({"id": id, "version": number}), &format!("Destroyed version {number} of credential {id}."))
 }
 
-fn delete(id: &str, asking: &AskingArgs, output: Output) -> Result<(), Failure> {
-    let session = session()?;
+fn delete(session: &Session, id: &str, asking: &AskingArgs, output: Output) -> Result<(), Failure> {
     if asking.dry_run {
-        return dry_run(&session, id, output);
+        return dry_run(session, id, output);
     }
     if !asking.yes {
         let item = told(|| format!("show credential {id}"), session.show(id))?;
         let question = format!(
             "{} This permanently deletes credential {id} ({}, namespace {}) with all of its versions.",
-            used_by(&session, id)?,
+            used_by(session, id)?,
             item.kind,
             item.namespace
         );
@@ -293,14 +286,14 @@ fn delete(id: &str, asking: &AskingArgs, output: Output) -> Result<(), Failure> 
     output.print(&json!({"id": id}), &format!("Deleted credential {id}."))
 }
 
-fn describe(id: &str, request: &DescribeRequest, output: Output) -> Result<(), Failure> {
-    let item = told(|| format!("change credential {id}"), session()?.describe(id, request, None))?;
+fn describe(session: &Session, id: &str, request: &DescribeRequest, output: Output) -> Result<(), Failure> {
+    let item = told(|| format!("change credential {id}"), session.describe(id, request, None))?;
     output.print(&item, &described(&item))
 }
 
-fn matches(id: &str, data_file: &Path, output: Output) -> Result<(), Failure> {
-    let session = session()?;
-    let same = told(|| format!("compare data with credential {id}"), session.matches(id, data_in(data_file)?))?;
+fn matches(session: &Session, id: &str, data_file: Option<&Path>, output: Output) -> Result<(), Failure> {
+    let data = data::read(data_file, || type_of(session, id))?;
+    let same = told(|| format!("compare data with credential {id}"), session.matches(id, data))?;
     let text = match same {
         true => format!("Credential {id} has exactly this data."),
         false => format!("Credential {id} has other data."),
@@ -309,8 +302,7 @@ fn matches(id: &str, data_file: &Path, output: Output) -> Result<(), Failure> {
 }
 
 /// Requests a check, and waits for its result: status 1 if the check failed.
-fn check(id: &str, number: Option<i64>, wait: bool, output: Output) -> Result<ExitCode, Failure> {
-    let session = session()?;
+fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: Output) -> Result<ExitCode, Failure> {
     let doing = || format!("check credential {id}");
     let item = told(doing, session.show(id))?;
     let number = number.or(item.staged_version).unwrap_or(item.version);
@@ -366,8 +358,8 @@ fn all_uses(session: &Session, id: &str) -> Result<Vec<CredentialUse>, Failure> 
     }
 }
 
-fn uses(id: &str, output: Output) -> Result<(), Failure> {
-    let uses = all_uses(&session()?, id)?;
+fn uses(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+    let uses = all_uses(session, id)?;
     let rows: Vec<Vec<String>> = uses
         .iter()
         .map(|used| {
