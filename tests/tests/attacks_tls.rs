@@ -66,7 +66,7 @@ fn the_whole_job_over_tls() {
     let account = vault.admin();
     let server = serve(&vault, &identity, &[]);
     let base = format!("https://{}/v1", server.address);
-    let settings = ClientSettings { ca_file: Some(certificate_file(&vault)) };
+    let settings = ClientSettings { ca_file: Some(certificate_file(&vault)), ..ClientSettings::default() };
     let client = vault_client::Client::with(&base, &settings).unwrap();
     let request: LoginRequest = serde_json::from_value(account.sound_login()).unwrap();
     let strangers = vault_client::Client::new(&base).unwrap();

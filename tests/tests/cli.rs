@@ -273,7 +273,8 @@ fn manual_pages_and_completions_come_from_the_same_definitions() {
              && _clap_complete_orgvault orgvault \"${{COMP_WORDS[COMP_CWORD]}}\" && printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         let mut bash = binary::isolated(Command::new("bash"));
-        let path = std::env::join_paths([binary.parent().unwrap().to_owned(), "/usr/bin".into(), "/bin".into()]).unwrap();
+        let path =
+            std::env::join_paths([binary.parent().unwrap().to_owned(), "/usr/bin".into(), "/bin".into()]).unwrap();
         let said = Run::of(bash.args(["--norc", "-c", &script]).env("PATH", path)).done().stdout;
         said.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
     };

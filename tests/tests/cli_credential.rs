@@ -239,7 +239,8 @@ fn several_logins_are_kept_under_their_profiles() {
     assert_eq!(listed.as_array().unwrap().len(), 1);
 
     // Server and account are remembered.
-    let (password, passcode) = (machine.file("password", &second.password), machine.file("passcode", &second.recovery_code()));
+    let (password, passcode) =
+        (machine.file("password", &second.password), machine.file("passcode", &second.recovery_code()));
     let files = ["--password-file", &password, "--passcode-file", &passcode];
     let again = machine.json(&[&["login", "--profile", "umbrella"][..], &files].concat());
     assert_eq!((&again["email"], &again["url"]), (&json!(second.email), &json!(machine.url())));

@@ -1,14 +1,16 @@
-//! The systemd unit, the grants of PostgreSQL, the alerts and the dashboard that the documentation hands to operators.
+//! The systemd unit, the files for containers, the grants of PostgreSQL, the alerts and the dashboard that operators get.
 
 #![allow(clippy::print_stderr, reason = "a test says what it skips")]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vault_tests::binary::Run;
+use vault_tests::binary::{self, Run};
 use vault_tests::database::{SERVICE, grant, new_postgres};
+use vault_tests::process::free_address;
 use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault};
 
@@ -40,6 +42,69 @@ fn the_unit_confines_the_service() {
             eprintln!("SKIPPED: systemd-analyze cannot be run ({error}); install systemd to measure the unit")
         }
     }
+}
+
+/// What a composition is, read by the YAML parser of the tests' tools.
+fn composition() -> Value {
+    let python = docs("../target/tools/venv/bin/python");
+    let program = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
+    let mut command = Command::new(python);
+    Run::of(command.args(["-c", program]).arg(docs("../packaging/compose.yaml"))).done().json()
+}
+
+#[test]
+fn the_composition_confines_the_service_and_names_files_that_the_page_makes() {
+    let composition = composition();
+    let service = &composition["services"]["orgvault"];
+    assert_eq!((&service["read_only"], &service["cap_drop"][0]), (&json!(true), &json!("ALL")));
+    assert_eq!(service["security_opt"], json!(["no-new-privileges:true"]));
+    let image = fs::read_to_string(docs("../packaging/Dockerfile")).unwrap();
+    let user = service["user"].as_str().unwrap();
+    assert!(image.contains(&format!("\nUSER {user}\n")) && !user.starts_with('0'), "{user}");
+    for port in service["ports"].as_array().unwrap() {
+        assert!(port.as_str().unwrap().starts_with("127.0.0.1:"), "{port}");
+    }
+    // PostgreSQL is reached from nowhere else, since what is sent to it is not encrypted.
+    let database = &composition["services"]["database"];
+    assert_eq!((&database["networks"], database.get("ports")), (&json!(["inside"]), None));
+    assert_eq!(composition["networks"]["inside"]["internal"], true);
+
+    // Secrets are files, and never variables.
+    let page = fs::read_to_string(docs("OPERATIONS.md")).unwrap();
+    let secrets = composition["secrets"].as_object().unwrap();
+    for (name, secret) in secrets {
+        let file = secret["file"].as_str().unwrap();
+        assert_eq!(file, format!("secrets/{name}"));
+        assert!(page.contains(file), "the page does not say how to make {file}");
+    }
+    for service in [service, database] {
+        for name in service["secrets"].as_array().unwrap() {
+            assert!(secrets.contains_key(name.as_str().unwrap()), "{name}");
+        }
+        for (name, value) in service["environment"].as_object().unwrap() {
+            let value = value.as_str().unwrap();
+            assert!(!name.contains("PASSWORD") || value.starts_with("/run/secrets/"), "{name}");
+            let secret = value.strip_prefix("/run/secrets/");
+            assert!(secret.is_none_or(|name| secrets.contains_key(name)), "{value}");
+        }
+    }
+    // Its settings are ones: the program warns of others.
+    let settings = Run::of(binary::command().args(["help", "settings"])).done().stdout;
+    for name in service["environment"].as_object().unwrap().keys() {
+        let flag = name.strip_prefix("ORGVAULT_").unwrap().to_lowercase().replace('_', "-");
+        assert!(settings.contains(&format!("--{flag} ")), "{name}");
+    }
+}
+
+#[test]
+fn the_health_check_of_the_image_tells_a_ready_server_from_none() {
+    let vault = Vault::start(Database::Sqlite);
+    let check = |admin: SocketAddr| {
+        let mut command = Command::new(docs("../packaging/healthcheck"));
+        Run::of(command.env("ORGVAULT_ADMIN_LISTEN", admin.to_string()))
+    };
+    assert_ne!(check(free_address()).status, Some(0));
+    check(vault.server().admin).done();
 }
 
 /// The metrics that a text names, without what histograms add.

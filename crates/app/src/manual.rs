@@ -36,6 +36,9 @@ fn collect(command: &clap::Command, name: &str, found: &mut Vec<(String, Man)>) 
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         collect(below, &format!("{name}-{}", below.get_name()), found);
     }
-    let page = Man::new(command.clone()).title(name.to_uppercase()).manual("OrgVault").source(concat!("orgvault ", env!("CARGO_PKG_VERSION")));
+    let page = Man::new(command.clone())
+        .title(name.to_uppercase())
+        .manual("OrgVault")
+        .source(concat!("orgvault ", env!("CARGO_PKG_VERSION")));
     found.push((format!("{name}.1"), page));
 }

@@ -138,7 +138,9 @@ mod tests {
         assert_eq!(whole, columns(&heading, &rows(), &natural_widths(&heading, &rows())));
         assert!(whole.contains("STAGED") && whole.contains("of-the-whole-company"), "{whole}");
         let narrow = fitted(&heading, &rows(), 40);
-        let expected = "ID     NAMESPACE                 HEALTH\n0193a  imports/nightly/of-the-w\u{2026}  healthy\n0193b  a                         failing\n";
+        let expected = "ID     NAMESPACE                 HEALTH\n\
+                        0193a  imports/nightly/of-the-\u{2026}  healthy\n\
+                        0193b  a                         failing\n";
         assert_eq!(narrow, expected);
         assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
         let narrowest = fitted(&heading, &rows(), 5);

@@ -18,10 +18,7 @@ const MAX_DATA: usize = 64 * 1024;
 const FLAG: &str = "--data-file";
 
 /// The data in `file`, or what the terminal's user answers when asked for each field of the type that `kind` names.
-pub(crate) fn read(
-    file: Option<&Path>,
-    kind: impl FnOnce() -> Result<String, Failure>,
-) -> Result<WireJson, Failure> {
+pub(crate) fn read(file: Option<&Path>, kind: impl FnOnce() -> Result<String, Failure>) -> Result<WireJson, Failure> {
     if let Some(file) = file {
         return in_file(file);
     }
@@ -33,7 +30,8 @@ pub(crate) fn read(
     let kind = kind()?;
     let names = || CredentialType::ALL.map(CredentialType::as_str).join(", ");
     let known = CredentialType::parse(&kind);
-    let known = known.ok_or_else(|| Failure::usage(format!("--type: {kind} is unknown; it must be one of {}", names())))?;
+    let known =
+        known.ok_or_else(|| Failure::usage(format!("--type: {kind} is unknown; it must be one of {}", names())))?;
     asked(known)
 }
 

@@ -35,7 +35,11 @@ impl Profile {
 
     /// The command that logs in to it.
     pub(crate) fn login_command(&self) -> String {
-        if self.0 == Self::DEFAULT { "orgvault login".to_owned() } else { format!("orgvault login --profile {}", self.0) }
+        if self.0 == Self::DEFAULT {
+            "orgvault login".to_owned()
+        } else {
+            format!("orgvault login --profile {}", self.0)
+        }
     }
 
     /// All profiles that have a login, by name.

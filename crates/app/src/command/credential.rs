@@ -52,7 +52,12 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
         }
         CredentialCommand::Label { credential, labels } => {
             let labels = labels.into_iter().collect();
-            describe(session, &credential.id, &DescribeRequest { labels: Some(labels), ..DescribeRequest::default() }, output)
+            describe(
+                session,
+                &credential.id,
+                &DescribeRequest { labels: Some(labels), ..DescribeRequest::default() },
+                output,
+            )
         }
         CredentialCommand::Describe { credential, said, no_description, no_expires_at } => {
             let request = DescribeRequest {
@@ -66,7 +71,9 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
             }
             describe(session, &credential.id, &request, output)
         }
-        CredentialCommand::Match { credential, data_file } => matches(session, &credential.id, data_file.as_deref(), output),
+        CredentialCommand::Match { credential, data_file } => {
+            matches(session, &credential.id, data_file.as_deref(), output)
+        }
         CredentialCommand::Check { credential, number, no_wait } => {
             return check(session, &credential.id, number, !no_wait, output);
         }

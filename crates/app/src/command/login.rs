@@ -64,12 +64,8 @@ pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
     let expires_at = session.expires_at().unwrap_or_default().to_owned();
     let login = Login { url, ca_file, email, access_token: session.token().clone().into(), expires_at };
     login.write(&profile)?;
-    let shown = Shown {
-        profile: profile.as_str(),
-        url: &login.url,
-        email: &login.email,
-        expires_at: &login.expires_at,
-    };
+    let shown =
+        Shown { profile: profile.as_str(), url: &login.url, email: &login.email, expires_at: &login.expires_at };
     output.print(&shown, &format!("Logged in to {} as {} until {}.", login.url, login.email, login.expires_at))
 }
 
