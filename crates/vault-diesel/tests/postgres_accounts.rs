@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join, join_all};
 use std::sync::{Arc, LazyLock};
 use support::NOW;
-use support::postgres::{query, store};
+use support::postgres::{client, patient_store, query, store, wait_for_waiting};
 use support::world::{RECOVERY_CODE, World, address, bytes, row_code};
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, Subject};
@@ -15,11 +15,13 @@ use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, SeedId, SessionId};
 use vault_core::invitation::{EnrolmentDraft, Invitation, StoredInvitation};
+use vault_core::lockout::CLOSING_ATTEMPTS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, Conclusion, ConfirmEnrolment, CreateInvitation,
-    EndSession, Expired, Find, FoundAccount, Housekeeping as _, InvitationRepository as _, LoginGuard as _,
-    SessionRepository as _, StoreError, WriteDraft,
+    AccountChange, AccountKey, AccountRepository as _, Brought, ChangeAccount, ConcludeAttempt, Conclusion,
+    ConfirmEnrolment, CreateInvitation, EndSession, Expired, Find, FoundAccount, Housekeeping as _,
+    InvitationRepository as _, LoginGuard as _, Reservation, ReserveAttempt, SessionRepository as _, StoreError,
+    WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -239,6 +241,131 @@ async fn re_enrolment(
     let act = ChangeAccount { version, after: before.without_secrets(), digest, change };
     let audit = world.audit(Actor::from(by), AuditAction::AccountReEnrolled, Subject::Account(target.account));
     Command { principal: by.clone(), now: NOW, audit, act }
+}
+
+/// An operator's change of an account, decided on its first version.
+async fn by_operator(
+    store: &PostgresStore,
+    world: &World,
+    target: &SessionPrincipal,
+    change: AccountChange,
+) -> Command<ChangeAccount> {
+    let seed = SeedId::from_bytes(*target.account.as_bytes());
+    let after = SignedAccount { version: 2, ..SignedAccount::new(grant(store, target).await, seed) };
+    let act = ChangeAccount { version: 1, after, digest: row_code(1), change };
+    let audit = world.audit(Actor::Operator, AuditAction::AccountUnlocked, Subject::Account(target.account));
+    Command { principal: Principal::Operator, now: NOW, audit, act }
+}
+
+/// Where the last attempt before its class closes has been counted; in the class of all networks that are not known.
+fn about_to_close(target: &SessionPrincipal) {
+    let sql = "UPDATE attempt_classes SET attempts = {attempts} WHERE account_id = '{account}'";
+    let attempts = (CLOSING_ATTEMPTS - 1).to_string();
+    query(database(), &sql.replace("{attempts}", &attempts).replace("{account}", &target.account.to_string()));
+}
+
+/// Whoever changes an account holds it before its classes. An attempt holds a class first, so it must not want the
+/// account then: they would wait for each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_attempt_that_closes_a_class_waits_for_nobody_who_holds_the_account() {
+    let (here, _) = servers().await;
+    let world = World::make(&*here, number()).await;
+    let number = number();
+    let target = world.account_at(&*here, number, Role::Viewer).await;
+    about_to_close(&target);
+    let mut holder = client(database()).await;
+    let holding = holder.transaction().await.unwrap();
+    let held = holding
+        .query("SELECT id FROM accounts WHERE id = $1 FOR UPDATE", &[&target.account.to_string()])
+        .await
+        .unwrap();
+    assert_eq!(held.len(), 1);
+    let attempt = ReserveAttempt { address: address(number), decoy: 7, network: Digest::from_bytes([9; 32]), now: NOW };
+    let Reservation::Account(reserved) = here.reserve_attempt(attempt).await.unwrap() else { panic!("it is free") };
+    assert_eq!(reserved.attempts, CLOSING_ATTEMPTS);
+    holding.commit().await.unwrap();
+}
+
+/// Attempts take the class that all share before that of their network; so do changes of all classes at once, in whatever
+/// order the rows lie.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn classes_are_taken_in_one_order() {
+    // Without its indexes a table is read in the order in which its rows were written.
+    let address_of = Cluster::shared().create_database();
+    let name = address_of.rsplit('/').next().unwrap().to_owned();
+    for scan in ["indexscan", "bitmapscan"] {
+        query(&address_of, &format!("ALTER DATABASE {name} SET enable_{scan} = off"));
+    }
+    let store = patient_store(&address_of).await;
+    store.migrate(NOW, &mut |_| {}).await.unwrap();
+    let world = World::make(&*store, number()).await;
+    for change in [AccountChange::Unlock, AccountChange::Delete] {
+        let target = world.member(&*store, Role::Viewer).await;
+        let account = target.account.to_string();
+        query(
+            &address_of,
+            &format!("UPDATE attempt_classes SET attempts = 1 WHERE network = '' AND account_id = '{account}'"),
+        );
+        let mut login = client(&address_of).await;
+        let observer = client(&address_of).await;
+        let attempt = login.transaction().await.unwrap();
+        let take = "SELECT 1 FROM attempt_classes WHERE account_id = $1 AND (network = '') = $2 FOR UPDATE NOWAIT";
+        assert_eq!(attempt.query(take, &[&account, &true]).await.unwrap().len(), 1);
+        let change = by_operator(&store, &world, &target, change).await;
+        let changing = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { store.change_account(change).await }
+        });
+        wait_for_waiting(&observer, 1, || changing.is_finished()).await;
+        let own =
+            attempt.query(take, &[&account, &false]).await.expect("the change waits for the first of the classes");
+        assert_eq!(own.len(), 1);
+        attempt.commit().await.unwrap();
+        changing.await.unwrap().unwrap();
+    }
+}
+
+/// Attempts up to the closing one, beside changes that lift waits, on two servers: all are decided.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever() {
+    let (here, there) = servers().await;
+    for _ in 0..ROUNDS {
+        let world = &World::make(&*here, number()).await;
+        let number = number();
+        let target = &world.account_at(&*here, number, Role::Viewer).await;
+        about_to_close(target);
+        let known = Digest::from_bytes([3; 32]);
+        let strange = Digest::from_bytes([9; 32]);
+        let attempt = async |store: &PostgresStore, network| {
+            let attempt = ReserveAttempt { address: address(number), decoy: 7, network, now: NOW };
+            if let Reservation::Account(reserved) = store.reserve_attempt(attempt).await.unwrap() {
+                let brought = Brought::WrongPassword { recovery_code: None };
+                let ConcludeAttempt::Account(mut refused) = world.refusal(reserved.signed, brought) else { return };
+                let closed = world.audit(Actor::Unknown, AuditAction::LoginClassClosed, Subject::Vault);
+                refused.refusal.class_closed = (reserved.attempts == CLOSING_ATTEMPTS).then_some(closed);
+                made(store.conclude_attempt(ConcludeAttempt::Account(refused)).await);
+            }
+        };
+        let password = AccountChange::Password(SealedPassword(Blob::from_bytes(vec![2; 140])));
+        let unlock = by_operator(&here, world, target, AccountChange::Unlock).await;
+        let password = by_operator(&here, world, target, password).await;
+        let changed = join_all([
+            async {
+                attempt(&here, strange).await;
+                false
+            }
+            .boxed(),
+            async {
+                attempt(&there, known).await;
+                false
+            }
+            .boxed(),
+            async { decided(here.change_account(unlock).await) }.boxed(),
+            async { decided(there.change_account(password).await) }.boxed(),
+        ])
+        .await;
+        assert_eq!(changed.into_iter().filter(|changed| *changed).count(), 1);
+    }
 }
 
 /// Everything that takes rows of accounts and invitations at once: re-enrolments of a colleague and of each other, role

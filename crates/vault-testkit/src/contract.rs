@@ -284,7 +284,7 @@ macro_rules! store_contract {
                 known_networks_are_classes_of_their_own
                 networks_are_known_per_account
                 a_hundred_attempts_close_a_class
-                the_hundredth_attempt_leaves_a_notice
+                a_reservation_says_how_many_attempts_were_counted
                 unlocking_lifts_waits_and_closed_classes
                 a_login_resets_its_own_class
                 a_network_is_forgotten_after_90_days

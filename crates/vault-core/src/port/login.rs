@@ -131,7 +131,7 @@ pub struct RefusalRecords {
     pub refused: SealedAuditRecord,
     /// After the right password.
     pub passcode_refused: SealedAuditRecord,
-    /// The attempt closed its class, if it did; appended to the refusal's.
+    /// The attempt closed its class, if it did: appended to the refusal's, with the notice `attempts-closed`.
     pub class_closed: Option<SealedAuditRecord>,
     /// The attempt disabled time-based passcodes: appended to the refusal's, with the notice `passcode-disabled`, only
     /// if this very attempt is the one.

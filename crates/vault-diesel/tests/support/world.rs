@@ -116,12 +116,13 @@ impl World {
     }
 
     /// One more account, whose address is that of `number`.
-    pub(crate) async fn account_at<S>(&self, store: &S, number: u64, role: Role)
+    pub(crate) async fn account_at<S>(&self, store: &S, number: u64, role: Role) -> SessionPrincipal
     where
         S: AccountRepository + LoginGuard,
     {
         let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
         self.enter(store, account, session, role, number).await;
+        SessionPrincipal { organization: self.organization, account, session, role }
     }
 
     async fn enter<S>(&self, store: &S, account: AccountId, session: SessionId, role: Role, number: u64)

@@ -11,7 +11,6 @@ use vault_core::digest::Digest;
 use vault_core::lockout::{
     CLOSING_ATTEMPTS, FIRST_WAIT_SECONDS, FREE_ATTEMPTS, KNOWN_NETWORKS, LONGEST_WAIT_SECONDS, NETWORK_KNOWN_SECONDS,
 };
-use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{AccountChange, ConcludeAttempt, IdGenerator, Reservation, ReserveAttempt};
 use vault_core::role::Role;
@@ -230,20 +229,16 @@ pub async fn unlocking_lifts_waits_and_closed_classes(suite: &dyn ContractStore)
     }
 }
 
-/// A reservation says how many attempts its class has counted; with the hundredth, and only then, the owner gets a
-/// notice.
-pub async fn the_hundredth_attempt_leaves_a_notice(suite: &dyn ContractStore) {
+/// A reservation says how many attempts its class has counted, up to the hundredth. It leaves no notice: whether the class
+/// stays closed is known when the attempt is concluded.
+pub async fn a_reservation_says_how_many_attempts_were_counted(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
     world.log_in_from(&holder, home).await;
-    let mut closed_at = Vec::new();
     for network in [strange, home] {
         for attempt in 1..=CLOSING_ATTEMPTS {
             world.clock.advance_seconds(LONGEST_WAIT_SECONDS);
-            if attempt == CLOSING_ATTEMPTS {
-                closed_at.push((NoticeCode::AttemptsClosed, world.now().as_millis()));
-            }
             let Reservation::Account(reserved) = world.reserve(&holder, network).await else { panic!("{attempt}") };
             assert_eq!(reserved.attempts, attempt);
         }
@@ -251,7 +246,7 @@ pub async fn the_hundredth_attempt_leaves_a_notice(suite: &dyn ContractStore) {
         assert!(!is_counted(&world, &holder, network).await);
     }
     let session = world.log_in(&holder).await;
-    assert_eq!(world.notices(&session).await, closed_at);
+    assert_eq!(world.notices(&session).await, []);
 }
 
 /// A login resets the class that it came in by. Where that was a known network's, a shared class that is not

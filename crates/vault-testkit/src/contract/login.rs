@@ -260,20 +260,24 @@ pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn ContractStore)
     assert_eq!(world.notices(&session).await, told);
 }
 
-/// The record that a class was closed is kept with the refusal's, where one is given, and not with a login.
+/// The record that a class was closed is kept with the refusal's, where one is given, with a notice to the owner, and
+/// neither with a login.
 pub async fn a_closed_class_is_recorded(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let mut refused = world.refuse(&holder, false);
     refused.refusal.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
     world.conclude(refused).await;
+    let closed_at = world.now().as_millis();
+    world.clock.advance_seconds(1);
     refuse(&world, &holder, false).await;
     assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
     let mut login = world.complete_login(&holder, world.network(), world.fresh_step());
     login.refusal.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
-    completes(&world, login).await;
+    let session = completes(&world, login).await;
     assert_eq!(world.audited(AuditAction::LoginClassClosed).await, 1);
+    assert_eq!(world.notices(&session).await, [(NoticeCode::AttemptsClosed, closed_at)]);
 }
 
 /// A wrong password is refused whatever came with it: no recovery code is spent, and nothing counts as wrong passcode.

@@ -5,7 +5,7 @@ use super::{MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::account::AccountState;
 use vault_core::digest::Digest;
-use vault_core::lockout::{AttemptDecision, CLOSING_ATTEMPTS, network_is_known};
+use vault_core::lockout::{AttemptDecision, network_is_known};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
@@ -57,9 +57,6 @@ fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
         return Reservation::TurnedAway(organization, account);
     };
     row.set_class(key, counted);
-    if counted.attempts == CLOSING_ATTEMPTS {
-        row.notify(NoticeCode::AttemptsClosed, now);
-    }
     Reservation::Account(Box::new(ReservedAccount {
         signed: row.signed.clone(),
         digest: row.digest,
@@ -125,9 +122,13 @@ fn refuse(state: &mut State, command: ConcludeProof, facts: &ProofFacts, refusal
     let ConcludeProof { reserved, refusal: records, now, .. } = command;
     let follows = refusal.follows_right_password();
     state.audit.push(if follows { records.passcode_refused } else { records.refused });
+    let closes = records.class_closed.is_some();
     state.audit.extend(records.class_closed);
     let Some(row) = state.accounts.get_mut(&reserved.grant.account) else { return false };
     row.last_refused_at = Some(now);
+    if closes && facts.account.is_some() {
+        row.notify(NoticeCode::AttemptsClosed, now);
+    }
     if refusal == LoginRefusal::WrongPasscode && facts.account.is_some() {
         let before = row.wrong_passcodes;
         row.wrong_passcodes = before.plus_one(now);

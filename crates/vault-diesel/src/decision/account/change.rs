@@ -179,6 +179,7 @@ async fn delete(connection: &mut Connection, grant: &AccountGrant) -> Result<(),
     remove_invitation(connection, grant).await?;
     diesel::delete(rows_of!(grant, account_notices)).execute(connection).await?;
     diesel::delete(rows_of!(grant, recovery_codes)).execute(connection).await?;
+    attempts::take_all(connection, grant.organization, Some(grant.account)).await?;
     diesel::delete(rows_of!(grant, attempt_classes)).execute(connection).await?;
     diesel::delete(rows_of!(grant, account_logins)).execute(connection).await?;
     diesel::delete(rows_of!(grant, idempotency_keys)).execute(connection).await?;

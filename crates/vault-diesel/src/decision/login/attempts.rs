@@ -1,7 +1,7 @@
 //! The classes that count the attempts on an account, and the networks that are known.
 
 use super::super::account::accounts::SHARED_CLASS;
-use super::super::backend::{Connection, RunQuery, for_update};
+use super::super::backend::{Connection, RunQuery, for_update, hold_rows};
 use crate::failure::Failure;
 use crate::schema::{attempt_classes, known_networks};
 use crate::stored::ToIdText as _;
@@ -161,6 +161,27 @@ impl Classes {
     }
 }
 
+/// Takes the classes of an account, or of all, before they are changed or removed together: attempts take them in this
+/// order, and a statement that changes several rows takes them in any.
+pub(crate) async fn take_all(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    account: Option<AccountId>,
+) -> Result<(), Failure> {
+    let order = (attempt_classes::account_id, attempt_classes::network);
+    match account {
+        Some(account) => {
+            let classes = classes_of!(Classes { organization, account });
+            hold_rows!(classes.order(order).select(attempt_classes::account_id), connection)?;
+        }
+        None => {
+            let classes = attempt_classes::table.filter(attempt_classes::organization_id.eq(organization.text()));
+            hold_rows!(classes.order(order).select(attempt_classes::account_id), connection)?;
+        }
+    }
+    Ok(())
+}
+
 /// Lifts waits and closed classes of an account.
 pub(crate) async fn reset_all(
     connection: &mut Connection,
@@ -168,6 +189,7 @@ pub(crate) async fn reset_all(
     account: AccountId,
 ) -> Result<(), Failure> {
     let AttemptClass { attempts, latest } = AttemptClass::default();
+    take_all(connection, organization, Some(account)).await?;
     diesel::update(classes_of!(Classes { organization, account }))
         .set((
             attempt_classes::attempts.eq(i64::from(attempts)),

@@ -1,8 +1,8 @@
 //! Attempts: reserved before anything is hashed. Whatever comes of it: one statement looks up the address, one reads an
 //! account or a decoy, one takes its classes, and one writes a row, in one commit.
 
+use super::super::account::directory;
 use super::super::account::row::{SignedRow, TABLE, signed_columns};
-use super::super::account::{directory, notices};
 use super::super::backend::{Connection, RunQuery, Store};
 use super::super::{Decided, Verdict};
 use super::attempts::{self, Classes};
@@ -16,8 +16,7 @@ use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, Que
 use vault_core::account::{AccountGrant, AccountState};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::lockout::{AttemptDecision, CLOSING_ATTEMPTS};
-use vault_core::notice::NoticeCode;
+use vault_core::lockout::AttemptDecision;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     ConcludeAttempt, Conclusion, LoginGuard, Reservation, ReserveAttempt, ReservedAccount, StoreError,
@@ -80,9 +79,6 @@ async fn reserve(connection: &mut Connection, command: &ReserveAttempt) -> Decid
         return uncounted(connection, *decoy, *now, Reservation::TurnedAway(organization, account)).await;
     };
     classes.set(connection, key, counted).await?;
-    if counted.attempts == CLOSING_ATTEMPTS {
-        notices::leave(connection, organization, account, NoticeCode::AttemptsClosed, *now).await?;
-    }
     reserved.attempts = counted.attempts;
     Ok(Verdict::Recorded(Reservation::Account(Box::new(reserved))))
 }

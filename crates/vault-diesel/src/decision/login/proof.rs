@@ -178,6 +178,11 @@ async fn refuse(
     audit::record(connection, entry).await?;
     if let Some(entry) = &records.class_closed {
         audit::record(connection, entry).await?;
+        // Here, where the account is held, and not with the reservation, which holds the class: a notice holds its
+        // account, and whoever lifts closed classes holds the account before them.
+        if facts.account.is_some() {
+            notices::leave(connection, grant.organization, grant.account, NoticeCode::AttemptsClosed, *now).await?;
+        }
     }
     let disables = after.disables() && !before.disables();
     if disables {

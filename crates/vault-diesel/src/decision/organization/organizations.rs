@@ -2,6 +2,7 @@
 
 use super::super::backend::{Connection, RunQuery, Store, for_update};
 use super::super::integration::row as integration_row;
+use super::super::login::attempts;
 use super::super::{Decided, Verdict, audit};
 use super::{erasure, keys};
 use crate::failure::Failure;
@@ -198,6 +199,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     }
     clear!(enrolment_drafts, invitations, hourly_counts, check_requests);
     clear!(integration_tokens, integrations, frozen_namespaces);
+    attempts::take_all(connection, command.organization, None).await?;
     clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);
     clear!(organization_keys, credential_counts);
     diesel::delete(organizations::table.filter(organizations::id.eq(organization))).execute(connection).await?;
