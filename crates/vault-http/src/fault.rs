@@ -4,7 +4,7 @@ use crate::checks;
 use crate::content::{ACCEPT_PATCH, PATCH_TYPES};
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
-use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{ConnectionType, StatusCode};
 use std::borrow::Cow;
 use std::fmt;
@@ -44,10 +44,8 @@ struct Parts {
     detail: Cow<'static, str>,
     errors: Vec<FieldError>,
     checks: Vec<CheckItem>,
-    challenge: Option<Challenge>,
-    allow: Option<&'static str>,
-    accept_patch: bool,
-    retry_after: Option<u32>,
+    /// Besides the content type.
+    headers: Vec<(HeaderName, HeaderValue)>,
     closing: bool,
     cause: Option<String>,
 }
@@ -59,10 +57,7 @@ impl Fault {
             detail: detail.into(),
             errors: Vec::new(),
             checks: Vec::new(),
-            challenge: None,
-            allow: None,
-            accept_patch: false,
-            retry_after: None,
+            headers: Vec::new(),
             closing: false,
             cause: None,
         }))
@@ -138,24 +133,32 @@ impl Fault {
     }
 
     fn unauthorized(code: ProblemCode, challenge: Challenge, detail: &'static str) -> Self {
-        let mut fault = Self::new(code, detail);
-        fault.0.challenge = Some(challenge);
-        fault
+        Self::new(code, detail).challenging(challenge)
+    }
+
+    fn challenging(self, challenge: Challenge) -> Self {
+        self.with(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge.as_str()))
+    }
+
+    fn retried_after(self, seconds: u32) -> Self {
+        self.with(header::RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers.push((name, value));
+        self
     }
 
     /// 403
     pub(crate) fn insufficient_role() -> Self {
-        let mut fault = Self::new(ProblemCode::InsufficientRole, "Ask an admin of your organization.");
-        fault.0.challenge = Some(Challenge::InsufficientScope);
-        fault
+        Self::new(ProblemCode::InsufficientRole, "Ask an admin of your organization.")
+            .challenging(Challenge::InsufficientScope)
     }
 
     /// 403 for a namespace outside of what an integration may activate, whether it exists or not.
     pub(crate) fn namespace_not_allowed() -> Self {
         let detail = "The integration has no access to this namespace. Ask an admin.";
-        let mut fault = Self::new(ProblemCode::NamespaceNotAllowed, detail);
-        fault.0.challenge = Some(Challenge::InsufficientScope);
-        fault
+        Self::new(ProblemCode::NamespaceNotAllowed, detail).challenging(Challenge::InsufficientScope)
     }
 
     /// 404, the same for unknown paths and unknown ids.
@@ -165,9 +168,8 @@ impl Fault {
 
     /// 405
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
-        let mut fault = Self::new(ProblemCode::MethodNotAllowed, "See the `Allow` header.");
-        fault.0.allow = Some(allow);
-        fault
+        Self::new(ProblemCode::MethodNotAllowed, "See the `Allow` header.")
+            .with(header::ALLOW, HeaderValue::from_static(allow))
     }
 
     /// 429 for an organization whose invitations met too many addresses in use.
@@ -207,9 +209,7 @@ impl Fault {
     }
 
     fn waiting(detail: &'static str, retry_after: u32) -> Self {
-        let mut fault = Self::new(ProblemCode::TooManyRequests, detail);
-        fault.0.retry_after = Some(retry_after);
-        fault
+        Self::new(ProblemCode::TooManyRequests, detail).retried_after(retry_after)
     }
 
     /// 422 for a credential that was tried out before it was to be saved.
@@ -227,12 +227,8 @@ impl Fault {
 
     /// 503
     pub(crate) fn unavailable(retry_after: u32) -> Self {
-        let mut fault = Self::new(
-            ProblemCode::Unavailable,
-            "The server is overloaded or cannot reach its database. Retry after the time in `Retry-After`.",
-        );
-        fault.0.retry_after = Some(retry_after);
-        fault
+        let detail = "The server is overloaded or cannot reach its database. Retry after the time in `Retry-After`.";
+        Self::new(ProblemCode::Unavailable, detail).retried_after(retry_after)
     }
 
     /// 500
@@ -250,9 +246,9 @@ impl Fault {
     }
 
     /// With the media types that a patch may have.
-    pub(crate) fn naming_patch_types(mut self) -> Self {
-        self.0.accept_patch = true;
+    pub(crate) fn naming_patch_types(self) -> Self {
         self.saying("Send `Content-Type: application/merge-patch+json`, without `Content-Encoding`.")
+            .with(ACCEPT_PATCH, HeaderValue::from_static(PATCH_TYPES))
     }
 
     /// With what the log is to say about it. Never part of the answer.
@@ -269,7 +265,7 @@ impl Fault {
 
     /// Whether the client is asked to come back later.
     pub(crate) fn asks_to_wait(&self) -> bool {
-        self.0.retry_after.is_some()
+        self.0.headers.iter().any(|(name, _)| *name == header::RETRY_AFTER)
     }
 
     #[cfg(test)]
@@ -300,17 +296,8 @@ impl Fault {
         }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(challenge) = parts.challenge {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge.as_str()));
-        }
-        if let Some(allow) = parts.allow {
-            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
-        }
-        if parts.accept_patch {
-            headers.insert(ACCEPT_PATCH, HeaderValue::from_static(PATCH_TYPES));
-        }
-        if let Some(seconds) = parts.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        for (name, value) in parts.headers {
+            headers.insert(name, value);
         }
         response
     }
