@@ -3,42 +3,63 @@
 #![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 use rustix::process::getuid;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::samples::small;
-use vault_tests::{Answer, Database, Vault};
+use vault_tests::{Answer, Database, Session, Vault};
 
 /// Set in the process that has mounts of its own.
 const WITHIN: &str = "ORGVAULT_TEST_WITHIN_MOUNTS";
 const LIMIT: Duration = Duration::from_secs(60);
 
-#[test]
-fn a_full_disk_is_told_and_gets_over_by_itself() {
+/// Runs the test of this name again in a process with mounts of its own. Whether this is that process.
+fn has_own_mounts(test: &str) -> bool {
     if !getuid().is_root() {
         eprintln!("SKIPPED: only root can mount a file system to fill");
-        return;
+        return false;
     }
-    if std::env::var_os(WITHIN).is_none() {
-        let may_mount = Command::new("unshare").args(["--mount", "--propagation", "private", "true"]).status();
-        if !may_mount.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: this machine allows root no mount namespace");
-            return;
+    if std::env::var_os(WITHIN).is_some() {
+        return true;
+    }
+    let may_mount = Command::new("unshare").args(["--mount", "--propagation", "private", "true"]).status();
+    if !may_mount.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: this machine allows root no mount namespace");
+        return false;
+    }
+    // Mounts of a namespace end with its last process.
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("disk_full::{test}"), "--nocapture"]).env(WITHIN, "1");
+    assert!(command.status().unwrap().success());
+    false
+}
+
+/// Saves until one is refused; some may still find room. The refusal, and the ids of those that did.
+fn save_until_refused(session: &Session) -> (Answer, Vec<String>) {
+    let mut saved = Vec::new();
+    for number in 1..10_000 {
+        let answer = session.try_save(&small("imports", number));
+        if answer.status != 201 {
+            return (answer.problem("unavailable"), saved);
         }
-        // Mounts of a namespace end with its last process.
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", "disk_full::a_full_disk_is_told_and_gets_over_by_itself", "--nocapture"])
-            .env(WITHIN, "1");
-        assert!(command.status().unwrap().success());
+        saved.push(answer.json()["id"].as_str().unwrap().to_owned());
+    }
+    panic!("nothing is refused");
+}
+
+#[test]
+fn a_full_disk_is_told_and_gets_over_by_itself() {
+    if !has_own_mounts("a_full_disk_is_told_and_gets_over_by_itself") {
         return;
     }
     let mut vault = Vault::absent(Database::Sqlite);
     fs::create_dir(vault.data_dir()).unwrap();
-    mount(&vault.data_dir());
+    mount(&vault.data_dir(), "size=24m,mode=0700");
     vault.run(&["init"]).done();
     vault.serve();
     let admin = vault.admin();
@@ -47,18 +68,8 @@ fn a_full_disk_is_told_and_gets_over_by_itself() {
 
     let filler = vault.data_dir().join("filler");
     fill(&filler);
-    // Some writes may still find room in the log.
-    let refused = (1..10_000).find_map(|number| {
-        let answer = session.try_save(&small("imports", number));
-        match answer.status {
-            201 => {
-                saved.push(answer.json()["id"].as_str().unwrap().to_owned());
-                None
-            }
-            _ => Some(answer),
-        }
-    });
-    let refused = refused.unwrap().problem("unavailable");
+    let (refused, more) = save_until_refused(&session);
+    saved.extend(more);
     assert_eq!(refused.header("retry-after"), Some("5"));
     assert!(!refused.text().contains("space"), "a client is not told: {}", refused.text());
     let not_ready = ready(&vault, 503);
@@ -77,9 +88,51 @@ fn a_full_disk_is_told_and_gets_over_by_itself() {
     vault.stop();
 }
 
-fn mount(directory: &Path) {
+/// The disk that PostgreSQL keeps a table on, of its own so that its log has room.
+#[test]
+fn a_full_disk_of_postgresql_is_told_and_gets_over_by_itself() {
+    if !has_own_mounts("a_full_disk_of_postgresql_is_told_and_gets_over_by_itself") {
+        return;
+    }
+    // Started here, it has these mounts.
+    let cluster = Cluster::start(Options::default());
+    let disk = tempfile::tempdir().unwrap();
+    fs::set_permissions(disk.path(), Permissions::from_mode(0o755)).unwrap();
+    mount(disk.path(), "size=4m,mode=1777");
+    let mut vault = Vault::start_on(&cluster, &[]);
+    let space = disk.path().join("space");
+    let space = space.to_str().unwrap();
+    for sql in [
+        // A table space belongs to the server's user.
+        &*format!("COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; mkdir {space}'"),
+        &format!("CREATE TABLESPACE filling LOCATION '{space}'"),
+        "ALTER TABLE credential_secrets SET TABLESPACE filling",
+    ] {
+        cluster.execute(vault.url(), sql);
+    }
+    let session = vault.admin_session();
+    let mut saved = vec![session.save(&small("imports", 0))];
+
+    let filler = disk.path().join("filler");
+    fill(&filler);
+    let (refused, more) = save_until_refused(&session);
+    saved.extend(more);
+    assert_eq!(refused.header("retry-after"), Some("5"));
+    assert!(!refused.text().contains("space"), "a client is not told: {}", refused.text());
+    let log = vault.log();
+    assert!(log.lines().any(|line| line.contains("\"ERROR\"") && line.contains("no space left on device")), "{log}");
+    assert_eq!(session.ids().len(), saved.len(), "reads go on, and what was acknowledged is there");
+    assert_eq!(vault.admin_session().ids().len(), saved.len(), "so do writes to other disks");
+
+    fs::remove_file(filler).unwrap();
+    saved.push(session.save(&small("imports", 10_000)));
+    assert_eq!(session.ids().len(), saved.len());
+    vault.stop();
+}
+
+fn mount(directory: &Path, options: &str) {
     let mut command = Command::new("mount");
-    command.args(["-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs"]).arg(directory);
+    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(directory);
     assert!(command.status().unwrap().success());
 }
 
