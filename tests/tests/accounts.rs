@@ -10,6 +10,7 @@ use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_dat
 on_both_databases! {
     an_invitation_becomes_an_account,
     an_operator_invites_too,
+    an_operator_names_one_of_several_invitations,
     a15_weak_passwords_are_refused_to_their_owners,
     a25_the_code_that_enrolled_does_not_log_in,
     a45_new_secrets_end_the_other_sessions,
@@ -109,6 +110,28 @@ fn an_invitation_becomes_an_account(database: Database) {
     assert!(!session.is_live());
     client.log_in(&grace.sound_login()).problem("invalid-login");
     assert!(!admin.accounts().contains_key("grace@example.com"));
+}
+
+fn an_operator_names_one_of_several_invitations(database: Database) {
+    let vault = Vault::init(database);
+    let email = ["--email", "shared@example.com"];
+    for organization in ["Acme", "Globex"] {
+        vault.organization(organization);
+        let invite = ["account", "invite", "--role", "viewer", "--org", organization];
+        vault.run(&[&invite[..], &email].concat()).done();
+    }
+    let account = |command: &[&str], more: &[&str]| vault.run(&[&["account"], command, &email, more].concat());
+    for command in [&["show"][..], &["delete", "--yes"], &["set-role", "--role", "editor"]] {
+        let said = account(command, &[]).refused().stderr;
+        assert!(said.contains("2 organizations have invited this address: name one with --org"), "{said}");
+        account(command, &["--org", "Nowhere"]).refused();
+    }
+    account(&["set-role", "--role", "editor"], &["--org", "globex"]).done();
+    let shown = |organization: &str| account(&["show"], &["--org", organization, "--json"]).done().json();
+    assert_eq!((&shown("Acme")["role"], &shown("Globex")["role"]), (&json!("viewer"), &json!("editor")));
+    account(&["delete", "--yes"], &["--org", "Acme"]).done();
+    account(&["show"], &["--org", "Acme"]).refused();
+    assert_eq!(account(&["show"], &["--json"]).done().json()["organization"], "Globex");
 }
 
 fn an_operator_invites_too(database: Database) {

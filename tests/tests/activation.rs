@@ -11,6 +11,7 @@ on_both_databases! {
     the_namespace_is_given_again,
     a_frozen_namespace_is_activated_no_more,
     a_token_stops_working_with_its_integration,
+    an_organization_in_use_again_has_its_tokens_and_none_of_its_sessions,
     a_rotated_token_works_on_for_as_long_as_was_said,
     admins_administer_integrations_over_http,
     listeners_keep_to_their_own,
@@ -145,6 +146,24 @@ fn a_token_stops_working_with_its_integration(database: Database) {
         let call = client.request("POST", "/v1/activations").bearer(token).json(&body);
         call.send().problem("invalid-token");
     }
+}
+
+fn an_organization_in_use_again_has_its_tokens_and_none_of_its_sessions(database: Database) {
+    let (vault, door) = Door::open(database);
+    let account = vault.admin();
+    let session = account.log_in(&vault.client());
+    session.save(&small("imports", 1));
+    let integration = Integration::make(&vault, "import", &["imports"]);
+    let works = || (integration.activate(&door.client(), "imports").status, session.is_live());
+    assert_eq!(works(), (201, true));
+
+    let disabled = vault.run(&["org", "disable", "Acme"]).done().stdout;
+    assert_eq!(works(), (401, false));
+    assert!(disabled.contains("After `orgvault org enable` the tokens work again; the sessions do not."), "{disabled}");
+    let enabled = vault.run(&["org", "enable", "Acme"]).done().stdout;
+    assert_eq!(works(), (201, false));
+    assert!(enabled.contains("its integration tokens work again. Sessions stay ended."), "{enabled}");
+    assert_eq!(account.log_in(&vault.client()).ids().len(), 1);
 }
 
 fn a_rotated_token_works_on_for_as_long_as_was_said(database: Database) {

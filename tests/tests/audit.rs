@@ -102,6 +102,15 @@ fn an_older_database_is_refused(database: Database) {
     assert!(directory.join("orgvault.anchor").exists());
 }
 
+/// Reading the audit seals it, also before a server ever ran.
+fn a_vault_whose_audit_was_read_is_served(database: Database) {
+    let mut vault = Vault::init(database);
+    vault.organization("Acme");
+    assert_ne!(vault.json(&["audit", "list"]), json!([]));
+    assert_ne!(vault.json(&["audit", "verify"])["newest_checkpoint"], 0);
+    vault.serve();
+}
+
 /// Admins read what was done in their organization, and in no other; over HTTP and on the command line alike.
 fn what_was_done_is_read(database: Database) {
     let mut vault = Vault::start(database);
@@ -193,6 +202,7 @@ fn what_was_done_is_read(database: Database) {
 }
 
 on_both_databases!(
+    a_vault_whose_audit_was_read_is_served,
     what_was_done_is_read,
     what_stands_is_verified,
     a_killed_server_leaves_what_the_next_one_continues,

@@ -356,6 +356,16 @@ pub(crate) struct ByEmail {
     pub(crate) email: String,
 }
 
+/// An account or an invitation.
+#[derive(Args)]
+pub(crate) struct AccountOrInvitation {
+    #[command(flatten)]
+    pub(crate) address: ByEmail,
+    /// Name of its organization, for an address that several organizations have invited
+    #[arg(long, value_name = "NAME")]
+    pub(crate) org: Option<String>,
+}
+
 #[derive(Args)]
 pub(crate) struct PasswordFile {
     /// Read the password from FILE (a trailing newline is ignored); - reads standard input [default: generate one]
@@ -398,7 +408,7 @@ pub(crate) enum AccountCommand {
         org: Option<String>,
     },
     /// Show an account or invitation: state, lockout, failed logins, last login
-    Show(ByEmail),
+    Show(AccountOrInvitation),
     /// Disable an account: end its sessions and refuse its logins
     Disable(ByEmail),
     /// Enable a disabled account
@@ -406,7 +416,7 @@ pub(crate) enum AccountCommand {
     /// Delete an account, or withdraw an invitation
     Delete {
         #[command(flatten)]
-        account: ByEmail,
+        account: AccountOrInvitation,
         /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
@@ -423,7 +433,7 @@ pub(crate) enum AccountCommand {
     /// Change the role of an account, which ends its sessions, or of an invitation
     SetRole {
         #[command(flatten)]
-        account: ByEmail,
+        account: AccountOrInvitation,
         /// The new role
         #[arg(long)]
         role: RoleArg,

@@ -183,7 +183,7 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             format!("the database {database} lacks {count} migrations. Back it up, then run `orgvault migrate`")
         }
         OpeningError::AnchorMissing { anchor, database, newest } => format!(
-            "{} does not exist, but {database} has {newest} audit checkpoints, so it cannot be told whether the database was \
+            "{} does not exist, but {database} holds audit checkpoint {newest}, so it cannot be told whether the database was \
              set back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. Else restore the file, or \
              find out who removed it",
             anchor.display()

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::field::display;
 use tracing::info;
 use vault_core::audit::{Actor, AuditRecord};
+use vault_core::id::AccountId;
 use vault_core::port::{Clock, Event, EventSink as _};
 use vault_core::time::Timestamp;
 use vault_embed::{LoggedEvents, SystemClock};
@@ -19,6 +20,7 @@ const WINDOW: i64 = 1_000;
 #[derive(Default)]
 pub(crate) struct EventLog {
     windows: Mutex<Windows>,
+    lockouts: Mutex<Lockouts>,
 }
 
 /// What is limited together: lines with one message and reason.
@@ -27,6 +29,9 @@ struct Kind {
     message: &'static str,
     reason: Option<&'static str>,
 }
+
+/// The end of a lockout by time.
+const LOCKOUT_ENDED: Kind = Kind { message: "login.lock-ended", reason: None };
 
 /// The lines of each kind since the beginning of its window.
 #[derive(Default)]
@@ -37,6 +42,35 @@ struct Window {
     lines: u64,
 }
 
+/// How many lockouts whose end is awaited are remembered.
+const LOCKOUTS: usize = 1_024;
+
+/// Until when accounts are locked, as far as this process made them wait.
+#[derive(Default)]
+struct Lockouts(HashMap<AccountId, Timestamp>);
+
+impl Lockouts {
+    fn note(&mut self, event: &Event) {
+        match event {
+            // An account can be locked for one network and for all others: the last end counts.
+            Event::LoginLocked { account, until, .. } if self.0.len() < LOCKOUTS || self.0.contains_key(account) => {
+                let known = self.0.entry(*account).or_insert(*until);
+                *known = (*known).max(*until);
+            }
+            // Time does not end it.
+            Event::LoginClassClosed { account, .. } => {
+                self.0.remove(account);
+            }
+            _ => {}
+        }
+    }
+
+    /// The accounts whose lockouts are over by now.
+    fn end(&mut self, now: Timestamp) -> Vec<AccountId> {
+        self.0.extract_if(|_, until| *until <= now).map(|(account, _)| account).collect()
+    }
+}
+
 impl EventLog {
     /// Writes the event's line, if it has one and its kind has not had too many.
     pub(crate) fn write(&self, event: &Event) {
@@ -45,6 +79,7 @@ impl EventLog {
 
     fn write_at(&self, event: &Event, now: Timestamp) {
         let Some(kind) = Kind::of(event) else { return };
+        self.lockouts.lock().unwrap_or_else(PoisonError::into_inner).note(event);
         let mut windows = self.lock();
         let (admitted, left_out) = windows.admit(kind, now);
         drop(windows);
@@ -54,9 +89,18 @@ impl EventLog {
         }
     }
 
-    /// Writes how many lines were left out in windows that are over; with `everything`, in all.
-    pub(crate) fn write_counts(&self, everything: bool) {
-        let over = self.lock().end(SystemClock.now(), everything);
+    /// Writes which lockouts are over, and how many lines were left out in windows that are over; with `everything`, in
+    /// all.
+    pub(crate) fn write_ended(&self, everything: bool) {
+        let now = SystemClock.now();
+        for account in self.lockouts.lock().unwrap_or_else(PoisonError::into_inner).end(now) {
+            let (admitted, left_out) = self.lock().admit(LOCKOUT_ENDED, now);
+            write_left_out(LOCKOUT_ENDED, left_out);
+            if admitted {
+                info!(parent: None, %account, "{}", LOCKOUT_ENDED.message);
+            }
+        }
+        let over = self.lock().end(now, everything);
         for (kind, left_out) in over {
             write_left_out(kind, left_out);
         }
@@ -183,7 +227,6 @@ mod tests {
     use std::io::{self, Write};
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Arc;
-    use vault_core::id::AccountId;
     use vault_core::network::Network;
     use vault_core::port::LoginRefusal;
 
@@ -237,6 +280,30 @@ mod tests {
         assert_eq!(windows.admit(REFUSED, after(-3_600_000)), (true, 10));
     }
 
+    #[test]
+    fn a_lockout_ends_once_when_the_last_wait_is_over() {
+        let mut lockouts = Lockouts::default();
+        let [one, other, closed] = [1, 2, 3].map(|byte| AccountId::from_bytes([byte; 16]));
+        let network = Network::of(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let mut lock = |account, until| {
+            lockouts.note(&Event::LoginLocked { account, network, attempts: 5, until: after(until) });
+        };
+        lock(one, 60_000);
+        lock(one, 30_000);
+        lock(other, 40_000);
+        lock(closed, 10_000);
+        lockouts.note(&Event::LoginClassClosed { account: closed, network });
+        assert_eq!(lockouts.end(after(39_999)), []);
+        assert_eq!(lockouts.end(after(40_000)), [other]);
+        assert_eq!(lockouts.end(after(90_000)), [one]);
+        assert_eq!(lockouts.end(after(90_000)), []);
+        for number in 0..2 * LOCKOUTS {
+            let account = AccountId::from_bytes(u128::try_from(number).unwrap().to_be_bytes());
+            lockouts.note(&Event::LoginLocked { account, network, attempts: 5, until: after(0) });
+        }
+        assert_eq!(lockouts.end(after(0)).len(), LOCKOUTS, "nobody makes it grow without bounds");
+    }
+
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -269,7 +336,7 @@ mod tests {
                 log.write_at(&Event::PasswordEvaluated, BEGAN);
                 (0..30).for_each(|_| log.write_at(&Event::LoginUnlocked { account, network }, BEGAN));
             });
-            log.write_counts(true);
+            log.write_ended(true);
         });
         let text = String::from_utf8(lines.0.lock().expect("no writer panics").clone()).expect("UTF-8");
         let lines: Vec<serde_json::Value> =

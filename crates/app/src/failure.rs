@@ -68,7 +68,7 @@ pub(crate) fn refused(error: vault_core::Error, object: &str) -> Failure {
             "{refusal}. Lost or expired enrolment code? `orgvault account re-enrol` prints a new one"
         )),
         Error::Refused(Refusal::SeveralInvitations(count)) => Failure::new(format!(
-            "{count} organizations have invited this address. Their admins can change or withdraw each invitation over HTTP"
+            "{count} organizations have invited this address: name one with --org; `orgvault account list` shows all"
         )),
         error => error.into(),
     }

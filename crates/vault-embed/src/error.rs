@@ -130,7 +130,7 @@ pub enum OpeningError {
     Store(#[from] StoreError),
     /// There is no anchor, but the database has checkpoints of the audit, so there was one somewhere.
     #[error(
-        "the anchor {} does not exist, but the database {database} has {newest} audit checkpoints, so it cannot be told \
+        "the anchor {} does not exist, but the database {database} holds audit checkpoint {newest}, so it cannot be told \
          whether it was set back to an earlier state. Restore the anchor, or adopt the database as it is if this is a new \
          replica", .anchor.display()
     )]

@@ -2,7 +2,7 @@
 
 use super::invitation;
 use super::organization::Organizations;
-use crate::cli::{AccountCommand as Asked, PasswordFile, RoleArg};
+use crate::cli::{AccountCommand as Asked, AccountOrInvitation, PasswordFile, RoleArg};
 use crate::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use crate::output::{Output, table};
 use crate::run_as::NamedFiles;
@@ -162,33 +162,42 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             output.print(&ShownCreated::from(&created), &created_text(&created)?)
         }
         Asked::List { org } => list(vault, org, output).await,
-        Asked::Show(account) => show(vault, &account.email, output).await,
+        Asked::Show(account) => show(vault, account.find(vault).await?, output).await,
         Asked::Disable(account) => {
             let done = |grant: &AccountGrant| format!("Disabled {} and ended its sessions.", grant.email);
-            change(vault, &account.email, AccountCommand::Disable, "disable", done, output).await
+            change(vault, AccountRef::email(&account.email), AccountCommand::Disable, "disable", done, output).await
         }
         Asked::Enable(account) => {
             let done = |grant: &AccountGrant| match grant.state {
                 AccountState::ReEnrolling => format!("Enabled {}. Its owner has to enrol again first.", grant.email),
                 _ => format!("Enabled {}.", grant.email),
             };
-            change(vault, &account.email, AccountCommand::Enable, "enable", done, output).await
+            change(vault, AccountRef::email(&account.email), AccountCommand::Enable, "enable", done, output).await
         }
         Asked::Delete { account, yes } => {
             if !yes {
-                output.confirm(&format!("This deletes account {}.", account.email), &account.email)?;
+                let email = &account.address.email;
+                output.confirm(&format!("This deletes account {email}."), email)?;
             }
             let done = |grant: &AccountGrant| match grant.state {
                 AccountState::Invited => format!("Withdrew the invitation of {}.", grant.email),
                 _ => format!("Deleted account {}.", grant.email),
             };
-            change(vault, &account.email, AccountCommand::Delete, "delete", done, output).await
+            change(vault, account.find(vault).await?, AccountCommand::Delete, "delete", done, output).await
         }
         Asked::ResetPasscode(account) => {
             let done = |grant: &AccountGrant| {
                 format!("Replaced the passcode secret and recovery codes of {} and ended its sessions.", grant.email)
             };
-            change(vault, &account.email, AccountCommand::ResetPasscode, "replace the passcode of", done, output).await
+            change(
+                vault,
+                AccountRef::email(&account.email),
+                AccountCommand::ResetPasscode,
+                "replace the passcode of",
+                done,
+                output,
+            )
+            .await
         }
         Asked::SetPassword { account, password } => {
             set_password(settings, vault, &account.email, &password, output).await
@@ -201,7 +210,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
                 _ => format!("Changed the role of {} to {} and ended its sessions.", grant.email, grant.role),
             };
             let command = AccountCommand::SetRole(role.into());
-            change(vault, &account.email, command, "change the role of", done, output).await
+            change(vault, account.find(vault).await?, command, "change the role of", done, output).await
         }
         Asked::ReEnrol(account) => invitation::re_enrol(settings, vault, &account.email, output).await,
         Asked::Unlock(account) => unlock(vault, &account.email, output).await,
@@ -239,26 +248,27 @@ pub(crate) fn created_text(created: &CreatedAccount) -> Result<String, Failure> 
 /// Changes an account; `doing` is the change in an error, `done` what is printed of it.
 async fn change(
     vault: &OpenVault,
-    email: &str,
+    account: AccountRef<'_>,
     command: AccountCommand,
     doing: &str,
     done: impl FnOnce(&AccountGrant) -> String,
     output: Output,
 ) -> Result<(), Failure> {
-    let (shown, text) = changed(vault, email, command, doing, done).await?;
+    let (shown, text) = changed(vault, account, command, doing, done).await?;
     output.print(&shown, &text)
 }
 
 async fn changed(
     vault: &OpenVault,
-    email: &str,
+    account: AccountRef<'_>,
     command: AccountCommand,
     doing: &str,
     done: impl FnOnce(&AccountGrant) -> String,
 ) -> Result<(ShownAccount, String), Failure> {
     let accounts = vault.accounts();
-    let changed = accounts.change(&Principal::Operator, AccountRef::email(email), command).await;
-    let changed = changed.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| format!("{doing} {email}"))?;
+    let changed = accounts.change(&Principal::Operator, account, command).await;
+    let what = || format!("{doing} {}", address(account));
+    let changed = changed.map_err(|error| refused(error, NO_ACCOUNT)).doing(what)?;
     let grant = &changed.account.grant;
     let mut shown = shown(grant, organization_name(vault, grant).await?);
     let mut text = done(grant) + "\n";
@@ -285,7 +295,8 @@ async fn set_password(
     let Some(password) = given.or_else(|| generated.clone()) else { return Ok(()) };
     let done = |grant: &AccountGrant| format!("Replaced the password of {} and ended its sessions.", grant.email);
     let command = AccountCommand::SetPassword(password);
-    let (mut shown, mut text) = changed(vault, email, command, "replace the password of", done).await?;
+    let (mut shown, mut text) =
+        changed(vault, AccountRef::email(email), command, "replace the password of", done).await?;
     if let Some(password) = &generated {
         text += &format!("Copy it now; it is not shown again:\n\n  password       {}\n", reveal(password));
         shown.password = Some(reveal(password));
@@ -324,9 +335,10 @@ fn passcode_disabled(lock: &ShownLock, email: &EmailAddress) -> String {
     )
 }
 
-async fn show(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
-    let account = vault.accounts().account(&Principal::Operator, AccountRef::email(email)).await;
-    let account = account.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| format!("show {email}"))?;
+async fn show(vault: &OpenVault, asked: AccountRef<'_>, output: Output) -> Result<(), Failure> {
+    let account = vault.accounts().account(&Principal::Operator, asked).await;
+    let what = || format!("show {}", address(asked));
+    let account = account.map_err(|error| refused(error, NO_ACCOUNT)).doing(what)?;
     let organization = organization_name(vault, &account.grant).await?;
     let row = listed(&account, organization);
     let lock = ShownLock::from(&account.logins);
@@ -467,6 +479,24 @@ async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), 
                 tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
             }
         }
+    }
+}
+
+impl AccountOrInvitation {
+    async fn find(&self, vault: &OpenVault) -> Result<AccountRef<'_>, Failure> {
+        let organization = match &self.org {
+            Some(name) => Some(Organizations::of(vault).await?.id_of(name)?),
+            None => None,
+        };
+        Ok(AccountRef::Email { email: &self.address.email, organization })
+    }
+}
+
+/// How a person calls it.
+const fn address(account: AccountRef<'_>) -> &str {
+    match account {
+        AccountRef::Email { email, .. } => email,
+        AccountRef::Id(..) => "an account",
     }
 }
 

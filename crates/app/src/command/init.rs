@@ -22,7 +22,11 @@ struct Made {
 /// Carries the command out.
 pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
     compose::make_data_dir(settings)?;
-    let vault = compose::create(settings)?.await.map_err(|error| compose::failure(settings, error))?;
+    // With the anchor: a command may make the first checkpoint of the audit before a server runs, which then looks for it.
+    let vault = compose::create(settings)?
+        .anchor(compose::anchor(settings), false)
+        .await
+        .map_err(|error| compose::failure(settings, error))?;
     vault.close().await?;
     let made = Made {
         data_dir: settings.data_dir.display().to_string(),

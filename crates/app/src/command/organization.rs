@@ -41,7 +41,8 @@ pub(crate) async fn run(vault: &OpenVault, command: OrgCommand, output: Output) 
         }
         OrgCommand::List => return list(vault, output).await,
         OrgCommand::Disable(org) => {
-            let done = "Its sessions have ended, its accounts cannot log in, and its integration tokens do not work.";
+            let done = "Its sessions have ended, its accounts cannot log in, and its integration tokens do not work. \
+                        After `orgvault org enable` the tokens work again; the sessions do not.";
             (org.name, OrganizationCommand::Disable, ("disable", "Disabled"), done)
         }
         OrgCommand::Enable(org) => {

@@ -116,7 +116,7 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let served = serve(settings, &vault, opener, events).await;
     let closed = vault.close().await;
-    events.log().write_counts(true);
+    events.log().write_ended(true);
     served?;
     closed?;
     tracing::info!("stopped");
@@ -218,7 +218,7 @@ async fn run_upkeep(metrics: PrometheusHandle, events: ServerEvents) {
     loop {
         turn.tick().await;
         metrics.run_upkeep();
-        events.log().write_counts(false);
+        events.log().write_ended(false);
     }
 }
 
