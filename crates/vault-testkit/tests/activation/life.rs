@@ -1,15 +1,20 @@
 //! The life of a credential: what is said of it, in which forms it leaves, whether it works, where it is used.
 
 use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, s3};
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Semaphore;
 use vault_core::activation::{VendMode, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
-use vault_core::check::CheckReason;
+use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
 use vault_core::credential::{
     CredentialData, CredentialType, Description, HealthState, LabelFilter, LabelPatch, Labels,
 };
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::id::CredentialId;
 use vault_core::json::{self, Limits, Node};
+use vault_core::port::{ProbeRequest, StorageProbe};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
@@ -238,6 +243,69 @@ async fn every_credential_is_checked_again_in_its_turn() {
     }
     setting.clock.advance_millis(3_600_000);
     assert_eq!(checker.check_due(Some((2, 3_600))).await.unwrap(), 2);
+}
+
+/// A storage that takes connections and says nothing until it is told to, beside others that answer.
+struct Silent {
+    asked: AtomicUsize,
+    told: Semaphore,
+}
+
+impl Silent {
+    const ENDPOINT: &str = "https://silent.example.com";
+
+    fn s3() -> String {
+        PLAIN_S3.replace("\"secret", &format!("\"endpoint\":\"{}\",\"secret", Self::ENDPOINT))
+    }
+}
+
+#[async_trait]
+impl StorageProbe for Silent {
+    async fn check(&self, data: &CredentialData, _: ProbeRequest) -> CheckReport {
+        let check = if data.storage() == Self::ENDPOINT {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let _ = self.told.acquire().await;
+            Check::failed(CheckKind::Authenticate, CheckReason::Unreachable)
+        } else {
+            Check::passed(CheckKind::Authenticate)
+        };
+        CheckReport { checks: vec![check] }
+    }
+}
+
+/// It is asked twice at once at most, and nobody else waits for it.
+#[tokio::test]
+async fn a_silent_storage_keeps_the_checks_of_no_other() {
+    let setting = Setting::new().await;
+    let mut silent = Vec::new();
+    let mut others = Vec::new();
+    for _ in 0..4 {
+        silent.push(setting.saved(setting.acme, "imports", &Silent::s3()).await);
+        others.push(setting.saved(setting.acme, "imports", PLAIN_S3).await);
+    }
+    let storage = Arc::new(Silent { asked: AtomicUsize::new(0), told: Semaphore::new(0) });
+    let checker = setting.activations().probe(Some(storage.clone()));
+    let observer = async {
+        for _ in 0..10_000 {
+            let mut states = Vec::new();
+            for id in &others {
+                states.push(health(&setting, *id).await);
+            }
+            if states == [HealthState::Healthy; 4] {
+                assert_eq!(storage.asked.load(Ordering::SeqCst), 2);
+                storage.told.close();
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("the others wait for the silent one");
+    };
+    let (checked, ()) = tokio::join!(checker.check_due(Some((8, 60))), observer);
+    assert_eq!(checked.unwrap(), 8);
+    assert_eq!(storage.asked.load(Ordering::SeqCst), 4);
+    for id in silent {
+        assert_eq!(health(&setting, id).await, HealthState::Failing);
+    }
 }
 
 #[tokio::test]
