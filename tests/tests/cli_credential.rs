@@ -9,10 +9,11 @@ use vault_tests::binary::{self, Run};
 use vault_tests::integration::write_private;
 use vault_tests::samples::{s3, small};
 use vault_tests::terminal::Terminal;
-use vault_tests::{Account, Database, Vault, on_both_databases};
+use vault_tests::{Account, Database, Door, Integration, Vault, on_both_databases};
 
 on_both_databases! {
     a_credential_is_rotated_from_the_command_line,
+    on_a_terminal_who_uses_a_credential_is_told_before_it_changes,
 }
 
 /// Somebody's machine: a home of its own, and nothing of the vault.
@@ -42,6 +43,16 @@ impl<'a> Machine<'a> {
     #[track_caller]
     fn json(&self, arguments: &[&str]) -> Value {
         self.run(&[arguments, &["--json"]].concat()).done().json()
+    }
+
+    /// Runs a command on a terminal, where somebody types `typed` when asked. Its status and what the terminal shows.
+    fn run_on_terminal(&self, arguments: &[&str], typed: Option<&str>) -> (Option<i32>, String) {
+        let mut terminal = Terminal::start(self.command(arguments), 400);
+        if let Some(typed) = typed {
+            terminal.wait_for(" to continue: ");
+            terminal.type_line(typed);
+        }
+        terminal.end()
     }
 
     fn file(&self, name: &str, content: &str) -> String {
@@ -77,6 +88,42 @@ impl<'a> Machine<'a> {
         let files = ["--password-file", &password, "--passcode-file", &passcode];
         self.run(&[&["login", "--url", &url, "--email", &account.email, "--json"][..], &files, more].concat())
     }
+}
+
+fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes(database: Database) {
+    let (vault, door) = Door::open(database);
+    let machine = Machine::of(&vault, "desk");
+    let admin = vault.admin();
+    machine.log_in(&admin).done();
+    let session = admin.log_in(&vault.client());
+    let [used, unused] = ["imports", "exports"].map(|namespace| session.save(&small(namespace, 1)));
+    let integration = Integration::make(&vault, "nightly import", &["imports"]);
+    integration.activate(&door.client(), "imports").expect(201);
+    let version = |id: &str| session.show(id).expect(200).json()["version"].as_i64().unwrap();
+    let users = "Activated in the last 30 days by: nightly import.";
+
+    let data = machine.data(2);
+    let replace = ["credential", "replace", &used, "--data-file", &data];
+    let (status, shown) = machine.run_on_terminal(&replace, Some("no"));
+    assert!(shown.contains(users) && shown.contains("Nothing was changed"), "{shown}");
+    assert_eq!((status, version(&used)), (Some(1), 1));
+    let (status, shown) = machine.run_on_terminal(&replace, Some("yes"));
+    assert_eq!((status, version(&used)), (Some(0), 2), "{shown}");
+    // A staged version is issued to nobody, and --yes asks nothing.
+    for asks_nothing in ["--stage", "--yes"] {
+        let (status, shown) = machine.run_on_terminal(&[&replace[..], &[asks_nothing]].concat(), None);
+        assert_eq!(status, Some(0), "{shown}");
+        assert!(!shown.contains("to continue"), "{shown}");
+    }
+
+    let delete = |id: &str, typed: &str| machine.run_on_terminal(&["credential", "delete", id], Some(typed));
+    let (status, shown) = delete(&used, "exports");
+    assert!(shown.contains(users) && shown.contains("Type imports to continue: "), "{shown}");
+    assert_eq!((status, session.ids().len()), (Some(1), 2));
+    let (status, shown) = delete(&unused, "exports");
+    assert!(shown.contains("No integration activated this credential in the last 30 days."), "{shown}");
+    assert_eq!((status, session.ids()), (Some(0), vec![used.clone()]));
+    assert_eq!((delete(&used, "imports").0, session.ids().len()), (Some(0), 0));
 }
 
 fn a_credential_is_rotated_from_the_command_line(database: Database) {
