@@ -328,13 +328,13 @@ fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
     save.type_line("h7Qz-secret");
     save.wait_for("bucket: ");
     save.type_line("nightly-imports");
-    save.wait_for("Another field (region, ");
+    save.wait_for("Optional: region, endpoint, ");
     save.type_line("buckets");
-    save.wait_for("has no further field buckets");
+    save.wait_for("buckets is not one of region, ");
     save.type_line("region");
     save.wait_for("region: ");
     save.type_line("eu-central-1");
-    save.wait_for("Another field (endpoint, ");
+    save.wait_for("or Enter to finish: ");
     save.type_line("");
     let (status, shown) = save.end();
     assert!(status == Some(0) && shown.contains("Saved credential") && !shown.contains("h7Qz"), "{shown}");

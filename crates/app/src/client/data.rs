@@ -51,14 +51,17 @@ fn asked(kind: CredentialType) -> Result<WireJson, Failure> {
     for field in required {
         data.insert(field.name.to_owned(), value(field)?);
     }
+    let names = |fields: &[&FieldSpec]| fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
+    if !optional.is_empty() {
+        writeln!(io::stderr(), "Optional: {}", names(&optional))?;
+    }
     while !optional.is_empty() {
-        let names: Vec<&str> = optional.iter().map(|field| field.name).collect();
-        let name = prompt::line(FLAG, &format!("Another field ({}), or Enter to finish", names.join(", ")))?;
+        let name = prompt::line(FLAG, "Optional field, or Enter to finish")?;
         if name.is_empty() {
             break;
         }
-        let Some(at) = names.iter().position(|known| *known == name) else {
-            writeln!(io::stderr(), "{kind} has no further field {name}.")?;
+        let Some(at) = optional.iter().position(|field| field.name == name) else {
+            writeln!(io::stderr(), "{name} is not one of {}.", names(&optional))?;
             continue;
         };
         let field = optional.remove(at);

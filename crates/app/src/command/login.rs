@@ -13,7 +13,7 @@ use vault_core::time::Timestamp;
 use vault_embed::SystemClock;
 
 /// Where a server is looked for that nobody has named: where `quickstart` serves.
-const DEFAULT_URL: &str = "http://127.0.0.1:8080/v1";
+pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8080/v1";
 
 /// A login, as scripts read it: without its token.
 #[derive(Serialize)]

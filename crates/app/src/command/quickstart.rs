@@ -3,6 +3,7 @@
 use crate::cli::QuickstartArgs;
 use crate::command::account::{self, ShownCreated, created_text};
 use crate::command::init::root_key_warning;
+use crate::command::login::DEFAULT_URL;
 use crate::command::serve;
 use crate::compose;
 use crate::events::ServerEvents;
@@ -10,7 +11,7 @@ use crate::failure::Failure;
 use crate::listeners::cannot_listen;
 use crate::output::{Output, warn};
 use crate::settings::{Role as Served, Settings};
-use crate::text::{command_line, json_in_here_document, quoted};
+use crate::text::{command_line, json_in_here_document, program, quoted};
 use serde::Serialize;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -170,7 +171,12 @@ fn printed_lines(settings: &Settings, base_url: &str, console_url: &str, account
 
   {console_url}
 
-Or try it in another terminal. The token goes into a file that only you can read:
+Or in another terminal, with the command line, which asks for password and passcode, and for what you save:
+
+{program} login{url} --email {shown_email}
+{program} credential save --namespace imports/nightly --type s3
+
+Or with curl, in one paste. The token goes into a file that only you can read:
 
 umask 077
 (set -e
@@ -193,6 +199,9 @@ curl -sS --fail-with-body -X DELETE {vault}/"$id" -H @orgvault.token -w '%{{http
 #   invite a colleague:       {invite} --org {organization} --role editor --email ADDRESS
 #   let a batch job use it:   {integration} --org {organization} --name nightly --namespace 'imports/*'
 {activation}"#,
+        program = program(),
+        shown_email = quoted(&shown.email),
+        url = if base_url == DEFAULT_URL { String::new() } else { format!(" --url {}", quoted(base_url)) },
         invite = command_line(settings, "account invite") + &url_flags(settings),
         integration = command_line(settings, "integration create"),
     )
