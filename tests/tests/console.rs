@@ -3,12 +3,16 @@
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
+use vault_testkit::stores::Moto;
 use vault_tests::binary::Run;
 use vault_tests::browser::{Browser, Key, eventually, npm_file};
 use vault_tests::passcode::{Authenticator, current_step};
+use vault_tests::process::free_address;
 use vault_tests::samples;
 use vault_tests::{Account, Database, Session, Vault};
 
+/// May do everything in the emulated storage.
+const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
 const PASSWORD: &str = "a horse of another colour";
 
 /// A vault, a browser at its console, and somebody who signs in there.
@@ -362,6 +366,155 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     browser.see("Your session has ended.");
     stage.sign_in_as(&account);
     browser.see(samples::s3().request["namespace"].as_str().unwrap());
+    browser.check_nothing_refused();
+}
+
+/// What the printer gets: every line that is not hidden there.
+fn printed(browser: &Browser) -> Vec<String> {
+    browser.devtools("Emulation.setEmulatedMedia", &json!({"media": "print"}));
+    // Nothing of a code is cut off.
+    let cut = "return [...document.querySelectorAll('.codes code')].filter((code) => { \
+        for (let box = code.parentElement; box; box = box.parentElement) { \
+            const [inner, outer] = [code.getBoundingClientRect(), box.getBoundingClientRect()]; \
+            if (getComputedStyle(box).overflowY !== 'visible' && inner.bottom > outer.bottom) return true; \
+        } return false; }).length";
+    assert_eq!(browser.script(cut, &[]), 0);
+    let text = browser.text();
+    browser.devtools("Emulation.setEmulatedMedia", &json!({"media": ""}));
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+/// Whether these lines are a heading that names `email`, one sentence on the use of codes, and the ten codes.
+#[track_caller]
+fn assert_only_codes(lines: &[String], email: &str) {
+    let [heading, sentence, codes @ ..] = lines else { panic!("{lines:#?}") };
+    assert!(heading.starts_with(&format!("OrgVault recovery codes of {email} at 127.0.0.1:")), "{lines:#?}");
+    assert!(sentence.starts_with("Each of these signs you in once"), "{lines:#?}");
+    let is_code = |code: &String| code.len() > 20 && code.chars().all(|sign| sign.is_ascii_digit() || sign == '-');
+    assert_eq!((codes.len(), codes.iter().filter(|code| is_code(code)).count()), (10, 10), "{lines:#?}");
+}
+
+#[test]
+fn recovery_codes_are_printed_and_nothing_else() {
+    let stage = Stage::start();
+    let (vault, browser) = (&stage.vault, &stage.browser);
+    vault.organization("Acme");
+    let invite = ["account", "invite", "--org", "Acme", "--email", "grace@example.com", "--role", "editor"];
+    let code = vault.json(&invite)["enrolment_code"].as_str().unwrap().to_owned();
+    browser.go(&stage.url(&format!("#/enrol/{code}")));
+    browser.fill("New password", PASSWORD);
+    browser.fill("New password again", PASSWORD);
+    browser.press("Continue");
+    browser.see("Keep the recovery codes");
+    let secret = browser.script("return document.querySelector('[data-secret]').dataset.secret", &[]);
+    let lines = printed(browser);
+    assert_only_codes(&lines, "grace@example.com");
+    assert!(!lines.concat().contains(secret.as_str().unwrap()));
+
+    let (account, _) = stage.sign_in("viewer");
+    browser.press("Your account");
+    browser.press("New recovery codes");
+    browser.fill("Password", &account.password);
+    browser.fill("Passcode", &account.recovery_code());
+    browser.press("Make new codes");
+    browser.until("new codes", "return document.querySelectorAll('.codes code').length === 10", &[]);
+    assert_only_codes(&printed(browser), &account.email);
+    browser.press("I have kept them");
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn a_saved_credential_is_checked_at_its_storage() {
+    let moto = Moto::start();
+    moto.create_bucket("exports");
+    let reader = moto.create_user("reader", ALL);
+    moto.judge();
+    let data = json!({
+        "access_key_id": reader.id, "secret_access_key": reader.secret, "bucket": "exports", "region": "us-east-1",
+        "endpoint": moto.endpoint(), "path_style_access": true,
+    });
+    let listen = format!("--activation-listen={}", free_address());
+    let stage = Stage::start_with(&[&listen, "--verify-on-save", "--allow-egress=127.0.0.0/8"]);
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let id = session.save(&json!({"type": "s3", "namespace": "checked", "data": data}));
+    stage.visit(&format!("#/credentials/{id}"));
+    browser.see("unchecked");
+    browser.press("Check now");
+    browser.see("Version 1: the storage provider accepts it.");
+    browser.see("healthy");
+
+    // The key is replaced by one that the provider does not know.
+    let mut unknown = data.clone();
+    unknown["access_key_id"] = "AKIAUNKNOWNUNKNOWN12".into();
+    session.replace(&id, &json!({"data": unknown}), false).expect(201);
+    browser.press("Check now");
+    browser.see("Version 2 fails (unknown-key).");
+    browser.see("failing");
+
+    // With the box ticked, nothing is saved that the provider does not accept.
+    stage.visit("#/credentials/new");
+    browser.see("Paste what you have");
+    for (label, text) in [
+        ("Namespace", "checked/first"),
+        ("Access key ID", "AKIAUNKNOWNUNKNOWN12"),
+        ("Secret access key", &reader.secret),
+        ("Bucket", "exports"),
+    ] {
+        browser.fill(label, text);
+    }
+    browser.press("Optional fields");
+    browser.fill("Region", "us-east-1");
+    browser.fill("Endpoint", &moto.endpoint());
+    browser.choose("Path-style access", "true");
+    browser.tick("Check it with the storage provider first");
+    browser.press("Save");
+    browser.see("Nothing was saved.");
+    browser.see("unknown-key");
+    assert_eq!(session.list().len(), 1);
+    browser.fill("Access key ID", &reader.id);
+    browser.press("Save");
+    browser.see("Its secrets are encrypted and are never shown again.");
+    assert_eq!(session.list().len(), 2);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn tables_fit_a_phone_and_break_no_address_in_its_name() {
+    let stage = Stage { vault: Vault::start(Database::Sqlite), browser: Browser::open(500, 800) };
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    let phone = json!({"width": 360, "height": 780, "deviceScaleFactor": 2, "mobile": true});
+    browser.devtools("Emulation.setDeviceMetricsOverride", &phone);
+    for email in ["ada@example.com", "augusta.ada.byron.countess.of.lovelace@analytical-engines.example.com"] {
+        session.invite(email, "editor").expect(201);
+    }
+    // Entries are listed once a checkpoint holds them.
+    eventually("both invitations are in the audit", || {
+        let invited = session.call("GET", "/v1/audit?action=account.invited").send().expect(200).json();
+        invited.as_array().unwrap().len() >= 2
+    });
+    for (place, sign) in [("#/accounts", "countess"), ("#/account", "Recovery codes left"), ("#/audit", "account.invited")] {
+        stage.visit(place);
+        browser.see(sign);
+        let wide = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+        assert_eq!(browser.script(wide, &[]), false, "{place} scrolls sideways");
+        if let Ok(directory) = std::env::var("ORGVAULT_TEST_PICTURES") {
+            let picture = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, browser.picture()).unwrap();
+            fs::write(format!("{directory}/phone-{}.png", &place[2..]), picture).unwrap();
+        }
+    }
+    // Lines end between the parts of an address: none of them is on two lines.
+    let broken = "const parts = [...document.querySelectorAll('.table .parted')].flatMap((one) => [...one.childNodes]) \
+        .filter((node) => node.nodeType === Node.TEXT_NODE); const range = document.createRange(); \
+        return [parts.length, parts.filter((part) => { range.selectNodeContents(part); \
+        return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1; }).map((part) => part.data)]";
+    for (place, sign) in [("#/accounts", "countess"), ("#/audit", "account.invited")] {
+        stage.visit(place);
+        browser.see(sign);
+        let found = browser.script(broken, &[]);
+        assert!(found[0].as_u64().unwrap() >= 10 && found[1] == json!([]), "{place}: {found}");
+    }
     browser.check_nothing_refused();
 }
 

@@ -1,7 +1,7 @@
 // The organization's accounts and invitations.
 
 import { call } from './api.js';
-import { h } from './dom.js';
+import { h, parted } from './dom.js';
 import { field, form } from './forms.js';
 import { Page, badge, confirm, facts, openDialog, paged, secretBox, table, time } from './parts.js';
 import * as session from './session.js';
@@ -40,7 +40,7 @@ class Accounts extends Page {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#invite() }, 'Invite somebody'));
     /** @param {Account[]} rows */
     const view = (rows) => table('Accounts', [
-      ['E-mail', ({ email }) => h('span', { class: 'long' }, email)],
+      ['E-mail', ({ email }) => h('span', { class: 'long' }, parted(email))],
       ['Role', ({ role }) => role],
       ['State', ({ state, locked, invitation_expires_at: at }) => [
         badge(state, { active: 'good', disabled: 'bad', invited: 'warn', 're-enrolling': 'warn' }[state]), locked ? [' ', badge('locked', 'bad')] : [],

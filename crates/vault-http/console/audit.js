@@ -1,7 +1,7 @@
 // The audit of the organization.
 
 import { call, query } from './api.js';
-import { go, h } from './dom.js';
+import { go, h, parted } from './dom.js';
 import { field, form, readTime, writeTime } from './forms.js';
 import { Page, paged, table, time } from './parts.js';
 
@@ -68,7 +68,10 @@ class Audit extends Page {
     search.setAttribute('role', 'search');
     search.setAttribute('aria-label', 'Audit');
     const known = await names();
-    const name = (/** @type {string | undefined} */ id) => id && (known.get(id) ?? h('code', null, id));
+    const name = (/** @type {string | undefined} */ id) => {
+      const found = id && known.get(id);
+      return found ? parted(found) : id && h('code', null, id);
+    };
     /** @param {string} subject a kind and an id, or a kind alone */
     const about = (subject) => {
       const [kind = '', id] = subject.split(':');

@@ -24,6 +24,16 @@ export function h(tag, attributes, ...children) {
 }
 
 /**
+ * A name or an address. Where it is too long for its place, its lines end between its parts.
+ * @param {string} text
+ * @returns {HTMLElement}
+ */
+export function parted(text) {
+  const parts = text.split(/(?<=[@./_:-])(?=[^@./_:-])/);
+  return h('span', { class: 'parted' }, parts.flatMap((part, number) => (number ? [h('wbr'), part] : [part])));
+}
+
+/**
  * What is there of `children`.
  * @param {(Child | Child[])[]} children
  * @returns {(Node | string)[]}
