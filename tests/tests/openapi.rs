@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use vault_testkit::stores::find_tool;
 use vault_tests::samples::small;
-use vault_tests::{Database, Vault};
+use vault_tests::{Client, Database, Door, Integration, Vault};
 
 /// The same requests each time.
 const SEED: &str = "20261122";
@@ -30,12 +30,18 @@ fn described(directory: &Path) -> (Vault, Value) {
     (vault, description)
 }
 
-/// Schemathesis against `vault`, on the description `file` in `directory`, which holds its settings too.
-fn schemathesis(vault: &Vault, directory: &Path, file: &str) -> Command {
+/// Schemathesis against the listener of `client`, on the description `file` in `directory`, which holds its settings too.
+fn schemathesis(client: &Client, directory: &Path, file: &str) -> Command {
     let mut command = Command::new(find_tool("st"));
     command.current_dir(directory).args(["--config-file", "schemathesis.toml", "run", file, "--no-color"]);
-    command.args(["--url", vault.client().origin(), "--seed", SEED, "--max-examples", EXAMPLES]);
+    command.args(["--url", client.origin(), "--seed", SEED, "--max-examples", EXAMPLES]);
     command.args(["--phases", "examples,coverage,fuzzing"]);
+    command
+}
+
+/// The same on the public listener of `vault`.
+fn schemathesis_of_members(vault: &Vault, directory: &Path, file: &str) -> Command {
+    let mut command = schemathesis(&vault.client(), directory, file);
     // Another listener, and what ends the session that asks.
     command.args(["--exclude-tag", "Activation", "--exclude-path", "/v1/logout"]);
     command.args(["--exclude-path", "/v1/account/sessions/{id}", "--exclude-path", "/v1/accounts/{id}"]);
@@ -61,16 +67,67 @@ fn requests_made_from_the_description_are_answered_as_described() {
         session.token, integration["integration_id"],
     );
     fs::write(directory.path().join("schemathesis.toml"), settings).unwrap();
-    let said = succeed(&mut schemathesis(&vault, directory.path(), "openapi.json"));
-    let tested = said.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
-    assert!(tested.is_some_and(|count| count.parse::<usize>().unwrap() >= 35), "{said}");
+    let said = succeed(&mut schemathesis_of_members(&vault, directory.path(), "openapi.json"));
+    assert!(tested(&said) >= 35, "{said}");
 
     // It notices a description that is wrong.
     let answer = "/paths/~1v1~1account/get/responses/200/content/application~1json/schema";
     *description.pointer_mut(answer).unwrap() = json!({"type": "array"});
     fs::write(directory.path().join("wrong.json"), description.to_string()).unwrap();
-    let mut wrong = schemathesis(&vault, directory.path(), "wrong.json");
+    let mut wrong = schemathesis_of_members(&vault, directory.path(), "wrong.json");
     let output = wrong.args(["--include-path", "/v1/account"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// How many operations Schemathesis says that it tested.
+fn tested(said: &str) -> usize {
+    let count = said.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
+    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{said}"))
+}
+
+#[test]
+fn requests_of_integrations_are_answered_as_described() {
+    /// That of the examples.
+    const NAMESPACE: &str = "imports/nightly";
+    let directory = tempfile::tempdir().unwrap();
+    // More than any run takes, so that most requests are carried out; and none goes out.
+    let flags = ["--activation-rate", "0", "--max-activations", "1000000"];
+    let (vault, door) = Door::open_with(Database::Sqlite, &flags);
+    let mut description = vault.client().get("/openapi.json").send().expect(200).json();
+    // Names made at random would all be refused.
+    for schema in ["ActivateRequest", "CheckRequest"] {
+        let namespace = format!("/components/schemas/{schema}/properties/namespace");
+        description.pointer_mut(&namespace).unwrap()["enum"] = json!([NAMESPACE, "elsewhere"]);
+    }
+    fs::write(directory.path().join("openapi.json"), description.to_string()).unwrap();
+    let session = vault.admin_session();
+    let mut credential = small(NAMESPACE, 1);
+    credential["data"]["endpoint"] = "https://127.0.0.1:1".into();
+    session.save(&credential);
+    let (client, integration) = (door.client(), Integration::make(&vault, "nightly", &[NAMESPACE]));
+    let activation = integration.activate(&client, NAMESPACE).expect(201).json()["id"].clone();
+    let settings = format!(
+        "headers = {{ Authorization = \"Bearer {}\" }}\n\
+         [checks]\npositive_data_acceptance.enabled = false\n\
+         negative_data_rejection.expected-statuses = [400, 401, 403, 404, 409, 412, 413, 415, 422, 429]\n\
+         [[operations]]\ninclude-path-regex = \"/activations/.id\"\nparameters = {{ \"path.id\" = {activation} }}\n",
+        integration.token,
+    );
+    fs::write(directory.path().join("schemathesis.toml"), settings).unwrap();
+    let run = |file: &str| {
+        let mut command = schemathesis(&client, directory.path(), file);
+        command.args(["--include-tag", "Activation"]);
+        command
+    };
+    let said = succeed(&mut run("openapi.json"));
+    assert_eq!(tested(&said), 4, "{said}");
+    assert!(integration.live(&client).len() > 1, "some requests were granted: {said}");
+
+    // It notices a description that is wrong.
+    let answer = "/paths/~1v1~1activations/get/responses/200/content/application~1json/schema";
+    *description.pointer_mut(answer).unwrap() = json!({"type": "object"});
+    fs::write(directory.path().join("wrong.json"), description.to_string()).unwrap();
+    let output = run("wrong.json").output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
