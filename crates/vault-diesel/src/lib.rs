@@ -6,6 +6,7 @@
 
 mod failure;
 mod migration;
+mod new_row;
 mod ports;
 mod postgres;
 mod schema;

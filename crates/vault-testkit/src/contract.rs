@@ -333,6 +333,9 @@ macro_rules! store_contract {
                 a_limit_is_kept
                 a_limit_is_exact_in_parallel
                 an_inactive_key_is_refused
+                saves_at_once_are_judged_each_for_itself
+                repeats_at_once_take_no_room
+                deletes_at_once_are_judged_each_for_itself
             }
             version {
                 a_replaced_version_is_kept_beside_the_new_one

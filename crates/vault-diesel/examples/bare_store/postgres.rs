@@ -12,11 +12,17 @@ use vault_diesel::MIGRATIONS;
 /// The most connections: as many as the vault has.
 const CONNECTIONS: usize = 10;
 
-const CREDENTIAL: &str = "INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, \
-    updated_at, key_id, information) VALUES ($1, $2, 's3', $3, 1, $4, $4, $5, $6)";
-const SECRET: &str = "INSERT INTO credential_secrets (organization_id, id, data_key, data) VALUES ($1, $2, $3, $4)";
+/// The most rows of a commit.
+const LARGEST_COMMIT: usize = 64;
+
+const CREDENTIALS: &str = "INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, \
+    updated_at, key_id, information) SELECT $1, id, 's3', namespace, 1, at, at, $5, $6 \
+    FROM unnest($2::text[], $3::text[], $4::bigint[]) AS row (id, namespace, at)";
+const SECRETS: &str = "INSERT INTO credential_secrets (organization_id, id, data_key, data) SELECT $1, id, $3, $4 \
+    FROM unnest($2::text[]) AS row (id)";
 const AUDIT: &str = "INSERT INTO audit (id, at, organization_id, actor, account_id, session_id, action, subject, \
-    count, key_id, code) VALUES ($1, $2, $3, 'account', $4, $5, 'credential.saved', $6, 1, $7, $8)";
+    count, key_id, code) SELECT id, at, $1, 'account', $5, $6, 'credential.saved', subject, 1, $7, $8 \
+    FROM unnest($2::text[], $3::bigint[], $4::text[]) AS row (id, at, subject)";
 const LIST: &str = "SELECT id, type, namespace, version, created_at, updated_at, key_id, information FROM credentials \
     WHERE organization_id = $1 AND id < '~' ORDER BY id DESC LIMIT $2";
 
@@ -56,8 +62,8 @@ async fn prepare(url: &str) -> Result<(), Failure> {
 /// One connection with its statements.
 struct Writer {
     client: Client,
-    credential: Statement,
-    secret: Statement,
+    credentials: Statement,
+    secrets: Statement,
     audit: Statement,
     rows: Arc<Mutex<Rows>>,
     common: Common,
@@ -66,42 +72,41 @@ struct Writer {
 impl Writer {
     async fn new(url: &str, rows: Arc<Mutex<Rows>>) -> Result<Self, Failure> {
         let client = connect(url).await?;
-        let credential = client.prepare(CREDENTIAL).await?;
-        let secret = client.prepare(SECRET).await?;
+        let credentials = client.prepare(CREDENTIALS).await?;
+        let secrets = client.prepare(SECRETS).await?;
         let audit = client.prepare(AUDIT).await?;
-        Ok(Self { client, credential, secret, audit, rows, common: Common::new() })
+        Ok(Self { client, credentials, secrets, audit, rows, common: Common::new() })
     }
 
-    async fn insert(&self, organization: &str) -> Result<(), Failure> {
-        let row = self.rows.lock().unwrap_or_else(PoisonError::into_inner).next().ok_or("no row")?;
+    /// Rows in a transaction of their own, all sent at once.
+    async fn commit(&self, organization: &str, count: usize) -> Result<(), Failure> {
+        let own: Vec<_> = self.rows.lock().unwrap_or_else(PoisonError::into_inner).by_ref().take(count).collect();
+        let ids: Vec<_> = own.iter().map(|row| row.id.as_str()).collect();
+        let namespaces: Vec<_> = own.iter().map(|row| row.namespace.as_str()).collect();
+        let subjects: Vec<_> = own.iter().map(|row| row.subject.as_str()).collect();
+        let at: Vec<_> = own.iter().map(|row| row.at).collect();
         let Common { key, account, session, data_key, sealed, code } = &self.common;
-        let credential: [&(dyn ToSql + Sync); 6] = [&organization, &row.id, &row.namespace, &row.at, key, sealed];
-        let secret: [&(dyn ToSql + Sync); 4] = [&organization, &row.id, data_key, sealed];
-        let audit: [&(dyn ToSql + Sync); 8] =
-            [&row.id, &row.at, &organization, account, session, &row.subject, key, code];
-        // Sent at once, without waiting for one another.
+        let credentials: [&(dyn ToSql + Sync); 6] = [&organization, &ids, &namespaces, &at, key, sealed];
+        let secrets: [&(dyn ToSql + Sync); 4] = [&organization, &ids, data_key, sealed];
+        let audit: [&(dyn ToSql + Sync); 8] = [&organization, &ids, &at, &subjects, account, session, key, code];
         tokio::try_join!(
             biased;
-            self.client.execute(&self.credential, &credential),
-            self.client.execute(&self.secret, &secret),
+            self.client.batch_execute("BEGIN"),
+            self.client.execute(&self.credentials, &credentials),
+            self.client.execute(&self.secrets, &secrets),
             self.client.execute(&self.audit, &audit),
+            self.client.batch_execute("COMMIT"),
         )?;
-        Ok(())
-    }
-
-    /// One row in a transaction of its own.
-    async fn save(&self) -> Result<(), Failure> {
-        let begin = async { Ok::<_, Failure>(self.client.batch_execute("BEGIN").await?) };
-        let commit = async { Ok::<_, Failure>(self.client.batch_execute("COMMIT").await?) };
-        tokio::try_join!(biased; begin, self.insert(SAVED), commit)?;
         Ok(())
     }
 }
 
+/// Each commit holds one row of each caller, or of [`LARGEST_COMMIT`] callers; so many connections commit as that takes.
 async fn save(url: &str, callers: usize, length: Duration) -> Result<f64, Failure> {
     let rows = Arc::new(Mutex::new(Rows::new()));
+    let at_once = callers.clamp(1, LARGEST_COMMIT);
     let mut writers = Vec::new();
-    for _ in 0..callers.clamp(1, CONNECTIONS) {
+    for _ in 0..callers.div_ceil(LARGEST_COMMIT).clamp(1, CONNECTIONS) {
         writers.push(Writer::new(url, Arc::clone(&rows)).await?);
     }
     let started = Instant::now();
@@ -110,8 +115,8 @@ async fn save(url: &str, callers: usize, length: Duration) -> Result<f64, Failur
         tasks.spawn(async move {
             let mut saved = 0_u64;
             while started.elapsed() < length {
-                writer.save().await?;
-                saved += 1;
+                writer.commit(SAVED, at_once).await?;
+                saved += at_once as u64;
             }
             Ok::<_, Failure>(saved)
         });
@@ -124,11 +129,7 @@ async fn fill(url: &str, rows: u64) -> Result<f64, Failure> {
     let started = Instant::now();
     let mut done = 0;
     while done < rows {
-        writer.client.batch_execute("BEGIN").await?;
-        for _ in 0..FILLED_AT_ONCE.min(rows) {
-            writer.insert(LISTED).await?;
-        }
-        writer.client.batch_execute("COMMIT").await?;
+        writer.commit(LISTED, usize::try_from(FILLED_AT_ONCE.min(rows))?).await?;
         done += FILLED_AT_ONCE.min(rows);
     }
     writer.client.batch_execute("ANALYZE credentials").await?;

@@ -4,11 +4,13 @@ use super::authorize::judge;
 use super::backend::{Connection, RunQuery, Store, load_page};
 use super::{Decided, Verdict};
 use crate::failure::Failure;
+use crate::new_row::NewEntry;
 use crate::schema::{audit, audit_checkpoints, audit_delivery};
 use crate::stored::ToIdText as _;
 use async_trait::async_trait;
+use diesel::query_builder::InsertStatement;
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable,
+    BoolExpressionMethods as _, ExpressionMethods as _, Insertable, OptionalExtension as _, QueryDsl as _, Queryable,
     TextExpressionMethods as _,
 };
 use uuid::Uuid;
@@ -41,38 +43,15 @@ async fn append(connection: &mut Connection, records: &[SealedAuditRecord]) -> D
 }
 
 /// The statement that appends one entry.
-macro_rules! entry {
-    ($sealed:expr) => {{
-        use crate::schema::audit as columns;
-        let vault_core::audit::SealedAuditRecord { record, key, code } = $sealed;
-        diesel::insert_into(columns::table).values((
-            columns::id.eq(record.id.text()),
-            columns::at.eq(record.at.as_millis()),
-            columns::organization_id.eq(record.organization.map(|id| id.text())),
-            columns::actor.eq(record.actor.kind()),
-            columns::account_id.eq(record.actor.account().map(|id| id.text())),
-            columns::session_id.eq(record.actor.session().map(|id| id.text())),
-            columns::action.eq(record.action.as_str()),
-            columns::subject.eq(record.subject.text()),
-            columns::count.eq(record.count),
-            columns::key_id.eq(key.text()),
-            columns::code.eq(code.as_bytes().as_slice()),
-            columns::integration_id.eq(record.actor.integration().map(|id| id.text())),
-            columns::namespace.eq(record.note.as_ref().map(|note| note.namespace.as_str())),
-            columns::purpose.eq(record.note.as_ref().and_then(|note| note.purpose.as_ref()).map(|said| said.as_str())),
-            columns::network.eq(record.network_text()),
-            columns::request_id.eq(record.origin.request_text()),
-            columns::credentials.eq(record.note.as_ref().and_then(vault_core::audit::AuditNote::credentials_text)),
-            columns::changed_rows.eq(record.rows_text()),
-        ))
-    }};
+pub(crate) fn entry(
+    sealed: &SealedAuditRecord,
+) -> InsertStatement<audit::table, <NewEntry<'_> as Insertable<audit::table>>::Values> {
+    diesel::insert_into(audit::table).values(NewEntry::of(sealed))
 }
-
-pub(crate) use entry;
 
 /// Appends one entry; part of the decision that it records.
 pub(crate) async fn record(connection: &mut Connection, sealed: &SealedAuditRecord) -> Result<(), Failure> {
-    entry!(sealed).execute(connection).await?;
+    entry(sealed).execute(connection).await?;
     Ok(())
 }
 

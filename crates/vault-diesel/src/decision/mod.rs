@@ -11,8 +11,8 @@
 mod account;
 mod activation;
 mod audit;
-mod authorize;
-mod credential;
+pub(super) mod authorize;
+pub(super) mod credential;
 mod hourly;
 mod inspection;
 mod integration;

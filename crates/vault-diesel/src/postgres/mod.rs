@@ -2,11 +2,16 @@
 
 mod backend;
 mod connect;
+mod connections;
+mod deletes;
+mod gather;
 mod pool;
+mod saves;
 mod settings;
 mod severity;
 mod store;
 mod tls;
+mod together;
 
 #[expect(clippy::duplicate_mod, reason = "the decisions are compiled once per database")]
 #[path = "../decision/mod.rs"]

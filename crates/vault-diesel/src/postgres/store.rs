@@ -1,67 +1,26 @@
 //! The store on PostgreSQL.
 
-use super::connect::Connector;
-use super::decision::{Decided, Verdict};
-use super::pool::{Pooled, pool};
+use super::connections::{Connections, Decide, Failed, Haste, Look};
+use super::gather::Gathered;
 use super::settings::{ConnectError, PostgresSettings};
-use super::severity::judge;
-use crate::failure::{Failure, Reports, Severity, unavailable};
-use bb8::{Pool, PooledConnection};
-use diesel_async::{
-    AnsiTransactionManager, AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as _, TransactionManager,
-};
-use futures_util::future::BoxFuture;
+use super::together::Together;
+use crate::failure::{Failure, Reports};
+use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, SemaphorePermit};
-use vault_core::port::{EventSink, StoreError};
+use std::time::Instant;
+use vault_core::Command;
+use vault_core::port::{DeleteCredential, EventSink, SaveCredential, StoreError};
 use vault_core::time::Timestamp;
-
-/// A decision that writes.
-type Decide<C, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a C) -> BoxFuture<'a, Decided<T>>;
-/// A read: its question, and how it is answered.
-type Look<Q, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a Q) -> BoxFuture<'a, Result<T, Failure>>;
-type Transactions = AnsiTransactionManager;
-
-/// How often a decision is tried that met another transaction or lost its connection.
-const TRIES: usize = 4;
-/// How long a decision waits for its turn.
-const LONGEST_QUEUE: Duration = Duration::from_secs(2);
-
-const BEGIN_WRITING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-const WITHOUT_HASTE: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '30s'";
 
 /// The store on PostgreSQL. Implements every port.
 ///
 /// Its connections belong to the Tokio runtime that it is used on: use it on one, with several threads.
 pub struct PostgresStore {
-    pool: Pool<Connector>,
-    /// One per connection. The pool serves whoever asks at the right moment; this serves in turn.
-    permits: Semaphore,
-    longest_wait: Duration,
+    connections: Arc<Connections>,
+    saves: Arc<Gathered<SaveCredential>>,
+    deletes: Arc<Gathered<DeleteCredential>>,
     reports: Reports,
-}
-
-/// A connection in use.
-struct Taken<'store> {
-    pooled: PooledConnection<'store, Connector>,
-    _permit: SemaphorePermit<'store>,
-}
-
-/// Whether a decision is in haste, as all are that a request waits for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Haste {
-    Usual,
-    None,
-}
-
-/// How one try failed.
-struct Failed {
-    failure: Failure,
-    /// Whether it is certain that nothing stands, so that it may be tried again.
-    certain: bool,
 }
 
 impl PostgresStore {
@@ -70,19 +29,14 @@ impl PostgresStore {
     /// # Errors
     /// The address is malformed, the server cannot be reached or is too old, or its certificate does not fit.
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
-        let connector = Connector::new(&settings)?;
-        let first = Pooled { connection: connector.connect().await?, lost: false };
-        let permits = Semaphore::new(usize::try_from(settings.connections.max(1)).unwrap_or(1));
-        let pool = pool(connector, settings.connections);
-        // Full already only if the pool has no room for one; then the connection is closed again.
-        let _ = pool.add(first);
-        let (longest_wait, reports) = (settings.longest_wait, Reports::default());
-        Ok(Arc::new(Self { pool, permits, longest_wait, reports }))
+        let connections = Arc::new(Connections::open(settings).await?);
+        let (saves, deletes) = (Gathered::new(&connections), Gathered::new(&connections));
+        Ok(Arc::new(Self { connections, saves, deletes, reports: Reports::default() }))
     }
 
     /// Refuses whatever comes from now on. Connections close with the store.
     pub async fn close(&self) {
-        self.permits.close();
+        self.connections.close();
     }
 
     /// Has damaged rows counted and logged by `events`.
@@ -95,19 +49,30 @@ impl PostgresStore {
         &self.reports
     }
 
+    /// The saves that wait.
+    pub(super) const fn saves(&self) -> &Arc<Gathered<SaveCredential>> {
+        &self.saves
+    }
+
+    /// The deletes that wait.
+    pub(super) const fn deletes(&self) -> &Arc<Gathered<DeleteCredential>> {
+        &self.deletes
+    }
+
     /// Makes a decision.
     pub(super) async fn write<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
     where
         C: Send + Sync,
         T: Send,
     {
-        self.reports.seen(self.in_time(self.try_to_write(&command, decide, Haste::Usual)).await)
+        let connections = &self.connections;
+        let outcome = connections.in_time(connections.write(None, &command, decide, Haste::Usual)).await;
+        self.reports.seen(outcome.map_err(|failed: Failed| failed.error))
     }
 
-    async fn in_time<T>(&self, decision: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        tokio::time::timeout(self.longest_wait, decision)
-            .await
-            .unwrap_or_else(|_| Err(unavailable("the database did not answer in time")))
+    /// Makes a decision in one transaction with those of its kind that wait.
+    pub(super) async fn write_together<A: Together>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
+        self.reports.seen(A::gathered(self).decide(command).await)
     }
 
     /// Makes a decision that may take long.
@@ -116,7 +81,8 @@ impl PostgresStore {
         C: Send + Sync,
         T: Send,
     {
-        self.reports.seen(self.try_to_write(&command, decide, Haste::None).await)
+        let outcome = self.connections.write(None, &command, decide, Haste::None).await;
+        self.reports.seen(outcome.map_err(|failed| failed.error))
     }
 
     /// Answers a question in one snapshot.
@@ -125,62 +91,7 @@ impl PostgresStore {
         Q: Send + Sync,
         T: Send,
     {
-        self.reports.seen(self.in_time(self.try_to_read(&question, look)).await)
-    }
-
-    async fn try_to_write<C, T>(&self, command: &C, decide: Decide<C, T>, haste: Haste) -> Result<T, StoreError> {
-        let mut tries = 1;
-        loop {
-            let mut taken = self.take().await?;
-            let pooled = &mut *taken.pooled;
-            match write_on(&mut pooled.connection, command, decide, haste).await {
-                Ok(outcome) => {
-                    pooled.lost = false;
-                    return Ok(outcome);
-                }
-                Err(failed) if failed.certain && tries < TRIES && settle(pooled, &failed.failure).await => {
-                    tries += 1;
-                }
-                Err(failed) => {
-                    settle(pooled, &failed.failure).await;
-                    return Err(failed.failure.into_store_error(judge));
-                }
-            }
-        }
-    }
-
-    async fn try_to_read<Q, T>(&self, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
-        let mut tries = 1;
-        loop {
-            let mut taken = self.take().await?;
-            let pooled = &mut *taken.pooled;
-            match read_on(&mut pooled.connection, question, look).await {
-                Ok(answer) => {
-                    pooled.lost = false;
-                    return Ok(answer);
-                }
-                Err(failure) => {
-                    if !settle(pooled, &failure).await || tries >= TRIES {
-                        return Err(failure.into_store_error(judge));
-                    }
-                    tries += 1;
-                }
-            }
-        }
-    }
-
-    /// A connection; lost unless it is taken back, so that a caller who goes away leaves none half-used.
-    async fn take(&self) -> Result<Taken<'_>, StoreError> {
-        let permit = tokio::time::timeout(LONGEST_QUEUE, self.permits.acquire())
-            .await
-            .map_err(|_| unavailable("all database connections are in use"))?
-            .map_err(|_| unavailable("the database pool is closed"))?;
-        let mut pooled = self.pool.get().await.map_err(|error| match error {
-            bb8::RunError::User(error) => StoreError::Unavailable(Box::new(error)),
-            bb8::RunError::TimedOut => unavailable("connecting to the database timed out"),
-        })?;
-        pooled.lost = true;
-        Ok(Taken { pooled, _permit: permit })
+        self.reports.seen(self.connections.in_time(self.connections.read(&question, look)).await)
     }
 
     /// How far the server's clock lies ahead of `now`, in milliseconds.
@@ -192,49 +103,6 @@ impl PostgresStore {
         let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
         Ok(Some(clock.saturating_sub(now.as_millis()).saturating_sub(elapsed)))
     }
-}
-
-/// Puts a connection in order after a failure. Whether the same may be tried again.
-async fn settle(pooled: &mut Pooled, failure: &Failure) -> bool {
-    let severity = failure.severity(judge);
-    if !severity.loses_connection() {
-        pooled.lost = Transactions::rollback_transaction(&mut pooled.connection).await.is_err();
-    }
-    matches!(severity, Severity::Again | Severity::LaterElsewhere)
-}
-
-async fn write_on<C, T>(
-    connection: &mut AsyncPgConnection,
-    command: &C,
-    decide: Decide<C, T>,
-    haste: Haste,
-) -> Result<T, Failed> {
-    let nothing_stands = |error| Failed { failure: Failure::Sql(error), certain: true };
-    Transactions::begin_transaction_sql(connection, BEGIN_WRITING).await.map_err(nothing_stands)?;
-    if haste == Haste::None {
-        connection.batch_execute(WITHOUT_HASTE).await.map_err(nothing_stands)?;
-    }
-    match decide(connection, command).await {
-        Ok(Verdict::Refused(outcome) | Verdict::Undo(outcome)) => {
-            Transactions::rollback_transaction(connection).await.map_err(nothing_stands)?;
-            Ok(outcome)
-        }
-        Ok(verdict) => match Transactions::commit_transaction(connection).await {
-            Ok(()) => Ok(verdict.into_outcome()),
-            Err(error) => {
-                let certain = judge(&error) == Severity::Again;
-                Err(Failed { failure: Failure::Sql(error), certain })
-            }
-        },
-        Err(failure) => Err(Failed { failure, certain: true }),
-    }
-}
-
-async fn read_on<Q, T>(connection: &mut AsyncPgConnection, question: &Q, look: Look<Q, T>) -> Result<T, Failure> {
-    Transactions::begin_transaction_sql(connection, BEGIN_SNAPSHOT).await?;
-    let answer = look(connection, question).await?;
-    Transactions::commit_transaction(connection).await?;
-    Ok(answer)
 }
 
 /// When the question was sent, and the server's clock in milliseconds.

@@ -1,6 +1,7 @@
 //! The store on the embedded database.
 
 use super::connection::{Purpose, Source, open};
+use super::decision::{Decision, decide};
 use super::file::prepare;
 use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
@@ -16,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, watch};
+use vault_core::Command;
 use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
@@ -126,6 +128,15 @@ impl SqliteStore {
         T: Send + 'static,
     {
         self.write(command, decide).await
+    }
+
+    /// Has the writer make a decision that others may join, as all may here.
+    pub(super) async fn write_together<A>(&self, command: Command<A>) -> Result<A::Outcome, StoreError>
+    where
+        A: Decision + Send + 'static,
+        A::Outcome: 'static,
+    {
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
     /// Answers a question on a reader, in one snapshot.

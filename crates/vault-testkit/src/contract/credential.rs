@@ -1,16 +1,17 @@
 //! Cases of [`CredentialRepository`](vault_core::port::CredentialRepository).
 
 use super::ContractStore;
-use super::tools::{Settled, namespace, race, with};
+use super::idempotency::{digest, keyed};
+use super::tools::{Settled, judged, namespace, race, with};
 use super::world::World;
 use std::sync::Arc;
-use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::credential::CredentialType;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::port::{IdGenerator, ListCredentials, ListPosition, StoredCredential};
-use vault_core::principal::Principal;
+use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
+use vault_core::{Error, Refusal};
 
 /// What is shown and listed is what was saved, for each type.
 pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn ContractStore) {
@@ -208,6 +209,154 @@ pub async fn an_inactive_key_is_refused(suite: &dyn ContractStore) {
     save_under(next).await.unwrap();
     let listed = world.store.list_credentials(world.list(&principal)).await.unwrap();
     assert_eq!(listed.rows.iter().map(|row| row.key).collect::<Vec<_>>(), [next, world.key]);
+}
+
+/// Saves at once fare as they would one after the other: whoever is refused neither undoes nor delays the others, and
+/// records nothing.
+pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (editor, gone) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
+    let (session, ended) = (world.log_in(&editor).await, world.log_in(&gone).await);
+    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
+    let principals = [Principal::Session(session), world.embedder(), Principal::Session(ended)];
+    let inactive = KeyId::from_uuid(world.ids.random());
+    let expected = |number: usize| match number % 8 {
+        2 | 5 => Err(Error::Denied(Denial::SessionEnded)),
+        3 => Err(Error::Refused(Refusal::Contended)),
+        7 => Err(Error::Refused(limit_reached(0))),
+        _ => Ok(()),
+    };
+    let label = |number: usize| digest(&format!("label {}", number % 3));
+    let outcomes = race((0..96).map(|number| {
+        let command = with(world.save(&principals[number % 8 % 3]), |save| {
+            match number % 8 {
+                3 => save.sealed.key = inactive,
+                7 => save.limit = 0,
+                _ => {}
+            }
+            save.description.labels = vec![label(number), digest("every")];
+        });
+        let store = Arc::clone(&world.store);
+        async move { (command.act.id, judged(store.save_credential(command).await)) }
+    }))
+    .await;
+    let mut saved: Vec<(usize, CredentialId)> = Vec::new();
+    for (number, (id, outcome)) in outcomes.into_iter().enumerate() {
+        match (expected(number), outcome) {
+            (Ok(()), Ok(made)) => {
+                assert_eq!(made, id);
+                saved.push((number, id));
+            }
+            (Err(expected), Err(found)) => assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{number}"),
+            (expected, found) => panic!("{number}: {expected:?}, {found:?}"),
+        }
+    }
+    assert_eq!(saved.len(), 48);
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 48);
+    let sorted = |mut ids: Vec<CredentialId>| {
+        ids.sort();
+        ids
+    };
+    let all = sorted(saved.iter().map(|(_, id)| *id).collect());
+    assert_eq!(sorted(world.listed(&principals[1]).await), all);
+    for kind in 0..3 {
+        let labelled = ListCredentials { labels: vec![label(kind)], ..world.list(&principals[1]) };
+        let expected = saved.iter().filter(|(number, _)| number % 3 == kind).map(|(_, id)| *id).collect();
+        assert_eq!(sorted(world.page(labelled).await), sorted(expected));
+    }
+    // The count is right: there is room for one more, and no more than one.
+    for expected in [Ok(()), Err(limit_reached(49))] {
+        let command = with(world.save(&principals[1]), |save| save.limit = 49);
+        assert_eq!(world.store.save_credential(command).await.decided().map(drop), expected);
+    }
+}
+
+/// Repeated requests among others at once: each key has one effect, whatever the limit leaves room for.
+pub async fn repeats_at_once_take_no_room(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let first = keyed(&world, &principal, "key 0", "body");
+    let made = world.store.save_credential(first).await.unwrap();
+    let outcomes = race((0..64).map(|number| {
+        let key = number % 4;
+        let body = if number % 16 == 15 { "another body" } else { "body" };
+        let command = match number % 8 {
+            0..4 => with(world.save(&principal), |save| save.limit = 12),
+            _ => with(keyed(&world, &principal, &format!("key {key}"), body), |save| save.limit = 12),
+        };
+        let store = Arc::clone(&world.store);
+        async move { (key, command.act.idempotency.is_some(), store.save_credential(command).await.decided()) }
+    }))
+    .await;
+    let mut of_key = std::collections::HashMap::from([(0, made)]);
+    let mut effects = std::collections::HashSet::from([made]);
+    for (key, repeatable, outcome) in outcomes {
+        match outcome {
+            Ok(id) if repeatable => {
+                assert_eq!(*of_key.entry(key).or_insert(id), id, "key {key}");
+                effects.insert(id);
+            }
+            Ok(id) => assert!(effects.insert(id), "two saves made one credential"),
+            Err(refusal) => assert!(
+                refusal == limit_reached(12) || refusal == Refusal::IdempotencyMismatch && key == 3,
+                "key {key}: {refusal:?}"
+            ),
+        }
+    }
+    // There were more saves than room: all of it is taken, and not more.
+    assert_eq!((effects.len(), world.listed(&principal).await.len()), (12, 12));
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 12);
+    let again = with(keyed(&world, &principal, "key 0", "body"), |save| save.limit = 0);
+    assert_eq!(world.store.save_credential(again).await.decided(), Ok(made));
+}
+
+/// Deletes at once fare as they would one after the other.
+pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let ended = world.log_in(&holder).await;
+    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
+    let (principal, ended) = (world.embedder(), Principal::Session(ended));
+    let mut saved = Vec::new();
+    for _ in 0..24 {
+        let command = with(world.save(&principal), |save| save.description.labels = vec![digest("every")]);
+        saved.push(world.store.save_credential(command).await.unwrap());
+    }
+    let nothing = CredentialId::from_uuid(world.ids.random());
+    // Of six credentials: two are deleted twice each, one at the revision it has, one at another, one by nobody who
+    // may, one not at all.
+    let outcomes = race((0..72).map(|number| {
+        let (group, part) = (number / 18, number % 18);
+        let id = saved.get(group * 6 + part % 6).copied().unwrap_or(nothing);
+        let command = match (part % 6, part / 6) {
+            (0 | 1, 0 | 1) => world.delete(&principal, id),
+            (2, 0) => with(world.delete(&principal, id), |delete| delete.revision = Some(1)),
+            (3, 0) => with(world.delete(&principal, id), |delete| delete.revision = Some(2)),
+            (4, 0) => world.delete(&ended, id),
+            _ => world.delete(&principal, nothing),
+        };
+        let store = Arc::clone(&world.store);
+        async move { (command.act.id, part % 6, judged(store.delete_credential(command).await)) }
+    }))
+    .await;
+    let mut deleted = std::collections::HashMap::<CredentialId, usize>::new();
+    for (id, part, outcome) in outcomes {
+        match (id == nothing, part, outcome) {
+            (true, _, Ok(false)) => {}
+            (false, 0..3, Ok(one)) => *deleted.entry(id).or_default() += usize::from(one),
+            (false, 3, Err(Error::Refused(Refusal::Changed)))
+            | (false, 4, Err(Error::Denied(Denial::SessionEnded))) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((deleted.len(), deleted.values().sum::<usize>()), (12, 12));
+    assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 12);
+    let left: Vec<_> = saved.iter().rev().filter(|id| !deleted.contains_key(id)).copied().collect();
+    assert_eq!(world.listed(&principal).await, left);
+    let labelled = ListCredentials { labels: vec![digest("every")], ..world.list(&principal) };
+    assert_eq!(world.page(labelled).await, left);
+    let command = with(world.save(&principal), |save| save.limit = 13);
+    world.store.save_credential(command).await.unwrap();
 }
 
 /// The place of a credential in a list that begins with the newest.

@@ -7,6 +7,7 @@ use super::count::{self, Count};
 use super::row::{self, of_credential};
 use super::{labels, list, uses, versions};
 use crate::failure::Failure;
+use crate::new_row::{NewClaim, NewCredential, NewSecret};
 use crate::schema::{credential_secrets, credentials, idempotency_keys};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
@@ -25,7 +26,7 @@ use vault_core::{Command, Refusal};
 #[async_trait]
 impl CredentialRepository for Store {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
-        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+        Ok(self.write_together(command).await??)
     }
 
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
@@ -49,7 +50,7 @@ impl CredentialRepository for Store {
     }
 
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
-        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+        Ok(self.write_together(command).await??)
     }
 
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
@@ -80,13 +81,26 @@ impl CredentialRepository for Store {
 /// What a save relies on.
 pub(crate) struct Room {
     /// How many credentials the organization has.
-    credentials: Option<i64>,
+    pub(crate) credentials: Option<i64>,
     /// Whether the key that the credential is sealed under is active.
-    key_active: bool,
+    pub(crate) key_active: bool,
+}
+
+impl Room {
+    /// Why a credential cannot be saved beside `others` that are saved by the same transaction.
+    pub(crate) fn refusal(&self, save: &SaveCredential, others: i64) -> Option<Refusal> {
+        if !self.key_active {
+            Some(Refusal::Contended)
+        } else if self.credentials.is_none_or(|credentials| credentials.saturating_add(others) >= save.limit) {
+            Some(save.limit_reached())
+        } else {
+            None
+        }
+    }
 }
 
 /// Whether everything of one save or change is sealed under one key: another one was replaced meanwhile.
-pub(super) fn under_one_key(key: KeyId, metadata: Option<&SealedMetadata>) -> bool {
+pub(crate) fn under_one_key(key: KeyId, metadata: Option<&SealedMetadata>) -> bool {
     metadata.is_none_or(|metadata| metadata.key == key)
 }
 
@@ -108,13 +122,7 @@ impl Decision for SaveCredential {
 
     async fn act(connection: &mut Connection, command: &Command<Self>, room: Room) -> Decided<Answer<CredentialId>> {
         let (save, now) = (&command.act, command.now);
-        let refusal = if !room.key_active {
-            Some(Refusal::Contended)
-        } else if room.credentials.is_none_or(|credentials| credentials >= save.limit) {
-            Some(save.limit_reached())
-        } else {
-            None
-        };
+        let refusal = room.refusal(save, 0);
         if let Some(idempotency) = &save.idempotency {
             // A request that was carried out is answered as it was then, whatever has changed since.
             let claimed = refusal.is_none()
@@ -129,30 +137,10 @@ impl Decision for SaveCredential {
         if let Some(refusal) = refusal {
             return Ok(Verdict::Refused(Err(refusal)));
         }
-        let organization = save.organization.text();
-        let credential = diesel::insert_into(credentials::table).values((
-            credentials::organization_id.eq(organization),
-            credentials::id.eq(save.id.text()),
-            credentials::kind.eq(save.kind.as_str()),
-            credentials::namespace.eq(save.namespace.as_str()),
-            credentials::version.eq(save.version),
-            credentials::created_at.eq(now.as_millis()),
-            credentials::updated_at.eq(now.as_millis()),
-            credentials::key_id.eq(save.sealed.key.text()),
-            credentials::information.eq(save.sealed.information.as_bytes()),
-            credentials::revision.eq(1_i64),
-            credentials::highest_version.eq(save.version),
-            credentials::expires_at.eq(row::expiry_column(save.expires_at)),
-            row::described!(save.description),
-        ));
-        let secrets = diesel::insert_into(credential_secrets::table).values((
-            credential_secrets::organization_id.eq(organization),
-            credential_secrets::id.eq(save.id.text()),
-            credential_secrets::data_key.eq(save.sealed.data_key.as_bytes()),
-            credential_secrets::data.eq(save.sealed.data.as_bytes()),
-        ));
+        let credential = diesel::insert_into(credentials::table).values(NewCredential::of(save, now));
+        let secrets = diesel::insert_into(credential_secrets::table).values(NewSecret::of(save));
         let counted = Count::by(save.organization, 1);
-        execute_together!(connection, credential, secrets, counted, audit::entry!(&command.audit))?;
+        execute_together!(connection, credential, secrets, counted, audit::entry(&command.audit))?;
         labels::insert(connection, save.organization, save.id, &save.description.labels).await?;
         Ok(Verdict::Recorded(Ok(save.id)))
     }
@@ -186,7 +174,7 @@ impl Decision for DeleteCredential {
         labels::delete(connection, organization, id).await?;
         uses::delete(connection, organization, id).await?;
         let counted = Count::by(organization, -1);
-        execute_together!(connection, secrets, versions, counted, audit::entry!(&command.audit))?;
+        execute_together!(connection, secrets, versions, counted, audit::entry(&command.audit))?;
         Ok(Verdict::Recorded(Ok(true)))
     }
 }
@@ -195,20 +183,12 @@ impl Decision for DeleteCredential {
 pub(super) async fn claim(
     connection: &mut Connection,
     organization: OrganizationId,
-    (credential, version): (CredentialId, i64),
+    made: (CredentialId, i64),
     idempotency: &Idempotency,
     now: Timestamp,
 ) -> Result<bool, Failure> {
     let taken = diesel::insert_into(idempotency_keys::table)
-        .values((
-            idempotency_keys::organization_id.eq(organization.text()),
-            idempotency_keys::account_id.eq(idempotency.account.text()),
-            idempotency_keys::key.eq(idempotency.key.as_str()),
-            idempotency_keys::body.eq(idempotency.body.as_bytes().as_slice()),
-            idempotency_keys::credential_id.eq(credential.text()),
-            idempotency_keys::version.eq(version),
-            idempotency_keys::created_at.eq(now.as_millis()),
-        ))
+        .values(NewClaim::of(organization, made, idempotency, now))
         .on_conflict_do_nothing()
         .execute(connection)
         .await?;
@@ -233,7 +213,7 @@ pub(super) async fn find_earlier(
     idempotency: &Idempotency,
 ) -> Result<Option<Answer<(CredentialId, i64)>>, Failure> {
     let account = idempotency.account.text();
-    let earlier: Option<(Read<Digest>, Read<CredentialId>, i64)> = idempotency_keys::table
+    let earlier: Option<Earlier> = idempotency_keys::table
         .filter(idempotency_keys::organization_id.eq(organization.text()))
         .filter(idempotency_keys::account_id.eq(account))
         .filter(idempotency_keys::key.eq(idempotency.key.as_str()))
@@ -241,9 +221,19 @@ pub(super) async fn find_earlier(
         .get_result(connection)
         .await
         .optional()?;
-    let Some((body, credential, version)) = earlier else { return Ok(None) };
+    earlier.map(|row| repeated(row, idempotency)).transpose()
+}
+
+/// What is stored of a request under an idempotency key: its digest, and what it made.
+pub(crate) type Earlier = (Read<Digest>, Read<CredentialId>, i64);
+
+/// The answer to a request under a key that was taken before.
+pub(crate) fn repeated(
+    (body, credential, version): Earlier,
+    idempotency: &Idempotency,
+) -> Result<Answer<(CredentialId, i64)>, Failure> {
+    let account = idempotency.account.text();
     let body = body.sound("idempotency_keys", &account.as_str(), "body")?;
     let credential = credential.sound("idempotency_keys", &account.as_str(), "credential_id")?;
-    let same = body == idempotency.body;
-    Ok(Some(if same { Ok((credential, version)) } else { Err(Refusal::IdempotencyMismatch) }))
+    Ok(if body == idempotency.body { Ok((credential, version)) } else { Err(Refusal::IdempotencyMismatch) })
 }

@@ -1,8 +1,9 @@
 //! Digests of labels, by which a list finds credentials.
 
-use super::super::backend::{Connection, RunQuery};
+use super::super::backend::{Connection, RunQuery, execute_each};
 use super::row::of_credential;
 use crate::failure::Failure;
+use crate::new_row::NewLabel;
 use crate::schema::credential_labels;
 use crate::stored::{Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
@@ -15,16 +16,10 @@ pub(super) async fn insert(
     id: CredentialId,
     labels: &[Digest],
 ) -> Result<(), Failure> {
-    for label in labels {
-        diesel::insert_into(credential_labels::table)
-            .values((
-                credential_labels::organization_id.eq(organization.text()),
-                credential_labels::label.eq(label.as_bytes().as_slice()),
-                credential_labels::id.eq(id.text()),
-            ))
-            .execute(connection)
-            .await?;
-    }
+    let rows = labels
+        .iter()
+        .map(|label| diesel::insert_into(credential_labels::table).values(NewLabel::of(organization, id, label)));
+    execute_each!(connection, rows)?;
     Ok(())
 }
 

@@ -83,13 +83,7 @@ macro_rules! described {
 
 pub(super) use {columns, described, of_credential};
 
-/// In the column of the expiry: it does not expire, as far as is known.
-pub(super) const NEVER: i64 = i64::MAX;
-
-/// An expiry as its column holds it: NULL stands for one that nobody has read yet.
-pub(super) fn expiry_column(expires_at: Option<Timestamp>) -> i64 {
-    expires_at.map_or(NEVER, Timestamp::as_millis)
-}
+pub(super) use crate::new_row::{NEVER, expiry_column};
 
 fn expiry(column: Option<i64>) -> Option<Timestamp> {
     column.filter(|millis| *millis != NEVER).map(Timestamp::from_millis)

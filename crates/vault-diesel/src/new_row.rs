@@ -1,0 +1,237 @@
+//! New rows, as decisions insert them: one at a time, or on PostgreSQL many with one statement.
+
+use crate::stored::{IdText, ToIdText as _};
+use diesel::pg::Pg;
+use diesel::query_builder::{AstPass, QueryFragment, QueryId};
+use diesel::sql_types::{Array, BigInt, Binary, Nullable, Text};
+use diesel::{Column as _, Insertable, QueryResult};
+use vault_core::audit::{AuditNote, SealedAuditRecord};
+use vault_core::digest::Digest;
+use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::port::{Idempotency, SaveCredential};
+use vault_core::time::Timestamp;
+
+macro_rules! new_rows {
+    ($(
+        $(#[$doc:meta])*
+        $row:ident<$a:lifetime>, $many:ident of $table:ident {
+            $($column:ident: $rust:ty as $sql:ty,)*
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Insertable)]
+        #[diesel(table_name = crate::schema::$table, treat_none_as_default_value = false)]
+        pub(crate) struct $row<$a> {
+            $(pub(crate) $column: $rust,)*
+        }
+
+        /// Many of them in one statement, which is prepared once, however many they are. Each column is an array.
+        pub(crate) struct $many<$a> {
+            $($column: Vec<$rust>,)*
+        }
+
+        impl<$a> FromIterator<$row<$a>> for $many<$a> {
+            fn from_iter<Rows: IntoIterator<Item = $row<$a>>>(rows: Rows) -> Self {
+                let mut many = Self { $($column: Vec::new(),)* };
+                for row in rows {
+                    $(many.$column.push(row.$column);)*
+                }
+                many
+            }
+        }
+
+        impl<$a> QueryId for $many<$a> {
+            type QueryId = $many<'static>;
+            const HAS_STATIC_QUERY_ID: bool = true;
+        }
+
+        impl<$a> QueryFragment<Pg> for $many<$a> {
+            fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+                out.push_sql(concat!("INSERT INTO ", stringify!($table), " ("));
+                let mut between = "";
+                $(
+                    out.push_sql(between);
+                    out.push_identifier(crate::schema::$table::$column::NAME)?;
+                    between = ", ";
+                )*
+                out.push_sql(") SELECT * FROM unnest(");
+                between = "";
+                $(
+                    out.push_sql(between);
+                    out.push_bind_param::<Array<$sql>, _>(&self.$column)?;
+                    between = ", ";
+                )*
+                let _ = between;
+                out.push_sql(")");
+                Ok(())
+            }
+        }
+    )*};
+}
+
+new_rows! {
+    /// A credential.
+    NewCredential<'a>, NewCredentials of credentials {
+        organization_id: IdText as Text,
+        id: IdText as Text,
+        kind: &'a str as Text,
+        namespace: &'a str as Text,
+        version: i64 as BigInt,
+        created_at: i64 as BigInt,
+        updated_at: i64 as BigInt,
+        key_id: IdText as Text,
+        information: &'a [u8] as Binary,
+        revision: i64 as BigInt,
+        highest_version: i64 as BigInt,
+        expires_at: i64 as BigInt,
+        vend: &'a str as Text,
+        vend_code: Option<&'a [u8]> as Nullable<Binary>,
+        metadata: Option<&'a [u8]> as Nullable<Binary>,
+        metadata_key_id: Option<IdText> as Nullable<Text>,
+        metadata_revision: Option<i64> as Nullable<BigInt>,
+    }
+
+    /// The sealed data of a credential.
+    NewSecret<'a>, NewSecrets of credential_secrets {
+        organization_id: IdText as Text,
+        id: IdText as Text,
+        data_key: &'a [u8] as Binary,
+        data: &'a [u8] as Binary,
+    }
+
+    /// A label of a credential.
+    NewLabel<'a>, NewLabels of credential_labels {
+        organization_id: IdText as Text,
+        label: &'a [u8] as Binary,
+        id: IdText as Text,
+    }
+
+    /// An idempotency key, taken.
+    NewClaim<'a>, NewClaims of idempotency_keys {
+        organization_id: IdText as Text,
+        account_id: IdText as Text,
+        key: &'a str as Text,
+        body: &'a [u8] as Binary,
+        credential_id: IdText as Text,
+        version: i64 as BigInt,
+        created_at: i64 as BigInt,
+    }
+
+    /// An entry of the audit trail.
+    NewEntry<'a>, NewEntries of audit {
+        id: IdText as Text,
+        at: i64 as BigInt,
+        organization_id: Option<IdText> as Nullable<Text>,
+        actor: &'a str as Text,
+        account_id: Option<IdText> as Nullable<Text>,
+        session_id: Option<IdText> as Nullable<Text>,
+        action: &'a str as Text,
+        subject: String as Text,
+        count: i64 as BigInt,
+        key_id: IdText as Text,
+        code: &'a [u8] as Binary,
+        integration_id: Option<IdText> as Nullable<Text>,
+        namespace: Option<&'a str> as Nullable<Text>,
+        purpose: Option<&'a str> as Nullable<Text>,
+        network: Option<String> as Nullable<Text>,
+        request_id: Option<String> as Nullable<Text>,
+        credentials: Option<String> as Nullable<Text>,
+        changed_rows: Option<String> as Nullable<Text>,
+    }
+}
+
+/// In the column of the expiry: it does not expire, as far as is known.
+pub(crate) const NEVER: i64 = i64::MAX;
+
+/// An expiry as its column holds it: NULL stands for one that nobody has read yet.
+pub(crate) fn expiry_column(expires_at: Option<Timestamp>) -> i64 {
+    expires_at.map_or(NEVER, Timestamp::as_millis)
+}
+
+impl<'a> NewCredential<'a> {
+    pub(crate) fn of(save: &'a SaveCredential, now: Timestamp) -> Self {
+        let metadata = save.description.metadata.as_ref();
+        Self {
+            organization_id: save.organization.text(),
+            id: save.id.text(),
+            kind: save.kind.as_str(),
+            namespace: save.namespace.as_str(),
+            version: save.version,
+            created_at: now.as_millis(),
+            updated_at: now.as_millis(),
+            key_id: save.sealed.key.text(),
+            information: save.sealed.information.as_bytes(),
+            revision: 1,
+            highest_version: save.version,
+            expires_at: expiry_column(save.expires_at),
+            vend: save.description.rule.vend.as_str(),
+            vend_code: save.description.rule.code.as_ref().map(|code| code.as_bytes().as_slice()),
+            metadata: metadata.map(|metadata| metadata.blob.as_bytes()),
+            metadata_key_id: metadata.map(|metadata| metadata.key.text()),
+            metadata_revision: metadata.map(|metadata| metadata.revision),
+        }
+    }
+}
+
+impl<'a> NewSecret<'a> {
+    pub(crate) fn of(save: &'a SaveCredential) -> Self {
+        Self {
+            organization_id: save.organization.text(),
+            id: save.id.text(),
+            data_key: save.sealed.data_key.as_bytes(),
+            data: save.sealed.data.as_bytes(),
+        }
+    }
+}
+
+impl<'a> NewLabel<'a> {
+    pub(crate) fn of(organization: OrganizationId, id: CredentialId, label: &'a Digest) -> Self {
+        Self { organization_id: organization.text(), label: label.as_bytes().as_slice(), id: id.text() }
+    }
+}
+
+impl<'a> NewClaim<'a> {
+    /// The claim of a request that makes this version of this credential.
+    pub(crate) fn of(
+        organization: OrganizationId,
+        (credential, version): (CredentialId, i64),
+        idempotency: &'a Idempotency,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            organization_id: organization.text(),
+            account_id: idempotency.account.text(),
+            key: idempotency.key.as_str(),
+            body: idempotency.body.as_bytes().as_slice(),
+            credential_id: credential.text(),
+            version,
+            created_at: now.as_millis(),
+        }
+    }
+}
+
+impl<'a> NewEntry<'a> {
+    pub(crate) fn of(SealedAuditRecord { record, key, code }: &'a SealedAuditRecord) -> Self {
+        let note = record.note.as_ref();
+        Self {
+            id: record.id.text(),
+            at: record.at.as_millis(),
+            organization_id: record.organization.map(|id| id.text()),
+            actor: record.actor.kind(),
+            account_id: record.actor.account().map(|id| id.text()),
+            session_id: record.actor.session().map(|id| id.text()),
+            action: record.action.as_str(),
+            subject: record.subject.text(),
+            count: record.count,
+            key_id: key.text(),
+            code: code.as_bytes().as_slice(),
+            integration_id: record.actor.integration().map(|id| id.text()),
+            namespace: note.map(|note| note.namespace.as_str()),
+            purpose: note.and_then(|note| note.purpose.as_ref()).map(|said| said.as_str()),
+            network: record.network_text(),
+            request_id: record.origin.request_text(),
+            credentials: note.and_then(AuditNote::credentials_text),
+            changed_rows: record.rows_text(),
+        }
+    }
+}

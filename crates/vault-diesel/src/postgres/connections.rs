@@ -1,0 +1,223 @@
+//! Transactions on pooled connections: each begun, ended, and tried again where that is safe.
+
+use super::connect::Connector;
+use super::decision::{Decided, Verdict};
+use super::pool::{Pooled, pool};
+use super::settings::{ConnectError, PostgresSettings};
+use super::severity::judge;
+use crate::failure::{Failure, Severity, unavailable};
+use bb8::{Pool, PooledConnection};
+use diesel_async::{AnsiTransactionManager, AsyncPgConnection, SimpleAsyncConnection as _, TransactionManager};
+use futures_util::future::BoxFuture;
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use vault_core::port::StoreError;
+
+/// A decision that writes.
+pub(super) type Decide<C, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a C) -> BoxFuture<'a, Decided<T>>;
+/// A read: its question, and how it is answered.
+pub(super) type Look<Q, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a Q) -> BoxFuture<'a, Result<T, Failure>>;
+type Transactions = AnsiTransactionManager;
+
+/// How often a decision is tried that met another transaction or lost its connection.
+const TRIES: usize = 4;
+/// How long a decision waits for its turn.
+const LONGEST_QUEUE: Duration = Duration::from_secs(2);
+
+const BEGIN_WRITING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const WITHOUT_HASTE: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '30s'";
+
+/// The connections, and what is done on them.
+pub(super) struct Connections {
+    pool: Pool<Connector>,
+    /// One per connection. The pool serves whoever asks at the right moment; this serves in turn.
+    permits: Semaphore,
+    longest_wait: Duration,
+}
+
+/// A connection in use. Lost unless it is taken back, so that a caller who goes away leaves none half-used.
+pub(super) struct Taken<'store> {
+    pooled: PooledConnection<'store, Connector>,
+    _permit: SemaphorePermit<'store>,
+}
+
+impl Taken<'_> {
+    /// Gives it back unused.
+    pub(super) fn give_back(mut self) {
+        self.pooled.lost = false;
+    }
+}
+
+/// Whether a decision is in haste, as all are that a request waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Haste {
+    Usual,
+    None,
+}
+
+/// How one try failed.
+pub(super) struct Failed {
+    pub(super) error: StoreError,
+    /// Whether it is certain that nothing stands.
+    pub(super) certain: bool,
+    /// Whether the decision itself is at fault, and not the database or its state.
+    pub(super) own: bool,
+}
+
+impl From<StoreError> for Failed {
+    /// Nothing was begun.
+    fn from(error: StoreError) -> Self {
+        Self { error, certain: true, own: false }
+    }
+}
+
+/// How a transaction failed.
+struct Broken {
+    failure: Failure,
+    /// Whether it is certain that nothing stands, so that it may be tried again.
+    certain: bool,
+}
+
+impl Connections {
+    /// Connects once, to prove address, credentials and version, and makes the pool.
+    pub(super) async fn open(settings: PostgresSettings) -> Result<Self, ConnectError> {
+        let connector = Connector::new(&settings)?;
+        let first = Pooled { connection: connector.connect().await?, lost: false };
+        let permits = Semaphore::new(usize::try_from(settings.connections.max(1)).unwrap_or(1));
+        let pool = pool(connector, settings.connections);
+        // Full already only if the pool has no room for one; then the connection is closed again.
+        let _ = pool.add(first);
+        Ok(Self { pool, permits, longest_wait: settings.longest_wait })
+    }
+
+    /// Refuses whatever comes from now on.
+    pub(super) fn close(&self) {
+        self.permits.close();
+    }
+
+    /// The longest that a decision or a read takes.
+    pub(super) const fn longest_wait(&self) -> Duration {
+        self.longest_wait
+    }
+
+    /// The outcome, if it is there in time.
+    pub(super) async fn in_time<T, E: From<StoreError>>(
+        &self,
+        decision: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        tokio::time::timeout(self.longest_wait, decision)
+            .await
+            .unwrap_or_else(|_| Err(unavailable("the database did not answer in time").into()))
+    }
+
+    /// Makes a decision, on the connection that was taken for it or on another.
+    pub(super) async fn write<C, T>(
+        &self,
+        mut taken: Option<Taken<'_>>,
+        command: &C,
+        decide: Decide<C, T>,
+        haste: Haste,
+    ) -> Result<T, Failed> {
+        let mut tries = 1;
+        loop {
+            let mut taken = match taken.take() {
+                Some(taken) => taken,
+                None => self.take().await?,
+            };
+            let pooled = &mut *taken.pooled;
+            match write_on(&mut pooled.connection, command, decide, haste).await {
+                Ok(outcome) => {
+                    pooled.lost = false;
+                    return Ok(outcome);
+                }
+                Err(failed) if failed.certain && tries < TRIES && settle(pooled, &failed.failure).await => {
+                    tries += 1;
+                }
+                Err(Broken { failure, certain }) => {
+                    settle(pooled, &failure).await;
+                    let own = failure.severity(judge) == Severity::Broken;
+                    return Err(Failed { error: failure.into_store_error(judge), certain, own });
+                }
+            }
+        }
+    }
+
+    /// Answers a question in one snapshot.
+    pub(super) async fn read<Q, T>(&self, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
+        let mut tries = 1;
+        loop {
+            let mut taken = self.take().await?;
+            let pooled = &mut *taken.pooled;
+            match read_on(&mut pooled.connection, question, look).await {
+                Ok(answer) => {
+                    pooled.lost = false;
+                    return Ok(answer);
+                }
+                Err(failure) => {
+                    if !settle(pooled, &failure).await || tries >= TRIES {
+                        return Err(failure.into_store_error(judge));
+                    }
+                    tries += 1;
+                }
+            }
+        }
+    }
+
+    /// A connection, when its turn has come.
+    pub(super) async fn take(&self) -> Result<Taken<'_>, StoreError> {
+        let permit = tokio::time::timeout(LONGEST_QUEUE, self.permits.acquire())
+            .await
+            .map_err(|_| unavailable("all database connections are in use"))?
+            .map_err(|_| unavailable("the database pool is closed"))?;
+        let mut pooled = self.pool.get().await.map_err(|error| match error {
+            bb8::RunError::User(error) => StoreError::Unavailable(Box::new(error)),
+            bb8::RunError::TimedOut => unavailable("connecting to the database timed out"),
+        })?;
+        pooled.lost = true;
+        Ok(Taken { pooled, _permit: permit })
+    }
+}
+
+/// Puts a connection in order after a failure. Whether the same may be tried again.
+async fn settle(pooled: &mut Pooled, failure: &Failure) -> bool {
+    let severity = failure.severity(judge);
+    if !severity.loses_connection() {
+        pooled.lost = Transactions::rollback_transaction(&mut pooled.connection).await.is_err();
+    }
+    matches!(severity, Severity::Again | Severity::LaterElsewhere)
+}
+
+async fn write_on<C, T>(
+    connection: &mut AsyncPgConnection,
+    command: &C,
+    decide: Decide<C, T>,
+    haste: Haste,
+) -> Result<T, Broken> {
+    let nothing_stands = |error| Broken { failure: Failure::Sql(error), certain: true };
+    Transactions::begin_transaction_sql(connection, BEGIN_WRITING).await.map_err(nothing_stands)?;
+    if haste == Haste::None {
+        connection.batch_execute(WITHOUT_HASTE).await.map_err(nothing_stands)?;
+    }
+    match decide(connection, command).await {
+        Ok(Verdict::Refused(outcome) | Verdict::Undo(outcome)) => {
+            Transactions::rollback_transaction(connection).await.map_err(nothing_stands)?;
+            Ok(outcome)
+        }
+        Ok(verdict) => match Transactions::commit_transaction(connection).await {
+            Ok(()) => Ok(verdict.into_outcome()),
+            Err(error) => {
+                let certain = judge(&error) == Severity::Again;
+                Err(Broken { failure: Failure::Sql(error), certain })
+            }
+        },
+        Err(failure) => Err(Broken { failure, certain: true }),
+    }
+}
+
+async fn read_on<Q, T>(connection: &mut AsyncPgConnection, question: &Q, look: Look<Q, T>) -> Result<T, Failure> {
+    Transactions::begin_transaction_sql(connection, BEGIN_SNAPSHOT).await?;
+    let answer = look(connection, question).await?;
+    Transactions::commit_transaction(connection).await?;
+    Ok(answer)
+}

@@ -1,0 +1,147 @@
+//! Deletes that share a transaction.
+
+use super::decision::credential::count::{self, Count};
+use super::gather::Gathered;
+use super::store::PostgresStore;
+use super::together::{Fate, Judged, Together, judge_each};
+use crate::failure::Failure;
+use crate::new_row::{NewEntries, NewEntry};
+use crate::schema::credentials;
+use crate::stored::{IdText, ToIdText as _};
+use diesel::{ExpressionMethods as _, QueryDsl as _};
+use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
+use futures_util::future::try_join4;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::port::DeleteCredential;
+use vault_core::{Command, Refusal};
+
+type Outcome = Result<bool, Refusal>;
+
+/// The rows of a table that belong to one of the credentials.
+macro_rules! of_credentials {
+    ($table:ident, $organization:expr, $ids:expr) => {{
+        use crate::schema::$table as rows;
+        rows::table.filter(rows::organization_id.eq($organization.text())).filter(rows::id.eq_any($ids))
+    }};
+}
+
+impl Together for DeleteCredential {
+    fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>> {
+        store.deletes()
+    }
+
+    fn organization(&self) -> OrganizationId {
+        self.organization
+    }
+
+    fn size(&self) -> usize {
+        0
+    }
+
+    async fn decide(
+        connection: &mut AsyncPgConnection,
+        commands: &[Command<Self>],
+        organization: OrganizationId,
+    ) -> Result<(Vec<Fate<Outcome>>, bool), Failure> {
+        // The count first, for the reason given at a single save.
+        count::hold(connection, organization).await?;
+        let judged = judge_each(connection, commands, organization, |_| None).await?;
+        let revisions = hold_revisions(connection, commands, organization).await?;
+        let mut wanted = HashSet::new();
+        let mut fates: Vec<Option<Fate<Outcome>>> = Vec::with_capacity(commands.len());
+        for (command, judged) in commands.iter().zip(judged) {
+            let DeleteCredential { id, revision, .. } = command.act;
+            let found = revisions.get(id.text().as_str());
+            fates.push(match judged {
+                Judged::Denied(denial) => Some(Fate::Denied(denial)),
+                Judged::Unknown => Some(Fate::Alone),
+                // One before has deleted it.
+                Judged::May(_) if wanted.contains(&id) => Some(Fate::Decided(Ok(false))),
+                Judged::May(_) if found.is_some_and(|found| revision.is_some_and(|revision| *found != revision)) => {
+                    Some(Fate::Decided(Err(Refusal::Changed)))
+                }
+                Judged::May(_) => {
+                    wanted.insert(id);
+                    None
+                }
+            });
+        }
+        let deleted = delete(connection, &wanted, organization).await?;
+        let is_deleted = |command: &Command<Self>| deleted.contains(command.act.id.text().as_str());
+        let made = || commands.iter().zip(&fates).filter(|(command, fate)| fate.is_none() && is_deleted(command));
+        if !deleted.is_empty() {
+            let entries = made().map(|(command, _)| NewEntry::of(&command.audit)).collect();
+            forget(connection, &deleted, organization, entries).await?;
+        }
+        let fate = |(fate, command): (Option<_>, &Command<Self>)| {
+            fate.unwrap_or_else(|| Fate::Decided(Ok(is_deleted(command))))
+        };
+        Ok((fates.into_iter().zip(commands).map(fate).collect(), !deleted.is_empty()))
+    }
+}
+
+/// The revisions of the credentials, held, if one of the commands names one.
+async fn hold_revisions(
+    connection: &mut AsyncPgConnection,
+    commands: &[Command<DeleteCredential>],
+    organization: OrganizationId,
+) -> Result<HashMap<String, i64>, Failure> {
+    if commands.iter().all(|command| command.act.revision.is_none()) {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<IdText> = commands.iter().map(|command| command.act.id.text()).collect();
+    // By id, as all take them who take several.
+    let rows: Vec<(String, i64)> = of_credentials!(credentials, organization, ids)
+        .order(credentials::id)
+        .select((credentials::id, credentials::revision))
+        .for_update()
+        .load(connection)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Deletes the rows that show them. The ids of those that were there.
+async fn delete(
+    connection: &mut AsyncPgConnection,
+    wanted: &HashSet<CredentialId>,
+    organization: OrganizationId,
+) -> Result<HashSet<String>, Failure> {
+    if wanted.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let mut ids: Vec<IdText> = wanted.iter().map(|id| id.text()).collect();
+    ids.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+    let deleted: Vec<String> = diesel::delete(of_credentials!(credentials, organization, ids))
+        .returning(credentials::id)
+        .get_results(connection)
+        .await?;
+    Ok(deleted.into_iter().collect())
+}
+
+/// Deletes everything else of them, counts and records, in one exchange.
+async fn forget(
+    connection: &AsyncPgConnection,
+    deleted: &HashSet<String>,
+    organization: OrganizationId,
+    entries: NewEntries<'_>,
+) -> Result<(), Failure> {
+    let ids = || deleted.iter().map(String::as_str).collect::<Vec<_>>();
+    let counted = Count::by(organization, i64::try_from(deleted.len()).map_or(i64::MIN, |count| -count));
+    let (mut c1, mut c2, mut c3, mut c4) = (connection, connection, connection, connection);
+    let (mut c5, mut c6, mut c7) = (connection, connection, connection);
+    let rows = try_join4(
+        diesel::delete(of_credentials!(credential_secrets, organization, ids())).execute(&mut c1),
+        diesel::delete(of_credentials!(credential_versions, organization, ids())).execute(&mut c2),
+        diesel::delete(of_credentials!(credential_labels, organization, ids())).execute(&mut c3),
+        diesel::delete(of_credentials!(credential_uses, organization, ids())).execute(&mut c4),
+    );
+    let rest = futures_util::future::try_join3(
+        diesel::delete(of_credentials!(check_requests, organization, ids())).execute(&mut c5),
+        counted.execute(&mut c6),
+        entries.execute(&mut c7),
+    );
+    futures_util::future::try_join(rows, rest).await?;
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Many decisions of one kind and organization in one transaction. What is refused is found before anything is written
+//! and drops out, so it undoes no other. Everything is read and written for all at once.
+
+use super::decision::{Decided, Decision, Verdict, authorize};
+use super::gather::Gathered;
+use super::store::PostgresStore;
+use crate::failure::Failure;
+use diesel_async::AsyncPgConnection;
+use std::sync::Arc;
+use vault_core::Command;
+use vault_core::id::{KeyId, OrganizationId};
+use vault_core::principal::{Denial, Principal};
+use vault_core::time::Timestamp;
+
+/// A decision that may share a transaction with others of its kind.
+pub(super) trait Together: Decision<Outcome: 'static> + Send + 'static {
+    /// Where decisions of this kind wait.
+    fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>>;
+
+    /// The organization that it belongs to.
+    fn organization(&self) -> OrganizationId;
+
+    /// About how many bytes it brings.
+    fn size(&self) -> usize;
+
+    /// Makes decisions of one organization, in the order of locks, and records them. What each came to, in their order,
+    /// and whether anything was written.
+    fn decide(
+        connection: &mut AsyncPgConnection,
+        commands: &[Command<Self>],
+        organization: OrganizationId,
+    ) -> impl Future<Output = Result<(Vec<Fate<Self::Outcome>>, bool), Failure>> + Send;
+}
+
+/// What one of several decisions came to.
+#[derive(Debug)]
+pub(super) enum Fate<T> {
+    /// Decided.
+    Decided(T),
+    /// Its principal may not act.
+    Denied(Denial),
+    /// Not decided: it relies on what others of them came to, and is to be decided after them.
+    Again,
+    /// Not decided: something is wrong with it, which is told when it is decided alone.
+    Alone,
+}
+
+/// Makes the decisions in one transaction.
+pub(super) async fn decide_together<A: Together>(
+    connection: &mut AsyncPgConnection,
+    commands: &[Command<A>],
+) -> Decided<Vec<Fate<A::Outcome>>> {
+    let Some(first) = commands.first() else { return Ok(Verdict::Refused(Vec::new())) };
+    let (fates, written) = A::decide(connection, commands, first.act.organization()).await?;
+    Ok(if written { Verdict::Recorded(fates) } else { Verdict::Refused(fates) })
+}
+
+/// What judging a principal came to.
+#[derive(Clone, Copy)]
+pub(super) enum Judged {
+    /// It may act; whether the key that it brought is active.
+    May(bool),
+    Denied(Denial),
+    Unknown,
+}
+
+impl Judged {
+    fn of(judged: Result<bool, Failure>) -> Result<Self, Failure> {
+        match judged {
+            Ok(key_active) => Ok(Self::May(key_active)),
+            Err(Failure::Denied(denial)) => Ok(Self::Denied(denial)),
+            Err(Failure::Refused(_) | Failure::Damaged { .. }) => Ok(Self::Unknown),
+            Err(failure @ (Failure::Sql(_) | Failure::Overtaken)) => Err(failure),
+        }
+    }
+}
+
+/// Judges each principal once, with the key that it brought, if it brought one; all stays as it is until the decisions
+/// stand. At the latest of the commands' times: who may act then may have acted before.
+pub(super) async fn judge_each<A: Together>(
+    connection: &mut AsyncPgConnection,
+    commands: &[Command<A>],
+    organization: OrganizationId,
+    key: impl Fn(&A) -> Option<KeyId> + Send + Sync,
+) -> Result<Vec<Judged>, Failure> {
+    let now = commands.iter().map(|command| command.now).max().unwrap_or(Timestamp::from_millis(0));
+    let mut different: Vec<(&Principal, Option<KeyId>)> = Vec::new();
+    for command in commands {
+        let brought = (&command.principal, key(&command.act));
+        if !different.contains(&brought) {
+            different.push(brought);
+        }
+    }
+    // Accounts are taken by id, where several are.
+    different.sort_by_key(|(principal, _)| match principal {
+        Principal::Session(session) => Some((session.account, session.session)),
+        Principal::Operator | Principal::Embedder(_) => None,
+    });
+    let mut judged = Vec::with_capacity(different.len());
+    for (principal, key) in &different {
+        let outcome = match key {
+            Some(key) => authorize::judge_and_hold_with_key(connection, principal, organization, *key, now).await,
+            None => match authorize::judge_and_hold(connection, principal, now).await {
+                Ok(judgement) => judgement.map(|()| true).map_err(Failure::from),
+                Err(failure) => Err(failure),
+            },
+        };
+        judged.push(Judged::of(outcome)?);
+    }
+    let find = |command: &Command<A>| {
+        let brought = (&command.principal, key(&command.act));
+        let place = different.iter().position(|one| *one == brought);
+        place.and_then(|place| judged.get(place)).copied().unwrap_or(Judged::Unknown)
+    };
+    Ok(commands.iter().map(find).collect())
+}

@@ -1,0 +1,326 @@
+//! Saves and deletes that share a transaction on PostgreSQL.
+
+use crate::support;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, join_all};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use support::postgres::{client, database, patient_store, query, store, wait_for_waiting};
+use support::world::World;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::digest::Digest;
+use vault_core::id::CredentialId;
+use vault_core::port::{
+    CredentialRepository as _, DeleteCredential, Idempotency, SaveCredential,
+    SessionRepository as _, StoreError,
+};
+use vault_core::principal::Denial;
+use vault_core::{Command, Refusal};
+use vault_diesel::PostgresStore;
+use vault_testkit::postgres::Cluster;
+
+/// A number for a world that no other test has.
+fn number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(7_000_000);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+type Answers<T> = Vec<BoxFuture<'static, Result<T, StoreError>>>;
+
+fn save(
+    store: &Arc<PostgresStore>,
+    command: Command<SaveCredential>,
+) -> BoxFuture<'static, Result<CredentialId, StoreError>> {
+    let store = Arc::clone(store);
+    async move { store.save_credential(command).await }.boxed()
+}
+
+fn delete(store: &Arc<PostgresStore>, world: &World, id: CredentialId) -> BoxFuture<'static, Result<bool, StoreError>> {
+    let store = Arc::clone(store);
+    let actor = Actor::Account(world.account, world.session);
+    let audit = world.audit(actor, AuditAction::CredentialDeleted, Subject::Credential(id));
+    let act = DeleteCredential { organization: world.organization, id, revision: None };
+    let command = Command { principal: world.principal(), now: world.now(), audit, act };
+    async move { store.delete_credential(command).await }.boxed()
+}
+
+/// A database of its own: whoever waits in it was made to wait by this test.
+struct Scene {
+    address: String,
+    store: Arc<PostgresStore>,
+    world: World,
+    blocker: tokio_postgres::Client,
+    observer: tokio_postgres::Client,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let address = Cluster::shared().create_database();
+        Self::at(&address, patient_store(&address).await).await
+    }
+
+    async fn at(address: &str, store: Arc<PostgresStore>) -> Self {
+        patient_store(address).await.migrate(support::NOW, &mut |_| {}).await.unwrap();
+        let world = World::make(&*store, number()).await;
+        let (blocker, observer) = (client(address).await, client(address).await);
+        Self { address: address.to_owned(), store, world, blocker, observer }
+    }
+
+    /// Has the first of them wait inside its transaction, and the others for it. Then lets all go on.
+    async fn hold_up<T>(
+        &self,
+        mut waiting: Answers<T>,
+        then: impl AsyncFnOnce(&mut Answers<T>),
+    ) -> Vec<Result<T, StoreError>> {
+        let sql = format!(
+            "BEGIN; SELECT 1 FROM credential_counts WHERE organization_id = '{}' FOR UPDATE",
+            self.world.organization
+        );
+        self.blocker.batch_execute(&sql).await.unwrap();
+        // Each is queued when it is first asked.
+        assert!((&mut waiting[0]).now_or_never().is_none());
+        wait_for_waiting(&self.observer, 1, || false).await;
+        for one in &mut waiting[1..] {
+            assert!(one.now_or_never().is_none());
+        }
+        then(&mut waiting).await;
+        self.blocker.batch_execute("COMMIT").await.unwrap();
+        join_all(waiting).await
+    }
+
+    fn count(&self, what: &str) -> String {
+        let sql = format!("SELECT {what} FROM credentials WHERE organization_id = '{}'", self.world.organization);
+        query(&self.address, &sql)
+    }
+
+    fn counted(&self) -> String {
+        let sql =
+            format!("SELECT credentials FROM credential_counts WHERE organization_id = '{}'", self.world.organization);
+        query(&self.address, &sql)
+    }
+
+    fn audited(&self, action: &str) -> String {
+        let of = self.world.organization;
+        query(
+            &self.address,
+            &format!("SELECT count(*) FROM audit WHERE organization_id = '{of}' AND action = '{action}'"),
+        )
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_wait_share_a_transaction() {
+    let scene = Scene::new().await;
+    let saves = (0..100).map(|_| save(&scene.store, scene.world.save())).collect();
+    let saved: Vec<_> = scene.hold_up(saves, async |_| {}).await.into_iter().map(Result::unwrap).collect();
+    // The first was alone when it began; then 64, and the rest.
+    let transactions = "count(*) || ' in ' || count(DISTINCT xmin::text)";
+    assert_eq!((scene.count(transactions), scene.counted()), ("100 in 3".to_owned(), "100".to_owned()));
+    assert_eq!(scene.audited("credential.saved"), "100");
+
+    let deletes = saved.iter().map(|id| delete(&scene.store, &scene.world, *id)).collect();
+    let deleted = scene.hold_up(deletes, async |_| {}).await;
+    assert!(deleted.into_iter().all(|deleted| deleted.unwrap()));
+    assert_eq!((scene.count("count(*)"), scene.counted()), ("0".to_owned(), "0".to_owned()));
+    let of = scene.world.organization;
+    let sql = format!(
+        "SELECT count(*) || ' in ' || count(DISTINCT xmin::text) FROM audit WHERE organization_id = '{of}' \
+         AND action = 'credential.deleted'"
+    );
+    assert_eq!(query(&scene.address, &sql), "100 in 3");
+    for table in ["credential_secrets", "credential_labels"] {
+        let left = format!("SELECT count(*) FROM {table} WHERE organization_id = '{of}'");
+        assert_eq!(query(&scene.address, &left), "0", "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_goes_away_while_waiting_withdraws_a_save() {
+    let scene = Scene::new().await;
+    let saves: Answers<_> = (0..20).map(|_| save(&scene.store, scene.world.save())).collect();
+    let answered = scene
+        .hold_up(saves, async |waiting| {
+            // The first is under way, and made whether its caller waits or not.
+            drop(waiting.remove(0));
+            waiting.truncate(9);
+        })
+        .await;
+    assert!(answered.into_iter().all(|saved| saved.is_ok()));
+    assert_eq!((scene.count("count(*)"), scene.counted()), ("10".to_owned(), "10".to_owned()));
+    // Nobody is left behind: the organization goes on.
+    scene.store.save_credential(scene.world.save()).await.unwrap();
+    assert_eq!(scene.counted(), "11");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_save_that_fails_undoes_no_other() {
+    let scene = Scene::new().await;
+    let mut saves: Answers<_> = (0..20).map(|_| save(&scene.store, scene.world.save())).collect();
+    let (one, mut same) = (scene.world.save(), scene.world.save());
+    same.act.id = one.act.id;
+    saves.push(save(&scene.store, one));
+    saves.push(save(&scene.store, same));
+    let outcomes = scene.hold_up(saves, async |_| {}).await;
+    let failed: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_err()).collect();
+    assert!(matches!(failed.as_slice(), [Err(StoreError::Fault(_))]), "{failed:?}");
+    assert_eq!((scene.count("count(*)"), scene.counted()), ("21".to_owned(), "21".to_owned()));
+    assert_eq!(scene.audited("credential.saved"), "21");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_logout_ends_the_saves_that_wait_behind_it() {
+    let scene = Scene::new().await;
+    let other = patient_store(&scene.address).await;
+    let saves: Answers<_> = (0..10).map(|_| save(&scene.store, scene.world.save())).collect();
+    let outcomes = scene
+        .hold_up(saves, async |_| {
+            assert!(other.end_session(scene.world.end_session()).await.unwrap());
+        })
+        .await;
+    // Acknowledged before any of them was judged: none may stand.
+    for outcome in outcomes {
+        assert!(matches!(outcome, Err(StoreError::Denied(Denial::SessionEnded))), "{outcome:?}");
+    }
+    assert_eq!((scene.count("count(*)"), scene.counted()), ("0".to_owned(), "0".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_was_cut_off_is_made_again() {
+    let scene = Scene::new().await;
+    let saves: Answers<_> = (0..30).map(|_| save(&scene.store, scene.world.save())).collect();
+    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+               WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let outcomes = scene.hold_up(saves, async |_| assert_eq!(query(&scene.address, cut), "1")).await;
+    assert!(outcomes.into_iter().all(|saved| saved.is_ok()));
+    assert_eq!((scene.count("count(*)"), scene.counted()), ("30".to_owned(), "30".to_owned()));
+}
+
+/// A way to the server on which the answer to a COMMIT can be lost.
+struct Wire {
+    /// The database at the other end, this way.
+    address: String,
+    /// Where it listens.
+    _directory: tempfile::TempDir,
+    /// Whether answers to COMMIT are lost.
+    loses: Arc<AtomicBool>,
+}
+
+impl Wire {
+    /// A way to the database at `address`, whose host is the directory of a socket.
+    fn to(address: &str) -> Self {
+        const SOCKET: &str = ".s.PGSQL.5432";
+        let (user_and_host, database) = address.rsplit_once('/').unwrap();
+        let (user, host) = user_and_host.rsplit_once('@').unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
+        let loses = Arc::new(AtomicBool::new(false));
+        let (server, losing) = (PathBuf::from(decoded(host)).join(SOCKET), Arc::clone(&loses));
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = UnixStream::connect(&server).await.unwrap();
+                tokio::spawn(pass_on(client, server, Arc::clone(&losing)));
+            }
+        });
+        let here = directory.path().to_str().unwrap().replace('/', "%2F");
+        Self { address: format!("{user}@{here}/{database}"), _directory: directory, loses }
+    }
+}
+
+/// The path that a host of an address stands for.
+fn decoded(host: &str) -> String {
+    [("%2F", "/"), ("%2E", "."), ("%2D", "-"), ("%5F", "_")]
+        .iter()
+        .fold(host.to_owned(), |path, (code, character)| path.replace(code, character))
+}
+
+/// Passes everything on. Once a COMMIT went to the server, waits until the server has answered it, and cuts the client
+/// off instead of passing the answer on.
+async fn pass_on(client: UnixStream, server: UnixStream, loses: Arc<AtomicBool>) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let lost = Arc::new(AtomicBool::new(false));
+    let back = {
+        let lost = Arc::clone(&lost);
+        async move {
+            let mut bytes = vec![0; 65_536];
+            while let Ok(count @ 1..) = from_server.read(&mut bytes).await {
+                if lost.load(Ordering::SeqCst) || to_client.write_all(&bytes[..count]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    };
+    let forth = async move {
+        let mut bytes = vec![0; 65_536];
+        while let Ok(count @ 1..) = from_client.read(&mut bytes).await {
+            if loses.load(Ordering::SeqCst) && bytes[..count].windows(6).any(|text| text == b"COMMIT") {
+                lost.store(true, Ordering::SeqCst);
+            }
+            if to_server.write_all(&bytes[..count]).await.is_err() {
+                return;
+            }
+        }
+    };
+    // Either end of it ends both.
+    tokio::select! {
+        () = back => {}
+        () = forth => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn saves_whose_commit_is_not_answered_are_neither_acknowledged_nor_made_again() {
+    let address = Cluster::shared().create_database();
+    let wire = Wire::to(&address);
+    let scene = Scene::at(&address, patient_store(&wire.address).await).await;
+    let commands: Vec<_> = (0..20)
+        .map(|number| {
+            let mut command = scene.world.save();
+            let (account, body) = (scene.world.account, Digest::from_bytes([7; 32]));
+            command.act.idempotency = Some(Idempotency { account, key: format!("key {number}"), body });
+            command
+        })
+        .collect();
+    let ids: Vec<_> = commands.iter().map(|command| command.act.id).collect();
+    let again = |number: usize| {
+        let mut command = scene.world.save();
+        command.act.idempotency.clone_from(&commands[number].act.idempotency);
+        save(&scene.store, command)
+    };
+    let saves = commands.iter().cloned().map(|command| save(&scene.store, command)).collect();
+    let outcomes = scene.hold_up(saves, async |_| wire.loses.store(true, Ordering::SeqCst)).await;
+    wire.loses.store(false, Ordering::SeqCst);
+    for outcome in outcomes {
+        assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+    }
+    // All of them stand, once; whoever asks again under the same key is told so.
+    assert_eq!((scene.count("count(*)"), scene.counted()), ("20".to_owned(), "20".to_owned()));
+    for (number, answered) in join_all((0..20).map(again)).await.into_iter().enumerate() {
+        assert_eq!(answered.unwrap(), ids[number]);
+    }
+    assert_eq!((scene.count("count(*)"), scene.counted()), ("20".to_owned(), "20".to_owned()));
+    assert_eq!(scene.audited("credential.saved"), "20");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn replicas_share_a_limit_while_each_gathers_saves() {
+    let replicas = [store(database()).await, store(database()).await, store(database()).await];
+    let world = World::make(&*replicas[0], number()).await;
+    let saves = (0..150_usize).map(|number| {
+        let mut command = world.save();
+        command.act.limit = 70;
+        save(&replicas[number % 3], command)
+    });
+    let outcomes = join_all(saves).await;
+    let refused = |outcome: &&Result<CredentialId, StoreError>| {
+        matches!(outcome, Err(StoreError::Refused(Refusal::LimitReached { .. })))
+    };
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 70);
+    assert_eq!(outcomes.iter().filter(refused).count(), 80);
+    let sql = format!("SELECT credentials FROM credential_counts WHERE organization_id = '{}'", world.organization);
+    assert_eq!(query(database(), &sql), "70");
+}
