@@ -12,6 +12,7 @@ mod migrations;
 mod postgres;
 mod postgres_accounts;
 mod postgres_activations;
+mod postgres_statements;
 mod postgres_together;
 mod restores;
 mod sqlite;

@@ -15,7 +15,7 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    CredentialRepository as _, DeleteCredential, Idempotency, SaveCredential,
+    ActivationRepository as _, CredentialRepository as _, DeleteCredential, Idempotency, SaveCredential,
     SessionRepository as _, StoreError,
 };
 use vault_core::principal::Denial;
@@ -70,16 +70,24 @@ impl Scene {
         Self { address: address.to_owned(), store, world, blocker, observer }
     }
 
-    /// Has the first of them wait inside its transaction, and the others for it. Then lets all go on.
+    /// Has the first of them wait for the count inside its transaction, and the others for it. Then lets all go on.
     async fn hold_up<T>(
         &self,
+        waiting: Answers<T>,
+        then: impl AsyncFnOnce(&mut Answers<T>),
+    ) -> Vec<Result<T, StoreError>> {
+        self.hold_up_at("credential_counts", waiting, then).await
+    }
+
+    /// The same at another table.
+    async fn hold_up_at<T>(
+        &self,
+        table: &str,
         mut waiting: Answers<T>,
         then: impl AsyncFnOnce(&mut Answers<T>),
     ) -> Vec<Result<T, StoreError>> {
-        let sql = format!(
-            "BEGIN; SELECT 1 FROM credential_counts WHERE organization_id = '{}' FOR UPDATE",
-            self.world.organization
-        );
+        let of = self.world.organization;
+        let sql = format!("BEGIN; SELECT 1 FROM {table} WHERE organization_id = '{of}' FOR UPDATE");
         self.blocker.batch_execute(&sql).await.unwrap();
         // Each is queued when it is first asked.
         assert!((&mut waiting[0]).now_or_never().is_none());
@@ -189,6 +197,61 @@ async fn a_logout_ends_the_saves_that_wait_behind_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn activations_of_one_integration_share_transactions() {
+    let scene = Scene::new().await;
+    let Scene { store, world, address, .. } = &scene;
+    let saved = world.save_activated(&**store).await;
+    let stored = world.integration(&**store).await;
+    let (principal, mut stale) = (world.activator(&stored), world.activator(&stored));
+    stale.seen = Digest::from_bytes([9; 32]);
+    let mut ids = Vec::new();
+    let takings = (0..33)
+        .map(|number| {
+            let command = world.take(if number % 11 == 10 { &stale } else { &principal });
+            ids.push(command.act.activation.as_ref().unwrap().id);
+            let store = Arc::clone(store);
+            async move { store.take_credentials(command).await }.boxed()
+        })
+        .collect();
+    let outcomes = scene.hold_up_at("integrations", takings, async |_| {}).await;
+    for (number, outcome) in outcomes.into_iter().enumerate() {
+        match outcome {
+            Ok(taken) => assert_eq!((number % 11 == 10, taken.len()), (false, 1)),
+            Err(StoreError::Denied(Denial::Integration(_))) => assert_eq!(number % 11, 10),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    // The first was alone when it began; then 16 at a time.
+    let of = world.organization;
+    let began = format!(
+        "SELECT count(*) || ' in ' || count(DISTINCT xmin::text) FROM activations WHERE organization_id = '{of}'"
+    );
+    assert_eq!(query(address, &began), "30 in 3");
+    ids.retain(|id| query(address, &format!("SELECT 1 FROM activations WHERE id = '{id}'")) == "1");
+
+    // One of those that are to hand out was ended meanwhile.
+    assert!(store.end_activation(world.end(&principal, ids[20])).await.unwrap());
+    let hand_outs = ids
+        .iter()
+        .map(|id| {
+            let command = world.hand_out(&principal, *id, &[saved.id]);
+            let store = Arc::clone(store);
+            async move { store.hand_out(command).await }.boxed()
+        })
+        .collect();
+    let outcomes = scene.hold_up_at("integrations", hand_outs, async |_| {}).await;
+    for (number, outcome) in outcomes.into_iter().enumerate() {
+        assert_eq!(outcome.unwrap().is_some(), number == 20, "{number}");
+    }
+    let uses = format!(
+        "SELECT count(*) || ' in ' || count(DISTINCT xmin::text) FROM credential_uses WHERE organization_id = '{of}'"
+    );
+    assert_eq!(query(address, &uses), "29 in 3");
+    let audited = ["namespace.activated", "activation.failed"].map(|action| scene.audited(action));
+    assert_eq!(audited, ["29", "1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_was_cut_off_is_made_again() {
     let scene = Scene::new().await;
     let saves: Answers<_> = (0..30).map(|_| save(&scene.store, scene.world.save())).collect();
@@ -237,6 +300,9 @@ fn decoded(host: &str) -> String {
         .fold(host.to_owned(), |path, (code, character)| path.replace(code, character))
 }
 
+/// The statement as it travels; every BEGIN names READ COMMITTED.
+const COMMIT: &[u8] = b"COMMIT\0";
+
 /// Passes everything on. Once a COMMIT went to the server, waits until the server has answered it, and cuts the client
 /// off instead of passing the answer on.
 async fn pass_on(client: UnixStream, server: UnixStream, loses: Arc<AtomicBool>) {
@@ -257,7 +323,7 @@ async fn pass_on(client: UnixStream, server: UnixStream, loses: Arc<AtomicBool>)
     let forth = async move {
         let mut bytes = vec![0; 65_536];
         while let Ok(count @ 1..) = from_client.read(&mut bytes).await {
-            if loses.load(Ordering::SeqCst) && bytes[..count].windows(6).any(|text| text == b"COMMIT") {
+            if loses.load(Ordering::SeqCst) && bytes[..count].windows(COMMIT.len()).any(|text| text == COMMIT) {
                 lost.store(true, Ordering::SeqCst);
             }
             if to_server.write_all(&bytes[..count]).await.is_err() {

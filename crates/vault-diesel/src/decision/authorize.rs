@@ -4,9 +4,7 @@ use super::backend::{Connection, RunQuery, for_share, for_update};
 use crate::failure::Failure;
 use crate::schema::{accounts, organization_keys, organizations, sessions};
 use crate::stored::{Read, ToIdText as _};
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
-};
+use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::AccountState;
 use vault_core::id::{KeyId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
@@ -19,7 +17,9 @@ pub(crate) type Judgement = Result<(), Denial>;
 
 /// Organization, account and session of a session principal in one row; none, if one of them is missing.
 macro_rules! facts_of {
-    ($session:expr) => {
+    ($session:expr) => {{
+        use crate::schema::{accounts, organizations, sessions};
+        use diesel::{BoolExpressionMethods as _, JoinOnDsl as _};
         organizations::table
             .inner_join(accounts::table.on(accounts::organization_id.eq(organizations::id)))
             .inner_join(
@@ -29,7 +29,7 @@ macro_rules! facts_of {
             .filter(organizations::id.eq($session.organization.text()))
             .filter(accounts::id.eq($session.account.text()))
             .filter(sessions::id.eq($session.session.text()))
-    };
+    }};
 }
 
 /// Judges a principal for a decision that only reads, in one snapshot.
@@ -53,21 +53,57 @@ pub(crate) async fn judge(
     }
 }
 
+/// What judging the holder of a session relies on.
+macro_rules! judged_facts {
+    ($session:expr) => {{
+        use crate::schema::{accounts, organizations, sessions};
+        facts_of!($session).select((organizations::state, accounts::role, accounts::state, sessions::expires_at))
+    }};
+}
+
+/// Reads the first rows of a query and judges who asks, in one exchange with the server. The principal is judged by what
+/// is so when the rows have been read, or later: a right that has been taken away before shows nothing.
+macro_rules! load_judged {
+    ($query:expr, $connection:expr, $limit:expr, $principal:expr, $now:expr) => {
+        match $principal {
+            vault_core::principal::Principal::Session(session) => {
+                let facts = judged_facts!(session);
+                let (rows, found) = load_beside!($query, $connection, $limit, facts)?;
+                authorize::conclude($connection, session, found, $now).await??;
+                rows
+            }
+            other => {
+                let rows = load_page!($query, $connection, $limit).await?;
+                authorize::judge($connection, other, $now).await??;
+                rows
+            }
+        }
+    };
+}
+
+pub(crate) use {facts_of, judged_facts, load_judged};
+
+/// Judges the holder of a session for a decision that only reads, by what was found.
+pub(crate) async fn conclude(
+    connection: &mut Connection,
+    session: &SessionPrincipal,
+    found: Option<FactsRow>,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    match found {
+        Some(row) => Ok(judge_session(session, facts(session, row, now)?)),
+        None => Ok(judge_session(session, partial_facts(connection, session, now).await?)),
+    }
+}
+
 /// Judges the holder of a session for a decision that only reads, in one snapshot.
 pub(crate) async fn judge_holder(
     connection: &mut Connection,
     session: &SessionPrincipal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    let row: Option<FactsRow> = facts_of!(session)
-        .select((organizations::state, accounts::role, accounts::state, sessions::expires_at))
-        .get_result(connection)
-        .await
-        .optional()?;
-    match row {
-        Some(row) => Ok(judge_session(session, facts(session, row, now)?)),
-        None => Ok(judge_session(session, partial_facts(connection, session, now).await?)),
-    }
+    let row: Option<FactsRow> = judged_facts!(session).get_result(connection).await.optional()?;
+    conclude(connection, session, row, now).await
 }
 
 /// Judges a principal for a decision that writes: what it relies on stays as it is until the decision stands.
@@ -213,7 +249,7 @@ pub(crate) async fn judge_and_take_session(
     Ok(judgement.map(|()| target_live))
 }
 
-type FactsRow = (Read<OrganizationState>, Read<Role>, Read<AccountState>, i64);
+pub(crate) type FactsRow = (Read<OrganizationState>, Read<Role>, Read<AccountState>, i64);
 type FactsAndKeyRow = (Read<OrganizationState>, Read<Role>, Read<AccountState>, i64, Read<KeyState>);
 
 fn facts(session: &SessionPrincipal, row: FactsRow, now: Timestamp) -> Result<SessionFacts, Failure> {

@@ -15,6 +15,18 @@ macro_rules! load_page {
     };
 }
 
+/// Reads the first rows of one query, and then the row of another if there is one, in one exchange with the server.
+macro_rules! load_beside {
+    ($query:expr, $connection:expr, $limit:expr, $other:expr) => {{
+        let shared = &*$connection;
+        let (mut one, mut two) = (shared, shared);
+        let limited = diesel::QueryDsl::limit($query, i64::try_from($limit).unwrap_or(i64::MAX));
+        let rows = limited.load(&mut one);
+        let other = async { diesel::OptionalExtension::optional($other.get_result(&mut two).await) };
+        futures_util::future::try_join(rows, other).await
+    }};
+}
+
 /// Keeps the rows that are read as they are until the decision stands.
 macro_rules! for_share {
     ($query:expr) => {
@@ -75,7 +87,9 @@ macro_rules! narrow {
     };
 }
 
-pub(crate) use {execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_page, narrow};
+pub(crate) use {
+    execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_beside, load_page, narrow,
+};
 
 /// The history in PostgreSQL's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

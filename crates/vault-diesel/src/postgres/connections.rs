@@ -164,6 +164,28 @@ impl Connections {
         }
     }
 
+    /// Answers a question whose statements are sent at once and need no transaction.
+    pub(super) async fn read_at_once<Q, T>(&self, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
+        let mut tries = 1;
+        loop {
+            let mut taken = self.take().await?;
+            let pooled = &mut *taken.pooled;
+            let answer = look(&mut pooled.connection, question).await;
+            // There is nothing to roll back. After an error of the database the connection is not used again.
+            pooled.lost = matches!(answer, Err(Failure::Sql(_)));
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => {
+                    let again = matches!(failure.severity(judge), Severity::Again | Severity::LaterElsewhere);
+                    if !again || tries >= TRIES {
+                        return Err(failure.into_store_error(judge));
+                    }
+                    tries += 1;
+                }
+            }
+        }
+    }
+
     /// A connection, when its turn has come.
     pub(super) async fn take(&self) -> Result<Taken<'_>, StoreError> {
         let permit = tokio::time::timeout(LONGEST_QUEUE, self.permits.acquire())

@@ -1,16 +1,17 @@
 //! Deletes that share a transaction.
 
 use super::decision::credential::count::{self, Count};
+use super::decision::{Decided, decide};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, Judged, Together, judge_each};
+use super::together::{AT_ONCE, Fate, Judged, Together, judge_each};
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry};
 use crate::schema::credentials;
 use crate::stored::{IdText, ToIdText as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
-use futures_util::future::try_join4;
+use futures_util::future::{BoxFuture, try_join, try_join3, try_join4};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -27,24 +28,33 @@ macro_rules! of_credentials {
     }};
 }
 
-impl Together for DeleteCredential {
+impl Together for Command<DeleteCredential> {
+    type Outcome = Outcome;
+    type Place = OrganizationId;
+
+    const MOST: usize = AT_ONCE;
+
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>> {
-        store.deletes()
+        &store.gathered().deletes
     }
 
-    fn organization(&self) -> OrganizationId {
-        self.organization
+    fn place(&self) -> OrganizationId {
+        self.act.organization
     }
 
     fn size(&self) -> usize {
         0
     }
 
-    async fn decide(
+    fn decide_alone<'a>(connection: &'a mut AsyncPgConnection, command: &'a Self) -> BoxFuture<'a, Decided<Outcome>> {
+        Box::pin(decide(connection, command))
+    }
+
+    async fn decide_all(
         connection: &mut AsyncPgConnection,
-        commands: &[Command<Self>],
-        organization: OrganizationId,
+        commands: &[Self],
     ) -> Result<(Vec<Fate<Outcome>>, bool), Failure> {
+        let Some(organization) = commands.first().map(Self::place) else { return Ok((Vec::new(), false)) };
         // The count first, for the reason given at a single save.
         count::hold(connection, organization).await?;
         let judged = judge_each(connection, commands, organization, |_| None).await?;
@@ -69,15 +79,13 @@ impl Together for DeleteCredential {
             });
         }
         let deleted = delete(connection, &wanted, organization).await?;
-        let is_deleted = |command: &Command<Self>| deleted.contains(command.act.id.text().as_str());
+        let is_deleted = |command: &Self| deleted.contains(command.act.id.text().as_str());
         let made = || commands.iter().zip(&fates).filter(|(command, fate)| fate.is_none() && is_deleted(command));
         if !deleted.is_empty() {
             let entries = made().map(|(command, _)| NewEntry::of(&command.audit)).collect();
             forget(connection, &deleted, organization, entries).await?;
         }
-        let fate = |(fate, command): (Option<_>, &Command<Self>)| {
-            fate.unwrap_or_else(|| Fate::Decided(Ok(is_deleted(command))))
-        };
+        let fate = |(fate, command): (Option<_>, &Self)| fate.unwrap_or_else(|| Fate::Decided(Ok(is_deleted(command))));
         Ok((fates.into_iter().zip(commands).map(fate).collect(), !deleted.is_empty()))
     }
 }
@@ -137,11 +145,11 @@ async fn forget(
         diesel::delete(of_credentials!(credential_labels, organization, ids())).execute(&mut c3),
         diesel::delete(of_credentials!(credential_uses, organization, ids())).execute(&mut c4),
     );
-    let rest = futures_util::future::try_join3(
+    let rest = try_join3(
         diesel::delete(of_credentials!(check_requests, organization, ids())).execute(&mut c5),
         counted.execute(&mut c6),
         entries.execute(&mut c7),
     );
-    futures_util::future::try_join(rows, rest).await?;
+    try_join(rows, rest).await?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! PostgreSQL 13 or later.
 
+mod activations;
 mod backend;
 mod connect;
 mod connections;

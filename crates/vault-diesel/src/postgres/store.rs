@@ -10,7 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 use vault_core::Command;
-use vault_core::port::{DeleteCredential, EventSink, SaveCredential, StoreError};
+use vault_core::port::{
+    DeleteCredential, EventSink, ForIntegration, HandOut, SaveCredential, StoreError, TakeCredentials,
+};
 use vault_core::time::Timestamp;
 
 /// The store on PostgreSQL. Implements every port.
@@ -18,9 +20,16 @@ use vault_core::time::Timestamp;
 /// Its connections belong to the Tokio runtime that it is used on: use it on one, with several threads.
 pub struct PostgresStore {
     connections: Arc<Connections>,
-    saves: Arc<Gathered<SaveCredential>>,
-    deletes: Arc<Gathered<DeleteCredential>>,
+    gathered: AllGathered,
     reports: Reports,
+}
+
+/// The commands that wait for others of their kind.
+pub(super) struct AllGathered {
+    pub(super) saves: Arc<Gathered<Command<SaveCredential>>>,
+    pub(super) deletes: Arc<Gathered<Command<DeleteCredential>>>,
+    pub(super) takings: Arc<Gathered<ForIntegration<TakeCredentials>>>,
+    pub(super) hand_outs: Arc<Gathered<ForIntegration<HandOut>>>,
 }
 
 impl PostgresStore {
@@ -30,8 +39,13 @@ impl PostgresStore {
     /// The address is malformed, the server cannot be reached or is too old, or its certificate does not fit.
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
         let connections = Arc::new(Connections::open(settings).await?);
-        let (saves, deletes) = (Gathered::new(&connections), Gathered::new(&connections));
-        Ok(Arc::new(Self { connections, saves, deletes, reports: Reports::default() }))
+        let gathered = AllGathered {
+            saves: Gathered::new(&connections),
+            deletes: Gathered::new(&connections),
+            takings: Gathered::new(&connections),
+            hand_outs: Gathered::new(&connections),
+        };
+        Ok(Arc::new(Self { connections, gathered, reports: Reports::default() }))
     }
 
     /// Refuses whatever comes from now on. Connections close with the store.
@@ -49,14 +63,9 @@ impl PostgresStore {
         &self.reports
     }
 
-    /// The saves that wait.
-    pub(super) const fn saves(&self) -> &Arc<Gathered<SaveCredential>> {
-        &self.saves
-    }
-
-    /// The deletes that wait.
-    pub(super) const fn deletes(&self) -> &Arc<Gathered<DeleteCredential>> {
-        &self.deletes
+    /// The commands that wait for others of their kind.
+    pub(super) const fn gathered(&self) -> &AllGathered {
+        &self.gathered
     }
 
     /// Makes a decision.
@@ -71,8 +80,8 @@ impl PostgresStore {
     }
 
     /// Makes a decision in one transaction with those of its kind that wait.
-    pub(super) async fn write_together<A: Together>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        self.reports.seen(A::gathered(self).decide(command).await)
+    pub(super) async fn write_together<C: Together>(&self, command: C) -> Result<C::Outcome, StoreError> {
+        self.reports.seen(C::gathered(self).decide(command).await)
     }
 
     /// Makes a decision that may take long.
@@ -92,6 +101,16 @@ impl PostgresStore {
         T: Send,
     {
         self.reports.seen(self.connections.in_time(self.connections.read(&question, look)).await)
+    }
+
+    /// Answers a question in one exchange with the server, without a transaction around it: of several statements, the
+    /// one that judges who asks comes last.
+    pub(super) async fn read_at_once<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
+    where
+        Q: Send + Sync,
+        T: Send,
+    {
+        self.reports.seen(self.connections.in_time(self.connections.read_at_once(&question, look)).await)
     }
 
     /// How far the server's clock lies ahead of `now`, in milliseconds.

@@ -1,34 +1,55 @@
-//! Many decisions of one kind and organization in one transaction. What is refused is found before anything is written
+//! Many decisions of one kind and place in one transaction. What is refused is found before anything is written
 //! and drops out, so it undoes no other. Everything is read and written for all at once.
 
-use super::decision::{Decided, Decision, Verdict, authorize};
+use super::decision::{Decided, Decision, Verdict, authorize, decide};
 use super::gather::Gathered;
 use super::store::PostgresStore;
 use crate::failure::Failure;
 use diesel_async::AsyncPgConnection;
+use futures_util::future::BoxFuture;
+use std::hash::Hash;
 use std::sync::Arc;
-use vault_core::Command;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
 
-/// A decision that may share a transaction with others of its kind.
-pub(super) trait Together: Decision<Outcome: 'static> + Send + 'static {
-    /// Where decisions of this kind wait.
+/// The most decisions in one transaction that reads and writes for all of them at once.
+pub(super) const AT_ONCE: usize = 64;
+/// The most decisions in one transaction that makes them one after the other: with a server far away, too, it is to end
+/// in time.
+pub(super) const ONE_BY_ONE: usize = 16;
+
+/// A command whose decision may share a transaction with others of its kind.
+pub(super) trait Together: Sized + Send + Sync + 'static {
+    /// What it comes to.
+    type Outcome: Send + 'static;
+    /// What they must have in common.
+    type Place: Copy + Eq + Hash + Send + Sync;
+
+    /// The most that share a transaction.
+    const MOST: usize;
+
+    /// Where commands of this kind wait.
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>>;
 
-    /// The organization that it belongs to.
-    fn organization(&self) -> OrganizationId;
+    /// What it must have in common with those that share its transaction.
+    fn place(&self) -> Self::Place;
 
     /// About how many bytes it brings.
     fn size(&self) -> usize;
 
-    /// Makes decisions of one organization, in the order of locks, and records them. What each came to, in their order,
-    /// and whether anything was written.
-    fn decide(
+    /// Decides it in a transaction of its own.
+    fn decide_alone<'a>(
+        connection: &'a mut AsyncPgConnection,
+        command: &'a Self,
+    ) -> BoxFuture<'a, Decided<Self::Outcome>>;
+
+    /// Makes decisions at one place, in the order of locks, and records them. What each came to, in their order, and
+    /// whether anything was written.
+    fn decide_all(
         connection: &mut AsyncPgConnection,
-        commands: &[Command<Self>],
-        organization: OrganizationId,
+        commands: &[Self],
     ) -> impl Future<Output = Result<(Vec<Fate<Self::Outcome>>, bool), Failure>> + Send;
 }
 
@@ -46,13 +67,34 @@ pub(super) enum Fate<T> {
 }
 
 /// Makes the decisions in one transaction.
-pub(super) async fn decide_together<A: Together>(
+pub(super) async fn decide_together<C: Together>(
     connection: &mut AsyncPgConnection,
-    commands: &[Command<A>],
-) -> Decided<Vec<Fate<A::Outcome>>> {
-    let Some(first) = commands.first() else { return Ok(Verdict::Refused(Vec::new())) };
-    let (fates, written) = A::decide(connection, commands, first.act.organization()).await?;
+    commands: &[C],
+) -> Decided<Vec<Fate<C::Outcome>>> {
+    let (fates, written) = C::decide_all(connection, commands).await?;
     Ok(if written { Verdict::Recorded(fates) } else { Verdict::Refused(fates) })
+}
+
+/// Makes the decisions one after the other. If one would have to be undone, all are, and each is to be decided alone.
+pub(super) async fn one_after_the_other<P: Sync, A: Decision<P>>(
+    connection: &mut AsyncPgConnection,
+    commands: &[Command<A, P>],
+) -> Result<(Vec<Fate<A::Outcome>>, bool), Failure> {
+    let (mut fates, mut written) = (Vec::with_capacity(commands.len()), false);
+    for command in commands {
+        fates.push(match decide(connection, command).await {
+            Ok(Verdict::Refused(outcome)) => Fate::Decided(outcome),
+            Ok(Verdict::Done(outcome) | Verdict::Recorded(outcome) | Verdict::RefusedOnRecord(outcome)) => {
+                written = true;
+                Fate::Decided(outcome)
+            }
+            Ok(Verdict::Undo(_)) => return Err(Refusal::Contended.into()),
+            // Found before the first write: there is nothing to undo.
+            Err(Failure::Denied(denial)) => Fate::Denied(denial),
+            Err(failure) => return Err(failure),
+        });
+    }
+    Ok((fates, written))
 }
 
 /// What judging a principal came to.
@@ -77,7 +119,7 @@ impl Judged {
 
 /// Judges each principal once, with the key that it brought, if it brought one; all stays as it is until the decisions
 /// stand. At the latest of the commands' times: who may act then may have acted before.
-pub(super) async fn judge_each<A: Together>(
+pub(super) async fn judge_each<A: Sync>(
     connection: &mut AsyncPgConnection,
     commands: &[Command<A>],
     organization: OrganizationId,

@@ -73,6 +73,16 @@ where
     ready(rows)
 }
 
+/// Reads the row of another query if there is one, and then the first rows of one.
+macro_rules! load_beside {
+    ($query:expr, $connection:expr, $limit:expr, $other:expr) => {
+        diesel::OptionalExtension::optional($other.get_result($connection).into_inner()).and_then(|other| {
+            let rows = crate::sqlite::backend::load_first($query, $connection, $limit).into_inner()?;
+            Ok((rows, other))
+        })
+    };
+}
+
 /// One writer at a time: there is nothing to lock.
 macro_rules! for_share {
     ($query:expr) => {
@@ -131,7 +141,9 @@ diesel::define_sql_function! {
     fn unlikely(condition: Bool) -> Bool;
 }
 
-pub(crate) use {execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_page, narrow};
+pub(crate) use {
+    execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_beside, load_page, narrow,
+};
 
 /// The history is written in SQLite's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

@@ -131,9 +131,10 @@ impl SqliteStore {
     }
 
     /// Has the writer make a decision that others may join, as all may here.
-    pub(super) async fn write_together<A>(&self, command: Command<A>) -> Result<A::Outcome, StoreError>
+    pub(super) async fn write_together<P, A>(&self, command: Command<A, P>) -> Result<A::Outcome, StoreError>
     where
-        A: Decision + Send + 'static,
+        P: Send + Sync + 'static,
+        A: Decision<P> + Send + 'static,
         A::Outcome: 'static,
     {
         self.write(command, |connection, command| Box::pin(decide(connection, command))).await
@@ -153,6 +154,15 @@ impl SqliteStore {
         let answer = joined(tokio::task::spawn_blocking(move || read(&readers, &question, look)).await);
         drop(permit);
         self.reports.seen(answer)
+    }
+
+    /// Answers a question on a reader.
+    pub(super) async fn read_at_once<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
+    where
+        Q: Send + 'static,
+        T: Send + 'static,
+    {
+        self.read(question, look).await
     }
 
     /// Whether a page can be read and the writer is at work. There is no other clock to compare with.

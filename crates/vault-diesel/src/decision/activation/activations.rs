@@ -28,18 +28,18 @@ const AFTER_ALL_IDS: &str = "~";
 #[async_trait]
 impl ActivationRepository for Store {
     async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError> {
-        self.read(token, |connection, token| Box::pin(lookup::find_by_token(connection, token))).await
+        self.read_at_once(token, |connection, token| Box::pin(lookup::find_by_token(connection, token))).await
     }
 
     async fn take_credentials(
         &self,
         command: ForIntegration<TakeCredentials>,
     ) -> Result<Vec<TakenCredential>, StoreError> {
-        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+        Ok(self.write_together(command).await??)
     }
 
     async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+        self.write_together(command).await
     }
 
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {

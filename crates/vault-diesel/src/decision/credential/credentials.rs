@@ -34,11 +34,15 @@ impl CredentialRepository for Store {
     }
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
-        self.read(query, |connection, query| Box::pin(list::list(connection, query))).await
+        if list::is_one_statement(&query) {
+            self.read_at_once(query, |connection, query| Box::pin(list::by_one_index(connection, query))).await
+        } else {
+            self.read(query, |connection, query| Box::pin(list::list(connection, query))).await
+        }
     }
 
     async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError> {
-        self.read(query, |connection, query| Box::pin(row::show(connection, query))).await
+        self.read_at_once(query, |connection, query| Box::pin(row::show(connection, query))).await
     }
 
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {

@@ -1,8 +1,8 @@
 //! Lists of credentials. A page costs alike wherever it begins: an index leads to its first row, and a page of a list with
 //! several filters looks at [`LIST_WINDOW`] rows at most.
 
-use super::super::authorize::judge;
-use super::super::backend::{Connection, Database, RunQuery, load_page, narrow};
+use super::super::authorize::{self, facts_of, judge, judged_facts, load_judged};
+use super::super::backend::{Connection, Database, RunQuery, load_beside, load_page, narrow};
 use super::row::{self, CredentialRow, columns, decode};
 use crate::failure::Failure;
 use crate::schema::{credential_labels, credentials};
@@ -24,20 +24,23 @@ const AFTER_ALL_IDS: &str = "~";
 
 diesel::alias!(credential_labels as other_labels: OtherLabels);
 
+/// Whether one statement reads the page: the whole list, or that of one namespace or type.
+pub(super) fn is_one_statement(query: &ListCredentials) -> bool {
+    let ListCredentials { namespace, kind, labels, health, expires_before, .. } = query;
+    labels.is_empty() && health.is_none() && expires_before.is_none() && (namespace.is_none() || kind.is_none())
+}
+
+/// A page that takes several statements, in one snapshot.
 pub(super) async fn list(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
     judge(connection, &query.principal, query.now).await??;
-    let ListCredentials { namespace, kind, labels, health, expires_before, .. } = query;
-    match (namespace, kind, labels.is_empty(), health, expires_before) {
-        (None, None, true, None, None) | (Some(_), None, true, None, None) | (None, Some(_), true, None, None) => {
-            by_one_index(connection, query).await
-        }
-        (_, _, _, _, Some(before)) => by_expiry(connection, query, *before).await,
-        _ => within_a_window(connection, query).await,
+    match query.expires_before {
+        Some(before) => by_expiry(connection, query, before).await,
+        None => within_a_window(connection, query).await,
     }
 }
 
-/// The whole list, or that of one namespace or type.
-async fn by_one_index(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
+/// The whole list, or that of one namespace or type; judged too.
+pub(super) async fn by_one_index(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
     let before = query.after.map(|after| after.id.text());
     let newest_first = credentials::table
         .filter(credentials::organization_id.eq(query.organization.text()))
@@ -49,13 +52,13 @@ async fn by_one_index(connection: &mut Connection, query: &ListCredentials) -> R
     let rows: Vec<CredentialRow> = match (namespace, kind) {
         (Some(namespace), _) => {
             let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
-            load_page!(narrowed, connection, query.limit).await?
+            load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
         }
         (None, Some(kind)) => {
             let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
-            load_page!(narrowed, connection, query.limit).await?
+            load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
         }
-        (None, None) => load_page!(newest_first, connection, query.limit).await?,
+        (None, None) => load_judged!(newest_first, connection, query.limit, &query.principal, query.now),
     };
     let rows = rows.into_iter().map(decode).collect::<Result<_, _>>()?;
     Ok(ListedRows { rows, searched_to: None })

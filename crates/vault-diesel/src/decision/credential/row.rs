@@ -1,7 +1,7 @@
 //! A credential's row, without its data.
 
-use super::super::authorize::judge;
-use super::super::backend::{Connection, RunQuery, load_page};
+use super::super::authorize::{self, facts_of, judged_facts, load_judged};
+use super::super::backend::{Connection, RunQuery, load_beside, load_page};
 use super::super::{Decided, Verdict};
 use crate::failure::Failure;
 use crate::schema::credentials;
@@ -140,8 +140,9 @@ pub(super) async fn show(
     connection: &mut Connection,
     query: &Find<CredentialId>,
 ) -> Result<Option<StoredCredential>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
-    read(connection, query.of, query.key).await
+    let row = of_credential!(credentials, query.of, query.key).select(columns!());
+    let rows: Vec<CredentialRow> = load_judged!(row, connection, 1_usize, &query.principal, query.now);
+    rows.into_iter().next().map(decode).transpose()
 }
 
 pub(super) async fn read(

@@ -168,6 +168,9 @@ pub(crate) async fn replace(
     token: Digest,
 ) -> Result<(), Failure> {
     let (organization, id) = (integration.organization, integration.id);
+    let unused = (token != integration.token).then_some(integrations::last_used_at.eq(None::<i64>));
+    // With one statement: PostgreSQL checks the foreign key of a row that its transaction has changed before, and would
+    // take the organization after the integration, against the order of locks.
     diesel::update(row_of!(organization, id))
         .set((
             integrations::patterns.eq(integration.patterns.to_stored()),
@@ -180,15 +183,10 @@ pub(crate) async fn replace(
             integrations::digest.eq(digest.code.as_bytes().as_slice()),
             integrations::digest_key_id.eq(digest.key.text()),
             integrations::version.eq(integration.version),
+            unused,
         ))
         .execute(connection)
         .await?;
-    if token != integration.token {
-        diesel::update(row_of!(organization, id))
-            .set(integrations::last_used_at.eq(None::<i64>))
-            .execute(connection)
-            .await?;
-    }
     remove_tokens(connection, organization, id).await?;
     insert_tokens(connection, integration).await
 }

@@ -1,0 +1,169 @@
+//! Every statement on the rows of a tenant names the organization, so that a PostgreSQL that shards by organization finds
+//! them in one place. A program of its own would be one test: what statements are noted is set for all connections of a
+//! process.
+
+use crate::support;
+
+use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock, Mutex};
+use support::NOW;
+use support::activators::activated;
+use support::postgres::{patient_store, query};
+use support::world::World;
+use vault_core::credential::{CredentialType, HealthState};
+use vault_core::digest::Digest;
+use vault_core::id::CredentialId;
+use vault_core::port::{
+    ActivationRepository as _, CredentialRepository as _, Find, FreezeRepository as _, Idempotency, IntegrationChange,
+    IntegrationRepository as _, ListActivations, ListCredentials, ListPosition, SessionRepository as _,
+};
+use vault_core::principal::Principal;
+use vault_testkit::postgres::Cluster;
+
+static STATEMENTS: LazyLock<Mutex<BTreeSet<String>>> = LazyLock::new(Mutex::default);
+
+fn note() -> Option<Box<dyn Instrumentation>> {
+    Some(Box::new(|event: InstrumentationEvent<'_>| {
+        if let InstrumentationEvent::StartQuery { query, .. } = event {
+            let query = query.to_string();
+            let sql = query.split(" -- binds").next().unwrap_or_default().replace('"', "");
+            STATEMENTS.lock().unwrap().insert(sql);
+        }
+    }))
+}
+
+/// Whether a statement reads or changes rows of `table`.
+fn touches(sql: &str, table: &str) -> bool {
+    let bare = sql.replace(['(', ')'], " ");
+    let words: Vec<&str> = bare.split_whitespace().collect();
+    words.windows(2).any(|pair| matches!(pair[0], "FROM" | "JOIN" | "INTO" | "UPDATE") && pair[1] == table)
+}
+
+/// Whether a statement names the organization of the rows of `table` that it reads or changes.
+fn names_the_organization(sql: &str, table: &str) -> bool {
+    if sql.starts_with(&format!("INSERT INTO {table} ")) {
+        let columns = sql.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(columns, _)| columns);
+        return columns.split(", ").any(|column| column == "organization_id");
+    }
+    // By a value of its own, or by that of another table of the statement that does.
+    let qualified = format!("{table}.organization_id = ");
+    sql.contains(&qualified)
+        || sql.contains(&format!("= {table}.organization_id"))
+        || sql.starts_with("UPDATE credential_counts") && sql.contains("WHERE organization_id = $")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_statement_on_a_tenants_rows_names_the_organization() {
+    set_default_instrumentation(note).unwrap();
+    let address = Cluster::shared().create_database();
+    let store = patient_store(&address).await;
+    store.migrate(NOW, &mut |_| {}).await.unwrap();
+    let world = World::make(&*store, 1).await;
+    STATEMENTS.lock().unwrap().clear();
+
+    let label = Digest::from_bytes([8; 32]);
+    let mut saved: Vec<CredentialId> = Vec::new();
+    for round in 0..2 {
+        let saves = (0..6).map(|number| {
+            let mut command = world.save();
+            command.act.namespace = activated();
+            command.act.description.labels = vec![label];
+            let (account, body) = (world.account, Digest::from_bytes([7; 32]));
+            // In the second round, repeats.
+            command.act.idempotency = (number > 2).then(|| Idempotency { account, key: format!("{number}"), body });
+            let store = Arc::clone(&store);
+            async move { store.save_credential(command).await.unwrap() }
+        });
+        let made = futures_util::future::join_all(saves).await;
+        if round == 0 {
+            saved = made;
+        }
+    }
+    let after = Some(ListPosition { expires_at: None, id: saved[3] });
+    let lists = [
+        world.list(3),
+        ListCredentials { after, ..world.list(3) },
+        ListCredentials { namespace: Some(activated()), ..world.list(3) },
+        ListCredentials { kind: Some(CredentialType::S3), ..world.list(3) },
+        ListCredentials { labels: vec![label], ..world.list(3) },
+        ListCredentials {
+            labels: vec![label, Digest::from_bytes([9; 32])],
+            health: Some(HealthState::Failing),
+            ..world.list(3)
+        },
+        ListCredentials { health: Some(HealthState::Unchecked), ..world.list(3) },
+        ListCredentials { expires_before: Some(NOW.plus_seconds(1)), ..world.list(3) },
+    ];
+    for list in lists {
+        store.list_credentials(list).await.unwrap();
+    }
+    let find = || Find { principal: world.principal(), of: world.organization, key: saved[0], now: world.now() };
+    assert!(store.show_credential(find()).await.unwrap().is_some());
+    assert!(store.credential_versions(find()).await.unwrap().is_some());
+
+    let stored = world.integration(&*store).await;
+    let principal = world.activator(&stored);
+    for _ in 0..2 {
+        let takings = (0..3).map(|_| {
+            let (store, command) = (Arc::clone(&store), world.take(&principal));
+            let activation = command.act.activation.as_ref().unwrap().id;
+            async move {
+                store.take_credentials(command).await.unwrap();
+                activation
+            }
+        });
+        let begun = futures_util::future::join_all(takings).await;
+        let hand_outs = begun.iter().map(|activation| {
+            let command = world.hand_out(&principal, *activation, &saved[..2]);
+            let store = Arc::clone(&store);
+            async move { store.hand_out(command).await.unwrap() }
+        });
+        futures_util::future::join_all(hand_outs).await;
+        store.end_activation(world.end(&principal, begun[0])).await.unwrap();
+    }
+    let listed = ListActivations { principal: principal.clone(), now: world.now(), after: None, limit: 10 };
+    store.list_activations(listed).await.unwrap();
+    store.freeze_namespace(world.freeze(&Principal::Operator, true)).await.unwrap();
+    store.change_integration(world.change(&Principal::Operator, &stored, IntegrationChange::Delete)).await.unwrap();
+    let deletes = saved.iter().chain(&saved).map(|id| {
+        let (store, command) = (Arc::clone(&store), world.delete(*id));
+        async move { store.delete_credential(command).await.unwrap() }
+    });
+    futures_util::future::join_all(deletes).await;
+    store.end_session(world.end_session()).await.unwrap();
+
+    let tables = "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' \
+                  AND column_name = 'organization_id' AND table_name NOT IN ('audit', 'directory')";
+    let tables = query(&address, tables);
+    let statements = STATEMENTS.lock().unwrap().clone();
+    let mut seen = BTreeSet::new();
+    for sql in &statements {
+        for table in tables.lines() {
+            if touches(sql, table) {
+                seen.insert(table);
+                assert!(names_the_organization(sql, table), "{table}: {sql}");
+            }
+        }
+    }
+    let expected = [
+        "accounts",
+        "activations",
+        "check_requests",
+        "credential_counts",
+        "credential_labels",
+        "credential_secrets",
+        "credential_uses",
+        "credential_versions",
+        "credentials",
+        "frozen_namespaces",
+        "idempotency_keys",
+        "integration_tokens",
+        "integrations",
+        "organization_keys",
+        "sessions",
+    ];
+    for table in expected {
+        assert!(seen.contains(table), "no statement on {table} was seen");
+    }
+}
