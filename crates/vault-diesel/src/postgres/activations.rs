@@ -4,7 +4,7 @@
 use super::decision::{Decided, decide};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, ONE_BY_ONE, Together, one_after_the_other};
+use super::together::{Fates, ONE_BY_ONE, Together, one_after_the_other};
 use crate::failure::Failure;
 use crate::schema::credentials;
 use crate::stored::ToIdText as _;
@@ -42,10 +42,7 @@ impl Together for ForIntegration<TakeCredentials> {
         Box::pin(decide(connection, command))
     }
 
-    async fn decide_all(
-        connection: &mut AsyncPgConnection,
-        commands: &[Self],
-    ) -> Result<(Vec<Fate<Self::Outcome>>, bool), Failure> {
+    async fn decide_all(connection: &mut AsyncPgConnection, commands: &[Self]) -> Fates<Self::Outcome> {
         one_after_the_other(connection, commands).await
     }
 }
@@ -75,10 +72,7 @@ impl Together for ForIntegration<HandOut> {
         Box::pin(decide(connection, command))
     }
 
-    async fn decide_all(
-        connection: &mut AsyncPgConnection,
-        commands: &[Self],
-    ) -> Result<(Vec<Fate<Self::Outcome>>, bool), Failure> {
+    async fn decide_all(connection: &mut AsyncPgConnection, commands: &[Self]) -> Fates<Self::Outcome> {
         hold_credentials(connection, commands).await?;
         one_after_the_other(connection, commands).await
     }

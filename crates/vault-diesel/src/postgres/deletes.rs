@@ -4,7 +4,7 @@ use super::decision::credential::count::{self, Count};
 use super::decision::{Decided, decide};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{AT_ONCE, Fate, Judged, Together, judge_each};
+use super::together::{AT_ONCE, Fate, Fates, Judged, Together, judge_each};
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry};
 use crate::schema::credentials;
@@ -50,10 +50,7 @@ impl Together for Command<DeleteCredential> {
         Box::pin(decide(connection, command))
     }
 
-    async fn decide_all(
-        connection: &mut AsyncPgConnection,
-        commands: &[Self],
-    ) -> Result<(Vec<Fate<Outcome>>, bool), Failure> {
+    async fn decide_all(connection: &mut AsyncPgConnection, commands: &[Self]) -> Fates<Outcome> {
         let Some(organization) = commands.first().map(Self::place) else { return Ok((Vec::new(), false)) };
         // The count first, for the reason given at a single save.
         count::hold(connection, organization).await?;

@@ -5,7 +5,7 @@ use super::decision::credential::credentials::{Earlier, Room, repeated, under_on
 use super::decision::{Decided, decide};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{AT_ONCE, Fate, Judged, Together, judge_each};
+use super::together::{AT_ONCE, Fate, Fates, Judged, Together, judge_each};
 use crate::failure::Failure;
 use crate::new_row::{NewClaim, NewClaims, NewCredential, NewCredentials, NewEntries, NewEntry, NewLabel, NewLabels};
 use crate::new_row::{NewSecret, NewSecrets};
@@ -49,10 +49,7 @@ impl Together for Command<SaveCredential> {
         Box::pin(decide(connection, command))
     }
 
-    async fn decide_all(
-        connection: &mut AsyncPgConnection,
-        commands: &[Self],
-    ) -> Result<(Vec<Fate<Outcome>>, bool), Failure> {
+    async fn decide_all(connection: &mut AsyncPgConnection, commands: &[Self]) -> Fates<Outcome> {
         let Some(organization) = commands.first().map(Self::place) else { return Ok((Vec::new(), false)) };
         // The count first, for the reason given at a single save.
         let credentials = count::hold(connection, organization).await?;

@@ -50,7 +50,7 @@ pub(super) trait Together: Sized + Send + Sync + 'static {
     fn decide_all(
         connection: &mut AsyncPgConnection,
         commands: &[Self],
-    ) -> impl Future<Output = Result<(Vec<Fate<Self::Outcome>>, bool), Failure>> + Send;
+    ) -> impl Future<Output = Fates<Self::Outcome>> + Send;
 }
 
 /// What one of several decisions came to.
@@ -66,6 +66,9 @@ pub(super) enum Fate<T> {
     Alone,
 }
 
+/// What each of several decisions came to, and whether anything was written.
+pub(super) type Fates<T> = Result<(Vec<Fate<T>>, bool), Failure>;
+
 /// Makes the decisions in one transaction.
 pub(super) async fn decide_together<C: Together>(
     connection: &mut AsyncPgConnection,
@@ -79,7 +82,7 @@ pub(super) async fn decide_together<C: Together>(
 pub(super) async fn one_after_the_other<P: Sync, A: Decision<P>>(
     connection: &mut AsyncPgConnection,
     commands: &[Command<A, P>],
-) -> Result<(Vec<Fate<A::Outcome>>, bool), Failure> {
+) -> Fates<A::Outcome> {
     let (mut fates, mut written) = (Vec::with_capacity(commands.len()), false);
     for command in commands {
         fates.push(match decide(connection, command).await {
