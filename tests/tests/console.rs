@@ -494,7 +494,9 @@ fn tables_fit_a_phone_and_break_no_address_in_its_name() {
         let invited = session.call("GET", "/v1/audit?action=account.invited").send().expect(200).json();
         invited.as_array().unwrap().len() >= 2
     });
-    for (place, sign) in [("#/accounts", "countess"), ("#/account", "Recovery codes left"), ("#/audit", "account.invited")] {
+    for (place, sign) in
+        [("#/accounts", "countess"), ("#/account", "Recovery codes left"), ("#/audit", "account.invited")]
+    {
         stage.visit(place);
         browser.see(sign);
         let wide = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";

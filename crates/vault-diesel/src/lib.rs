@@ -5,6 +5,7 @@
 //! errors mean.
 
 mod failure;
+mod load;
 mod migration;
 mod ports;
 mod postgres;
@@ -13,6 +14,7 @@ mod sqlite;
 mod stored;
 mod transfer;
 
+pub use load::StoreLoad;
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState};
 pub use ports::{Store, StorePorts};
 pub use postgres::{ConnectError, PostgresSettings, PostgresStore};

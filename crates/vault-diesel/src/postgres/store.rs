@@ -6,6 +6,7 @@ use super::pool::{Pooled, pool};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::judge;
 use crate::failure::{Failure, Reports, Severity, unavailable};
+use crate::load::{StoreLoad, reading, turn, writing};
 use bb8::{Pool, PooledConnection};
 use diesel_async::{
     AnsiTransactionManager, AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as _, TransactionManager,
@@ -15,6 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tracing::Instrument as _;
 use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
@@ -40,6 +42,7 @@ pub struct PostgresStore {
     pool: Pool<Connector>,
     /// One per connection. The pool serves whoever asks at the right moment; this serves in turn.
     permits: Semaphore,
+    size: usize,
     longest_wait: Duration,
     reports: Reports,
 }
@@ -72,12 +75,13 @@ impl PostgresStore {
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
         let connector = Connector::new(&settings)?;
         let first = Pooled { connection: connector.connect().await?, lost: false };
-        let permits = Semaphore::new(usize::try_from(settings.connections.max(1)).unwrap_or(1));
+        let size = usize::try_from(settings.connections.max(1)).unwrap_or(1);
+        let permits = Semaphore::new(size);
         let pool = pool(connector, settings.connections);
         // Full already only if the pool has no room for one; then the connection is closed again.
         let _ = pool.add(first);
         let (longest_wait, reports) = (settings.longest_wait, Reports::default());
-        Ok(Arc::new(Self { pool, permits, longest_wait, reports }))
+        Ok(Arc::new(Self { pool, permits, size, longest_wait, reports }))
     }
 
     /// Refuses whatever comes from now on. Connections close with the store.
@@ -88,6 +92,16 @@ impl PostgresStore {
     /// Has damaged rows counted and logged by `events`.
     pub fn report_to(&self, events: Arc<dyn EventSink>) {
         self.reports.to(events);
+    }
+
+    /// How busy it is.
+    pub fn load(&self) -> StoreLoad {
+        StoreLoad {
+            waiting: 0,
+            in_use: self.size.saturating_sub(self.permits.available_permits()),
+            idle: usize::try_from(self.pool.state().idle_connections).unwrap_or_default(),
+            limit: self.size,
+        }
     }
 
     /// What decisions told of the store.
@@ -101,7 +115,8 @@ impl PostgresStore {
         C: Send + Sync,
         T: Send,
     {
-        self.reports.seen(self.in_time(self.try_to_write(&command, decide, Haste::Usual)).await)
+        let written = self.in_time(self.try_to_write(&command, decide, Haste::Usual)).instrument(writing::<C>());
+        self.reports.seen(written.await)
     }
 
     async fn in_time<T>(&self, decision: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
@@ -116,7 +131,7 @@ impl PostgresStore {
         C: Send + Sync,
         T: Send,
     {
-        self.reports.seen(self.try_to_write(&command, decide, Haste::None).await)
+        self.reports.seen(self.try_to_write(&command, decide, Haste::None).instrument(writing::<C>()).await)
     }
 
     /// Answers a question in one snapshot.
@@ -125,7 +140,7 @@ impl PostgresStore {
         Q: Send + Sync,
         T: Send,
     {
-        self.reports.seen(self.in_time(self.try_to_read(&question, look)).await)
+        self.reports.seen(self.in_time(self.try_to_read(&question, look)).instrument(reading::<Q>()).await)
     }
 
     async fn try_to_write<C, T>(&self, command: &C, decide: Decide<C, T>, haste: Haste) -> Result<T, StoreError> {
@@ -171,7 +186,7 @@ impl PostgresStore {
 
     /// A connection; lost unless it is taken back, so that a caller who goes away leaves none half-used.
     async fn take(&self) -> Result<Taken<'_>, StoreError> {
-        let permit = tokio::time::timeout(LONGEST_QUEUE, self.permits.acquire())
+        let permit = tokio::time::timeout(LONGEST_QUEUE, turn(&self.permits, &self.reports))
             .await
             .map_err(|_| unavailable("all database connections are in use"))?
             .map_err(|_| unavailable("the database pool is closed"))?;
