@@ -388,7 +388,7 @@ fn printed(browser: &Browser) -> Vec<String> {
 #[track_caller]
 fn assert_only_codes(lines: &[String], email: &str) {
     let [heading, sentence, codes @ ..] = lines else { panic!("{lines:#?}") };
-    assert!(heading.starts_with(&format!("OrgVault recovery codes of {email} at 127.0.0.1:")), "{lines:#?}");
+    assert!(heading.starts_with(&format!("OrgVault recovery codes of {email} at 127.")), "{lines:#?}");
     assert!(sentence.starts_with("Each of these signs you in once"), "{lines:#?}");
     let is_code = |code: &String| code.len() > 20 && code.chars().all(|sign| sign.is_ascii_digit() || sign == '-');
     assert_eq!((codes.len(), codes.iter().filter(|code| is_code(code)).count()), (10, 10), "{lines:#?}");
