@@ -388,7 +388,7 @@ fn printed(browser: &Browser) -> Vec<String> {
 #[track_caller]
 fn assert_only_codes(lines: &[String], email: &str) {
     let [heading, sentence, codes @ ..] = lines else { panic!("{lines:#?}") };
-    assert!(heading.starts_with(&format!("OrgVault recovery codes of {email} at 127.0.0.1:")), "{lines:#?}");
+    assert!(heading.starts_with(&format!("OrgVault recovery codes of {email} at 127.")), "{lines:#?}");
     assert!(sentence.starts_with("Each of these signs you in once"), "{lines:#?}");
     let is_code = |code: &String| code.len() > 20 && code.chars().all(|sign| sign.is_ascii_digit() || sign == '-');
     assert_eq!((codes.len(), codes.iter().filter(|code| is_code(code)).count()), (10, 10), "{lines:#?}");
@@ -494,7 +494,9 @@ fn tables_fit_a_phone_and_break_no_address_in_its_name() {
         let invited = session.call("GET", "/v1/audit?action=account.invited").send().expect(200).json();
         invited.as_array().unwrap().len() >= 2
     });
-    for (place, sign) in [("#/accounts", "countess"), ("#/account", "Recovery codes left"), ("#/audit", "account.invited")] {
+    for (place, sign) in
+        [("#/accounts", "countess"), ("#/account", "Recovery codes left"), ("#/audit", "account.invited")]
+    {
         stage.visit(place);
         browser.see(sign);
         let wide = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";

@@ -111,7 +111,8 @@ fn the_health_check_of_the_image_tells_a_ready_server_from_none() {
 fn metrics(text: &str) -> BTreeSet<&str> {
     let words = text.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_');
     let names = words.filter(|word| word.starts_with("orgvault_"));
-    names.map(|name| name.strip_suffix("_bucket").unwrap_or(name)).collect()
+    let added = ["_bucket", "_count", "_sum"];
+    names.map(|name| added.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)).collect()
 }
 
 /// Alerts and dashboard ask for metrics that the page describes, and show all of them but those that only make others up.

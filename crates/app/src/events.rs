@@ -1,6 +1,7 @@
 //! Events: counted for `/metrics`, and logged where an operator must see them.
 
 use crate::event_log::EventLog;
+use crate::figures;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::port::{Event, EventSink};
@@ -42,6 +43,8 @@ impl EventSink for ServerEvents {
             Event::ShortFormMissed(reason) => {
                 metrics::counter!("orgvault_short_forms_missed_total", "reason" => reason.as_str()).increment(1);
             }
+            Event::ChangesCommitted { changes } => figures::count_batch(changes),
+            Event::ConnectionAwaited { waited, obtained } => figures::count_wait(waited, obtained),
             _ => {}
         }
     }
@@ -80,6 +83,7 @@ pub(crate) fn describe_metrics() {
     metrics::describe_gauge!(crate::inspections::FINDINGS, "What the last complete inspection found");
     metrics::describe_gauge!(crate::inspections::COMPLETED, "When the last inspection was complete");
     metrics::describe_gauge!(crate::audit::WAITING, "Audit checkpoints whose entries wait for the sink");
+    figures::describe();
     // Shown from the start, so that a rate can be taken of the first one.
     metrics::counter!("orgvault_password_evaluations_total").absolute(0);
     metrics::counter!("orgvault_integrity_failures_total").absolute(0);

@@ -1,6 +1,7 @@
 //! Log lines on standard error.
 
 use crate::settings::{LogFormat, LogLevel};
+use crate::traces::Traces;
 use std::io::{self, IsTerminal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -8,8 +9,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-/// Sends the process's log to standard error: text on a terminal, else JSON.
-pub(crate) fn start(format: Option<LogFormat>, level: LogLevel) {
+/// Sends the process's log to standard error: text on a terminal, else JSON. Spans of traces go to `traces`.
+pub(crate) fn start(format: Option<LogFormat>, level: LogLevel, traces: Option<&Traces>) {
     let terminal = io::stderr().is_terminal();
     let format = format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
     let level = match level {
@@ -26,5 +27,5 @@ pub(crate) fn start(format: Option<LogFormat>, level: LogLevel) {
         LogFormat::Text => lines.with_ansi(terminal).with_target(false).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
-    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+    tracing_subscriber::registry().with(lines.with_filter(filter)).with(traces.map(Traces::layer)).init();
 }

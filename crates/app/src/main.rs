@@ -17,6 +17,7 @@ mod disk;
 mod event_log;
 mod events;
 mod failure;
+mod figures;
 mod hardening;
 mod inspections;
 mod listeners;
@@ -30,6 +31,7 @@ mod secret_file;
 mod settings;
 mod text;
 mod tls;
+mod traces;
 mod usage;
 
 use clap::ArgMatches;
@@ -41,6 +43,7 @@ use run_as::RunAs;
 use settings::Settings;
 use std::io::Write;
 use std::process::ExitCode;
+use traces::Traces;
 use vault_embed::OpenVault;
 
 /// Wipes what is freed, so that a secret does not outlive its use in memory that nobody owns any more: request
@@ -99,7 +102,8 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
 fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> Result<ExitCode, Failure> {
     let became = run_as.became().cloned();
     let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
-    logging::start(settings.log_format, settings.log_level);
+    let traces = if cli.command.serves() { Traces::start(&settings)? } else { None };
+    logging::start(settings.log_format, settings.log_level, traces.as_ref());
     if let Some(became) = became {
         tracing::info!("{became}");
     }
@@ -110,7 +114,11 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
         RunAs::check_database(path)?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(dispatch(settings, cli.command, output)).map(|()| ExitCode::SUCCESS)
+    let done = runtime.block_on(dispatch(settings, cli.command, output));
+    if let Some(traces) = traces {
+        traces.end();
+    }
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 fn completions(shell: Shell, output: Output) -> Result<(), Failure> {

@@ -92,7 +92,7 @@ pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: boo
         found = sources::resolve(&all, flags, Some(&SettingsFile::read(&path, &files, &keys(&all))?))?;
     }
     let path = |setting: &str| found.get_one::<PathBuf>(setting).map(|path| absolute(path)).transpose();
-    for setting in ["root_key_file", "tls_key_file", "audit_sink_token_file"] {
+    for setting in ["root_key_file", "tls_key_file", "audit_sink_token_file", "otlp_headers_file"] {
         secrets.extend(path(setting)?);
     }
     secrets.extend(found.get_one::<RootKeySource>("root_key_source").into_iter().flat_map(RootKeySource::secret_files));
@@ -292,6 +292,9 @@ impl ServerSettings {
         }
         if self.audit_sink_token_file.is_some() && !matches!(self.audit_sink, Some(SinkPlace::Http(_))) {
             return Err(Failure::usage("--audit-sink-token-file needs an --audit-sink that is a URL"));
+        }
+        if self.otlp_headers_file.is_some() && self.otlp_endpoint.is_none() {
+            return Err(Failure::usage("--otlp-headers-file needs --otlp-endpoint"));
         }
         if !self.listen.ip().is_loopback() && self.tls_cert_file.is_none() && self.trusted_proxy.is_empty() {
             return Err(Failure::usage(

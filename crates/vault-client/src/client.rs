@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use ureq::http::{HeaderMap, HeaderValue, Method, Request, Response, header};
+use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use ureq::{Agent, Body};
 use vault_api::{LoginRequest, LoginResponse};
 
@@ -103,6 +103,23 @@ impl Client {
         self.send(parts, Some(body)).map(drop)
     }
 
+    /// As [`Client::post`], with these header fields, whose values are treated as secrets.
+    ///
+    /// # Errors
+    /// The server is not reached, or refuses; a name or value is none of a header.
+    pub fn post_with(
+        &self,
+        content_type: &str,
+        headers: &[(String, SecretString)],
+        body: &[u8],
+    ) -> Result<(), ClientError> {
+        let mut parts = self.request(Method::POST, "").header("content-type", content_type)?;
+        for (name, value) in headers {
+            parts = parts.secret_header(name, value)?;
+        }
+        self.send(parts, Some(body)).map(drop)
+    }
+
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestParts {
         RequestParts { method, url: self.base.join(path), headers: HeaderMap::new() }
     }
@@ -165,6 +182,17 @@ impl RequestParts {
             .map_err(|_| ClientError::Request("the token has characters that a header cannot hold"))?;
         value.set_sensitive(true);
         self.headers.insert(header::AUTHORIZATION, value);
+        Ok(self)
+    }
+
+    /// With the header `name`, whose value nothing shows.
+    fn secret_header(mut self, name: &str, value: &SecretString) -> Result<Self, ClientError> {
+        let refused = || ClientError::Request("a header has a name or a value that is not allowed");
+        let name = HeaderName::try_from(name).map_err(|_| refused())?;
+        // Crosses the wire in this header.
+        let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| refused())?;
+        value.set_sensitive(true);
+        self.headers.insert(name, value);
         Ok(self)
     }
 

@@ -52,6 +52,13 @@ impl KeyUseLimits {
         self.stop_at
     }
 
+    /// How much of its uses a key has had of which `taken` are taken: at 1 it seals nothing more.
+    pub fn part_used(self, taken: i64) -> f64 {
+        // The limit fits: it is 2^28 at most.
+        let number = |uses: i64| f64::from(i32::try_from(uses).unwrap_or(i32::MAX));
+        number(taken) / number(self.stop_at)
+    }
+
     /// Decides for a key of which `taken` uses are taken.
     pub const fn decide(self, taken: i64) -> KeyUseDecision {
         if taken.saturating_add(self.block) > self.stop_at {

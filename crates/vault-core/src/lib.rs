@@ -35,7 +35,9 @@ pub mod role;
 pub mod sealed;
 pub mod seats;
 pub mod session;
+pub mod stock;
 pub mod time;
+pub mod trace;
 pub mod usecase;
 
 pub use command::Command;

@@ -52,6 +52,16 @@ impl Seats {
         self.total.div_ceil(2)
     }
 
+    /// How many there are.
+    pub const fn total(&self) -> usize {
+        self.total
+    }
+
+    /// How many are held.
+    pub const fn taken(&self) -> usize {
+        self.taken
+    }
+
     /// Takes a seat, if the rule leaves one to this requester.
     pub fn take(&mut self, requester: Requester) -> Option<Seat> {
         if self.taken >= self.total {

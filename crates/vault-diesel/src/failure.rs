@@ -130,13 +130,18 @@ impl Reports {
         let _ = self.events.set(events); // the first one stays
     }
 
+    /// Has an event counted or logged, if anybody does.
+    pub(crate) fn tell(&self, event: Event) {
+        if let Some(events) = self.events.get() {
+            events.emit(event);
+        }
+    }
+
     /// The outcome of a decision, reported if it tells of a damaged row.
     pub(crate) fn seen<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         match &outcome {
             Err(StoreError::Integrity { table, id, .. }) => {
-                if let Some(events) = self.events.get() {
-                    events.emit(Event::IntegrityFailure { table, id: id.clone() });
-                }
+                self.tell(Event::IntegrityFailure { table, id: id.clone() });
             }
             Err(StoreError::Unavailable(cause)) if cause.is::<NoSpace>() => self.full.store(true, Ordering::Relaxed),
             _ => {}

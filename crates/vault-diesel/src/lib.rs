@@ -5,6 +5,7 @@
 //! errors mean.
 
 mod failure;
+mod load;
 mod migration;
 mod new_row;
 mod ports;
@@ -14,6 +15,7 @@ mod sqlite;
 mod stored;
 mod transfer;
 
+pub use load::StoreLoad;
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState};
 pub use ports::{Store, StorePorts};
 pub use postgres::{ConnectError, PostgresSettings, PostgresStore};

@@ -1,5 +1,6 @@
 //! Either store, behind its ports: which one is decided when the process starts.
 
+use crate::load::StoreLoad;
 use crate::migration::{MigrateError, Migration, SchemaState};
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
@@ -63,6 +64,14 @@ impl Store {
         match self {
             Self::Sqlite(store) => store.report_to(events),
             Self::Postgres(store) => store.report_to(events),
+        }
+    }
+
+    /// How busy it is.
+    pub fn load(&self) -> StoreLoad {
+        match self {
+            Self::Sqlite(store) => store.load(),
+            Self::Postgres(store) => store.load(),
         }
     }
 

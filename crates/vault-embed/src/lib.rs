@@ -94,8 +94,8 @@ pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};
 pub use restore::{Accepted, Present, RestoreError, Restored, restore};
 pub use root_key::RootKey;
 pub use root_rotation::{RootRotation, RootRotationError, RootState, RootStep};
-pub use vault::{OpenVault, Ports, VaultFailure};
+pub use vault::{Load, OpenVault, Ports, VaultFailure};
 pub use vault_crypto::{Anchor, AnchorError};
 pub use vault_diesel::{
-    CopiedTable, CopyError, Progress, Replayed, SinceCredential, SinceNamed, Step, TableRows, TransferError,
+    CopiedTable, CopyError, Progress, Replayed, SinceCredential, SinceNamed, Step, StoreLoad, TableRows, TransferError,
 };

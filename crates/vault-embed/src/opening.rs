@@ -212,7 +212,8 @@ impl Opening {
         keyring.renewing(Arc::clone(&root), opened.store.ports().keys);
 
         let epoch = opened.store.ports().operator.restore_epoch().await?;
-        let (ports, opener) = run.surroundings.ports(&keyring, &opened.store, epoch)?;
+        let pool = HashingPool::new().map_err(OpeningError::Hashing)?;
+        let (ports, opener) = run.surroundings.ports(&keyring, &opened.store, &pool, epoch)?;
         let tally = Arc::new(AuditTally::new(ports.ambient.clone(), ports.store.audit.clone()));
         let mut vault = OpenVault {
             instance: keyring.instance(),
@@ -223,6 +224,7 @@ impl Opening {
             database_key: opened.database_key,
             applied: applied.into(),
             adapter: opened.store,
+            pool,
             anchors: keyring.anchors(),
             anchored: None,
             upkeep: None,
@@ -455,18 +457,24 @@ impl Surroundings {
     }
 
     /// The ports of an opened vault, and apart from them what opens the data of its credentials.
-    fn ports(&self, keyring: &Keyring, store: &Store, epoch: u64) -> Result<(Ports, Arc<dyn Opener>), OpeningError> {
+    fn ports(
+        &self,
+        keyring: &Keyring,
+        store: &Store,
+        pool: &Arc<HashingPool>,
+        epoch: u64,
+    ) -> Result<(Ports, Arc<dyn Opener>), OpeningError> {
+        store.report_to(self.events.clone());
         let (ambient, store) = (self.ambient(keyring), store.ports());
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester());
         let crypto = keyring.credentials(store.keys.clone());
-        let pool = HashingPool::new().map_err(OpeningError::Hashing)?;
         let ports = Ports {
             entropy: self.entropy.clone(),
             sealer: crypto.sealer,
             information_opener: crypto.list_opener,
             rewrapper: crypto.rewrapper,
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
-            hasher: Arc::new(keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new())?),
+            hasher: Arc::new(keyring.password_hasher(pool.clone(), Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
             tokens: Arc::new(keyring.token_issuer(epoch)?),
             ambient,

@@ -13,8 +13,8 @@ use vault_core::port::{
     StoreError, TokenIssuer,
 };
 use vault_core::usecase::{Accounts, Ambient, AuditTally};
-use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
-use vault_diesel::{Migration, ServerLock, Store, StorePorts};
+use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};
+use vault_diesel::{Migration, ServerLock, Store, StoreLoad, StorePorts};
 
 /// How long entries are sealed when a vault is closed, in milliseconds.
 const SEAL_LAST: i64 = 2_000;
@@ -33,6 +33,7 @@ pub struct OpenVault {
     pub(crate) database_key: Option<Arc<DatabaseKey>>,
     pub(crate) applied: Arc<[Migration]>,
     pub(crate) adapter: Store,
+    pub(crate) pool: Arc<HashingPool>,
     pub(crate) anchors: Anchors,
     pub(crate) anchored: Option<Arc<Anchored>>,
     pub(crate) upkeep: Option<Arc<Upkeep>>,
@@ -50,6 +51,17 @@ pub enum VaultFailure {
     Disk,
     /// The database no longer holds the audit checkpoint that the anchor knows: it was set back or replaced.
     SetBack,
+}
+
+/// How busy an open vault is at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Its store.
+    pub store: StoreLoad,
+    /// Seats in the queue of the password hash that are taken.
+    pub seats_taken: usize,
+    /// How many of these seats there are.
+    pub seats: usize,
 }
 
 /// The ports of an open vault. None of them opens the data of credentials.
@@ -84,6 +96,12 @@ impl OpenVault {
     /// The id of the deployment.
     pub fn instance(&self) -> InstanceId {
         self.instance
+    }
+
+    /// How busy it is.
+    pub fn load(&self) -> Load {
+        let (seats_taken, seats) = self.pool.seats();
+        Load { store: self.adapter.load(), seats_taken, seats }
     }
 
     /// The id of the root key, which follows from the key.

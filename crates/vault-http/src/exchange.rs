@@ -7,6 +7,7 @@ use crate::fault::Fault;
 use crate::head;
 use crate::route::{Operation, Place};
 use crate::telemetry::{Answered, Telemetry};
+use crate::trace;
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{ConnectionType, Method, Version};
@@ -65,7 +66,7 @@ impl<A: Api> Exchange<A> {
         let mut id = Uuid::encode_buffer();
         let id: &str = uuid.hyphenated().encode_lower(&mut id);
         let span = tracing::error_span!("request", request_id = id);
-        self.answer_as(uuid, id, request, payload).instrument(span).await
+        trace::within(span, self.answer_as(uuid, id, request, payload)).await
     }
 
     async fn answer_as(&self, uuid: Uuid, id: &str, request: HttpRequest, payload: Payload) -> HttpResponse {
@@ -75,7 +76,9 @@ impl<A: Api> Exchange<A> {
         let place = self.api.find(request.path());
         let operation = place.and_then(|place| place.operation(request.method()));
         let mut body = Incoming::new(&request, payload);
-        let outcome = AssertUnwindSafe(self.run(uuid, &request, place, operation, &mut body)).catch_unwind().await;
+        let span = trace::operation(operation.unwrap_or(Operation::None), &request, id);
+        let run = self.run(uuid, &request, place, operation, &mut body).instrument(span.clone());
+        let outcome = AssertUnwindSafe(run).catch_unwind().await;
         let response = match outcome {
             Ok(Ok(response)) => response,
             Ok(Err(fault)) => fault.into_response(id),
@@ -108,6 +111,7 @@ impl<A: Api> Exchange<A> {
         if let Ok(id) = HeaderValue::from_str(id) {
             headers.insert(REQUEST_ID, id);
         }
+        trace::answered(&span, response.status().as_u16());
         self.telemetry.answered(&Answered {
             operation: operation.unwrap_or(Operation::None),
             method: request.method(),

@@ -43,6 +43,7 @@ mod settings;
 mod telemetry;
 mod throttle;
 mod tls;
+mod trace;
 mod transport;
 mod unix;
 mod waiting;

@@ -81,7 +81,7 @@ pub(crate) struct Answered<'a> {
 }
 
 /// The method's name, if it is a common one: any other is whatever the client liked to write.
-fn method_name(method: &Method) -> &'static str {
+pub(crate) fn method_name(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "HEAD" => "HEAD",

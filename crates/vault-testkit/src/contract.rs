@@ -404,6 +404,8 @@ macro_rules! store_contract {
             housekeeping {
                 what_has_expired_is_swept_in_slices
                 the_store_answers
+                credentials_are_counted_in_slices
+                the_most_used_active_key_is_found
             }
             model {
                 random_commands_come_to_what_they_come_to_in_memory

@@ -1,17 +1,20 @@
 //! Upkeep: what has expired goes, and what was counted is recorded.
 
 use async_trait::async_trait;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::Command;
 use vault_core::audit::{
     Actor, AuditAction, AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, Subject, UnsealedEntry,
 };
-use vault_core::id::{AuditId, OrganizationId};
+use vault_core::credential::{EXPIRING_SECONDS, HealthState};
+use vault_core::id::{AuditId, CredentialId, OrganizationId};
+use vault_core::key_use::KeyUseLimits;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
+use vault_core::stock::{Checked, CountedCredentials, ExpiryWindow};
 use vault_core::time::Timestamp;
 use vault_core::usecase::{Ambient, AuditTally, Operator};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -26,6 +29,9 @@ struct Heap {
     clock: Arc<ManualClock>,
     /// How long a sweep takes, in milliseconds.
     takes: i64,
+    /// What counts of credentials come to.
+    slices: Mutex<VecDeque<CountedSlice>>,
+    counts: Mutex<Vec<CountCredentials>>,
 }
 
 #[async_trait]
@@ -44,6 +50,16 @@ impl Housekeeping for Heap {
 
     async fn check(&self, _now: Timestamp) -> Result<Option<i64>, StoreError> {
         Ok(None)
+    }
+
+    async fn count_credentials(&self, query: CountCredentials) -> Result<CountedSlice, StoreError> {
+        self.clock.advance_millis(self.takes);
+        self.counts.lock().unwrap().push(query);
+        Ok(self.slices.lock().unwrap().pop_front().unwrap_or_default())
+    }
+
+    async fn most_key_uses(&self) -> Result<i64, StoreError> {
+        self.rest.most_key_uses().await
     }
 }
 
@@ -156,7 +172,8 @@ fn setting(expired: &[(Expired, usize)], failing: Option<Expired>, takes: i64) -
     let tally = Arc::new(AuditTally::new(ambient.clone(), rest.clone()));
     let sealer = Arc::new(PlainSealer::new(rest.clone(), ids));
     let expired = Mutex::new(expired.iter().copied().collect());
-    let heap = Arc::new(Heap { rest, expired, failing, clock, takes });
+    let (slices, counts) = (Mutex::default(), Mutex::default());
+    let heap = Arc::new(Heap { rest, expired, failing, clock, takes, slices, counts });
     Setting { operator: Operator::new(ambient, tally, heap.clone(), sealer), heap }
 }
 
@@ -201,6 +218,52 @@ async fn two_hundred_logins_a_second_do_not_outgrow_upkeep() {
         setting.operator.tidy(6_000).await;
         assert_eq!(setting.heap.expired.lock().unwrap()[&Expired::Sessions], 0);
     }
+}
+
+/// A slice of `credentials` credentials without a check, that expire within a day.
+fn slice(credentials: usize, last: u8) -> CountedSlice {
+    let credentials = credentials as u64;
+    CountedSlice {
+        groups: vec![CountedCredentials { checked: Checked::Never, bounds_before: 1, credentials }],
+        last: Some((OrganizationId::from_bytes([1; 16]), CredentialId::from_bytes([last; 16]))),
+    }
+}
+
+#[tokio::test]
+async fn credentials_are_counted_slice_after_slice_at_one_moment() {
+    let setting = setting(&[], None, 10);
+    *setting.heap.slices.lock().unwrap() = [slice(COUNT_SLICE, 1), slice(COUNT_SLICE, 2), slice(7, 3)].into();
+    let stock = setting.operator.take_stock(EXPIRING_SECONDS).await.unwrap();
+    let all = 2 * COUNT_SLICE as u64 + 7;
+    for (state, count) in stock.by_health() {
+        assert_eq!(count, if state == HealthState::Expiring { all } else { 0 }, "{state:?}");
+    }
+    assert_eq!(stock.by_expiry().collect::<Vec<_>>(), ExpiryWindow::ALL.map(|window| (window, all)));
+    let counts = setting.heap.counts.lock().unwrap();
+    let after: Vec<_> = counts.iter().map(|count| count.after.map(|(_, id)| id.as_bytes()[0])).collect();
+    assert_eq!(after, [None, Some(1), Some(2)]);
+    assert!(counts.iter().all(|count| count.bounds == counts[0].bounds), "time passed between the slices");
+}
+
+#[tokio::test]
+async fn an_empty_vault_is_not_worn() {
+    let wear = setting(&[], None, 0).operator.wear().await.unwrap();
+    assert_eq!((wear.organization_key, wear.unsealed_millis), (0.0, 0));
+}
+
+#[tokio::test]
+async fn wear_is_that_of_the_most_used_key_and_of_the_oldest_unsealed_entry() {
+    let setting = setting(&[], None, 0);
+    let organization = setting.operator.create_organization("Acme").await.unwrap();
+    let keys = setting.heap.organization_keys(organization.id).await.unwrap().unwrap();
+    let uses = KeyUseLimits::MOST.stop_at() / 4;
+    let take = TakeKeyUses { organization: organization.id, key: keys.keys[0].id, from: 0, block: uses };
+    assert!(setting.heap.take_key_uses(take).await.unwrap());
+    setting.heap.clock.advance_millis(90_000);
+    let wear = setting.operator.wear().await.unwrap();
+    assert_eq!((wear.organization_key, wear.unsealed_millis), (0.25, 90_000));
+    setting.operator.seal_audit(1_000).await.unwrap();
+    assert_eq!(setting.operator.wear().await.unwrap().unsealed_millis, 0);
 }
 
 /// A log whose appends wait until told to go on.

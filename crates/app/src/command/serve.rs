@@ -7,12 +7,13 @@ use crate::command::migrate;
 use crate::compose;
 use crate::events::{ServerEvents, describe_metrics};
 use crate::failure::Failure;
+use crate::figures;
 use crate::hardening;
 use crate::listeners::{ListenerParts, Listeners};
 use crate::parts;
 use crate::settings::Settings;
 use crate::{audit, backups, inspections};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,12 +135,16 @@ async fn serve(
     }
     hardening::raise_file_limit()?;
     let memory_locked = hardening::lock_memory();
-    let metrics = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?.install_recorder()?;
+    let (batch, sizes) = figures::BATCH_SIZES;
+    let metrics = PrometheusBuilder::new()
+        .set_buckets(&LATENCY_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(batch.to_owned()), &sizes)?
+        .install_recorder()?;
     describe_metrics();
     let parts = ListenerParts {
         storage: parts::storage(&settings, vault)?,
         readiness: readiness(vault),
-        metrics: rendered(&metrics),
+        metrics: rendered(&metrics, vault),
     };
     // The public side never opens the data of credentials.
     let inspecting = settings.server.activation().is_some().then(|| Arc::clone(&opener));
@@ -157,6 +162,7 @@ async fn serve(
     warn_without_accounts(vault).await;
 
     let upkeep = tokio::spawn(run_upkeep(metrics, events.clone()));
+    let figures = tokio::spawn(figures::keep(vault.operator(), settings.server.expiring_within));
     let watched = vault.clone();
     let failed = listeners
         .serve_until(async move {
@@ -166,6 +172,7 @@ async fn serve(
             }
         })
         .await;
+    figures.abort();
     for work in background.into_iter().flatten() {
         work.end().await;
     }
@@ -208,9 +215,12 @@ fn readiness(vault: &OpenVault) -> Readiness {
     })
 }
 
-fn rendered(metrics: &PrometheusHandle) -> MetricsText {
-    let metrics = metrics.clone();
-    Arc::new(move || metrics.render())
+fn rendered(metrics: &PrometheusHandle, vault: &OpenVault) -> MetricsText {
+    let (metrics, vault) = (metrics.clone(), vault.clone());
+    Arc::new(move || {
+        figures::show_load(&vault);
+        metrics.render()
+    })
 }
 
 async fn run_upkeep(metrics: PrometheusHandle, events: ServerEvents) {

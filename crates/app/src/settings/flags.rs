@@ -8,6 +8,7 @@ use super::activation::{ActivationPlace, Role};
 use super::root_key::RootKeySource;
 use super::value::{self, PublicUrl};
 use crate::audit::SinkPlace;
+use crate::traces::Collector;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use std::net::SocketAddr;
@@ -185,6 +186,14 @@ pub(crate) struct ServerSettings {
     /// File with the bearer token for an --audit-sink that is a URL (mode 0600) [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_sink_token_file: Option<PathBuf>,
+
+    /// URL of an OpenTelemetry collector that traces are sent to, as OTLP over HTTP [default: off]
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp_endpoint: Option<Collector>,
+
+    /// File with HTTP headers for --otlp-endpoint, a line NAME: VALUE each (mode 0600) [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) otlp_headers_file: Option<PathBuf>,
 
     /// Path prefix of the HTTP interface
     #[arg(long, value_name = "PATH", default_value = "/v1")]

@@ -6,6 +6,7 @@ use crate::id::{AccountId, IntegrationId, KeyId, SessionId};
 use crate::integration::IntegrationRefusal;
 use crate::network::Network;
 use crate::time::Timestamp;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The time of day.
@@ -132,6 +133,18 @@ pub enum Event {
     },
     /// A short-lived credential was preferred, but not available; the saved one was issued.
     ShortFormMissed(CheckReason),
+    /// Changes were committed together.
+    ChangesCommitted {
+        /// How many they are.
+        changes: usize,
+    },
+    /// Somebody had to wait for a connection to the database.
+    ConnectionAwaited {
+        /// For how long.
+        waited: Duration,
+        /// Whether a connection became free in time.
+        obtained: bool,
+    },
     /// An organization key reached its use limit and was replaced.
     OrganizationKeyReplaced(KeyId),
     /// An organization key reached its use limit and could not be replaced. It seals on until its last use.

@@ -1,6 +1,8 @@
 //! What keeps the store small, and whether it answers.
 
 use super::StoreError;
+use crate::id::{CredentialId, OrganizationId};
+use crate::stock::{CountedCredentials, ExpiryBounds};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
@@ -8,6 +10,29 @@ use async_trait::async_trait;
 pub const SWEEP_SLICE: usize = 500;
 /// How long an idempotency key is kept, in seconds: 24 h.
 pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
+
+/// How many credentials one count looks at, at most.
+pub const COUNT_SLICE: usize = 10_000;
+
+/// Counts credentials of all organizations, in the order of organization and id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountCredentials {
+    /// What tells the expiries apart.
+    pub bounds: ExpiryBounds,
+    /// Only those after this one.
+    pub after: Option<(OrganizationId, CredentialId)>,
+    /// How many, at most.
+    pub limit: usize,
+}
+
+/// What a count came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountedSlice {
+    /// The credentials, each in one group.
+    pub groups: Vec<CountedCredentials>,
+    /// The last credential; `None`: there was none to count.
+    pub last: Option<(OrganizationId, CredentialId)>,
+}
 
 /// A kind of row that is deleted when its time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,4 +105,10 @@ pub trait Housekeeping: Send + Sync {
 
     /// Whether the store answers and, where it is a server, how far its clock is from `now`, in milliseconds.
     async fn check(&self, now: Timestamp) -> Result<Option<i64>, StoreError>;
+
+    /// Counts credentials. The first slice begins with the first one of all.
+    async fn count_credentials(&self, query: CountCredentials) -> Result<CountedSlice, StoreError>;
+
+    /// How many uses were taken of the active organization key that has the most; 0 if there is none.
+    async fn most_key_uses(&self) -> Result<i64, StoreError>;
 }

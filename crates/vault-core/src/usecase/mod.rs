@@ -29,7 +29,7 @@ pub use keys::{
 };
 pub use operator::{
     DeliveredAudit, DeliveryError, LEAST_AUDIT_SECONDS, Operator, OrganizationCommand, RemovedAudit, SealedAudit,
-    Tidied,
+    Tidied, Wear,
 };
 pub use vault::{
     CountedSealer, CredentialRef, DescribeRequest, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest,

@@ -8,8 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 use vault_core::port::{HashError, HashPermit};
 use vault_core::seats::{Requester, Seat, Seats};
+use vault_core::trace::TARGET;
 
 /// How many seats there are for each thread, the one being hashed included: about half a second's work. With fewer,
 /// logins that only come at the same moment would be refused.
@@ -67,6 +69,12 @@ impl HashingPool {
         Ok(Arc::new(Self { jobs, seats: Arc::new(Mutex::new(Seats::new(seats.max(threads)))) }))
     }
 
+    /// How many seats are taken, and how many there are.
+    pub fn seats(&self) -> (usize, usize) {
+        let seats = lock(&self.seats);
+        (seats.taken(), seats.total())
+    }
+
     /// A seat: on a thread or in the queue. There are more seats than threads, so that no thread is idle while the
     /// next login still looks its account up.
     pub(super) fn permit(&self, requester: Requester) -> Result<HashPermit, HashError> {
@@ -92,7 +100,8 @@ impl HashingPool {
             let _ = answer.send(result);
         });
         self.jobs.send(job).map_err(|_| HashError::Fault("the hashing threads have ended".into()))?;
-        answered.await.map_err(|_| HashError::Fault("a hash was broken off".into()))
+        let span = tracing::trace_span!(target: TARGET, "password.hash");
+        answered.instrument(span).await.map_err(|_| HashError::Fault("a hash was broken off".into()))
     }
 
     fn issued(&self, permit: &Box<dyn Any + Send>) -> bool {

@@ -259,7 +259,9 @@ fn a_full_queue_is_busy_at_once() {
     for _ in 0..3 {
         assert!(matches!(pool.permit(Requester::Trusted), Err(HashError::Busy)));
     }
+    assert_eq!(pool.seats(), (3, 3));
     drop(seats);
+    assert_eq!(pool.seats(), (0, 3));
     assert!(pool.permit(Requester::Trusted).is_ok());
 }
 

@@ -5,10 +5,12 @@ use super::decision::{Decided, Verdict};
 use super::pool::{Pooled, pool};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::judge;
-use crate::failure::{Failure, Severity, unavailable};
+use crate::failure::{Failure, Reports, Severity, unavailable};
+use crate::load::{StoreLoad, turn};
 use bb8::{Pool, PooledConnection};
 use diesel_async::{AnsiTransactionManager, AsyncPgConnection, SimpleAsyncConnection as _, TransactionManager};
 use futures_util::future::BoxFuture;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use vault_core::port::StoreError;
@@ -33,7 +35,9 @@ pub(super) struct Connections {
     pool: Pool<Connector>,
     /// One per connection. The pool serves whoever asks at the right moment; this serves in turn.
     permits: Semaphore,
+    size: usize,
     longest_wait: Duration,
+    reports: Arc<Reports>,
 }
 
 /// A connection in use. Lost unless it is taken back, so that a caller who goes away leaves none half-used.
@@ -81,19 +85,30 @@ struct Broken {
 
 impl Connections {
     /// Connects once, to prove address, credentials and version, and makes the pool.
-    pub(super) async fn open(settings: PostgresSettings) -> Result<Self, ConnectError> {
+    pub(super) async fn open(settings: PostgresSettings, reports: Arc<Reports>) -> Result<Self, ConnectError> {
         let connector = Connector::new(&settings)?;
         let first = Pooled { connection: connector.connect().await?, lost: false };
-        let permits = Semaphore::new(usize::try_from(settings.connections.max(1)).unwrap_or(1));
+        let size = usize::try_from(settings.connections.max(1)).unwrap_or(1);
+        let permits = Semaphore::new(size);
         let pool = pool(connector, settings.connections);
         // Full already only if the pool has no room for one; then the connection is closed again.
         let _ = pool.add(first);
-        Ok(Self { pool, permits, longest_wait: settings.longest_wait })
+        Ok(Self { pool, permits, size, longest_wait: settings.longest_wait, reports })
     }
 
     /// Refuses whatever comes from now on.
     pub(super) fn close(&self) {
         self.permits.close();
+    }
+
+    /// How busy they are, beside `waiting` changes.
+    pub(super) fn busy(&self, waiting: usize) -> StoreLoad {
+        StoreLoad {
+            waiting,
+            in_use: self.size.saturating_sub(self.permits.available_permits()),
+            idle: usize::try_from(self.pool.state().idle_connections).unwrap_or_default(),
+            limit: self.size,
+        }
     }
 
     /// The longest that a decision or a read takes.
@@ -188,7 +203,7 @@ impl Connections {
 
     /// A connection, when its turn has come.
     pub(super) async fn take(&self) -> Result<Taken<'_>, StoreError> {
-        let permit = tokio::time::timeout(LONGEST_QUEUE, self.permits.acquire())
+        let permit = tokio::time::timeout(LONGEST_QUEUE, turn(&self.permits, &self.reports))
             .await
             .map_err(|_| unavailable("all database connections are in use"))?
             .map_err(|_| unavailable("the database pool is closed"))?;

@@ -5,10 +5,12 @@ use super::gather::Gathered;
 use super::settings::{ConnectError, PostgresSettings};
 use super::together::Together;
 use crate::failure::{Failure, Reports};
+use crate::load::{StoreLoad, reading, writing};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::Instrument as _;
 use vault_core::Command;
 use vault_core::port::{
     DeleteCredential, EventSink, ForIntegration, HandOut, SaveCredential, StoreError, TakeCredentials,
@@ -21,7 +23,7 @@ use vault_core::time::Timestamp;
 pub struct PostgresStore {
     connections: Arc<Connections>,
     gathered: AllGathered,
-    reports: Reports,
+    reports: Arc<Reports>,
 }
 
 /// The commands that wait for others of their kind.
@@ -38,14 +40,15 @@ impl PostgresStore {
     /// # Errors
     /// The address is malformed, the server cannot be reached or is too old, or its certificate does not fit.
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
-        let connections = Arc::new(Connections::open(settings).await?);
+        let reports = Arc::new(Reports::default());
+        let connections = Arc::new(Connections::open(settings, Arc::clone(&reports)).await?);
         let gathered = AllGathered {
             saves: Gathered::new(&connections),
             deletes: Gathered::new(&connections),
             takings: Gathered::new(&connections),
             hand_outs: Gathered::new(&connections),
         };
-        Ok(Arc::new(Self { connections, gathered, reports: Reports::default() }))
+        Ok(Arc::new(Self { connections, gathered, reports }))
     }
 
     /// Refuses whatever comes from now on. Connections close with the store.
@@ -56,6 +59,11 @@ impl PostgresStore {
     /// Has damaged rows counted and logged by `events`.
     pub fn report_to(&self, events: Arc<dyn EventSink>) {
         self.reports.to(events);
+    }
+
+    /// How busy it is.
+    pub fn load(&self) -> StoreLoad {
+        self.connections.busy(0)
     }
 
     /// What decisions told of the store.
@@ -75,13 +83,16 @@ impl PostgresStore {
         T: Send,
     {
         let connections = &self.connections;
-        let outcome = connections.in_time(connections.write(None, &command, decide, Haste::Usual)).await;
+        let outcome = connections
+            .in_time(connections.write(None, &command, decide, Haste::Usual))
+            .instrument(writing::<C>())
+            .await;
         self.reports.seen(outcome.map_err(|failed: Failed| failed.error))
     }
 
     /// Makes a decision in one transaction with those of its kind that wait.
     pub(super) async fn write_together<C: Together>(&self, command: C) -> Result<C::Outcome, StoreError> {
-        self.reports.seen(C::gathered(self).decide(command).await)
+        self.reports.seen(C::gathered(self).decide(command).instrument(writing::<C>()).await)
     }
 
     /// Makes a decision that may take long.
@@ -90,7 +101,7 @@ impl PostgresStore {
         C: Send + Sync,
         T: Send,
     {
-        let outcome = self.connections.write(None, &command, decide, Haste::None).await;
+        let outcome = self.connections.write(None, &command, decide, Haste::None).instrument(writing::<C>()).await;
         self.reports.seen(outcome.map_err(|failed| failed.error))
     }
 
@@ -100,7 +111,8 @@ impl PostgresStore {
         Q: Send + Sync,
         T: Send,
     {
-        self.reports.seen(self.connections.in_time(self.connections.read(&question, look)).await)
+        self.reports
+            .seen(self.connections.in_time(self.connections.read(&question, look)).instrument(reading::<Q>()).await)
     }
 
     /// Answers a question in one exchange with the server, without a transaction around it: of several statements, the
@@ -110,7 +122,9 @@ impl PostgresStore {
         Q: Send + Sync,
         T: Send,
     {
-        self.reports.seen(self.connections.in_time(self.connections.read_at_once(&question, look)).await)
+        self.reports.seen(
+            self.connections.in_time(self.connections.read_at_once(&question, look)).instrument(reading::<Q>()).await,
+        )
     }
 
     /// How far the server's clock lies ahead of `now`, in milliseconds.

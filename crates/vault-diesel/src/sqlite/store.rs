@@ -8,6 +8,7 @@ use super::settings::{OpenError, SqliteSettings};
 use super::task::{Decide, Job};
 use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Failure, Reports, unavailable};
+use crate::load::{StoreLoad, reading, turn, writing};
 use crate::schema::instance;
 use diesel::SqliteConnection;
 use diesel::r2d2::Pool;
@@ -17,6 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, watch};
+use tracing::Instrument as _;
 use vault_core::Command;
 use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
@@ -28,11 +30,12 @@ use vault_core::time::Timestamp;
 pub struct SqliteStore {
     readers: Mutex<Option<Pool<Readers>>>,
     permits: Semaphore,
+    size: usize,
     queue: mpsc::Sender<Message>,
     writer: Mutex<Option<JoinHandle<()>>>,
     /// Whether the disk has failed a commit.
     failure: watch::Receiver<bool>,
-    reports: Reports,
+    reports: Arc<Reports>,
     /// Every connection and whoever may open one has a share of it.
     source: Arc<Source>,
 }
@@ -51,17 +54,19 @@ impl SqliteStore {
         let connection = open(&source, Purpose::Writing)?;
         let (queue, waiting) = mpsc::channel(settings.queue.max(1));
         let (tell, failure) = watch::channel(false);
-        let writer = Writer::new(Arc::clone(&source), connection, tell);
+        let reports = Arc::new(Reports::default());
+        let writer = Writer::new(Arc::clone(&source), connection, tell, Arc::clone(&reports));
         let writer = std::thread::Builder::new().name("vault-writer".to_owned()).spawn(move || writer.work(waiting))?;
-        let permits = Semaphore::new(usize::try_from(settings.readers.max(1)).unwrap_or(1));
+        let size = usize::try_from(settings.readers.max(1)).unwrap_or(1);
         let readers = Mutex::new(Some(readers(Arc::clone(&source), settings.readers)));
         Ok(Arc::new(Self {
             readers,
-            permits,
+            permits: Semaphore::new(size),
+            size,
             queue,
             writer: Mutex::new(Some(writer)),
             failure,
-            reports: Reports::default(),
+            reports,
             source,
         }))
     }
@@ -97,6 +102,18 @@ impl SqliteStore {
         self.reports.to(events);
     }
 
+    /// How busy it is.
+    pub fn load(&self) -> StoreLoad {
+        let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
+        let idle = readers.map_or(0, |readers| readers.state().idle_connections);
+        StoreLoad {
+            waiting: self.queue.max_capacity().saturating_sub(self.queue.capacity()),
+            in_use: self.size.saturating_sub(self.permits.available_permits()),
+            idle: usize::try_from(idle).unwrap_or_default(),
+            limit: self.size,
+        }
+    }
+
     /// What decisions told of the store.
     pub(super) fn reports(&self) -> &Reports {
         &self.reports
@@ -118,7 +135,8 @@ impl SqliteStore {
             TrySendError::Full(_) => unavailable("too many writes are queued"),
             TrySendError::Closed(_) => unavailable("the writer has ended"),
         })?;
-        self.reports.seen(answer.await.unwrap_or_else(|_| Err(unavailable("the writer has ended"))))
+        let answer = answer.instrument(writing::<C>()).await;
+        self.reports.seen(answer.unwrap_or_else(|_| Err(unavailable("the writer has ended"))))
     }
 
     /// Has the writer make a decision that may take long.
@@ -147,13 +165,21 @@ impl SqliteStore {
         T: Send + 'static,
     {
         self.refuse_after_failure()?;
+        self.reports.seen(self.read_in_turn(question, look).instrument(reading::<Q>()).await)
+    }
+
+    async fn read_in_turn<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
+    where
+        Q: Send + 'static,
+        T: Send + 'static,
+    {
         // No more threads than connections: the others would only wait for one.
-        let permit = self.permits.acquire().await.map_err(|_| unavailable("the database is closed"))?;
+        let permit = turn(&self.permits, &self.reports).await.map_err(|_| unavailable("the database is closed"))?;
         let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
         let readers = readers.ok_or_else(|| unavailable("the database is closed"))?;
         let answer = joined(tokio::task::spawn_blocking(move || read(&readers, &question, look)).await);
         drop(permit);
-        self.reports.seen(answer)
+        answer
     }
 
     /// Answers a question on a reader.

@@ -8,14 +8,14 @@ use super::settings::OpenError;
 use super::severity::{is_full, is_locked};
 use super::statement::BeginWriting;
 use super::task::Task;
-use crate::failure::{NoSpace, no_space, unavailable};
+use crate::failure::{NoSpace, Reports, no_space, unavailable};
 use diesel::SqliteConnection;
 use diesel::connection::SimpleConnection as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-use vault_core::port::StoreError;
+use vault_core::port::{Event, StoreError};
 
 /// The most decisions in one transaction.
 const LARGEST_BATCH: usize = 1_024;
@@ -58,10 +58,16 @@ pub(super) struct Writer {
     last_complaint: Option<Instant>,
     /// Told when the disk fails a commit.
     failure: watch::Sender<bool>,
+    reports: Arc<Reports>,
 }
 
 impl Writer {
-    pub(super) fn new(source: Arc<Source>, connection: SqliteConnection, failure: watch::Sender<bool>) -> Self {
+    pub(super) fn new(
+        source: Arc<Source>,
+        connection: SqliteConnection,
+        failure: watch::Sender<bool>,
+        reports: Arc<Reports>,
+    ) -> Self {
         let mut log = PathBuf::from(&source.path).into_os_string();
         log.push("-wal");
         let now = Instant::now();
@@ -73,6 +79,7 @@ impl Writer {
             last_log_look: now,
             last_complaint: None,
             failure,
+            reports,
         }
     }
 
@@ -119,7 +126,12 @@ impl Writer {
             outcome = run_apart(connection, &mut tasks);
         }
         match outcome {
-            Outcome::Committed | Outcome::Declined => tasks.into_iter().for_each(|task| task.answer()),
+            Outcome::Committed => {
+                let changes = tasks.len();
+                tasks.into_iter().for_each(|task| task.answer());
+                self.reports.tell(Event::ChangesCommitted { changes });
+            }
+            Outcome::Declined => tasks.into_iter().for_each(|task| task.answer()),
             Outcome::Unsure(error) => {
                 tracing::error!(error = &error as &(dyn std::error::Error + 'static), "the disk failed a commit");
                 self.failure.send_replace(true);

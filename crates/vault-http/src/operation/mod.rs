@@ -58,6 +58,7 @@ use crate::query;
 use crate::route::{Operation, Place};
 use crate::settings::{BasePath, ServerSettings};
 use crate::throttle::Throttle;
+use crate::trace;
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use bytes::Bytes;
@@ -65,7 +66,6 @@ use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use tracing::Instrument as _;
 use vault_core::credential::DataPolicy;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::network::Network;
@@ -252,7 +252,7 @@ async fn complete<T: Send + 'static>(
     runtime: &Handle,
     task: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Fault> {
-    runtime.spawn(origin::carried(task).in_current_span()).await.map_err(|error| {
+    runtime.spawn(trace::carried(origin::carried(task))).await.map_err(|error| {
         if error.is_panic() {
             // What it panicked with could hold anything; the panic hook is the one to show it.
             Fault::internal().caused_by("a use case panicked")

@@ -23,7 +23,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tracing::{Instrument as _, trace_span};
 use vault_core::check::CheckReason;
+use vault_core::trace::TARGET;
 use zeroize::Zeroizing;
 
 /// How many of a host's addresses are tried.
@@ -64,7 +66,10 @@ impl GuardedClient {
 
     /// Sends `request`, whose address is absolute, and reads the answer, whatever its status is.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Answer, CheckReason> {
-        timeout(self.0.exchange, self.exchange(request)).await.unwrap_or(Err(CheckReason::Unreachable))
+        // Without the address, which is a tenant's.
+        let span = trace_span!(target: TARGET, "storage.request", otel.kind = "client");
+        let exchange = timeout(self.0.exchange, self.exchange(request)).instrument(span);
+        exchange.await.unwrap_or(Err(CheckReason::Unreachable))
     }
 
     async fn exchange(&self, mut request: Request<Bytes>) -> Result<Answer, CheckReason> {

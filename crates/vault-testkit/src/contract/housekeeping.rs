@@ -6,19 +6,26 @@
 use super::ContractStore;
 use super::idempotency::keyed;
 use super::own_account::pend;
-use super::tools::{conclude, race};
+use super::tools::{conclude, race, with};
 use super::world::{SESSION_SECONDS, World};
 use std::collections::HashMap;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
+use vault_core::check::CheckReason;
+use vault_core::credential::{EXPIRING_SECONDS, LastCheck};
+use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::notice::NOTICE_SECONDS;
 use vault_core::passcode::PasscodeProof;
-use vault_core::port::{AccountKey, Conclusion, Expired, IDEMPOTENCY_SECONDS, Reservation, SWEEP_SLICE};
+use vault_core::port::{
+    AccountKey, Conclusion, CountCredentials, CountedSlice, Expired, IDEMPOTENCY_SECONDS, RecordCheck, Reservation,
+    SWEEP_SLICE, TakeKeyUses,
+};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
+use vault_core::stock::{Checked, CountedCredentials, ExpiryBounds};
 use vault_core::time::Timestamp;
 
 /// 2001-09-09T01:46:40Z.
@@ -154,6 +161,68 @@ async fn activate_twice(world: &World<'_>) -> IntegrationPrincipal {
         world.taken(command).await;
     }
     activator
+}
+
+/// Credentials are counted by what their last check found and by their expiry, each once, slice after slice.
+pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let bounds = ExpiryBounds::new(world.now(), EXPIRING_SECONDS);
+    let [now, day, _, soon, month] = *bounds.moments();
+    let after = |moment: Timestamp| Some(Timestamp::from_millis(moment.as_millis() + 1));
+    let expiries = [None, Some(now), after(now), Some(day), after(soon), Some(month), after(month)];
+    for expires_at in expiries {
+        let command = with(world.save(&principal), |save| save.expires_at = expires_at);
+        world.store.save_credential(command).await.unwrap();
+    }
+    let [succeeds, fails, ..] = world.listed(&principal).await[..] else { panic!("seven were saved") };
+    for (id, failed) in [(succeeds, None), (fails, Some(CheckReason::UnknownKey))] {
+        let check = LastCheck { at: now, since: now, failed };
+        let (organization, audit) = (world.organization, Some(world.audit(AuditAction::CredentialFailing)));
+        let record = RecordCheck { organization, id, version: 1, check, audit };
+        assert!(world.store.record_check(record).await.unwrap());
+    }
+    // Other cases may have organizations that come after this one.
+    let before = Some((world.organization, CredentialId::from_bytes([0; 16])));
+    let mut place = before;
+    for limit in [3, 4] {
+        let query = CountCredentials { bounds, after: place, limit };
+        let CountedSlice { groups, last } = world.store.count_credentials(query).await.unwrap();
+        assert_eq!(groups.iter().map(|group| group.credentials).sum::<u64>(), limit as u64);
+        assert!(last > place, "{last:?}");
+        place = last;
+    }
+    assert_eq!(place, Some((world.organization, succeeds)), "the newest one has the highest id");
+    let query = CountCredentials { bounds, after: before, limit: expiries.len() };
+    let mut counted = world.store.count_credentials(query).await.unwrap();
+    counted.groups.sort_by_key(|group| (group.bounds_before, group.checked != Checked::Never));
+    let group = |bounds_before, checked, credentials| CountedCredentials { checked, bounds_before, credentials };
+    let expected = [
+        group(0, Checked::Never, 1),
+        group(1, Checked::Never, 2),
+        group(4, Checked::Never, 1),
+        group(4, Checked::Failed, 1),
+        group(5, Checked::Never, 1),
+        group(5, Checked::Succeeded, 1),
+    ];
+    assert_eq!(counted, CountedSlice { groups: expected.to_vec(), last: place });
+
+    let last = (OrganizationId::from_bytes([0xff; 16]), CredentialId::from_bytes([0xff; 16]));
+    let nothing = CountCredentials { bounds, after: Some(last), limit: 3 };
+    assert_eq!(world.store.count_credentials(nothing).await.unwrap(), CountedSlice::default());
+}
+
+/// The uses of the active key that has the most are found; those of keys that only open do not count.
+pub async fn the_most_used_active_key_is_found(suite: &dyn ContractStore) {
+    /// More than any other case takes.
+    const MANY_USES: i64 = 1 << 27;
+    let world = World::new(suite).await;
+    let uses = TakeKeyUses { organization: world.organization, key: world.key, from: 0, block: MANY_USES };
+    assert!(world.store.most_key_uses().await.unwrap() < MANY_USES);
+    assert!(world.store.take_key_uses(uses).await.unwrap());
+    assert_eq!(world.store.most_key_uses().await.unwrap(), MANY_USES);
+    assert!(world.store.replace_organization_key(world.replace_key(world.key)).await.unwrap());
+    assert!(world.store.most_key_uses().await.unwrap() < MANY_USES);
 }
 
 /// Whether the repetition of a request is answered as the request was.

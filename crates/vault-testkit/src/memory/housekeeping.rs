@@ -5,11 +5,15 @@ use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
+use vault_core::credential::LastCheck;
 use vault_core::hourly::{HOUR_SECONDS, Hourly};
 use vault_core::lockout::{LoginNetwork, network_is_known};
 use vault_core::port::{
-    CredentialUse, Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError, USE_SECONDS,
+    CountCredentials, CountedSlice, CredentialUse, Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError,
+    USE_SECONDS,
 };
+use vault_core::sealed::KeyState;
+use vault_core::stock::{Checked, CountedCredentials};
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -61,6 +65,37 @@ impl Housekeeping for MemoryStore {
 
     async fn check(&self, _now: Timestamp) -> Result<Option<i64>, StoreError> {
         self.decide(|_| None)
+    }
+
+    async fn count_credentials(&self, query: CountCredentials) -> Result<CountedSlice, StoreError> {
+        self.decide(|state| {
+            let mut counted = CountedSlice::default();
+            let following =
+                state.credentials.iter().filter(|(place, _)| query.after.is_none_or(|after| **place > after));
+            for (place, row) in following.take(query.limit) {
+                counted.last = Some(*place);
+                let checked = match row.stored.check {
+                    None => Checked::Never,
+                    Some(LastCheck { failed: None, .. }) => Checked::Succeeded,
+                    Some(_) => Checked::Failed,
+                };
+                let bounds_before = query.bounds.before(row.stored.expires_at);
+                let alike =
+                    |group: &&mut CountedCredentials| (group.checked, group.bounds_before) == (checked, bounds_before);
+                match counted.groups.iter_mut().find(alike) {
+                    Some(group) => group.credentials += 1,
+                    None => counted.groups.push(CountedCredentials { checked, bounds_before, credentials: 1 }),
+                }
+            }
+            counted
+        })
+    }
+
+    async fn most_key_uses(&self) -> Result<i64, StoreError> {
+        self.decide(|state| {
+            let keys = state.organization_keys.values().flat_map(|keys| &keys.keys);
+            keys.filter(|key| key.state == KeyState::Active).map(|key| key.uses).max().unwrap_or(0)
+        })
     }
 }
 

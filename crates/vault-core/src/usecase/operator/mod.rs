@@ -6,6 +6,7 @@ mod cut_audit;
 mod deliver_audit;
 mod seal_audit;
 mod settle_restore;
+mod take_stock;
 mod tidy;
 mod verify_audit;
 
@@ -13,6 +14,7 @@ pub use change_organization::OrganizationCommand;
 pub use cut_audit::{LEAST_AUDIT_SECONDS, RemovedAudit};
 pub use deliver_audit::{DeliveredAudit, DeliveryError};
 pub use seal_audit::SealedAudit;
+pub use take_stock::Wear;
 pub use tidy::Tidied;
 
 use super::{Ambient, AuditTally};

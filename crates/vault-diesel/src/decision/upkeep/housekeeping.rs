@@ -4,7 +4,7 @@
 use super::super::backend::{Connection, RunQuery, Store};
 use super::super::organization::erasure;
 use super::super::{Decided, Verdict};
-use super::sweep;
+use super::{stock, sweep};
 use crate::failure::Failure;
 use crate::schema::{attempt_classes, idempotency_keys, known_networks, sessions};
 use crate::stored::TextForm as _;
@@ -13,7 +13,9 @@ use diesel::{ExpressionMethods as _, QueryDsl as _};
 use std::collections::BTreeMap;
 use vault_core::id::OrganizationId;
 use vault_core::lockout::{NETWORK_KNOWN_SECONDS, network_is_known};
-use vault_core::port::{Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError};
+use vault_core::port::{
+    CountCredentials, CountedSlice, Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError,
+};
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -116,6 +118,14 @@ impl Housekeeping for Store {
             tracing::info!("the disk of the database has space again; writes work");
         }
         self.measure(now).await
+    }
+
+    async fn count_credentials(&self, query: CountCredentials) -> Result<CountedSlice, StoreError> {
+        self.read(query, |connection, query| Box::pin(stock::count(connection, query))).await
+    }
+
+    async fn most_key_uses(&self) -> Result<i64, StoreError> {
+        self.read((), |connection, ()| Box::pin(stock::most_key_uses(connection))).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod housekeeping;
 mod restore;
+mod stock;
 pub(crate) mod sweep;
 
 /// [`SWEEP_SLICE`](vault_core::port::SWEEP_SLICE) as a query's limit.

@@ -1,0 +1,127 @@
+//! Metrics that nobody counts as they change: how busy the vault is, what it holds, how far its keys are used up.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+use vault_core::stock::Stock;
+use vault_core::usecase::{Operator, Wear};
+use vault_embed::OpenVault;
+
+/// How often keys and the audit are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// How often credentials are counted, at most.
+const COUNT_EVERY: Duration = Duration::from_secs(60);
+/// How many times as long as the last count took the next one waits, at least: counting takes 2 % of a reader's time.
+const REST: u32 = 50;
+
+const WAITING: &str = "orgvault_store_waiting_changes";
+const BATCH: &str = "orgvault_store_batch_changes";
+const CONNECTIONS: &str = "orgvault_store_connections";
+const CONNECTION_LIMIT: &str = "orgvault_store_connection_limit";
+const CONNECTION_WAITS: &str = "orgvault_store_connection_wait_seconds";
+const SEATS: &str = "orgvault_password_seats";
+const KEY_USES: &str = "orgvault_key_uses_ratio";
+const AUDIT_LAG: &str = "orgvault_audit_unsealed_age_seconds";
+const CREDENTIALS: &str = "orgvault_credentials";
+const EXPIRING: &str = "orgvault_credentials_expiring";
+
+/// The metric of batch sizes, and its bounds: up to the largest batch.
+pub(crate) const BATCH_SIZES: (&str, [f64; 11]) =
+    (BATCH, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0]);
+
+/// Says what each metric means.
+pub(crate) fn describe() {
+    metrics::describe_gauge!(WAITING, "Changes that wait for the writer of the embedded database");
+    metrics::describe_histogram!(BATCH, "Changes that the embedded database committed together");
+    metrics::describe_gauge!(CONNECTIONS, "Database connections, by state");
+    metrics::describe_gauge!(CONNECTION_LIMIT, "Most database connections that are used at once");
+    metrics::describe_histogram!(
+        CONNECTION_WAITS,
+        metrics::Unit::Seconds,
+        "Waits for a database connection, where none was free at once, by whether one became free in time"
+    );
+    metrics::describe_gauge!(SEATS, "Seats in the queue of the password hash, by state");
+    metrics::describe_gauge!(
+        KEY_USES,
+        "Part of its uses that the most used active key has had, by purpose; at 1 it seals nothing more"
+    );
+    metrics::describe_gauge!(
+        AUDIT_LAG,
+        metrics::Unit::Seconds,
+        "Age of the oldest audit entry that is in no checkpoint"
+    );
+    metrics::describe_gauge!(CREDENTIALS, "Saved credentials, by health");
+    metrics::describe_gauge!(EXPIRING, "Saved credentials that expire within a time, by that time");
+}
+
+/// Counts a batch.
+pub(crate) fn count_batch(changes: usize) {
+    metrics::histogram!(BATCH).record(number(changes));
+}
+
+/// Counts a wait for a connection.
+pub(crate) fn count_wait(waited: Duration, obtained: bool) {
+    let outcome = if obtained { "obtained" } else { "gave-up" };
+    metrics::histogram!(CONNECTION_WAITS, "outcome" => outcome).record(waited);
+}
+
+/// Sets how busy the vault is; called whenever the metrics are asked for.
+pub(crate) fn show_load(vault: &OpenVault) {
+    let load = vault.load();
+    if vault.database_key().is_some() {
+        metrics::gauge!(WAITING).set(number(load.store.waiting));
+    }
+    metrics::gauge!(CONNECTIONS, "state" => "in-use").set(number(load.store.in_use));
+    metrics::gauge!(CONNECTIONS, "state" => "idle").set(number(load.store.idle));
+    metrics::gauge!(CONNECTION_LIMIT).set(number(load.store.limit));
+    metrics::gauge!(SEATS, "state" => "taken").set(number(load.seats_taken));
+    metrics::gauge!(SEATS, "state" => "free").set(number(load.seats.saturating_sub(load.seats_taken)));
+}
+
+/// Looks at keys, audit and credentials for as long as it runs. Each replica finds the same.
+pub(crate) async fn keep(operator: Operator, expiring_seconds: i64) {
+    let mut count_at = Instant::now();
+    let mut turn = tokio::time::interval(LOOK_EVERY);
+    turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        turn.tick().await;
+        match operator.wear().await {
+            Ok(wear) => show_wear(&wear),
+            Err(error) => {
+                let error = &error as &dyn Error;
+                tracing::warn!(error, "metrics of keys and audit were not updated; the next attempt is in 15 seconds");
+            }
+        }
+        let began = Instant::now();
+        if began < count_at {
+            continue;
+        }
+        match operator.take_stock(expiring_seconds).await {
+            Ok(stock) => show_stock(&stock),
+            Err(error) => {
+                let error = &error as &dyn Error;
+                tracing::warn!(error, "credentials were not counted for the metrics; the next attempt is in a minute");
+            }
+        }
+        count_at = began + COUNT_EVERY.max(began.elapsed().saturating_mul(REST));
+    }
+}
+
+fn show_wear(wear: &Wear) {
+    metrics::gauge!(KEY_USES, "purpose" => "organization").set(wear.organization_key);
+    let millis = u64::try_from(wear.unsealed_millis).unwrap_or_default();
+    metrics::gauge!(AUDIT_LAG).set(Duration::from_millis(millis).as_secs_f64());
+}
+
+fn show_stock(stock: &Stock) {
+    for (state, count) in stock.by_health() {
+        metrics::gauge!(CREDENTIALS, "health" => state.as_str()).set(number(count));
+    }
+    for (window, count) in stock.by_expiry() {
+        metrics::gauge!(EXPIRING, "within" => window.as_str()).set(number(count));
+    }
+}
+
+/// As a metric; more than 2^32 count as that many.
+fn number(count: impl TryInto<u32>) -> f64 {
+    f64::from(count.try_into().unwrap_or(u32::MAX))
+}

@@ -1,0 +1,219 @@
+//! Traces: how long the parts of each request take, sent to a collector as OTLP over HTTP.
+//!
+//! A thread of its own sends them. What it has no room for is dropped, so no request waits for the collector.
+
+use crate::failure::Failure;
+use crate::secret_file;
+use crate::settings::Settings;
+use async_trait::async_trait;
+use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, TraceFlags, TraceId, TraceState, TracerProvider as _};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{SpanExporter as Otlp, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{
+    Sampler, SamplingDecision, SamplingResult, SdkTracerProvider, ShouldSample, SpanData, SpanExporter,
+};
+use secrecy::SecretString;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tracing::Subscriber;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::registry::LookupSpan;
+use vault_client::{Client, ClientError};
+use vault_core::trace::TARGET;
+
+/// The largest file of headers, in bytes.
+const MAX_HEADERS: usize = 16 * 1024;
+/// Where a collector takes traces, below its address.
+const PATH: &str = "/v1/traces";
+/// How long the last traces may take to be sent when the server stops.
+const LAST: Duration = Duration::from_secs(2);
+/// The attribute with the trace that the client named, until it is a link.
+const TRACEPARENT: &str = "traceparent";
+
+/// The value of `--otlp-endpoint`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Collector(String);
+
+impl FromStr for Collector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let url = text.trim_end_matches('/');
+        match Client::new(url) {
+            Ok(_) if url.starts_with("http") => Ok(Self(url.to_owned())),
+            _ => Err("must be an http or https URL without user, query and fragment".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Traces that are collected and sent.
+pub(crate) struct Traces(SdkTracerProvider);
+
+impl Traces {
+    /// Begins, if the settings name a collector.
+    ///
+    /// # Errors
+    /// The file of headers is refused, or the system's certificates cannot be read.
+    pub(crate) fn start(settings: &Settings) -> Result<Option<Self>, Failure> {
+        let Some(collector) = &settings.server.otlp_endpoint else { return Ok(None) };
+        let url = format!("{collector}{PATH}");
+        let poster = Poster { client: Client::new(&url)?, headers: headers(settings)? };
+        let otlp = Otlp::builder().with_http().with_http_client(poster).build()?;
+        let exporter = Exporter { otlp, url, is_away: AtomicBool::new(false) };
+        let resource = Resource::builder_empty()
+            .with_service_name("orgvault")
+            .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+        let provider = SdkTracerProvider::builder()
+            .with_sampler(Sampler::ParentBased(Box::new(Requests)))
+            .with_resource(resource.build())
+            .with_batch_exporter(exporter);
+        Ok(Some(Self(provider.build())))
+    }
+
+    /// What takes the spans of the process: none but those that make up traces, and no log line.
+    pub(crate) fn layer<S: Subscriber + for<'span> LookupSpan<'span>>(&self) -> impl Layer<S> + use<S> {
+        tracing_opentelemetry::layer()
+            .with_tracer(self.0.tracer("orgvault"))
+            .with_location(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false)
+            .with_target(false)
+            .with_level(false)
+            .with_filter(filter_fn(|metadata| metadata.is_span() && metadata.target() == TARGET))
+    }
+
+    /// Sends what is left, for a short time. What is not sent then is lost.
+    pub(crate) fn end(self) {
+        let _ = self.0.shutdown_with_timeout(LAST); // a collector that is away was reported
+    }
+}
+
+/// The headers for the collector: a line each.
+fn headers(settings: &Settings) -> Result<Vec<(String, SecretString)>, Failure> {
+    let flag = "--otlp-headers-file";
+    let Some(path) = &settings.server.otlp_headers_file else { return Ok(Vec::new()) };
+    let bytes = secret_file::read(&settings.files, flag, path, MAX_HEADERS)?;
+    let refused = |reason: &str| Failure::new(format!("{flag}: {} {reason}", path.display()));
+    let text = std::str::from_utf8(&bytes).map_err(|_| refused("is not text"))?;
+    let mut headers = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let (name, value) =
+            line.split_once(':').ok_or_else(|| refused(&format!("line {number}: expected NAME: VALUE")))?;
+        headers.push((name.trim().to_owned(), SecretString::from(value.trim())));
+    }
+    match headers.is_empty() {
+        true => Err(refused("holds no header")),
+        false => Ok(headers),
+    }
+}
+
+/// Sends what the exporter has made, over the one HTTP client of the program. Its caller is a thread that only exports.
+struct Poster {
+    client: Client,
+    headers: Vec<(String, SecretString)>,
+}
+
+impl fmt::Debug for Poster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Poster(..)")
+    }
+}
+
+#[async_trait]
+impl HttpClient for Poster {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let sent = self.client.post_with("application/x-protobuf", &self.headers, request.body());
+        match sent {
+            Ok(()) => Ok(Response::new(Bytes::new())),
+            Err(ClientError::Unexpected { status, .. }) => Ok(Response::builder().status(status).body(Bytes::new())?),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Begins traces with requests only: what the server does by itself is no trace.
+#[derive(Clone, Debug)]
+struct Requests;
+
+impl ShouldSample for Requests {
+    fn should_sample(
+        &self,
+        _parent: Option<&Context>,
+        _trace: TraceId,
+        _name: &str,
+        kind: &SpanKind,
+        _attributes: &[KeyValue],
+        _links: &[Link],
+    ) -> SamplingResult {
+        let is_request = *kind == SpanKind::Server;
+        SamplingResult {
+            decision: if is_request { SamplingDecision::RecordAndSample } else { SamplingDecision::Drop },
+            attributes: Vec::new(),
+            trace_state: TraceState::default(),
+        }
+    }
+}
+
+/// Exports, and reports once when the collector goes away and once when it is back.
+#[derive(Debug)]
+struct Exporter {
+    otlp: Otlp,
+    url: String,
+    is_away: AtomicBool,
+}
+
+impl SpanExporter for Exporter {
+    async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
+        batch.iter_mut().for_each(link_client);
+        let sent = self.otlp.export(batch).await;
+        let was_away = self.is_away.swap(sent.is_err(), Ordering::Relaxed);
+        match &sent {
+            Err(error) if !was_away => {
+                tracing::error!(
+                    collector = self.url,
+                    "traces are not accepted and are dropped until they are: {error}"
+                );
+            }
+            Ok(()) if was_away => tracing::info!(collector = self.url, "traces are accepted again"),
+            _ => {}
+        }
+        sent
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.otlp.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.otlp.set_resource(resource);
+    }
+}
+
+/// Makes the trace that the client named a link.
+fn link_client(span: &mut SpanData) {
+    let Some(at) = span.attributes.iter().position(|attribute| attribute.key.as_str() == TRACEPARENT) else { return };
+    let named = span.attributes.swap_remove(at);
+    if let Some(context) = remote(&named.value.as_str()) {
+        span.links.links.push(Link::with_context(context));
+    }
+}
+
+/// The span that a `traceparent` of W3C Trace Context names.
+fn remote(traceparent: &str) -> Option<SpanContext> {
+    let [_, trace, span, flags] = traceparent.split('-').collect::<Vec<_>>()[..] else { return None };
+    let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
+    let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?);
+    Some(SpanContext::new(trace, span, flags, true, TraceState::default()))
+}

@@ -1,0 +1,90 @@
+//! The spans of a request: one that log lines name, and those of its trace, if traces are on.
+
+use crate::route::Operation;
+use crate::telemetry::method_name;
+use actix_web::HttpRequest;
+use std::future::Future;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, trace_span};
+use vault_core::trace::TARGET;
+
+const STATUS: &str = "http.response.status_code";
+
+tokio::task_local! {
+    /// The span that log lines name.
+    static REQUEST: Span;
+}
+
+/// `work`, with log lines that name the request of `span`.
+pub(crate) fn within<F: Future>(span: Span, work: F) -> impl Future<Output = F::Output> {
+    REQUEST.scope(span.clone(), work).instrument(span)
+}
+
+/// `use_case`, as part of the request that the caller carries out, on whatever task it then runs.
+pub(crate) fn carried<F: Future>(use_case: F) -> impl Future<Output = F::Output> {
+    let part = trace_span!(target: TARGET, "use-case");
+    let operation = Span::current();
+    let request = REQUEST.try_with(Span::clone).unwrap_or_else(|_| operation.clone());
+    // A span is current on a task only where it is entered, and log lines look for theirs there.
+    let operation = if operation.id() == request.id() { Span::none() } else { operation };
+    use_case.instrument(part).instrument(operation).instrument(request)
+}
+
+/// The span of a request's trace. The trace that a client names is linked, never continued: its ids are the client's choice.
+pub(crate) fn operation(operation: Operation, request: &HttpRequest, request_id: &str) -> Span {
+    let span = trace_span!(
+        target: TARGET,
+        "operation",
+        otel.name = operation.as_str(),
+        otel.kind = "server",
+        request_id,
+        http.request.method = method_name(request.method()),
+        http.response.status_code = Empty,
+        traceparent = Empty,
+    );
+    if !span.is_disabled()
+        && let Some(parent) = request.headers().get("traceparent").and_then(|value| value.to_str().ok())
+        && is_traceparent(parent)
+    {
+        span.record("traceparent", parent);
+    }
+    span
+}
+
+/// Notes the status of the response.
+pub(crate) fn answered(span: &Span, status: u16) {
+    span.record(STATUS, status);
+}
+
+/// Whether `text` is a version 00 `traceparent` of W3C Trace Context with ids that are not zero.
+fn is_traceparent(text: &str) -> bool {
+    let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_id = |part: &str, length| part.len() == length && is_hex(part) && part.bytes().any(|byte| byte != b'0');
+    match text.split('-').collect::<Vec<_>>()[..] {
+        ["00", trace, span, flags] => is_id(trace, 32) && is_id(span, 16) && flags.len() == 2 && is_hex(flags),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traceparent_is_taken_to_the_letter() {
+        assert!(is_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
+        for text in [
+            "",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x",
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",
+            "00-secret92f3577b34da6a3ce929d0e0e4-00f067aa0ba902b7-01",
+        ] {
+            assert!(!is_traceparent(text), "{text}");
+        }
+    }
+}
