@@ -23,6 +23,9 @@ pub(crate) struct Options {
     /// Sizes of the organizations that are listed
     #[arg(long, value_delimiter = ',', default_value = "100,100000,1000000")]
     pub(crate) rows: Vec<u64>,
+    /// Credentials of the organization whose key is rotated
+    #[arg(long, default_value_t = 100_000)]
+    pub(crate) rotated: u64,
     /// Connections at once
     #[arg(long, value_delimiter = ',', default_value = "1,64,256")]
     pub(crate) connections: Vec<usize>,
@@ -70,6 +73,8 @@ pub(crate) enum Subject {
     Deletes,
     /// Replacing data, and lists of labels
     Life,
+    /// Replacing the key of an organization
+    Rotation,
     /// Logging in
     Logins,
     /// Whether the time of a refused login tells why it was refused

@@ -251,6 +251,9 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
 
     // What is there does not open: it is moved aside all the same, and that is told.
     fs::write(twin.join("orgvault.db"), b"rubbish").unwrap();
+    let said = vault.run(&[&["restore", text(&good), "--replace"], &there[..]].concat()).refused().stderr;
+    assert!(said.contains("orgvault.anchor belongs to another vault") && said.contains("Nothing was changed"), "{said}");
+    fs::remove_file(twin.join("orgvault.anchor")).unwrap();
     let restored = vault.json(&[&["restore", text(&good), "--replace"], &there[..]].concat());
     assert!(restored["restored"]["replaced_unread"].as_str().is_some(), "{restored}");
     assert_eq!(restored["lost"], Value::Null);
@@ -278,7 +281,7 @@ fn a_stolen_data_directory_opens_nothing_without_its_root_key() {
 
     let stolen = vault.scratch("stolen");
     Run::of(Command::new("cp").arg("-a").arg(vault.data_dir()).arg(&stolen)).done();
-    assert_eq!(names(&stolen), ["orgvault.db", "orgvault.db.key", "orgvault.db.lock"]);
+    assert_eq!(names(&stolen), ["orgvault.anchor", "orgvault.db", "orgvault.db.key", "orgvault.db.lock"]);
     for file in [stolen.join("orgvault.db"), stolen.join("orgvault.db.key"), backup.clone()] {
         let bytes = fs::read(&file).unwrap();
         for known in ["canary@example.com", "Acme", "SQLite format 3"] {

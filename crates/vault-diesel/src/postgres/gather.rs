@@ -79,6 +79,11 @@ impl<C: Together> Gathered<C> {
         Ok(())
     }
 
+    /// How many decisions wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queues().count
+    }
+
     fn queues(&self) -> MutexGuard<'_, Queues<C>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -63,7 +63,8 @@ impl PostgresStore {
 
     /// How busy it is.
     pub fn load(&self) -> StoreLoad {
-        self.connections.busy(0)
+        let AllGathered { saves, deletes, takings, hand_outs } = &self.gathered;
+        self.connections.busy(saves.waiting() + deletes.waiting() + takings.waiting() + hand_outs.waiting())
     }
 
     /// What decisions told of the store.

@@ -193,8 +193,9 @@ impl Run<'_> {
         let staged = Database::sqlite(&database);
         let vault = open(self.root(), staged).without_upkeep().migrate(|_, _, _| {}).await?;
         let settled = async {
-            self.refuse_older(&vault).await?;
+            // First, because it tells a vault of another id from an older one. It changes the unpacked copy alone.
             let settled = self.settle(&vault, present, instance.instance_key).await?;
+            self.refuse_older(&vault).await?;
             let epoch = vault.ports.store.operator.restore_epoch().await.map_err(unsettled)?;
             let checkpoint = vault.operator().newest_checkpoint().await.map_err(RestoreError::Unsettled)?;
             Ok::<_, RestoreError>((settled, Anchor { epoch, checkpoint }))
