@@ -252,7 +252,10 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
     // What is there does not open: it is moved aside all the same, and that is told.
     fs::write(twin.join("orgvault.db"), b"rubbish").unwrap();
     let said = vault.run(&[&["restore", text(&good), "--replace"], &there[..]].concat()).refused().stderr;
-    assert!(said.contains("orgvault.anchor belongs to another vault") && said.contains("Nothing was changed"), "{said}");
+    assert!(
+        said.contains("orgvault.anchor belongs to another vault") && said.contains("Nothing was changed"),
+        "{said}"
+    );
     fs::remove_file(twin.join("orgvault.anchor")).unwrap();
     let restored = vault.json(&[&["restore", text(&good), "--replace"], &there[..]].concat());
     assert!(restored["restored"]["replaced_unread"].as_str().is_some(), "{restored}");

@@ -15,8 +15,7 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    ActivationRepository as _, CredentialRepository as _, DeleteCredential, Idempotency, SaveCredential,
-    SessionRepository as _, StoreError,
+    CredentialRepository as _, DeleteCredential, Idempotency, SaveCredential, SessionRepository as _, StoreError,
 };
 use vault_core::principal::Denial;
 use vault_core::{Command, Refusal};
@@ -194,61 +193,6 @@ async fn a_logout_ends_the_saves_that_wait_behind_it() {
         assert!(matches!(outcome, Err(StoreError::Denied(Denial::SessionEnded))), "{outcome:?}");
     }
     assert_eq!((scene.count("count(*)"), scene.counted()), ("0".to_owned(), "0".to_owned()));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn activations_of_one_integration_share_transactions() {
-    let scene = Scene::new().await;
-    let Scene { store, world, address, .. } = &scene;
-    let saved = world.save_activated(&**store).await;
-    let stored = world.integration(&**store).await;
-    let (principal, mut stale) = (world.activator(&stored), world.activator(&stored));
-    stale.seen = Digest::from_bytes([9; 32]);
-    let mut ids = Vec::new();
-    let takings = (0..33)
-        .map(|number| {
-            let command = world.take(if number % 11 == 10 { &stale } else { &principal });
-            ids.push(command.act.activation.as_ref().unwrap().id);
-            let store = Arc::clone(store);
-            async move { store.take_credentials(command).await }.boxed()
-        })
-        .collect();
-    let outcomes = scene.hold_up_at("integrations", takings, async |_| {}).await;
-    for (number, outcome) in outcomes.into_iter().enumerate() {
-        match outcome {
-            Ok(taken) => assert_eq!((number % 11 == 10, taken.len()), (false, 1)),
-            Err(StoreError::Denied(Denial::Integration(_))) => assert_eq!(number % 11, 10),
-            Err(error) => panic!("{error:?}"),
-        }
-    }
-    // The first was alone when it began; then 16 at a time.
-    let of = world.organization;
-    let began = format!(
-        "SELECT count(*) || ' in ' || count(DISTINCT xmin::text) FROM activations WHERE organization_id = '{of}'"
-    );
-    assert_eq!(query(address, &began), "30 in 3");
-    ids.retain(|id| query(address, &format!("SELECT 1 FROM activations WHERE id = '{id}'")) == "1");
-
-    // One of those that are to hand out was ended meanwhile.
-    assert!(store.end_activation(world.end(&principal, ids[20])).await.unwrap());
-    let hand_outs = ids
-        .iter()
-        .map(|id| {
-            let command = world.hand_out(&principal, *id, &[saved.id]);
-            let store = Arc::clone(store);
-            async move { store.hand_out(command).await }.boxed()
-        })
-        .collect();
-    let outcomes = scene.hold_up_at("integrations", hand_outs, async |_| {}).await;
-    for (number, outcome) in outcomes.into_iter().enumerate() {
-        assert_eq!(outcome.unwrap().is_some(), number == 20, "{number}");
-    }
-    let uses = format!(
-        "SELECT count(*) || ' in ' || count(DISTINCT xmin::text) FROM credential_uses WHERE organization_id = '{of}'"
-    );
-    assert_eq!(query(address, &uses), "29 in 3");
-    let audited = ["namespace.activated", "activation.failed"].map(|action| scene.audited(action));
-    assert_eq!(audited, ["29", "1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

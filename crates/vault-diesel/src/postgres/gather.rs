@@ -1,6 +1,6 @@
 //! Decisions of one kind and place that wait together and share a transaction: durable writes rise with load, where
-//! otherwise each would wait for the commit of the one before. A place is an organization, or an integration; places
-//! take turns at the connections.
+//! otherwise each would wait for the commit of the one before. A place is an organization; places take turns at
+//! the connections.
 
 use super::connections::{Connections, Failed, Haste, Taken};
 use super::together::{Fate, Together, decide_together};

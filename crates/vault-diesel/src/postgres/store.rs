@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument as _;
 use vault_core::Command;
-use vault_core::port::{
-    DeleteCredential, EventSink, ForIntegration, HandOut, SaveCredential, StoreError, TakeCredentials,
-};
+use vault_core::port::{DeleteCredential, EventSink, SaveCredential, StoreError};
 use vault_core::time::Timestamp;
 
 /// The store on PostgreSQL. Implements every port.
@@ -30,8 +28,6 @@ pub struct PostgresStore {
 pub(super) struct AllGathered {
     pub(super) saves: Arc<Gathered<Command<SaveCredential>>>,
     pub(super) deletes: Arc<Gathered<Command<DeleteCredential>>>,
-    pub(super) takings: Arc<Gathered<ForIntegration<TakeCredentials>>>,
-    pub(super) hand_outs: Arc<Gathered<ForIntegration<HandOut>>>,
 }
 
 impl PostgresStore {
@@ -42,12 +38,7 @@ impl PostgresStore {
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
         let reports = Arc::new(Reports::default());
         let connections = Arc::new(Connections::open(settings, Arc::clone(&reports)).await?);
-        let gathered = AllGathered {
-            saves: Gathered::new(&connections),
-            deletes: Gathered::new(&connections),
-            takings: Gathered::new(&connections),
-            hand_outs: Gathered::new(&connections),
-        };
+        let gathered = AllGathered { saves: Gathered::new(&connections), deletes: Gathered::new(&connections) };
         Ok(Arc::new(Self { connections, gathered, reports }))
     }
 
@@ -63,8 +54,7 @@ impl PostgresStore {
 
     /// How busy it is.
     pub fn load(&self) -> StoreLoad {
-        let AllGathered { saves, deletes, takings, hand_outs } = &self.gathered;
-        self.connections.busy(saves.waiting() + deletes.waiting() + takings.waiting() + hand_outs.waiting())
+        self.connections.busy(self.gathered.saves.waiting() + self.gathered.deletes.waiting())
     }
 
     /// What decisions told of the store.

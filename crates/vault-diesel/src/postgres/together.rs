@@ -1,7 +1,7 @@
 //! Many decisions of one kind and place in one transaction. What is refused is found before anything is written
 //! and drops out, so it undoes no other. Everything is read and written for all at once.
 
-use super::decision::{Decided, Decision, Verdict, authorize, decide};
+use super::decision::{Decided, Verdict, authorize};
 use super::gather::Gathered;
 use super::store::PostgresStore;
 use crate::failure::Failure;
@@ -9,16 +9,13 @@ use diesel_async::AsyncPgConnection;
 use futures_util::future::BoxFuture;
 use std::hash::Hash;
 use std::sync::Arc;
+use vault_core::Command;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
-use vault_core::{Command, Refusal};
 
 /// The most decisions in one transaction that reads and writes for all of them at once.
 pub(super) const AT_ONCE: usize = 64;
-/// The most decisions in one transaction that makes them one after the other: with a server far away, too, it is to end
-/// in time.
-pub(super) const ONE_BY_ONE: usize = 16;
 
 /// A command whose decision may share a transaction with others of its kind.
 pub(super) trait Together: Sized + Send + Sync + 'static {
@@ -76,28 +73,6 @@ pub(super) async fn decide_together<C: Together>(
 ) -> Decided<Vec<Fate<C::Outcome>>> {
     let (fates, written) = C::decide_all(connection, commands).await?;
     Ok(if written { Verdict::Recorded(fates) } else { Verdict::Refused(fates) })
-}
-
-/// Makes the decisions one after the other. If one would have to be undone, all are, and each is to be decided alone.
-pub(super) async fn one_after_the_other<P: Sync, A: Decision<P>>(
-    connection: &mut AsyncPgConnection,
-    commands: &[Command<A, P>],
-) -> Fates<A::Outcome> {
-    let (mut fates, mut written) = (Vec::with_capacity(commands.len()), false);
-    for command in commands {
-        fates.push(match decide(connection, command).await {
-            Ok(Verdict::Refused(outcome)) => Fate::Decided(outcome),
-            Ok(Verdict::Done(outcome) | Verdict::Recorded(outcome) | Verdict::RefusedOnRecord(outcome)) => {
-                written = true;
-                Fate::Decided(outcome)
-            }
-            Ok(Verdict::Undo(_)) => return Err(Refusal::Contended.into()),
-            // Found before the first write: there is nothing to undo.
-            Err(Failure::Denied(denial)) => Fate::Denied(denial),
-            Err(failure) => return Err(failure),
-        });
-    }
-    Ok((fates, written))
 }
 
 /// What judging a principal came to.
