@@ -1,17 +1,16 @@
 //! Deletes that share a transaction.
 
 use super::decision::credential::count::{self, Count};
-use super::decision::{Decided, decide};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{AT_ONCE, Fate, Fates, Judged, Together, judge_each};
+use super::together::{Fate, Fates, Judged, Together, judge_each};
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry};
 use crate::schema::credentials;
 use crate::stored::{IdText, ToIdText as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
-use futures_util::future::{BoxFuture, try_join, try_join3, try_join4};
+use futures_util::future::{try_join, try_join3, try_join4};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -28,30 +27,20 @@ macro_rules! of_credentials {
     }};
 }
 
-impl Together for Command<DeleteCredential> {
-    type Outcome = Outcome;
-    type Place = OrganizationId;
-
-    const MOST: usize = AT_ONCE;
-
+impl Together for DeleteCredential {
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>> {
         &store.gathered().deletes
     }
 
-    fn place(&self) -> OrganizationId {
-        self.act.organization
+    fn organization(&self) -> OrganizationId {
+        self.organization
     }
 
-    fn size(&self) -> usize {
-        0
-    }
-
-    fn decide_alone<'a>(connection: &'a mut AsyncPgConnection, command: &'a Self) -> BoxFuture<'a, Decided<Outcome>> {
-        Box::pin(decide(connection, command))
-    }
-
-    async fn decide_all(connection: &mut AsyncPgConnection, commands: &[Self]) -> Fates<Outcome> {
-        let Some(organization) = commands.first().map(Self::place) else { return Ok((Vec::new(), false)) };
+    async fn decide_all(
+        connection: &mut AsyncPgConnection,
+        organization: OrganizationId,
+        commands: &[Command<Self>],
+    ) -> Fates<Outcome> {
         // The count first, for the reason given at a single save.
         count::hold(connection, organization).await?;
         let judged = judge_each(connection, commands, organization, |_| None).await?;
@@ -76,13 +65,15 @@ impl Together for Command<DeleteCredential> {
             });
         }
         let deleted = delete(connection, &wanted, organization).await?;
-        let is_deleted = |command: &Self| deleted.contains(command.act.id.text().as_str());
+        let is_deleted = |command: &Command<Self>| deleted.contains(command.act.id.text().as_str());
         let made = || commands.iter().zip(&fates).filter(|(command, fate)| fate.is_none() && is_deleted(command));
         if !deleted.is_empty() {
             let entries = made().map(|(command, _)| NewEntry::of(&command.audit)).collect();
             forget(connection, &deleted, organization, entries).await?;
         }
-        let fate = |(fate, command): (Option<_>, &Self)| fate.unwrap_or_else(|| Fate::Decided(Ok(is_deleted(command))));
+        let fate = |(fate, command): (Option<_>, &Command<Self>)| {
+            fate.unwrap_or_else(|| Fate::Decided(Ok(is_deleted(command))))
+        };
         Ok((fates.into_iter().zip(commands).map(fate).collect(), !deleted.is_empty()))
     }
 }

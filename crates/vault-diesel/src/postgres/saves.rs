@@ -2,10 +2,9 @@
 
 use super::decision::credential::count::{self, Count};
 use super::decision::credential::credentials::{Earlier, Room, repeated, under_one_key};
-use super::decision::{Decided, decide};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{AT_ONCE, Fate, Fates, Judged, Together, judge_each};
+use super::together::{Fate, Fates, Judged, Together, judge_each};
 use crate::failure::Failure;
 use crate::new_row::{NewClaim, NewClaims, NewCredential, NewCredentials, NewEntries, NewEntry, NewLabel, NewLabels};
 use crate::new_row::{NewSecret, NewSecrets};
@@ -16,7 +15,7 @@ use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::Text;
 use diesel::{ExpressionMethods as _, QueryDsl as _, QueryResult};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
-use futures_util::future::{BoxFuture, try_join, try_join3};
+use futures_util::future::{try_join, try_join3};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use vault_core::Command;
@@ -25,32 +24,26 @@ use vault_core::port::{Idempotency, SaveCredential};
 
 type Outcome = Result<CredentialId, vault_core::Refusal>;
 
-impl Together for Command<SaveCredential> {
-    type Outcome = Outcome;
-    type Place = OrganizationId;
-
-    const MOST: usize = AT_ONCE;
-
+impl Together for SaveCredential {
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>> {
         &store.gathered().saves
     }
 
-    fn place(&self) -> OrganizationId {
-        self.act.organization
+    fn organization(&self) -> OrganizationId {
+        self.organization
     }
 
     fn size(&self) -> usize {
-        let SaveCredential { sealed, description, .. } = &self.act;
+        let SaveCredential { sealed, description, .. } = self;
         let metadata = description.metadata.as_ref().map_or(0, |metadata| metadata.blob.as_bytes().len());
         sealed.data.as_bytes().len() + sealed.information.as_bytes().len() + metadata
     }
 
-    fn decide_alone<'a>(connection: &'a mut AsyncPgConnection, command: &'a Self) -> BoxFuture<'a, Decided<Outcome>> {
-        Box::pin(decide(connection, command))
-    }
-
-    async fn decide_all(connection: &mut AsyncPgConnection, commands: &[Self]) -> Fates<Outcome> {
-        let Some(organization) = commands.first().map(Self::place) else { return Ok((Vec::new(), false)) };
+    async fn decide_all(
+        connection: &mut AsyncPgConnection,
+        organization: OrganizationId,
+        commands: &[Command<Self>],
+    ) -> Fates<Outcome> {
         // The count first, for the reason given at a single save.
         let credentials = count::hold(connection, organization).await?;
         let judged = judge_each(connection, commands, organization, |save| Some(save.sealed.key)).await?;

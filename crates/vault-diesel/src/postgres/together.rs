@@ -1,13 +1,11 @@
-//! Many decisions of one kind and place in one transaction. What is refused is found before anything is written
+//! Many decisions of one kind in one organization in one transaction. What is refused is found before anything is written
 //! and drops out, so it undoes no other. Everything is read and written for all at once.
 
-use super::decision::{Decided, Verdict, authorize};
+use super::decision::{Decided, Decision, Verdict, authorize};
 use super::gather::Gathered;
 use super::store::PostgresStore;
 use crate::failure::Failure;
 use diesel_async::AsyncPgConnection;
-use futures_util::future::BoxFuture;
-use std::hash::Hash;
 use std::sync::Arc;
 use vault_core::Command;
 use vault_core::id::{KeyId, OrganizationId};
@@ -17,36 +15,25 @@ use vault_core::time::Timestamp;
 /// The most decisions in one transaction that reads and writes for all of them at once.
 pub(super) const AT_ONCE: usize = 64;
 
-/// A command whose decision may share a transaction with others of its kind.
-pub(super) trait Together: Sized + Send + Sync + 'static {
-    /// What it comes to.
-    type Outcome: Send + 'static;
-    /// What they must have in common.
-    type Place: Copy + Eq + Hash + Send + Sync;
-
-    /// The most that share a transaction.
-    const MOST: usize;
-
-    /// Where commands of this kind wait.
+/// A decision that may share a transaction with others of its kind in its organization.
+pub(super) trait Together: Decision<Outcome: 'static> + Send + 'static {
+    /// Where decisions of this kind wait.
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>>;
 
-    /// What it must have in common with those that share its transaction.
-    fn place(&self) -> Self::Place;
+    /// Its organization.
+    fn organization(&self) -> OrganizationId;
 
     /// About how many bytes it brings.
-    fn size(&self) -> usize;
+    fn size(&self) -> usize {
+        0
+    }
 
-    /// Decides it in a transaction of its own.
-    fn decide_alone<'a>(
-        connection: &'a mut AsyncPgConnection,
-        command: &'a Self,
-    ) -> BoxFuture<'a, Decided<Self::Outcome>>;
-
-    /// Makes decisions at one place, in the order of locks, and records them. What each came to, in their order, and
-    /// whether anything was written.
+    /// Makes decisions in one organization, in the order of locks, and records them. What each came to, in their order,
+    /// and whether anything was written.
     fn decide_all(
         connection: &mut AsyncPgConnection,
-        commands: &[Self],
+        organization: OrganizationId,
+        commands: &[Command<Self>],
     ) -> impl Future<Output = Fates<Self::Outcome>> + Send;
 }
 
@@ -67,11 +54,12 @@ pub(super) enum Fate<T> {
 pub(super) type Fates<T> = Result<(Vec<Fate<T>>, bool), Failure>;
 
 /// Makes the decisions in one transaction.
-pub(super) async fn decide_together<C: Together>(
+pub(super) async fn decide_together<A: Together>(
     connection: &mut AsyncPgConnection,
-    commands: &[C],
-) -> Decided<Vec<Fate<C::Outcome>>> {
-    let (fates, written) = C::decide_all(connection, commands).await?;
+    organization: OrganizationId,
+    commands: &[Command<A>],
+) -> Decided<Vec<Fate<A::Outcome>>> {
+    let (fates, written) = A::decide_all(connection, organization, commands).await?;
     Ok(if written { Verdict::Recorded(fates) } else { Verdict::Refused(fates) })
 }
 
