@@ -1,5 +1,6 @@
 //! Backups: made beside the server, of one moment, closed to others; and what they are not made of or restored from.
 
+use crate::upgrade::keyed;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -265,6 +266,30 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
         b"rubbish"
     );
     vault.run(&[&["org", "list"], &there[..]].concat()).done();
+}
+
+/// A newer build made it: this one would not know what its rows mean.
+#[test]
+fn a_backup_with_a_newer_schema_is_refused() {
+    let vault = Vault::init(Database::Sqlite);
+    let (backup, unpacked, newer) = (vault.scratch("one.backup"), vault.scratch("unpacked"), vault.scratch("newer"));
+    vault.run(&["backup", text(&backup)]).done();
+    fs::create_dir(&unpacked).unwrap();
+    let tar = |arguments: &[&str]| Run::of(Command::new("tar").args(arguments).current_dir(&unpacked)).done();
+    tar(&["--extract", "--file", text(&backup)]);
+    let key = vault.json(&["database", "key", "--yes"])["key"].as_str().unwrap().to_owned();
+    let digits: String = key.chars().filter(char::is_ascii_hexdigit).collect();
+    keyed(&unpacked.join("orgvault.db"), &digits)
+        .execute("INSERT INTO schema_versions (version, applied_at) VALUES ('9999', 0)", ())
+        .unwrap();
+    let members = tar(&["--list", "--file", text(&backup)]).stdout;
+    let members: Vec<&str> = members.lines().collect();
+    tar(&[&["--create", "--format=ustar", "--file", text(&newer)], &members[..]].concat());
+    let said = vault.run(&["restore", text(&newer), "--replace"]).refused().stderr;
+    for word in ["9999", "newer", "Nothing was changed"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    vault.run(&["restore", text(&backup), "--replace", "--older"]).done();
 }
 
 #[test]

@@ -130,6 +130,51 @@ fn a_full_disk_of_postgresql_is_told_and_gets_over_by_itself() {
     vault.stop();
 }
 
+/// Neither leaves anything half done, and both work once there is space.
+#[test]
+fn a_backup_and_a_restore_on_a_full_disk_leave_what_there_was() {
+    if !has_own_mounts("a_backup_and_a_restore_on_a_full_disk_leave_what_there_was") {
+        return;
+    }
+    let mut vault = Vault::start(Database::Sqlite);
+    let session = vault.admin_session();
+    for number in 0..50 {
+        session.save(&small("imports", number));
+    }
+    let disk = vault.scratch("disk");
+    fs::create_dir(&disk).unwrap();
+    mount(&disk, "size=24m,mode=0700");
+    let (filler, backup, elsewhere) = (disk.join("filler"), disk.join("one.backup"), disk.join("vault"));
+    let files = |directory: &Path| fs::read_dir(directory).map_or(0, Iterator::count);
+
+    fill(&filler);
+    let said = vault.run(&["backup", backup.to_str().unwrap()]).refused().stderr;
+    assert!(said.contains("no space left on device") && said.contains(disk.to_str().unwrap()), "{said}");
+    assert_eq!(files(&disk), 1, "only what filled it");
+    let not_ready = vault.server().admin_client().get("/readyz").send();
+    assert_eq!(not_ready.status, 200, "the vault's own disk has space: {}", not_ready.text());
+    fs::remove_file(&filler).unwrap();
+    vault.run(&["backup", backup.to_str().unwrap()]).done();
+
+    vault.stop();
+    fs::create_dir(&elsewhere).unwrap();
+    fs::set_permissions(&elsewhere, Permissions::from_mode(0o700)).unwrap();
+    fs::copy(vault.data_dir().join("root.key"), elsewhere.join("root.key")).unwrap();
+    let restore = ["restore", backup.to_str().unwrap(), "--data-dir", elsewhere.to_str().unwrap()];
+    fill(&filler);
+    // Room for the lock, and for less than the database.
+    let full = File::options().write(true).open(&filler).unwrap();
+    full.set_len(full.metadata().unwrap().len() - 96 * 1024).unwrap();
+    drop(full);
+    let said = vault.run(&restore).refused().stderr;
+    assert!(said.contains("no space left on device") && said.contains("Nothing was changed"), "{said}");
+    assert!(!elsewhere.join("orgvault.db").exists() && !elsewhere.join("orgvault.db.restore-unfinished").exists());
+    fs::remove_file(&filler).unwrap();
+    vault.run(&restore).done();
+    let listed = vault.json(&["org", "list", "--data-dir", elsewhere.to_str().unwrap()]);
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+}
+
 fn mount(directory: &Path, options: &str) {
     let mut command = Command::new("mount");
     command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(directory);

@@ -215,6 +215,37 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
     }
 }
 
+/// Ids that are none hide no row that comes after them.
+#[test]
+fn rows_whose_ids_are_none_hide_no_others() {
+    let vault = Vault::start(Database::Postgres);
+    let (admin, sql) = (vault.admin_session(), Sql::of(&vault));
+    let (colleague, credential) = live(&vault, &admin);
+    let copy = |table: &str, id: &str, column: &str| {
+        let columns = sql.value(&format!(
+            "SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns \
+             WHERE table_name = '{table}' AND table_schema = 'public'"
+        ));
+        let changed = columns.replace(column, &format!("'!' || {column}"));
+        sql.run(&format!(
+            "SET session_replication_role = replica; \
+             INSERT INTO {table} ({columns}) SELECT {changed} FROM {table} WHERE id = '{id}'"
+        ));
+    };
+    copy("credentials", &credential, "organization_id");
+    sql.run(&format!(
+        "SET session_replication_role = replica; \
+         UPDATE accounts SET role = 'admin' WHERE id = '{}'; \
+         UPDATE credentials SET vend = 'short' WHERE id = '{credential}' AND organization_id NOT LIKE '!%'",
+        colleague.id
+    ));
+    let found = findings(&vault);
+    let has = |id: &str, flawed: &str| found.iter().any(|it| it.contains(id) && it.contains(flawed));
+    assert!(has(&credential, "cannot be read: its ids are none"), "{found:?}");
+    assert!(has(&credential, "does not fit its code"), "{found:?}");
+    assert!(has(&colleague.id, "does not fit its code"), "{found:?}");
+}
+
 /// The server finds it by itself.
 #[test]
 fn a_server_inspects_what_is_stored_by_itself() {

@@ -182,7 +182,8 @@ fn upgrades() -> PathBuf {
 }
 
 /// The embedded file at `path`, by its key in hexadecimal digits.
-fn keyed(path: &Path, key: &str) -> Connection {
+/// The encrypted file at `path`, opened with a key in hexadecimal digits.
+pub(crate) fn keyed(path: &Path, key: &str) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(&format!("PRAGMA key = \"x'{key}'\"")).unwrap();
     connection

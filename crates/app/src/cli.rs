@@ -6,10 +6,12 @@ use crate::failure::Failure;
 use crate::settings::{self, RootKeySource, seconds};
 use crate::text::Moment;
 use crate::usage;
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::num::NonZero;
 use std::path::PathBuf;
+use vault_core::audit::AuditAction;
 use vault_embed::Database;
 
 /// A self-hosted vault for the storage credentials of batch integrations.
@@ -480,6 +482,11 @@ pub(crate) enum AuditCommand {
     },
 }
 
+/// The names of actions.
+fn actions() -> PossibleValuesParser {
+    PossibleValuesParser::new(AuditAction::ALL.iter().map(|action| action.as_str()))
+}
+
 /// Which entries of the audit.
 #[derive(Args)]
 pub(crate) struct AuditFilterArgs {
@@ -493,7 +500,7 @@ pub(crate) struct AuditFilterArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<Moment>,
     /// Only those of this action, for example credential.saved
-    #[arg(long, value_name = "ACTION")]
+    #[arg(long, value_name = "ACTION", value_parser = actions(), hide_possible_values = true)]
     pub(crate) action: Option<String>,
     /// Only those about this subject: KIND:ID, an id, or an account's e-mail address
     #[arg(long, value_name = "SUBJECT")]

@@ -101,247 +101,183 @@ impl From<&IntegrationPrincipal> for Actor {
     }
 }
 
-/// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AuditAction {
-    /// The deployment was made.
-    InstanceCreated,
-    /// The root key was replaced: the instance key is wrapped under another one.
-    RootKeyReplaced,
-    /// An organization was made.
-    OrganizationCreated,
-    /// An organization was disabled.
-    OrganizationDisabled,
-    /// An organization was enabled.
-    OrganizationEnabled,
-    /// An organization and its keys were destroyed.
-    OrganizationDeleted,
-    /// An organization's key was replaced.
-    OrganizationKeyReplaced,
-    /// An organization's key that nothing was sealed under any more was destroyed.
-    OrganizationKeyDestroyed,
-    /// The instance key was replaced.
-    InstanceKeyReplaced,
-    /// An instance key was destroyed, because nothing is under it any more.
-    InstanceKeyDestroyed,
-    /// An account was made.
-    AccountCreated,
-    /// Somebody was invited.
-    AccountInvited,
-    /// Nobody was invited, because the address has an account, perhaps of another organization.
-    InvitationRefused,
-    /// A code was to confirm an enrolment, and was wrong.
-    EnrolmentRefused,
-    /// An invited person chose a password and was given a passcode seed; not confirmed yet.
-    EnrolmentDrafted,
-    /// An invited person confirmed: the account was created, or has secrets again.
-    AccountEnrolled,
-    /// An invitation got another role.
-    InvitationChanged,
-    /// An invitation was withdrawn.
-    InvitationDeleted,
-    /// An account was disabled.
-    AccountDisabled,
-    /// An account was enabled.
-    AccountEnabled,
-    /// An account was deleted.
-    AccountDeleted,
-    /// An account's role was changed.
-    AccountRoleChanged,
-    /// An account's password was changed.
-    AccountPasswordChanged,
-    /// An account's passcode seed and recovery codes were replaced.
-    AccountPasscodeReset,
-    /// An account's password, passcode seed and recovery codes were taken, and its owner may enrol again.
-    AccountReEnrolled,
-    /// An account's owner asked for a new passcode seed; not confirmed yet.
-    AccountPasscodeDrafted,
-    /// An account's owner replaced the passcode seed.
-    AccountPasscodeChanged,
-    /// A code that was to confirm a new passcode seed was wrong.
-    AccountPasscodeUnconfirmed,
-    /// An account's owner replaced the recovery codes.
-    AccountRecoveryCodesReplaced,
-    /// An account's waits and closed classes were lifted.
-    AccountUnlocked,
-    /// An account's current passcode was printed.
-    AccountPasscodeRead,
-    /// The embedded database's key was printed.
-    DatabaseKeyRead,
-    /// The whole database was copied, or compared with its copy.
-    DatabaseCopied,
-    /// A backup of the embedded database was begun.
-    DatabaseBackedUp,
-    /// An earlier state of the database was put in force: sessions, recovery codes and activations ended.
-    DatabaseRestored,
-    /// A login succeeded.
-    LoginSucceeded,
-    /// A login was refused after a wrong password or for a closed account.
-    LoginRefused,
-    /// A login was refused after a right password and a wrong passcode.
-    LoginPasscodeRefused,
-    /// Logins that were not counted were refused: on unknown addresses, during a wait, or on what is closed or disabled.
-    LoginTurnedAway,
-    /// So many logins failed in a row that their class was closed.
-    LoginClassClosed,
-    /// So many passcodes were wrong that time-based ones are disabled.
-    LoginPasscodeDisabled,
-    /// A session ended itself.
-    LoggedOut,
-    /// A session was ended by its owner through another one.
-    SessionEnded,
-    /// A credential was saved.
-    CredentialSaved,
-    /// A credential's data was replaced.
-    CredentialReplaced,
-    /// A version of a credential's data was staged.
-    CredentialStaged,
-    /// A staged or previous version became the current one.
-    CredentialPromoted,
-    /// A staged or previous version was destroyed.
-    CredentialVersionDestroyed,
-    /// Labels, description, expiry or rule of a credential were changed.
-    CredentialDescribed,
-    /// Data was compared with a credential's.
-    CredentialMatched,
-    /// A check of a credential was requested.
-    CredentialCheckRequested,
-    /// A check of a credential failed, and the one before did not.
-    CredentialFailing,
-    /// A check of a credential succeeded, and the one before did not.
-    CredentialHealthy,
-    /// A credential was deleted.
-    CredentialDeleted,
-    /// Credentials were listed.
-    CredentialsListed,
-    /// A credential's information was shown.
-    CredentialShown,
-    /// An integration was made.
-    IntegrationCreated,
-    /// An integration got another token.
-    IntegrationRotated,
-    /// An integration was disabled.
-    IntegrationDisabled,
-    /// An integration was enabled.
-    IntegrationEnabled,
-    /// An integration's namespaces or expiry were changed, and perhaps its state.
-    IntegrationChanged,
-    /// An integration was deleted.
-    IntegrationDeleted,
-    /// A namespace was frozen: nothing activates it.
-    NamespaceFrozen,
-    /// A namespace was thawed.
-    NamespaceThawed,
-    /// An activation began: a namespace's credentials were read, to be opened for an integration.
-    ActivationBegun,
-    /// A namespace's credentials were issued to an integration.
-    NamespaceActivated,
-    /// A namespace's credentials were checked for an integration.
-    NamespaceChecked,
-    /// An integration asked for a namespace that it may not activate.
-    ActivationRefusedOutside,
-    /// Somebody came with a token of an integration that was replaced or has expired, or of one that is disabled.
-    ActivationRefusedToken,
-    /// An integration asked for a frozen namespace.
-    ActivationRefusedFrozen,
-    /// An integration asked for an empty or too large namespace, or has too many live activations.
-    ActivationRefused,
-    /// An activation that had begun handed nothing out: a credential did not open or has no such form, or the
-    /// integration, the namespace or a credential was changed meanwhile.
-    ActivationFailed,
-    /// An integration ended one of its activations.
-    ActivationEnded,
-    /// Entries of the audit were read.
-    AuditListed,
-    /// The oldest entries were removed, because their time was over.
-    AuditCut,
-    /// The state of a row that grants was recorded, because no entry had it any more.
-    StateRecorded,
+macro_rules! actions {
+    ($($(#[$doc:meta])* $action:ident = $name:literal,)*) => {
+        /// What was done.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum AuditAction {
+            $($(#[$doc])* $action,)*
+        }
+
+        impl AuditAction {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$action),*];
+
+            /// The action's stored name.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$action => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl AuditAction {
-    /// The action's stored name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InstanceCreated => "instance.created",
-            Self::RootKeyReplaced => "instance.root-key-replaced",
-            Self::OrganizationCreated => "organization.created",
-            Self::OrganizationDisabled => "organization.disabled",
-            Self::OrganizationEnabled => "organization.enabled",
-            Self::OrganizationDeleted => "organization.deleted",
-            Self::InstanceKeyReplaced => "instance.key-replaced",
-            Self::InstanceKeyDestroyed => "instance.key-destroyed",
-            Self::OrganizationKeyReplaced => "organization.key-replaced",
-            Self::OrganizationKeyDestroyed => "organization.key-destroyed",
-            Self::AccountCreated => "account.created",
-            Self::AccountInvited => "account.invited",
-            Self::InvitationRefused => "invitation.address-in-use",
-            Self::EnrolmentDrafted => "account.enrolment-drafted",
-            Self::EnrolmentRefused => "account.enrolment-refused",
-            Self::AccountEnrolled => "account.enrolled",
-            Self::InvitationChanged => "invitation.role-changed",
-            Self::InvitationDeleted => "invitation.deleted",
-            Self::AccountDisabled => "account.disabled",
-            Self::AccountEnabled => "account.enabled",
-            Self::AccountDeleted => "account.deleted",
-            Self::AccountRoleChanged => "account.role-changed",
-            Self::AccountPasswordChanged => "account.password-changed",
-            Self::AccountPasscodeReset => "account.passcode-reset",
-            Self::AccountReEnrolled => "account.re-enrolled",
-            Self::AccountPasscodeDrafted => "account.passcode-drafted",
-            Self::AccountPasscodeChanged => "account.passcode-changed",
-            Self::AccountPasscodeUnconfirmed => "account.passcode-unconfirmed",
-            Self::AccountRecoveryCodesReplaced => "account.recovery-codes-replaced",
-            Self::AccountUnlocked => "account.unlocked",
-            Self::AccountPasscodeRead => "account.passcode-read",
-            Self::DatabaseKeyRead => "database.key-read",
-            Self::DatabaseCopied => "database.copied",
-            Self::DatabaseBackedUp => "database.backed-up",
-            Self::DatabaseRestored => "database.restored",
-            Self::LoginSucceeded => "login.succeeded",
-            Self::LoginRefused => "login.refused",
-            Self::LoginPasscodeRefused => "login.passcode-refused",
-            Self::LoginTurnedAway => "login.turned-away",
-            Self::LoginClassClosed => "login.class-closed",
-            Self::LoginPasscodeDisabled => "login.passcode-disabled",
-            Self::LoggedOut => "session.logged-out",
-            Self::SessionEnded => "session.ended",
-            Self::CredentialSaved => "credential.saved",
-            Self::CredentialReplaced => "credential.replaced",
-            Self::CredentialStaged => "credential.staged",
-            Self::CredentialPromoted => "credential.promoted",
-            Self::CredentialVersionDestroyed => "credential.version-destroyed",
-            Self::CredentialDescribed => "credential.described",
-            Self::CredentialMatched => "credential.matched",
-            Self::CredentialCheckRequested => "credential.check-requested",
-            Self::CredentialFailing => "credential.failing",
-            Self::CredentialHealthy => "credential.healthy",
-            Self::CredentialDeleted => "credential.deleted",
-            Self::CredentialsListed => "credentials.listed",
-            Self::CredentialShown => "credential.shown",
-            Self::IntegrationCreated => "integration.created",
-            Self::IntegrationRotated => "integration.rotated",
-            Self::IntegrationDisabled => "integration.disabled",
-            Self::IntegrationEnabled => "integration.enabled",
-            Self::IntegrationChanged => "integration.changed",
-            Self::IntegrationDeleted => "integration.deleted",
-            Self::NamespaceFrozen => "namespace.frozen",
-            Self::NamespaceThawed => "namespace.thawed",
-            Self::ActivationBegun => "activation.begun",
-            Self::NamespaceActivated => "namespace.activated",
-            Self::NamespaceChecked => "namespace.checked",
-            Self::ActivationRefusedOutside => "activation.refused-outside",
-            Self::ActivationRefusedToken => "activation.refused-token",
-            Self::ActivationRefusedFrozen => "activation.refused-frozen",
-            Self::ActivationRefused => "activation.refused",
-            Self::ActivationFailed => "activation.failed",
-            Self::ActivationEnded => "activation.ended",
-            Self::AuditListed => "audit.listed",
-            Self::AuditCut => "audit.cut",
-            Self::StateRecorded => "row.state-recorded",
-        }
-    }
+actions! {
+    /// The deployment was made.
+    InstanceCreated = "instance.created",
+    /// The root key was replaced: the instance key is wrapped under another one.
+    RootKeyReplaced = "instance.root-key-replaced",
+    /// An organization was made.
+    OrganizationCreated = "organization.created",
+    /// An organization was disabled.
+    OrganizationDisabled = "organization.disabled",
+    /// An organization was enabled.
+    OrganizationEnabled = "organization.enabled",
+    /// An organization and its keys were destroyed.
+    OrganizationDeleted = "organization.deleted",
+    /// An organization's key was replaced.
+    OrganizationKeyReplaced = "organization.key-replaced",
+    /// An organization's key that nothing was sealed under any more was destroyed.
+    OrganizationKeyDestroyed = "organization.key-destroyed",
+    /// The instance key was replaced.
+    InstanceKeyReplaced = "instance.key-replaced",
+    /// An instance key was destroyed, because nothing is under it any more.
+    InstanceKeyDestroyed = "instance.key-destroyed",
+    /// An account was made.
+    AccountCreated = "account.created",
+    /// Somebody was invited.
+    AccountInvited = "account.invited",
+    /// Nobody was invited, because the address has an account, perhaps of another organization.
+    InvitationRefused = "invitation.address-in-use",
+    /// A code was to confirm an enrolment, and was wrong.
+    EnrolmentRefused = "account.enrolment-refused",
+    /// An invited person chose a password and was given a passcode seed; not confirmed yet.
+    EnrolmentDrafted = "account.enrolment-drafted",
+    /// An invited person confirmed: the account was created, or has secrets again.
+    AccountEnrolled = "account.enrolled",
+    /// An invitation got another role.
+    InvitationChanged = "invitation.role-changed",
+    /// An invitation was withdrawn.
+    InvitationDeleted = "invitation.deleted",
+    /// An account was disabled.
+    AccountDisabled = "account.disabled",
+    /// An account was enabled.
+    AccountEnabled = "account.enabled",
+    /// An account was deleted.
+    AccountDeleted = "account.deleted",
+    /// An account's role was changed.
+    AccountRoleChanged = "account.role-changed",
+    /// An account's password was changed.
+    AccountPasswordChanged = "account.password-changed",
+    /// An account's passcode seed and recovery codes were replaced.
+    AccountPasscodeReset = "account.passcode-reset",
+    /// An account's password, passcode seed and recovery codes were taken, and its owner may enrol again.
+    AccountReEnrolled = "account.re-enrolled",
+    /// An account's owner asked for a new passcode seed; not confirmed yet.
+    AccountPasscodeDrafted = "account.passcode-drafted",
+    /// An account's owner replaced the passcode seed.
+    AccountPasscodeChanged = "account.passcode-changed",
+    /// A code that was to confirm a new passcode seed was wrong.
+    AccountPasscodeUnconfirmed = "account.passcode-unconfirmed",
+    /// An account's owner replaced the recovery codes.
+    AccountRecoveryCodesReplaced = "account.recovery-codes-replaced",
+    /// An account's waits and closed classes were lifted.
+    AccountUnlocked = "account.unlocked",
+    /// An account's current passcode was printed.
+    AccountPasscodeRead = "account.passcode-read",
+    /// The embedded database's key was printed.
+    DatabaseKeyRead = "database.key-read",
+    /// The whole database was copied, or compared with its copy.
+    DatabaseCopied = "database.copied",
+    /// A backup of the embedded database was begun.
+    DatabaseBackedUp = "database.backed-up",
+    /// An earlier state of the database was put in force: sessions, recovery codes and activations ended.
+    DatabaseRestored = "database.restored",
+    /// A login succeeded.
+    LoginSucceeded = "login.succeeded",
+    /// A login was refused after a wrong password or for a closed account.
+    LoginRefused = "login.refused",
+    /// A login was refused after a right password and a wrong passcode.
+    LoginPasscodeRefused = "login.passcode-refused",
+    /// Logins that were not counted were refused: on unknown addresses, during a wait, or on what is closed or disabled.
+    LoginTurnedAway = "login.turned-away",
+    /// So many logins failed in a row that their class was closed.
+    LoginClassClosed = "login.class-closed",
+    /// So many passcodes were wrong that time-based ones are disabled.
+    LoginPasscodeDisabled = "login.passcode-disabled",
+    /// A session ended itself.
+    LoggedOut = "session.logged-out",
+    /// A session was ended by its owner through another one.
+    SessionEnded = "session.ended",
+    /// A credential was saved.
+    CredentialSaved = "credential.saved",
+    /// A credential's data was replaced.
+    CredentialReplaced = "credential.replaced",
+    /// A version of a credential's data was staged.
+    CredentialStaged = "credential.staged",
+    /// A staged or previous version became the current one.
+    CredentialPromoted = "credential.promoted",
+    /// A staged or previous version was destroyed.
+    CredentialVersionDestroyed = "credential.version-destroyed",
+    /// Labels, description, expiry or rule of a credential were changed.
+    CredentialDescribed = "credential.described",
+    /// Data was compared with a credential's.
+    CredentialMatched = "credential.matched",
+    /// A check of a credential was requested.
+    CredentialCheckRequested = "credential.check-requested",
+    /// A check of a credential failed, and the one before did not.
+    CredentialFailing = "credential.failing",
+    /// A check of a credential succeeded, and the one before did not.
+    CredentialHealthy = "credential.healthy",
+    /// A credential was deleted.
+    CredentialDeleted = "credential.deleted",
+    /// Credentials were listed.
+    CredentialsListed = "credentials.listed",
+    /// A credential's information was shown.
+    CredentialShown = "credential.shown",
+    /// An integration was made.
+    IntegrationCreated = "integration.created",
+    /// An integration got another token.
+    IntegrationRotated = "integration.rotated",
+    /// An integration was disabled.
+    IntegrationDisabled = "integration.disabled",
+    /// An integration was enabled.
+    IntegrationEnabled = "integration.enabled",
+    /// An integration's namespaces or expiry were changed, and perhaps its state.
+    IntegrationChanged = "integration.changed",
+    /// An integration was deleted.
+    IntegrationDeleted = "integration.deleted",
+    /// A namespace was frozen: nothing activates it.
+    NamespaceFrozen = "namespace.frozen",
+    /// A namespace was thawed.
+    NamespaceThawed = "namespace.thawed",
+    /// An activation began: a namespace's credentials were read, to be opened for an integration.
+    ActivationBegun = "activation.begun",
+    /// A namespace's credentials were issued to an integration.
+    NamespaceActivated = "namespace.activated",
+    /// A namespace's credentials were checked for an integration.
+    NamespaceChecked = "namespace.checked",
+    /// An integration asked for a namespace that it may not activate.
+    ActivationRefusedOutside = "activation.refused-outside",
+    /// Somebody came with a token of an integration that was replaced or has expired, or of one that is disabled.
+    ActivationRefusedToken = "activation.refused-token",
+    /// An integration asked for a frozen namespace.
+    ActivationRefusedFrozen = "activation.refused-frozen",
+    /// An integration asked for an empty or too large namespace, or has too many live activations.
+    ActivationRefused = "activation.refused",
+    /// An activation that had begun handed nothing out: a credential did not open or has no such form, or the
+    /// integration, the namespace or a credential was changed meanwhile.
+    ActivationFailed = "activation.failed",
+    /// An integration ended one of its activations.
+    ActivationEnded = "activation.ended",
+    /// Entries of the audit were read.
+    AuditListed = "audit.listed",
+    /// The oldest entries were removed, because their time was over.
+    AuditCut = "audit.cut",
+    /// The state of a row that grants was recorded, because no entry had it any more.
+    StateRecorded = "row.state-recorded",
 }
 
 /// What was acted on.

@@ -162,11 +162,6 @@ fn failure(settings: &Settings, error: RestoreError) -> Failure {
             "{}. To restore it and lose what came after, pass --older. {UNCHANGED}",
             Failure::from(error)
         )),
-        RestoreError::Unanchored(_) => Failure::new(format!(
-            "{}. Remove {} and start once with `orgvault serve --adopt-anchor`",
-            Failure::from(error),
-            compose::anchor(settings).display()
-        )),
         RestoreError::Full(_) => Failure::new(format!(
             "{}. Free space: a restore needs twice the size of the backup. {UNCHANGED}",
             Failure::from(error)

@@ -17,6 +17,9 @@ pub struct WholeCredential {
     pub labels: Vec<Digest>,
 }
 
+/// Where a row is, as it is stored: the id of its organization, and its own. Neither need be an id, if the row is damaged.
+pub type StoredPlace = (String, String);
+
 /// Reads rows by their place.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
@@ -25,19 +28,16 @@ pub trait Inspection: Send + Sync {
     async fn instance_places(
         &self,
         part: InstancePart,
-        after: Option<InstancePlace>,
+        after: Option<StoredPlace>,
         limit: usize,
-    ) -> Result<Vec<InstancePlace>, StoreError>;
+    ) -> Result<Vec<StoredPlace>, StoreError>;
 
     /// The row at a place. [`StoreError::Integrity`]: it does not decode.
     async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError>;
 
     /// The places of credentials, in their order, those of disabled organizations included.
-    async fn credential_places(
-        &self,
-        after: Option<(OrganizationId, CredentialId)>,
-        limit: usize,
-    ) -> Result<Vec<(OrganizationId, CredentialId)>, StoreError>;
+    async fn credential_places(&self, after: Option<StoredPlace>, limit: usize)
+    -> Result<Vec<StoredPlace>, StoreError>;
 
     /// The credential at a place. [`StoreError::Integrity`]: one of its rows does not decode, or is missing.
     async fn whole_credential(

@@ -7,9 +7,10 @@ use crate::error::Error;
 use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
 use crate::port::{
     CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstancePlace, InstanceRewrapper,
-    InstanceRow, KeyedDigester, Opener, SealError, SealedInformation, StoreError, WholeCredential,
+    InstanceRow, KeyedDigester, Opener, SealError, SealedInformation, StoreError, StoredPlace, WholeCredential,
 };
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// How often a row in which something is wrong is read again: it, its entries and its keys are not read at one moment.
@@ -119,10 +120,10 @@ enum Records {
 }
 
 /// Where an inspection is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Way {
-    Instance(usize, Option<InstancePlace>),
-    Credentials(Option<(OrganizationId, CredentialId)>),
+    Instance(usize, Option<StoredPlace>),
+    Credentials(Option<StoredPlace>),
     End,
 }
 
@@ -183,29 +184,32 @@ impl InspectionRound {
     /// # Errors
     /// The store failed, or keys cannot be read. The call may be made again.
     pub async fn step(&mut self, limit: usize, report: &mut (dyn FnMut(RowFinding) + Send)) -> Result<bool, Error> {
-        match self.way {
+        let store = &self.inspector.store;
+        match self.way.clone() {
             Way::Instance(number, after) => {
                 let Some(part) = InstancePart::ALL.get(number).copied() else {
                     self.way = Way::Credentials(None);
                     return Ok(true);
                 };
-                let places = self.inspector.store.instance_places(part, after, limit).await?;
-                for place in &places {
-                    self.look(Place::Instance(part, *place), report).await?;
-                    self.way = Way::Instance(number, Some(*place));
-                }
+                let places = store.instance_places(part, after, limit).await?;
                 if places.is_empty() {
                     self.way = Way::Instance(number + 1, None);
                 }
+                for stored in places {
+                    let place = ids(&stored).map(|place| Place::Instance(part, place));
+                    self.look(place.ok_or((part.table(), &stored)), report).await?;
+                    self.way = Way::Instance(number, Some(stored));
+                }
             }
             Way::Credentials(after) => {
-                let places = self.inspector.store.credential_places(after, limit).await?;
-                for (organization, id) in &places {
-                    self.look(Place::Credential(*organization, *id), report).await?;
-                    self.way = Way::Credentials(Some((*organization, *id)));
-                }
+                let places = store.credential_places(after, limit).await?;
                 if places.is_empty() {
                     self.way = Way::End;
+                }
+                for stored in places {
+                    let place = ids(&stored).map(|(organization, id)| Place::Credential(organization, id));
+                    self.look(place.ok_or((RecordedRow::Credential.table(), &stored)), report).await?;
+                    self.way = Way::Credentials(Some(stored));
                 }
             }
             Way::End => return Ok(false),
@@ -213,13 +217,23 @@ impl InspectionRound {
         Ok(true)
     }
 
-    async fn look(&mut self, place: Place, report: &mut (dyn FnMut(RowFinding) + Send)) -> Result<(), Error> {
+    /// Looks at a place, or says of a table's row that it has none.
+    async fn look(
+        &mut self,
+        place: Result<Place, (&'static str, &StoredPlace)>,
+        report: &mut (dyn FnMut(RowFinding) + Send),
+    ) -> Result<(), Error> {
         let mut seen = Seen::default();
-        for _ in 0..LOOKS {
-            seen = self.inspector.look(place).await?;
-            if seen.findings.is_empty() {
-                break;
+        match place {
+            Ok(place) => {
+                for _ in 0..LOOKS {
+                    seen = self.inspector.look(place).await?;
+                    if seen.findings.is_empty() {
+                        break;
+                    }
+                }
             }
+            Err((table, (_, id))) => seen.find(table, id, Flaw::Unreadable("its ids are none")),
         }
         self.rows += 1;
         self.unrecorded += u64::from(seen.unrecorded);
@@ -229,6 +243,11 @@ impl InspectionRound {
         }
         Ok(())
     }
+}
+
+/// The ids of a place, if they are such.
+fn ids<O: FromStr, I: FromStr>((organization, id): &StoredPlace) -> Option<(O, I)> {
+    Some((organization.parse().ok()?, id.parse().ok()?))
 }
 
 /// A row, or a credential with its versions.

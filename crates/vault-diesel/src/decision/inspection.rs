@@ -6,27 +6,26 @@ use super::credential::{checks, labels, versions};
 use super::organization::instance_rotation;
 use crate::failure::Failure;
 use crate::schema::credentials;
-use crate::stored::Read;
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
 use vault_core::audit::{AuditEntry, RecordedRow, Subject};
 use vault_core::id::{CredentialId, OrganizationId};
-use vault_core::port::{Find, Inspection, InstancePart, InstancePlace, InstanceRow, StoreError, WholeCredential};
+use vault_core::port::{
+    Find, Inspection, InstancePart, InstancePlace, InstanceRow, StoreError, StoredPlace, WholeCredential,
+};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
-
-type Place = (OrganizationId, CredentialId);
 
 #[async_trait]
 impl Inspection for Store {
     async fn instance_places(
         &self,
         part: InstancePart,
-        after: Option<InstancePlace>,
+        after: Option<StoredPlace>,
         limit: usize,
-    ) -> Result<Vec<InstancePlace>, StoreError> {
+    ) -> Result<Vec<StoredPlace>, StoreError> {
         self.read((part, after, limit), |connection, (part, after, limit)| {
-            Box::pin(instance_rotation::places(connection, *part, *after, *limit))
+            Box::pin(instance_rotation::places(connection, *part, after.clone(), *limit))
         })
         .await
     }
@@ -38,8 +37,15 @@ impl Inspection for Store {
         .await
     }
 
-    async fn credential_places(&self, after: Option<Place>, limit: usize) -> Result<Vec<Place>, StoreError> {
-        self.read((after, limit), |connection, (after, limit)| Box::pin(places(connection, *after, *limit))).await
+    async fn credential_places(
+        &self,
+        after: Option<StoredPlace>,
+        limit: usize,
+    ) -> Result<Vec<StoredPlace>, StoreError> {
+        self.read((after.unwrap_or_default(), limit), |connection, (after, limit)| {
+            Box::pin(places(connection, after, *limit))
+        })
+        .await
     }
 
     async fn whole_credential(
@@ -63,24 +69,24 @@ impl Inspection for Store {
     }
 }
 
-async fn places(connection: &mut Connection, after: Option<Place>, limit: usize) -> Result<Vec<Place>, Failure> {
-    let (organization, id) =
-        after.map_or_else(Default::default, |(organization, id)| (organization.to_string(), id.to_string()));
+async fn places(
+    connection: &mut Connection,
+    (organization, id): &StoredPlace,
+    limit: usize,
+) -> Result<Vec<StoredPlace>, Failure> {
     let following = credentials::table
         .filter(credentials::organization_id.ge(organization.as_str()))
         .filter(credentials::organization_id.gt(organization.as_str()).or(credentials::id.gt(id)))
         .order((credentials::organization_id, credentials::id))
         .limit(i64::try_from(limit).unwrap_or(i64::MAX))
         .select((credentials::organization_id, credentials::id));
-    let rows: Vec<(Read<OrganizationId>, Read<CredentialId>)> = following.load(connection).await?;
-    let decode = |(organization, id): (Read<OrganizationId>, Read<CredentialId>)| {
-        let organization = organization.sound("credentials", &"unknown", "organization_id")?;
-        Ok((organization, id.sound("credentials", &organization, "id")?))
-    };
-    rows.into_iter().map(decode).collect()
+    Ok(following.load(connection).await?)
 }
 
-async fn whole(connection: &mut Connection, place: Place) -> Result<Option<WholeCredential>, Failure> {
+async fn whole(
+    connection: &mut Connection,
+    place: (OrganizationId, CredentialId),
+) -> Result<Option<WholeCredential>, Failure> {
     let (organization, id) = place;
     // The time is that of a session, which an operator has none of.
     let now = Timestamp::from_millis(0);

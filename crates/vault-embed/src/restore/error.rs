@@ -86,9 +86,6 @@ pub enum RestoreError {
     /// The anchor cannot be read.
     #[error(transparent)]
     Anchor(AnchorError),
-    /// The vault was restored, but its anchor could not be written.
-    #[error("the vault was restored, but the anchor does not know it")]
-    Unanchored(#[source] AnchorError),
     /// There is no space.
     #[error("no space left on device for {}", .0.display())]
     Full(PathBuf),

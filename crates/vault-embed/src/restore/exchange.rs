@@ -1,12 +1,13 @@
-//! Putting a restored database in the place of the present one. Two files have to change at once, the database and its key:
-//! so both lie ready in a directory whose name says that they are to be put in place, and whoever comes next goes on where
-//! a killed restore ended.
+//! Putting a restored database in the place of the present one. Three files have to change at once, the database, its key and
+//! the anchor: so they lie ready, with a directory whose name says that they are to be put in place, and whoever comes next
+//! goes on where a killed restore ended.
 
 use crate::backup::archive::sync_directory;
 use crate::database::{exists, with_suffix};
 use crate::error::OpeningError;
-use std::fs::{create_dir, remove_dir, rename};
+use std::fs::{create_dir, read_link, remove_dir, remove_file, rename};
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use vault_core::time::Timestamp;
 
@@ -18,6 +19,19 @@ pub(super) fn staging(database: &Path) -> PathBuf {
 /// The directory whose files are to be put in place.
 fn decided(database: &Path) -> PathBuf {
     with_suffix(database, ".restoring")
+}
+
+/// A link in [`staging`] that names the anchor. Where the anchor lies may be another file system.
+const ANCHOR: &str = "anchor";
+
+/// Where the anchor lies that is to be put in place.
+pub(super) fn new_anchor(anchor: &Path) -> PathBuf {
+    with_suffix(anchor, ".restored")
+}
+
+/// Has [`new_anchor`] put in place with the files in `staging`.
+pub(super) fn stage_anchor(staging: &Path, anchor: &Path) -> io::Result<()> {
+    symlink(std::path::absolute(anchor)?, staging.join(ANCHOR))
 }
 
 /// Whether a restore has decided and not ended.
@@ -63,6 +77,7 @@ fn put(database: &Path, now: Timestamp) -> io::Result<Option<PathBuf>> {
         rename(&new_key, &key)?;
     }
     sync_directory(parent(database))?;
+    put_anchor(&decided.join(ANCHOR))?;
     let is_empty = before.read_dir()?.next().is_none();
     let kept = if is_empty {
         remove_dir(&before)?;
@@ -77,10 +92,21 @@ fn put(database: &Path, now: Timestamp) -> io::Result<Option<PathBuf>> {
     Ok(kept)
 }
 
+fn put_anchor(link: &Path) -> io::Result<()> {
+    let Some(anchor) = unless_missing(read_link(link))? else { return Ok(()) };
+    unless_missing(rename(new_anchor(&anchor), &anchor))?;
+    sync_directory(parent(&anchor))?;
+    remove_file(link)
+}
+
 fn set_aside(file: &Path, before: &Path) -> io::Result<()> {
-    match rename(file, before.join(file.file_name().unwrap_or_default())) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        moved => moved,
+    unless_missing(rename(file, before.join(file.file_name().unwrap_or_default()))).map(|_| ())
+}
+
+fn unless_missing<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
     }
 }
 
@@ -118,6 +144,9 @@ mod tests {
         fs::create_dir(staging(&database)).unwrap();
         fs::write(staging(&database).join("v.db"), "new").unwrap();
         fs::write(staging(&database).join("v.db.key"), "new key").unwrap();
+        let anchor = directory.path().join("anchor");
+        fs::write(new_anchor(&anchor), "new anchor").unwrap();
+        stage_anchor(&staging(&database), &anchor).unwrap();
         (directory, database)
     }
 
@@ -133,7 +162,8 @@ mod tests {
         assert_eq!(fs::read_to_string(database).unwrap(), "new");
         assert_eq!(fs::read_to_string(with_suffix(database, ".key")).unwrap(), "new key");
         let kept = "v.db.replaced-20270115T080000Z";
-        assert_eq!(names(directory), ["v.db", "v.db.key", kept]);
+        assert_eq!(fs::read_to_string(directory.join("anchor")).unwrap(), "new anchor");
+        assert_eq!(names(directory), ["anchor", "v.db", "v.db.key", kept]);
         for (name, content) in OLD {
             assert_eq!(fs::read_to_string(directory.join(kept).join(name)).unwrap(), content);
         }
@@ -152,20 +182,25 @@ mod tests {
         let (directory, database) = place(&[]);
         decide(&database).unwrap();
         assert_eq!(finish(&database, NOW).unwrap(), None);
-        assert_eq!(names(directory.path()), ["v.db", "v.db.key"]);
+        assert_eq!(names(directory.path()), ["anchor", "v.db", "v.db.key"]);
     }
 
     /// Cut off after each rename in turn, it comes to the same.
     #[test]
     fn cut_off_anywhere_it_is_taken_up() {
         type Step = fn(&Path, &Path);
-        let steps: [Step; 7] = [
+        let steps: [Step; 9] = [
             |_, decided| fs::create_dir(decided.join("before")).unwrap(),
             |database, decided| fs::rename(with_suffix(database, "-wal"), decided.join("before/v.db-wal")).unwrap(),
             |database, decided| fs::rename(database, decided.join("before/v.db")).unwrap(),
             |database, decided| fs::rename(decided.join("v.db"), database).unwrap(),
             |database, decided| fs::rename(with_suffix(database, ".key"), decided.join("before/v.db.key")).unwrap(),
             |database, decided| fs::rename(decided.join("v.db.key"), with_suffix(database, ".key")).unwrap(),
+            |database, _| {
+                let anchor = database.with_file_name("anchor");
+                fs::rename(new_anchor(&anchor), anchor).unwrap();
+            },
+            |_, decided| fs::remove_file(decided.join(ANCHOR)).unwrap(),
             |database, decided| {
                 fs::rename(decided.join("before"), with_suffix(database, ".replaced-20270115T080000Z")).unwrap();
             },

@@ -25,7 +25,7 @@ use vault_core::principal::Principal;
 use vault_core::usecase::integrations::{IntegrationEdit, IntegrationRef};
 use vault_core::usecase::{AccountCommand, AccountRef};
 use vault_core::{Error, Refusal};
-use vault_crypto::{Anchor, AnchorFile, DatabaseKey, DatabaseKeyFile, KeyWrapper, Keyring, OsEntropy};
+use vault_crypto::{Anchor, DatabaseKey, DatabaseKeyFile, KeyWrapper, Keyring, OsEntropy};
 use vault_diesel::{
     CopyError, Replayed, SchemaState, ServerLock, SqliteKey, Store, TableRows, check_file, copy_file, replay,
 };
@@ -143,7 +143,7 @@ impl Run<'_> {
         remove_staging(&staging)?; // of a restore that was killed
         DirBuilder::new().mode(0o700).create(&staging).map_err(|error| RestoreError::io(&staging, error))?;
         let staged = self.stage(&staging, found.state, progress).await;
-        let (mut restored, anchor) = match staged {
+        let mut restored = match staged {
             Ok(staged) => staged,
             Err(error) => {
                 let _ = remove_staging(&staging); // the error says more
@@ -152,18 +152,16 @@ impl Run<'_> {
         };
         exchange::decide(self.path)?;
         restored.replaced = exchange::finish(self.path, crate::SystemClock.now())?;
-        let (file, anchor) = anchor;
-        file.store(anchor).map_err(RestoreError::Unanchored)?;
         Ok(restored)
     }
 
-    /// Makes the restored database and its key in `staging`, with nothing else beside them.
+    /// Makes the restored database and its key in `staging`, and the anchor that knows it.
     async fn stage(
         &self,
         staging: &Path,
         present: FileState,
         progress: &mut (dyn FnMut(BackupProgress) + Send),
-    ) -> Result<(Restored, (AnchorFile, Anchor)), RestoreError> {
+    ) -> Result<Restored, RestoreError> {
         let unpacked = staging.join("unpacked.db");
         self.extract(&unpacked, progress)?;
         let damaged = |source| RestoreError::Damaged { backup: self.archive.path.clone(), source };
@@ -204,7 +202,10 @@ impl Run<'_> {
         let closed = vault.close().await;
         let ((present, settled), anchor) = settled?;
         closed.map_err(|error| RestoreError::Unsettled(error.into()))?;
-        let restored = Restored {
+        let anchored = vault.anchors.at(exchange::new_anchor(self.anchor));
+        anchored.store(anchor).map_err(RestoreError::Anchor)?;
+        exchange::stage_anchor(staging, self.anchor).map_err(|error| RestoreError::io(staging, error))?;
+        Ok(Restored {
             database: self.path.to_owned(),
             instance: vault.instance(),
             created_at: self.archive.description.created_at.clone(),
@@ -213,8 +214,7 @@ impl Run<'_> {
             settled,
             present,
             replaced: None,
-        };
-        Ok((restored, (vault.anchors.at(self.anchor.to_owned()), anchor)))
+        })
     }
 
     /// Refuses a database that lacks what the anchor knows, unless that is accepted.

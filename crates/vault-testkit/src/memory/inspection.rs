@@ -6,24 +6,31 @@ use async_trait::async_trait;
 use vault_core::audit::{AuditEntry, RecordedRow, Subject};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    Inspection, InstancePart, InstancePlace, InstanceRow, StoreError, TakenCredential, WholeCredential,
+    Inspection, InstancePart, InstancePlace, InstanceRow, StoreError, StoredPlace, TakenCredential, WholeCredential,
 };
+
+/// The next places.
+fn page<O: ToString, I: ToString>(
+    places: impl Iterator<Item = (O, I)>,
+    after: Option<StoredPlace>,
+    limit: usize,
+) -> Vec<StoredPlace> {
+    let mut places: Vec<_> = places.map(|(organization, id)| (organization.to_string(), id.to_string())).collect();
+    places.retain(|place| after.as_ref().is_none_or(|after| place > after));
+    places.sort_unstable();
+    places.truncate(limit);
+    places
+}
 
 #[async_trait]
 impl Inspection for MemoryStore {
     async fn instance_places(
         &self,
         part: InstancePart,
-        after: Option<InstancePlace>,
+        after: Option<StoredPlace>,
         limit: usize,
-    ) -> Result<Vec<InstancePlace>, StoreError> {
-        self.decide(|state| {
-            let mut places: Vec<_> = state.instance_rows(part).iter().map(InstanceRow::place).collect();
-            places.retain(|place| after.is_none_or(|after| *place > after));
-            places.sort_unstable();
-            places.truncate(limit);
-            places
-        })
+    ) -> Result<Vec<StoredPlace>, StoreError> {
+        self.decide(|state| page(state.instance_rows(part).iter().map(InstanceRow::place), after, limit))
     }
 
     async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError> {
@@ -32,16 +39,10 @@ impl Inspection for MemoryStore {
 
     async fn credential_places(
         &self,
-        after: Option<(OrganizationId, CredentialId)>,
+        after: Option<StoredPlace>,
         limit: usize,
-    ) -> Result<Vec<(OrganizationId, CredentialId)>, StoreError> {
-        self.decide(|state| {
-            let mut places: Vec<_> = state.credentials.keys().copied().collect();
-            places.retain(|place| after.is_none_or(|after| *place > after));
-            places.sort_unstable();
-            places.truncate(limit);
-            places
-        })
+    ) -> Result<Vec<StoredPlace>, StoreError> {
+        self.decide(|state| page(state.credentials.keys().copied(), after, limit))
     }
 
     async fn whole_credential(

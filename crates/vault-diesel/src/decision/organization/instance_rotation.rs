@@ -23,7 +23,7 @@ use uuid::Uuid;
 use vault_core::id::{AccountId, KeyId, OrganizationId, SeedId};
 use vault_core::port::{
     DestroyInstanceKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstancePlace, InstanceRow,
-    KeyDestruction, MoveToInstanceKey, ReplaceInstanceKey, StoreError,
+    KeyDestruction, MoveToInstanceKey, ReplaceInstanceKey, StoreError, StoredPlace,
 };
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 
@@ -124,10 +124,7 @@ macro_rules! instance_keys_under {
 /// The next rows of a query, in the order of their places; with [`Rows::all`] those under other keys, too.
 macro_rules! page {
     ($rows:expr, $query:expr, $organization:expr, $id:expr) => {{
-        let (organization, id) = match $query.after {
-            Some((organization, id)) => (organization.to_string(), id.to_string()),
-            None => (String::new(), String::new()),
-        };
+        let (organization, id) = $query.after.clone().unwrap_or_default();
         $rows
             .or_filter($query.all.into_sql::<Bool>())
             .filter($organization.gt(organization.clone()).or($organization.eq(organization).and($id.gt(id))))
@@ -190,17 +187,21 @@ struct Rows {
     key: KeyId,
     all: bool,
     part: InstancePart,
-    after: Option<InstancePlace>,
+    after: Option<StoredPlace>,
     limit: usize,
 }
 
 async fn find(connection: &mut Connection, query: &FindUnderInstanceKey) -> Result<Vec<InstanceRow>, Failure> {
     let FindUnderInstanceKey { key, part, after, limit } = *query;
-    read(connection, &Rows { key, all: false, part, after, limit }).await
+    read(connection, &Rows { key, all: false, part, after: after.map(stored), limit }).await
+}
+
+fn stored((organization, id): InstancePlace) -> StoredPlace {
+    (organization.to_string(), id.to_string())
 }
 
 /// Rows of whichever key.
-const fn every(part: InstancePart, after: Option<InstancePlace>, limit: usize) -> Rows {
+const fn every(part: InstancePart, after: Option<StoredPlace>, limit: usize) -> Rows {
     Rows { key: KeyId::from_bytes([0; 16]), all: true, part, after, limit }
 }
 
@@ -211,7 +212,7 @@ pub(in super::super) async fn row_at(
     place: InstancePlace,
 ) -> Result<Option<InstanceRow>, Failure> {
     let (organization, id) = place;
-    let before = id.as_u128().checked_sub(1).map(|before| (organization, Uuid::from_u128(before)));
+    let before = id.as_u128().checked_sub(1).map(|before| stored((organization, Uuid::from_u128(before))));
     let rows = read(connection, &every(part, before, 1)).await?;
     Ok(rows.into_iter().find(|row| row.place() == place))
 }
@@ -220,9 +221,9 @@ pub(in super::super) async fn row_at(
 pub(in super::super) async fn places(
     connection: &mut Connection,
     part: InstancePart,
-    after: Option<InstancePlace>,
+    after: Option<StoredPlace>,
     limit: usize,
-) -> Result<Vec<InstancePlace>, Failure> {
+) -> Result<Vec<StoredPlace>, Failure> {
     let query = every(part, after, limit);
     macro_rules! places {
         ($rows:expr, $organization:expr, $id:expr) => {
@@ -230,7 +231,7 @@ pub(in super::super) async fn places(
         };
     }
     let key = query.key;
-    let rows: Vec<(String, String)> = match part {
+    let places = match part {
         InstancePart::Organizations => places!(organizations_under!(key), organizations::id, organizations::id),
         InstancePart::OrganizationKeys => {
             places!(organization_keys_under!(key), organization_keys::organization_id, organization_keys::id)
@@ -249,11 +250,7 @@ pub(in super::super) async fn places(
             places!(integrations_under!(key), integrations::organization_id, integrations::id)
         }
     };
-    let decode = |(organization, id): (String, String)| {
-        let broken = || Failure::damaged(part.table(), id.clone(), "its ids are none");
-        Ok((organization.parse().map_err(|_| broken())?, id.parse().map_err(|_| broken())?))
-    };
-    rows.into_iter().map(decode).collect()
+    Ok(places)
 }
 
 async fn read(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
