@@ -9,7 +9,10 @@ use crate::failure::Failure;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
 use diesel::sql_types::Text;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use vault_core::port::StoreError;
+use vault_core::principal::Denial;
 use zeroize::Zeroizing;
 
 fn key() -> SqliteKey {
@@ -101,4 +104,28 @@ async fn a_decision_that_panics_harms_no_other() {
         .await
         .unwrap();
     assert_eq!(count, "30:30");
+}
+
+/// What a refusal did not write need not be undone: whoever waits with it is decided once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_wrote_nothing_makes_no_other_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
+    let store = SqliteStore::open(settings).unwrap();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let decisions = (0..90_usize).map(|number| {
+        store.write((number, Arc::clone(&runs)), |_, (number, runs)| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async move {
+                match number % 3 {
+                    0 => Ok(Verdict::Recorded(())),
+                    1 => Ok(Verdict::Refused(())),
+                    _ => Err(Failure::Denied(Denial::SessionEnded)),
+                }
+            })
+        })
+    });
+    let outcomes = futures_util::future::join_all(decisions).await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 60);
+    assert_eq!(AtomicUsize::load(&runs, Ordering::Relaxed), 90);
 }
