@@ -83,6 +83,8 @@ pub(crate) enum Subject {
     Storm,
     /// Commands beside a busy server
     Commands,
+    /// The console's first page, in Chromium
+    Console,
     /// Starting
     Cold,
 }

@@ -2,6 +2,7 @@
 
 mod cold;
 mod commands;
+mod console;
 mod deletes;
 mod life;
 mod lists;
@@ -14,6 +15,7 @@ mod timing;
 
 pub(crate) use cold::cold_start;
 pub(crate) use commands::commands;
+pub(crate) use console::console;
 pub(crate) use deletes::deletes;
 pub(crate) use life::life;
 pub(crate) use lists::lists;
