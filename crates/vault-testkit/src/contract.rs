@@ -192,6 +192,7 @@ impl ContractStore for Arc<MemoryStore> {
 
 /// Runs one case on the subject that `make` comes to, on a runtime of its own with several threads. `page` states what the
 /// case shows.
+#[allow(clippy::print_stdout, reason = "a test that fails shows what it printed")]
 pub fn run<S>(make: impl Future<Output = S>, page: &str, case: impl AsyncFnOnce(&S)) {
     println!("What this case shows stands in its documentation and in docs/{page}.");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
@@ -564,6 +565,25 @@ mod tests {
             }
         }
         assert!(cases > 80, "{cases}");
+    }
+
+    /// The table of ports names cases that there are.
+    #[test]
+    fn every_case_that_a_page_names_is_there() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EMBEDDING.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let named = page.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
+        let named: Vec<_> = named
+            .filter(|(subject, _)| {
+                ["credential", "version", "life", "idempotency", "key", "log", "tenant", "member"].contains(subject)
+            })
+            .collect();
+        assert!(named.len() > 20, "{named:?}");
+        for (subject, case) in named {
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/contract/{subject}.rs"));
+            let source = std::fs::read_to_string(source).unwrap();
+            assert!(source.contains(&format!("\npub async fn {case}(")), "{subject}::{case}");
+        }
     }
 
     #[test]
