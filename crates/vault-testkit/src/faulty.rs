@@ -8,9 +8,7 @@ use uuid::Uuid;
 use vault_core::Command;
 use vault_core::account::ListedAccount;
 use vault_core::activation::{Activation, HandOutRefusal};
-use vault_core::audit::{
-    AuditEntry, RecordedRow, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, Subject, UnsealedEntry,
-};
+use vault_core::audit::{AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
 use vault_core::integration::StoredIntegration;
@@ -39,7 +37,7 @@ type Faults = Box<dyn Fn(&'static str) -> Option<Fault> + Send + Sync>;
 type Alter = Box<dyn Fn(&mut dyn Any) + Send + Sync>;
 type AlterAnswer = Box<dyn Fn(&'static str, &mut dyn Any) + Send + Sync>;
 
-/// Every port that the store within has. Without faults and alterations, it does what that does.
+/// Every port that the store within has, those of inspections aside. Without faults and alterations, it does what that does.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -207,13 +205,6 @@ ports! {
         check(now: Timestamp) -> Option<i64>;
         count_credentials(query: CountCredentials) -> CountedSlice;
         most_key_uses() -> i64;
-    }
-    Inspection {
-        instance_places(part: InstancePart, after: Option<InstancePlace>, limit: usize) -> Vec<InstancePlace>;
-        instance_row(part: InstancePart, place: InstancePlace) -> Option<InstanceRow>;
-        credential_places(after: Option<(OrganizationId, CredentialId)>, limit: usize) -> Vec<(OrganizationId, CredentialId)>;
-        whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
-        recorded_states(subject: Subject, row: RecordedRow, limit: usize) -> Vec<AuditEntry>;
     }
     InstanceKeyRotation {
         replace_instance_key(command: ReplaceInstanceKey) -> bool;
