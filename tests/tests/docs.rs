@@ -104,7 +104,7 @@ fn attributed(text: &str) -> impl Iterator<Item = &str> {
 /// Functions that a macro makes tests of: those that run on both databases, and the cases of the store's contract.
 fn listed(text: &str) -> impl Iterator<Item = &str> {
     let both = text.split("\non_both_databases! {").skip(1);
-    let contract = text.split("store_contract! { @cases").skip(1).flat_map(|rest| rest.split('{'));
+    let contract = text.split("! { $make;").skip(1).flat_map(|rest| rest.split('{'));
     let names = both.chain(contract).filter_map(|rest| rest.split('}').next());
     names.flat_map(|names| names.split([',', '\n'])).map(str::trim).filter(|name| {
         name.contains('_')

@@ -3,6 +3,7 @@
 use crate::field::{FieldCode, FieldError};
 use crate::integration::IntegrationToken;
 use std::fmt;
+use std::str::FromStr;
 
 /// 1 to 128 characters of `A-Z a-z 0-9 . _ - /`, the first a letter or digit. Compared exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,5 +47,14 @@ impl Namespace {
 impl fmt::Display for Namespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Namespace {
+    type Err = FieldError;
+
+    /// [`Namespace::parse`] of a member `/namespace`.
+    fn from_str(text: &str) -> Result<Self, FieldError> {
+        Self::parse(text, "/namespace")
     }
 }

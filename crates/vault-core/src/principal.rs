@@ -86,6 +86,11 @@ impl Scope {
 }
 
 impl Principal {
+    /// A user of an embedding service.
+    pub const fn embedder(organization: OrganizationId, account: AccountId, role: Role) -> Self {
+        Self::Embedder(EmbedderPrincipal { organization, account, role })
+    }
+
     /// The organization that it belongs to. An operator belongs to none.
     pub const fn organization(&self) -> Option<OrganizationId> {
         match self {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use support::postgres::{database, query, store};
 use vault_core::id::OrganizationId;
 use vault_diesel::PostgresStore;
-use vault_testkit::contract::{ContractStore, Store};
+use vault_testkit::contract::{self, ContractStore, Store};
 
 struct Subject(Arc<PostgresStore>);
 
@@ -15,12 +15,14 @@ async fn subject() -> Subject {
     Subject(store(database()).await)
 }
 
-#[async_trait]
 impl ContractStore for Subject {
     fn ports(&self) -> Arc<dyn Store> {
         self.0.clone()
     }
+}
 
+#[async_trait]
+impl contract::Subject for Subject {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         let actions = query(database(), &format!("SELECT action FROM audit WHERE organization_id = '{organization}'"));
         actions.lines().map(str::to_owned).collect()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use support::sqlite::Scratch;
 use vault_core::id::OrganizationId;
 use vault_diesel::SqliteStore;
-use vault_testkit::contract::{ContractStore, Store};
+use vault_testkit::contract::{self, ContractStore, Store};
 
 struct Subject {
     scratch: Scratch,
@@ -20,12 +20,14 @@ async fn subject() -> Subject {
     Subject { scratch, store }
 }
 
-#[async_trait]
 impl ContractStore for Subject {
     fn ports(&self) -> Arc<dyn Store> {
         self.store.clone()
     }
+}
 
+#[async_trait]
+impl contract::Subject for Subject {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         let connection = self.scratch.bare();
         let mut statement = connection.prepare("SELECT action FROM audit WHERE organization_id = ?1").unwrap();

@@ -8,7 +8,7 @@ use support::NOW;
 use support::postgres::{query, store};
 use support::sqlite::Scratch;
 use vault_core::id::OrganizationId;
-use vault_testkit::contract::{ContractStore, Store, instance_rotation, run};
+use vault_testkit::contract::{self, ContractStore, Store, instance_rotation, run};
 use vault_testkit::memory::MemoryStore;
 use vault_testkit::postgres::Cluster;
 
@@ -17,12 +17,14 @@ struct Subject {
     audit: Box<dyn Fn(OrganizationId) -> Vec<String> + Send + Sync>,
 }
 
-#[async_trait]
 impl ContractStore for Subject {
     fn ports(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
+}
 
+#[async_trait]
+impl contract::Subject for Subject {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         (self.audit)(organization)
     }
@@ -59,17 +61,17 @@ macro_rules! on_all_stores {
     ($($case:ident: $memory:ident, $sqlite:ident, $postgres:ident;)*) => {$(
         #[test]
         fn $memory() {
-            run(async { Arc::new(MemoryStore::new()) }, instance_rotation::$case);
+            run(async { Arc::new(MemoryStore::new()) }, "ROTATION.md", async |store: &_| instance_rotation::$case(store).await);
         }
 
         #[test]
         fn $sqlite() {
-            run(sqlite(), instance_rotation::$case);
+            run(sqlite(), "ROTATION.md", async |store: &_| instance_rotation::$case(store).await);
         }
 
         #[test]
         fn $postgres() {
-            run(postgres(), instance_rotation::$case);
+            run(postgres(), "ROTATION.md", async |store: &_| instance_rotation::$case(store).await);
         }
     )*};
 }

@@ -10,7 +10,7 @@ use support::sqlite::Scratch;
 use vault_core::id::OrganizationId;
 use vault_core::port::KeyedDigester as _;
 use vault_diesel::{CopyError, OpenError, SchemaState, SqliteKey, check_file, copy_file};
-use vault_testkit::contract::{ContractStore, Store, restore, run};
+use vault_testkit::contract::{self, ContractStore, Store, restore, run};
 use vault_testkit::crypto::FakeDigester;
 use vault_testkit::memory::MemoryStore;
 use vault_testkit::postgres::Cluster;
@@ -21,12 +21,14 @@ struct Subject {
     audit: Box<dyn Fn(OrganizationId) -> Vec<String> + Send + Sync>,
 }
 
-#[async_trait]
 impl ContractStore for Subject {
     fn ports(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
+}
 
+#[async_trait]
+impl contract::Subject for Subject {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         (self.audit)(organization)
     }
@@ -99,15 +101,17 @@ async fn a_copy_is_one_file_under_its_own_key_and_is_checked() {
 
 #[test]
 fn a_settled_restore_ends_what_was_in_memory() {
-    run(async { Arc::new(MemoryStore::new()) }, restore::a_settled_restore_ends_what_was);
+    run(async { Arc::new(MemoryStore::new()) }, "OPERATIONS.md", async |store: &_| {
+        restore::a_settled_restore_ends_what_was(store).await
+    });
 }
 
 #[test]
 fn a_settled_restore_ends_what_was_on_sqlite() {
-    run(sqlite(), restore::a_settled_restore_ends_what_was);
+    run(sqlite(), "OPERATIONS.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
 }
 
 #[test]
 fn a_settled_restore_ends_what_was_on_postgres() {
-    run(postgres(), restore::a_settled_restore_ends_what_was);
+    run(postgres(), "OPERATIONS.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
 }

@@ -70,6 +70,11 @@
 //! # }
 //! ```
 
+/// The examples of the page are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/EMBEDDING.md")]
+mod page {}
+
 mod ambient;
 mod anchor;
 mod backup;

@@ -1,10 +1,11 @@
 //! What every implementation of the store ports must do, as cases that run on any of them.
 //!
-//! One module per port, one function per case. Each case makes organizations and accounts of its own under ids
-//! of its own, so that cases can share a database and run in any order and in parallel, also in several
-//! processes. All cases say what time it is themselves; time passes in none.
+//! One module per subject, one function per case; its documentation says what it guarantees. Each case makes
+//! organizations and accounts of its own under ids of its own, so that cases can share a database and run in any order and
+//! in parallel, also in several processes. All cases say what time it is themselves; time passes in none.
 //!
-//! An adapter implements [`ContractStore`] and writes, at the top level of a file under `tests/`:
+//! An adapter with every port implements [`Subject`] and [`ContractStore`] and writes, at the top level of a file under
+//! `tests/`:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -18,7 +19,12 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each case becomes a test of its own name, `lockout::parallel_attempts_win_nothing` for one.
+//! Each case becomes a test of its own name, `lockout::parallel_attempts_win_nothing` for one. One that fails prints the
+//! page that states its guarantee.
+//!
+//! An adapter with the ports of credentials alone implements [`Subject`], [`CredentialSubject`] and, if it has sessions,
+//! [`SessionSubject`]. Its line is `credential_contract!(store())`, or `credential_contract!(embedders: store())` for a store
+//! without sessions, which acts for the users of embedding services alone; the cases about sessions are then skipped.
 
 pub mod account;
 pub mod account_change;
@@ -28,6 +34,7 @@ pub mod audit;
 pub mod authority;
 pub mod credential;
 pub mod freeze;
+pub mod health;
 pub mod housekeeping;
 pub mod idempotency;
 pub mod instance_rotation;
@@ -36,7 +43,9 @@ pub mod invitation;
 pub mod key;
 pub mod life;
 pub mod lockout;
+pub mod log;
 pub mod login;
+pub mod member;
 mod members;
 pub mod model;
 mod model_activators;
@@ -46,87 +55,125 @@ pub mod re_enrolment;
 pub mod restore;
 pub mod rotation;
 pub mod session;
+pub mod tenant;
 mod tools;
 pub mod version;
 mod world;
 
+use self::world::World;
+use crate::clock::ManualClock;
 use crate::memory::MemoryStore;
 use async_trait::async_trait;
 use std::future::Future;
 use std::sync::Arc;
+use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
+use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AccountRepository, ActivationRepository, AuditLog, AuditTrail, CredentialRepository, FreezeRepository,
-    Housekeeping, InstanceKeyRotation, IntegrationRepository, InvitationRepository, KeyRepository, KeyRotation,
-    LoginGuard, OrganizationRepository, OwnAccountRepository, RestoreRepository, SessionRepository,
+    AccountStore, ActivationStore, CreateOrganization, CredentialStore, Expired, IntegrationStore, OperatorStore,
+    RotationStore, SetOrganizationState,
 };
+use vault_core::principal::SessionPrincipal;
+use vault_core::role::Role;
+use vault_core::time::Timestamp;
 
 /// Every store port.
 pub trait Store:
-    OrganizationRepository
-    + AccountRepository
-    + InvitationRepository
-    + IntegrationRepository
-    + FreezeRepository
-    + ActivationRepository
-    + OwnAccountRepository
-    + LoginGuard
-    + SessionRepository
-    + CredentialRepository
-    + KeyRepository
-    + KeyRotation
-    + InstanceKeyRotation
-    + AuditLog
-    + AuditTrail
-    + Housekeeping
-    + RestoreRepository
-    + 'static
+    CredentialStore + OperatorStore + AccountStore + IntegrationStore + ActivationStore + RotationStore + 'static
 {
 }
 
 impl<T> Store for T where
-    T: OrganizationRepository
-        + AccountRepository
-        + InvitationRepository
-        + IntegrationRepository
-        + FreezeRepository
-        + ActivationRepository
-        + OwnAccountRepository
-        + LoginGuard
-        + SessionRepository
-        + CredentialRepository
-        + KeyRepository
-        + KeyRotation
-        + InstanceKeyRotation
-        + AuditLog
-        + AuditTrail
-        + Housekeeping
-        + RestoreRepository
-        + 'static
+    T: CredentialStore + OperatorStore + AccountStore + IntegrationStore + ActivationStore + RotationStore + 'static
 {
 }
 
-/// A store under test.
+/// A store under test: what the suite has to see of it that no port reads.
 #[async_trait]
-pub trait ContractStore: Send + Sync + 'static {
-    /// Its ports.
-    fn ports(&self) -> Arc<dyn Store>;
-
-    /// The actions that its audit holds of an organization, by their stored names, in any order. No port reads
-    /// the audit, so the suite asks for this.
+pub trait Subject: Send + Sync + 'static {
+    /// The actions that its audit holds of an organization, by their stored names, in any order.
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String>;
 
-    /// Names of the tables, or what stands for them, that hold rows of an organization, the audit aside. No port reads
-    /// rows of a deleted organization, so the suite asks for this.
+    /// Names of the tables, or what stands for them, that hold rows of an organization, the audit aside.
     async fn rows(&self, organization: OrganizationId) -> Vec<String>;
 }
 
+/// A store under test that has every port.
+pub trait ContractStore: Subject {
+    /// Its ports.
+    fn ports(&self) -> Arc<dyn Store>;
+}
+
+/// A store under test that has the ports of credentials. The suite asks for organizations, because no port of this group
+/// makes any.
 #[async_trait]
-impl ContractStore for Arc<MemoryStore> {
-    fn ports(&self) -> Arc<dyn Store> {
-        Arc::clone(self) as Arc<dyn Store>
+pub trait CredentialSubject: Subject {
+    /// Its ports.
+    fn credentials(&self) -> Arc<dyn CredentialStore>;
+
+    /// Adds an organization that is in use, with its keys.
+    async fn add_organization(&self, command: CreateOrganization);
+
+    /// Closes an organization to everybody, or opens it again.
+    async fn set_state(&self, organization: OrganizationId, state: OrganizationState);
+
+    /// Deletes an organization with everything of it, the audit aside.
+    async fn delete_organization(&self, organization: OrganizationId);
+}
+
+/// A [`CredentialSubject`] that has sessions, too.
+#[async_trait]
+pub trait SessionSubject: CredentialSubject {
+    /// Two sessions of one new account with the role [`Role::Editor`], made now.
+    async fn sessions(&self, organization: OrganizationId, now: Timestamp) -> [SessionPrincipal; 2];
+
+    /// Ends a session.
+    async fn end_session(&self, session: SessionPrincipal, now: Timestamp);
+}
+
+#[async_trait]
+impl<T: ContractStore> CredentialSubject for T {
+    fn credentials(&self) -> Arc<dyn CredentialStore> {
+        self.ports()
     }
 
+    async fn add_organization(&self, command: CreateOrganization) {
+        assert!(self.ports().create_organization(command).await.unwrap(), "a new name is free");
+    }
+
+    async fn set_state(&self, organization: OrganizationId, state: OrganizationState) {
+        let action = match state {
+            OrganizationState::Active => AuditAction::OrganizationEnabled,
+            OrganizationState::Disabled => AuditAction::OrganizationDisabled,
+        };
+        let audit = World::within(self, organization, ManualClock::START).audit(action);
+        let command = SetOrganizationState { organization, state, audit };
+        assert!(self.ports().set_organization_state(command).await.unwrap());
+    }
+
+    async fn delete_organization(&self, organization: OrganizationId) {
+        let world = World::within(self, organization, ManualClock::START);
+        assert!(world.store.delete_organization(organization::deletion(&world)).await.unwrap());
+        while world.store.sweep(Expired::Erasures, world.now()).await.unwrap() > 0 {}
+    }
+}
+
+#[async_trait]
+impl<T: ContractStore> SessionSubject for T {
+    async fn sessions(&self, organization: OrganizationId, now: Timestamp) -> [SessionPrincipal; 2] {
+        let world = World::within(self, organization, now);
+        let holder = world.holder(Role::Editor).await;
+        [world.log_in(&holder).await, world.log_in(&holder).await]
+    }
+
+    async fn end_session(&self, session: SessionPrincipal, now: Timestamp) {
+        let world = World::within(self, session.organization, now);
+        assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
+    }
+}
+
+#[async_trait]
+impl Subject for Arc<MemoryStore> {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         let ours = self.audit().into_iter().filter(|record| record.organization == Some(organization));
         ours.map(|record| record.action.as_str().to_owned()).collect()
@@ -137,12 +184,21 @@ impl ContractStore for Arc<MemoryStore> {
     }
 }
 
-/// Runs one case on the store that `make` comes to, on a runtime of its own with several threads.
-pub fn run<S: ContractStore>(make: impl Future<Output = S>, case: impl AsyncFnOnce(&dyn ContractStore)) {
+impl ContractStore for Arc<MemoryStore> {
+    fn ports(&self) -> Arc<dyn Store> {
+        Arc::clone(self) as Arc<dyn Store>
+    }
+}
+
+/// Runs one case on the subject that `make` comes to, on a runtime of its own with several threads. `page` states what the
+/// case shows.
+#[allow(clippy::print_stdout, reason = "a test that fails shows what it printed")]
+pub fn run<S>(make: impl Future<Output = S>, page: &str, case: impl AsyncFnOnce(&S)) {
+    println!("What this case shows stands in its documentation and in docs/{page}.");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = make.await;
-        case(&store).await;
+        let subject = make.await;
+        case(&subject).await;
     });
 }
 
@@ -151,8 +207,9 @@ pub fn run<S: ContractStore>(make: impl Future<Output = S>, case: impl AsyncFnOn
 #[macro_export]
 macro_rules! store_contract {
     ($make:expr) => {
-        $crate::store_contract! { @cases $make;
-            organization {
+        $crate::credential_contract!($make);
+        $crate::contract_cases! { $make;
+            organization in "EMBEDDING.md" {
                 a_name_is_taken_once_whatever_its_case
                 parallel_creations_of_one_name_make_one
                 an_organization_is_found_by_id_and_name
@@ -165,7 +222,7 @@ macro_rules! store_contract {
                 deletion_leaves_others_alone
                 parallel_deletions_delete_once
             }
-            account {
+            account in "API.md" {
                 an_account_is_found_as_it_was_made
                 an_address_belongs_to_one_account
                 parallel_creations_of_one_address_make_one
@@ -173,7 +230,7 @@ macro_rules! store_contract {
                 accounts_are_listed_by_organization_newest_first
                 reading_a_passcode_is_recorded
             }
-            account_change {
+            account_change in "SECURITY.md" {
                 a_grant_is_replaced
                 a_password_is_replaced
                 a_passcode_is_replaced
@@ -183,7 +240,7 @@ macro_rules! store_contract {
                 a_stale_or_stray_change_changes_nothing
                 parallel_changes_of_one_version_make_one
             }
-            authority {
+            authority in "SECURITY.md" {
                 a_session_sees_its_own_organization
                 an_ended_session_administers_nothing
                 a_session_changes_its_own_organization
@@ -191,7 +248,7 @@ macro_rules! store_contract {
                 two_admins_do_not_take_each_other
                 admins_do_not_all_resign_at_once
             }
-            invitation {
+            invitation in "API.md" {
                 an_invitation_is_found_as_it_was_made
                 an_invited_address_is_taken
                 the_first_to_confirm_has_the_address
@@ -209,7 +266,7 @@ macro_rules! store_contract {
                 an_admins_session_reaches_its_own_invitations
                 a_role_lowered_beside_a_confirmation_is_lowered
             }
-            re_enrolment {
+            re_enrolment in "SECURITY.md" {
                 a_re_enrolling_account_has_nothing_to_log_in_with
                 a_re_enrolled_account_is_what_it_was
                 the_newest_re_enrolment_counts
@@ -224,7 +281,7 @@ macro_rules! store_contract {
                 a_change_beside_a_re_enrolment_is_not_lost
                 a_login_beside_a_re_enrolment_leaves_no_session
             }
-            integration {
+            integration in "ACTIVATION.md" {
                 an_integration_is_found_as_it_was_made
                 an_integrations_name_is_its_organizations_own
                 parallel_integrations_of_one_name_make_one
@@ -238,13 +295,13 @@ macro_rules! store_contract {
                 an_ended_session_administers_no_integration
                 an_integration_does_not_outlast_its_organization
             }
-            freeze {
+            freeze in "ACTIVATION.md" {
                 a_namespace_is_frozen_until_it_is_thawed
                 a_session_freezes_its_own_organizations_namespaces
                 a_freeze_holds_beside_activations
                 namespaces_are_listed_with_what_they_have
             }
-            activation {
+            activation in "ACTIVATION.md" {
                 credentials_are_taken_as_they_were_saved
                 refusals_come_in_their_order
                 a_changed_integration_is_refused
@@ -258,7 +315,17 @@ macro_rules! store_contract {
                 a_hand_out_and_a_deletion_are_decided_one_after_the_other
                 the_use_of_a_token_is_noted_to_the_minute
             }
-            own_account {
+            health in "ACTIVATION.md" {
+                an_activation_takes_the_current_version
+                a_list_is_filtered_by_health
+                counts_of_comparisons_are_swept
+                a_requested_check_is_made_once
+                requested_checks_are_limited
+                checks_come_in_rounds
+                what_is_handed_out_is_a_use
+                a_rule_that_came_meanwhile_holds
+            }
+            own_account in "API.md" {
                 an_account_is_shown_to_its_owner
                 an_ended_session_sees_no_account
                 an_owner_replaces_the_password
@@ -271,7 +338,7 @@ macro_rules! store_contract {
                 a_proof_resets_its_class_as_a_login_does
                 an_owner_is_told_what_others_did
             }
-            lockout {
+            lockout in "SECURITY.md" {
                 a_reservation_carries_the_facts
                 five_attempts_are_free_then_waits_double
                 a_clock_set_back_ends_no_wait
@@ -290,7 +357,7 @@ macro_rules! store_contract {
                 a_network_is_forgotten_after_90_days
                 the_ninth_network_replaces_the_one_unused_for_longest
             }
-            login {
+            login in "SECURITY.md" {
                 a_login_makes_a_session
                 a_step_is_spent_once_in_parallel
                 a_recovery_code_is_spent_once_in_parallel
@@ -310,7 +377,7 @@ macro_rules! store_contract {
                 parallel_wrong_passcodes_all_count
                 a_refusal_outlasts_its_account
             }
-            session {
+            session in "SECURITY.md" {
                 a_session_ends_once_in_parallel
                 an_ended_session_is_refused_everything
                 sessions_are_listed_to_their_owner
@@ -320,10 +387,53 @@ macro_rules! store_contract {
                 a_changed_account_is_refused_everything
                 a_disabled_organization_is_refused_everything
                 a_session_is_worth_nothing_to_others
-                an_embedder_acts_while_its_organization_is_in_use
                 the_end_of_a_session_takes_effect_at_once
             }
-            credential {
+            rotation in "ROTATION.md" {
+                what_a_key_seals_is_found_in_slices
+                parts_are_moved_and_nothing_else_changes
+                what_changed_meanwhile_is_not_moved
+                parts_are_moved_to_the_active_key_only
+                a_key_is_destroyed_when_nothing_names_it
+                metadata_that_was_moved_is_not_put_back
+                a_rotation_beside_changes_loses_nothing
+            }
+            audit in "OPERATIONS.md" {
+                what_cannot_be_recorded_does_not_happen
+                entries_are_read_as_they_were_written
+                entries_are_listed_in_ranges
+                sessions_list_their_own_organizations_entries
+                a_checkpoint_holds_its_entries
+                a_checkpoint_that_does_not_fit_changes_nothing
+                parallel_checkpoints_make_one_chain
+            }
+            housekeeping in "OPERATIONS.md" {
+                what_has_expired_is_swept_in_slices
+                the_store_answers
+                credentials_are_counted_in_slices
+                the_most_used_active_key_is_found
+            }
+            model in "ARCHITECTURE.md" {
+                random_commands_come_to_what_they_come_to_in_memory
+            }
+        }
+    };
+}
+
+/// Makes a test of every case of the ports of credentials. Takes an expression for a future that comes to a
+/// [`SessionSubject`](crate::contract::SessionSubject), or, after `embedders:`, to a
+/// [`CredentialSubject`](crate::contract::CredentialSubject); it is evaluated once per case.
+#[macro_export]
+macro_rules! credential_contract {
+    (@each $make:expr; $sessions:ident) => {
+        $crate::contract_cases! { $make;
+            tenant in "EMBEDDING.md" {
+                an_embedder_acts_while_its_organization_is_in_use
+                a_closed_organization_is_denied_everything
+                a_deleted_organization_leaves_its_audit_alone
+                nothing_is_used_or_checked_without_an_activation_side
+            }
+            credential in "EMBEDDING.md" {
                 a_credential_is_shown_as_it_was_saved
                 a_list_begins_with_the_newest
                 a_list_is_filtered
@@ -337,9 +447,8 @@ macro_rules! store_contract {
                 repeats_at_once_take_no_room
                 deletes_at_once_are_judged_each_for_itself
             }
-            version {
+            version in "EMBEDDING.md" {
                 a_replaced_version_is_kept_beside_the_new_one
-                an_activation_takes_the_current_version
                 a_version_is_staged_promoted_and_taken_back
                 a_version_that_is_not_kept_is_gone_at_once
                 a_change_of_what_was_read_before_another_change_is_refused
@@ -348,30 +457,24 @@ macro_rules! store_contract {
                 versions_change_for_their_own_organization_alone
                 deletion_takes_all_versions
             }
-            life {
+            life in "EMBEDDING.md" {
                 what_is_said_of_a_credential_is_replaced
                 metadata_needs_an_active_key
                 a_list_is_filtered_by_labels
-                a_list_is_filtered_by_expiry_and_health
+                a_list_is_filtered_by_expiry
                 comparisons_are_counted
-                a_requested_check_is_made_once
-                requested_checks_are_limited
-                checks_come_in_rounds
-                what_is_handed_out_is_a_use
-                a_rule_that_came_meanwhile_holds
             }
-            idempotency {
+            idempotency in "EMBEDDING.md" {
                 a_request_has_one_effect
                 a_request_has_one_effect_in_parallel
                 parallel_requests_under_one_key_have_one_effect
                 keys_are_independent_per_account
-                a_key_outlasts_its_session
                 an_earlier_save_is_found
                 keys_are_compared_exactly
                 a_replay_outlasts_what_it_made
                 a_refused_request_leaves_its_key_free
             }
-            key {
+            key in "EMBEDDING.md" {
                 an_instance_is_made_once
                 the_root_key_is_replaced_once
                 an_organizations_keys_are_read
@@ -379,54 +482,61 @@ macro_rules! store_contract {
                 uses_are_taken_of_the_active_key_only
                 a_key_is_replaced_once
             }
-            rotation {
-                what_a_key_seals_is_found_in_slices
-                parts_are_moved_and_nothing_else_changes
-                what_changed_meanwhile_is_not_moved
-                parts_are_moved_to_the_active_key_only
-                a_key_is_destroyed_when_nothing_names_it
-                metadata_that_was_moved_is_not_put_back
-                a_rotation_beside_changes_loses_nothing
-            }
-            audit {
+            log in "EMBEDDING.md" {
                 entries_are_appended
                 entries_need_no_organization
                 entries_are_appended_all_or_none
                 entries_belong_to_one_organization
-                what_cannot_be_recorded_does_not_happen
-                entries_are_read_as_they_were_written
-                entries_are_listed_in_ranges
-                sessions_list_their_own_organizations_entries
-                a_checkpoint_holds_its_entries
-                a_checkpoint_that_does_not_fit_changes_nothing
-                parallel_checkpoints_make_one_chain
+                a_change_without_its_entry_does_not_happen
             }
-            housekeeping {
-                what_has_expired_is_swept_in_slices
-                the_store_answers
-                credentials_are_counted_in_slices
-                the_most_used_active_key_is_found
-            }
-            model {
-                random_commands_come_to_what_they_come_to_in_memory
+        }
+        $crate::$sessions! { $make;
+            member in "EMBEDDING.md" {
+                a_key_outlasts_its_session
+                a_session_acts_until_it_ends
             }
         }
     };
-    (@cases $make:expr; $($port:ident { $($case:ident)* })*) => {
-        $($crate::store_contract! { @port $make; $port { $($case)* } })*
+    (embedders: $make:expr) => {
+        $crate::credential_contract! { @each $make; skipped_cases }
     };
-    (@port $make:expr; $port:ident { $($case:ident)* }) => {
-        mod $port {
+    ($make:expr) => {
+        $crate::credential_contract! { @each $make; contract_cases }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! contract_cases {
+    ($make:expr; $($subject:ident in $page:literal { $($case:ident)* })*) => {
+        $($crate::contract_cases! { @one $make; $subject in $page { $($case)* } })*
+    };
+    (@one $make:expr; $subject:ident in $page:literal { $($case:ident)* }) => {
+        mod $subject {
             #[allow(unused_imports, reason = "what makes the store lies where the contract is called for")]
             use super::*;
 
             $(
                 #[test]
                 fn $case() {
-                    $crate::contract::run($make, $crate::contract::$port::$case);
+                    $crate::contract::run($make, $page, async |store: &_| $crate::contract::$subject::$case(store).await);
                 }
             )*
         }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! skipped_cases {
+    ($make:expr; $($subject:ident in $page:literal { $($case:ident)* })*) => {
+        $(mod $subject {
+            $(
+                #[test]
+                #[ignore = "the store is declared to act for embedders alone, who have no sessions"]
+                fn $case() {}
+            )*
+        })*
     };
 }
 
@@ -446,12 +556,41 @@ mod tests {
                 continue; // each of its cases needs a database of its own
             }
             let text = std::fs::read_to_string(path).unwrap();
-            for rest in text.split("\npub async fn ").skip(1) {
+            let parts: Vec<_> = text.split("\npub async fn ").collect();
+            for (before, rest) in parts.iter().zip(&parts[1..]) {
                 let case = rest.split('(').next().unwrap();
-                assert!(list.contains(&format!("                {case}\n")), "{case} is not in store_contract!");
+                assert!(list.contains(&format!("                {case}\n")), "{case} is in no contract");
+                assert!(before.lines().last().unwrap().starts_with("/// "), "{case} does not say what it guarantees");
                 cases += 1;
             }
         }
         assert!(cases > 80, "{cases}");
+    }
+
+    /// The table of ports names cases that there are.
+    #[test]
+    fn every_case_that_a_page_names_is_there() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EMBEDDING.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let named = page.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
+        let named: Vec<_> = named
+            .filter(|(subject, _)| {
+                ["credential", "version", "life", "idempotency", "key", "log", "tenant", "member"].contains(subject)
+            })
+            .collect();
+        assert!(named.len() > 20, "{named:?}");
+        for (subject, case) in named {
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/contract/{subject}.rs"));
+            let source = std::fs::read_to_string(source).unwrap();
+            assert!(source.contains(&format!("\npub async fn {case}(")), "{subject}::{case}");
+        }
+    }
+
+    #[test]
+    fn every_page_is_there() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let pages = include_str!("contract.rs").split(" in \"").skip(1).filter_map(|rest| rest.split_once('"'));
+        let pages: Vec<_> = pages.filter(|(_, rest)| rest.starts_with(" {")).map(|(page, _)| page).collect();
+        assert!(pages.len() > 20 && pages.iter().all(|page| docs.join(page).is_file()), "{pages:?}");
     }
 }

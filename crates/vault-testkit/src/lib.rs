@@ -1,8 +1,10 @@
 //! For tests of OrgVault and of services that embed `vault-core`; never for production.
 //!
 //! - [`clock`]: a clock set by hand, deterministic ids and randomness, an event sink that remembers.
+//! - [`fake`]: a vault on all of these, by one constructor.
 //! - [`memory`]: every store port in memory, under one lock, by the rules of `vault-core`.
 //! - [`crypto`]: every crypto port, readable and insecure by design.
+//! - [`faulty`]: a store around any other that fails, waits and lies on purpose.
 //! - [`seed`]: the seeds of the fuzz targets, for property tests that begin with them.
 //! - [`storage`]: stores that vend and that are tried out, without any store.
 //! - [`stores`]: servers of outside stores that live as long as a test.
@@ -20,6 +22,8 @@
 pub mod clock;
 pub mod contract;
 pub mod crypto;
+pub mod fake;
+pub mod faulty;
 pub mod memory;
 #[cfg(unix)]
 pub mod postgres;

@@ -4,7 +4,8 @@ use super::information::{Fact, assemble};
 use super::reader::{Entry, FieldReader};
 use super::value::Checks;
 use super::{AzureIdentity, CredentialType, DataPolicy, DirectLink, Fingerprint, Gcs, Information, S3, SecretBytes};
-use crate::field::FieldError;
+use crate::error::Error;
+use crate::field::{FieldCode, FieldError};
 use crate::json::{self, Limits, Node, ObjectReader, ObjectWriter, SyntaxError};
 use crate::time::Timestamp;
 
@@ -34,7 +35,37 @@ pub enum StoredDataError {
 }
 
 impl CredentialData {
-    /// The data in `node`, whose place in the request is `pointer`.
+    /// The data in the body of a request: one JSON text (RFC 8259) within [`Limits::REQUEST`], by every rule for new data.
+    /// The caller limits its length.
+    ///
+    /// ```
+    /// use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+    ///
+    /// let body = br#"{"url": "http://files.example/a", "url": "https://files.example/b", "color": "red"}"#;
+    /// let error = CredentialData::from_json(CredentialType::DirectLink, body, DataPolicy::default()).unwrap_err();
+    /// assert_eq!(error.kind(), vault_core::ErrorKind::Invalid);
+    /// let vault_core::Error::Invalid(flaws) = error else { panic!("{error}") };
+    /// let flaws: Vec<_> = flaws.iter().map(|flaw| (flaw.pointer.as_str(), flaw.code.as_str())).collect();
+    /// assert_eq!(flaws, [("/url", "duplicate"), ("/url", "not-allowed"), ("/color", "unknown")]);
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with all flaws at once: of the text, repeated members, and those of form and of value.
+    pub fn from_json(kind: CredentialType, bytes: &[u8], policy: DataPolicy) -> Result<Self, Error> {
+        let malformed = |error: SyntaxError| FieldError::new("", FieldCode::Malformed, error.to_string());
+        let json::Document { root, duplicates: mut flaws } = json::parse(bytes, Limits::REQUEST).map_err(malformed)?;
+        match Self::parse(kind, root, "", policy) {
+            Ok(data) if flaws.is_empty() => Ok(data),
+            Ok(_) => Err(Error::Invalid(flaws)),
+            Err(errors) => {
+                flaws.extend(errors);
+                Err(Error::Invalid(flaws))
+            }
+        }
+    }
+
+    /// The data in `node`, whose place in the request is `pointer`. What a document repeats is told by
+    /// [`Document::duplicates`](json::Document::duplicates) alone; [`CredentialData::from_json`] looks at both.
     ///
     /// # Errors
     /// All flaws at once, those of form and those of value.

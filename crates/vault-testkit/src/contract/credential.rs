@@ -1,6 +1,6 @@
 //! Cases of [`CredentialRepository`](vault_core::port::CredentialRepository).
 
-use super::ContractStore;
+use super::CredentialSubject;
 use super::idempotency::{digest, keyed};
 use super::tools::{Settled, judged, namespace, race, with};
 use super::world::World;
@@ -8,16 +8,15 @@ use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::credential::CredentialType;
 use vault_core::id::{CredentialId, KeyId};
-use vault_core::port::{IdGenerator, ListCredentials, ListPosition, StoredCredential};
+use vault_core::organization::OrganizationState;
+use vault_core::port::{CredentialStore, IdGenerator, ListCredentials, ListPosition, StoredCredential};
 use vault_core::principal::{Denial, Principal};
-use vault_core::role::Role;
 use vault_core::{Error, Refusal};
 
 /// What is shown and listed is what was saved, for each type.
-pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let holder = world.holder(Role::Editor).await;
-    let principal = Principal::Session(world.log_in(&holder).await);
+pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let principal = world.embedder();
     let mut newest_first = Vec::new();
     for kind in CredentialType::ALL {
         world.clock.advance_millis(1);
@@ -54,8 +53,8 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn ContractStore) {
 }
 
 /// The newest first, also within one moment.
-pub async fn a_list_begins_with_the_newest(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_list_begins_with_the_newest(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let mut saved = Vec::new();
     for pause in [0, 0, 1, 1_000, 0, 86_400_000] {
@@ -66,8 +65,8 @@ pub async fn a_list_begins_with_the_newest(suite: &dyn ContractStore) {
 }
 
 /// Namespace and type, each and both; a namespace is compared exactly.
-pub async fn a_list_is_filtered(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_list_is_filtered(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let mut saved = Vec::new();
     for text in ["a_b", "axb", "A_b", "a_b/c", "a"] {
@@ -93,8 +92,8 @@ pub async fn a_list_is_filtered(suite: &dyn ContractStore) {
 
 /// Pages neither repeat nor leave out what was there when the first was read, whatever is saved or deleted
 /// meanwhile, the last of a page included.
-pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let mut remaining = Vec::new();
     for _ in 0..10 {
@@ -116,8 +115,8 @@ pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn ContractS
 }
 
 /// An organization sees, shows, pages after and deletes nothing of another.
-pub async fn organizations_see_nothing_of_each_other(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn organizations_see_nothing_of_each_other(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let mine = world.saved(&principal).await;
     let theirs = other.saved(&stranger).await;
@@ -134,8 +133,8 @@ pub async fn organizations_see_nothing_of_each_other(suite: &dyn ContractStore) 
 }
 
 /// Of several that delete a credential at once, one is told that it did.
-pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let (credential, other) = (world.saved(&principal).await, world.saved(&principal).await);
     let deleted = race((0..16).map(|_| {
@@ -152,8 +151,8 @@ pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn ContractStore)
 }
 
 /// An organization has as many credentials as it may, and room again after a deletion; others do not count.
-pub async fn a_limit_is_kept(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_limit_is_kept(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     for _ in 0..3 {
         other.saved(&other.embedder()).await;
     }
@@ -173,8 +172,8 @@ pub async fn a_limit_is_kept(suite: &dyn ContractStore) {
 }
 
 /// Exactly as many, also if many are saved at once.
-pub async fn a_limit_is_exact_in_parallel(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_limit_is_exact_in_parallel(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     world.saved(&principal).await;
     let outcomes = race((0..32).map(|_| {
@@ -190,8 +189,8 @@ pub async fn a_limit_is_exact_in_parallel(suite: &dyn ContractStore) {
 }
 
 /// Nothing is saved under a key that is not the organization's active one.
-pub async fn an_inactive_key_is_refused(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn an_inactive_key_is_refused(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let principal = world.embedder();
     let earlier = world.saved(&principal).await;
     let replacement = world.replace_key(world.key);
@@ -213,15 +212,12 @@ pub async fn an_inactive_key_is_refused(suite: &dyn ContractStore) {
 
 /// Saves at once fare as they would one after the other: whoever is refused neither undoes nor delays the others, and
 /// records nothing.
-pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let (editor, gone) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
-    let (session, ended) = (world.log_in(&editor).await, world.log_in(&gone).await);
-    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
-    let principals = [Principal::Session(session), world.embedder(), Principal::Session(ended)];
+pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let principals = [world.embedder(), world.embedder(), closed(suite).await];
     let inactive = KeyId::from_uuid(world.ids.random());
     let expected = |number: usize| match number % 8 {
-        2 | 5 => Err(Error::Denied(Denial::SessionEnded)),
+        2 | 5 => Err(Error::Denied(Denial::OrganizationClosed)),
         3 => Err(Error::Refused(Refusal::Contended)),
         7 => Err(Error::Refused(limit_reached(0))),
         _ => Ok(()),
@@ -272,8 +268,8 @@ pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn ContractStore)
 }
 
 /// Repeated requests among others at once: each key has one effect, whatever the limit leaves room for.
-pub async fn repeats_at_once_take_no_room(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn repeats_at_once_take_no_room(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key 0", "body");
     let made = world.store.save_credential(first).await.unwrap();
@@ -311,12 +307,9 @@ pub async fn repeats_at_once_take_no_room(suite: &dyn ContractStore) {
 }
 
 /// Deletes at once fare as they would one after the other.
-pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let holder = world.holder(Role::Editor).await;
-    let ended = world.log_in(&holder).await;
-    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
-    let (principal, ended) = (world.embedder(), Principal::Session(ended));
+pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let (principal, ended) = (world.embedder(), closed(suite).await);
     let mut saved = Vec::new();
     for _ in 0..24 {
         let command = with(world.save(&principal), |save| save.description.labels = vec![digest("every")]);
@@ -345,7 +338,7 @@ pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn ContractStor
             (true, _, Ok(false)) => {}
             (false, 0..3, Ok(one)) => *deleted.entry(id).or_default() += usize::from(one),
             (false, 3, Err(Error::Refused(Refusal::Changed)))
-            | (false, 4, Err(Error::Denied(Denial::SessionEnded))) => {}
+            | (false, 4, Err(Error::Denied(Denial::OrganizationClosed))) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -359,13 +352,20 @@ pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn ContractStor
     world.store.save_credential(command).await.unwrap();
 }
 
+/// Somebody who may do nothing: a user of an organization that is closed.
+async fn closed(suite: &dyn CredentialSubject) -> Principal {
+    let world = World::of_credentials(suite).await;
+    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    world.embedder()
+}
+
 /// The place of a credential in a list that begins with the newest.
 pub(super) const fn position(id: CredentialId) -> ListPosition {
     ListPosition { expires_at: None, id }
 }
 
 /// All pages of `query`, with at most `limit` on each.
-async fn pages(world: &World<'_>, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
+async fn pages(world: &World<'_, dyn CredentialStore>, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
     let mut all = Vec::new();
     loop {
         let page =

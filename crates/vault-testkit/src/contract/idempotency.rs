@@ -1,6 +1,6 @@
 //! Cases of saving under an [`Idempotency`] key.
 
-use super::ContractStore;
+use super::CredentialSubject;
 use super::tools::{Settled, judged, race, with};
 use super::world::World;
 use std::collections::HashSet;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::CredentialId;
-use vault_core::port::{Find, Idempotency, KeyedDigester, SaveCredential};
+use vault_core::organization::OrganizationState;
+use vault_core::port::{CredentialStore, Find, Idempotency, KeyedDigester, SaveCredential};
 use vault_core::principal::{Denial, Principal};
-use vault_core::role::Role;
 use vault_core::{Command, Error, Refusal};
 
 /// The same request again has no effect and names what it made the first time; another one is refused.
-pub async fn a_request_has_one_effect(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_request_has_one_effect(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key", "body");
     let made = first.act.id;
@@ -30,10 +30,9 @@ pub async fn a_request_has_one_effect(suite: &dyn ContractStore) {
 }
 
 /// The same request many times at once has one effect, and all of them name it.
-pub async fn a_request_has_one_effect_in_parallel(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let holder = world.holder(Role::Editor).await;
-    let principal = Principal::Session(world.log_in(&holder).await);
+pub async fn a_request_has_one_effect_in_parallel(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let principal = world.embedder();
     let outcomes = race((0..16).map(|_| {
         let (store, command) = (Arc::clone(&world.store), keyed(&world, &principal, "key", "body"));
         async move { store.save_credential(command).await.decided() }
@@ -46,8 +45,8 @@ pub async fn a_request_has_one_effect_in_parallel(suite: &dyn ContractStore) {
 }
 
 /// Different requests under one key at once: one is carried out, the others are refused.
-pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let outcomes = race((0..16).map(|body| {
         let (store, command) = (Arc::clone(&world.store), keyed(&world, &principal, "key", &format!("body {body}")));
@@ -60,12 +59,11 @@ pub async fn parallel_requests_under_one_key_have_one_effect(suite: &dyn Contrac
 }
 
 /// A key is one account's: colleagues and other organizations use the same text for requests of their own.
-pub async fn keys_are_independent_per_account(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn keys_are_independent_per_account(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let mut principals = Vec::new();
     for world in [&world, &other] {
-        let holder = world.holder(Role::Editor).await;
-        principals.push((world, Principal::Session(world.log_in(&holder).await)));
+        principals.push((world, world.embedder()));
         principals.push((world, world.embedder()));
     }
     for (index, (world, principal)) in principals.iter().enumerate() {
@@ -74,24 +72,9 @@ pub async fn keys_are_independent_per_account(suite: &dyn ContractStore) {
     assert_eq!(world.listed(&principals[0].1).await.len(), 2);
 }
 
-/// A later session of the same account repeats a request of an earlier one.
-pub async fn a_key_outlasts_its_session(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let holder = world.holder(Role::Editor).await;
-    let session = world.log_in(&holder).await;
-    let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
-    let made = command.act.id;
-    world.store.save_credential(command).await.unwrap();
-    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
-    let again = keyed(&world, &Principal::Session(session), "key", "body");
-    assert_eq!(world.store.save_credential(again).await.settled(), Err(Denial::SessionEnded));
-    let later = Principal::Session(world.log_in(&holder).await);
-    assert_eq!(save(&world, &later, "key", "body").await, Ok(made));
-}
-
 /// Keys are compared exactly and may hold any visible ASCII character, up to 255 of them.
-pub async fn keys_are_compared_exactly(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn keys_are_compared_exactly(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let longest = "k".repeat(255);
     let mut made = HashSet::new();
@@ -101,8 +84,8 @@ pub async fn keys_are_compared_exactly(suite: &dyn ContractStore) {
 }
 
 /// A request that was carried out is answered as it was then, whatever became of credential, key and limit.
-pub async fn a_replay_outlasts_what_it_made(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_replay_outlasts_what_it_made(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let (kept, deleted) = (keyed(&world, &principal, "kept", "body"), keyed(&world, &principal, "deleted", "body"));
     let (kept_id, deleted_id): (CredentialId, CredentialId) = (kept.act.id, deleted.act.id);
@@ -120,11 +103,9 @@ pub async fn a_replay_outlasts_what_it_made(suite: &dyn ContractStore) {
 }
 
 /// What a save under a key came to is found without saving; who may no longer act finds nothing.
-pub async fn an_earlier_save_is_found(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let holder = world.holder(Role::Editor).await;
-    let session = world.log_in(&holder).await;
-    let principal = Principal::Session(session.clone());
+pub async fn an_earlier_save_is_found(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let principal = world.embedder();
     let find = async |body: &str| {
         let idempotency = keyed(&world, &principal, "key", body).act.idempotency;
         let (organization, now) = (world.organization, world.now());
@@ -137,13 +118,13 @@ pub async fn an_earlier_save_is_found(suite: &dyn ContractStore) {
     world.store.save_credential(command).await.unwrap();
     assert_eq!(find("body").await.unwrap(), Some((made, 1)));
     assert!(matches!(find("other body").await, Err(Error::Refused(Refusal::IdempotencyMismatch))));
-    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
-    assert!(matches!(find("body").await, Err(Error::Denied(Denial::SessionEnded))));
+    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    assert!(matches!(find("body").await, Err(Error::Denied(Denial::OrganizationClosed))));
 }
 
 /// A request that was not carried out leaves its key free.
-pub async fn a_refused_request_leaves_its_key_free(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_refused_request_leaves_its_key_free(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let full = with(keyed(&world, &principal, "key", "one body"), |save| save.limit = 0);
     let limit_reached = full.act.limit_reached();
@@ -155,13 +136,23 @@ pub async fn a_refused_request_leaves_its_key_free(suite: &dyn ContractStore) {
 }
 
 /// A save under an idempotency key.
-pub(super) fn keyed(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Command<SaveCredential> {
+pub(super) fn keyed<S: CredentialStore + ?Sized>(
+    world: &World<'_, S>,
+    principal: &Principal,
+    key: &str,
+    body: &str,
+) -> Command<SaveCredential> {
     let account = principal.account().unwrap();
     let idempotency = Idempotency { account, key: key.to_owned(), body: digest(body) };
     with(world.save(principal), |save| save.idempotency = Some(idempotency))
 }
 
-async fn save(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Result<CredentialId, Refusal> {
+async fn save(
+    world: &World<'_, dyn CredentialStore>,
+    principal: &Principal,
+    key: &str,
+    body: &str,
+) -> Result<CredentialId, Refusal> {
     world.store.save_credential(keyed(world, principal, key, body)).await.decided()
 }
 

@@ -1,21 +1,21 @@
 //! Cases of [`KeyRepository`](vault_core::port::KeyRepository).
 
-use super::ContractStore;
+use super::CredentialSubject;
 use super::tools::{blob, race};
 use super::world::World;
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::port::{CreateInstance, IdGenerator, KeyedDigester, ReplaceRootKey, TakeKeyUses};
+use vault_core::port::{CreateInstance, CredentialStore, IdGenerator, KeyedDigester, ReplaceRootKey, TakeKeyUses};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
 };
 use vault_core::time::Timestamp;
 
 /// Of several that make the deployment at once, at most one does, and nobody after it.
-pub async fn an_instance_is_made_once(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_instance_is_made_once(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let commands: Vec<_> = (0..16).map(|_| instance(&world)).collect();
     let made = race(commands.clone().into_iter().map(|command| {
         let store = Arc::clone(&world.store);
@@ -41,8 +41,8 @@ pub async fn an_instance_is_made_once(suite: &dyn ContractStore) {
 
 /// The root key is replaced once, by whoever names the row as it is, and nothing else of the row changes. The database may
 /// have other users, who do the same.
-pub async fn the_root_key_is_replaced_once(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn the_root_key_is_replaced_once(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let _ = world.store.create_instance(instance(&world)).await.unwrap();
     let read = world.store.instance().await.unwrap().expect("now there is one");
     let commands: Vec<_> = (0..16).map(|_| replace_root(&world, &read)).collect();
@@ -73,23 +73,23 @@ pub async fn the_root_key_is_replaced_once(suite: &dyn ContractStore) {
 }
 
 /// An organization has the keys that it was made with.
-pub async fn an_organizations_keys_are_read(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_organizations_keys_are_read(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let command = world.create_organization(
         OrganizationId::from_uuid(world.ids.random()),
         KeyId::from_uuid(world.ids.random()),
         &super::tools::name(&format!("Keys {}", world.ids.random())),
     );
     let (id, keys) = (command.organization.id, command.keys.clone());
-    assert!(world.store.create_organization(command).await.unwrap());
+    suite.add_organization(command).await;
     assert_eq!(world.store.organization_keys(id).await.unwrap(), Some(keys));
     let nobody = OrganizationId::from_uuid(world.ids.random());
     assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
 }
 
 /// A block of uses is taken by whoever names the count as it is; of several at once, by one.
-pub async fn a_block_of_uses_is_taken_once(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_block_of_uses_is_taken_once(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     for from in [0, 65_536, 131_072] {
         let taken = race((0..16).map(|_| {
             let (store, command) = (Arc::clone(&world.store), take(&world, from));
@@ -106,8 +106,8 @@ pub async fn a_block_of_uses_is_taken_once(suite: &dyn ContractStore) {
 }
 
 /// No uses are taken of a key that is not the organization's active one.
-pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let strays = [
         TakeKeyUses { organization: other.organization, ..take(&world, 0) },
         TakeKeyUses { key: other.key, ..take(&world, 0) },
@@ -122,8 +122,8 @@ pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn ContractStore) {
 }
 
 /// The successor is active, its predecessor only opens; of several replacements at once, one is made.
-pub async fn a_key_is_replaced_once(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_key_is_replaced_once(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let before = keys(&world).await;
     world.clock.advance_seconds(1);
     let commands: Vec<_> = (0..16).map(|_| world.replace_key(world.key)).collect();
@@ -154,7 +154,7 @@ pub async fn a_key_is_replaced_once(suite: &dyn ContractStore) {
     assert_eq!((active, world.audited(AuditAction::OrganizationKeyReplaced).await), (1, 2));
 }
 
-pub(super) fn instance(world: &World<'_>) -> CreateInstance {
+pub(super) fn instance<S: CredentialStore + ?Sized>(world: &World<'_, S>) -> CreateInstance {
     let now = world.now();
     let key = |purpose, offset: i64| InstanceKeyRecord {
         id: KeyId::from_uuid(world.ids.random()),
@@ -186,7 +186,7 @@ fn made_as(record: &InstanceRecord) -> (InstanceId, KeyId, &Blob, Timestamp) {
     (record.id, record.instance_key, &record.canary, record.created_at)
 }
 
-fn replace_root(world: &World<'_>, current: &InstanceRecord) -> ReplaceRootKey {
+fn replace_root(world: &World<'_, dyn CredentialStore>, current: &InstanceRecord) -> ReplaceRootKey {
     ReplaceRootKey {
         current: current.clone(),
         root_key: KeyId::from_uuid(world.ids.random()),
@@ -195,15 +195,15 @@ fn replace_root(world: &World<'_>, current: &InstanceRecord) -> ReplaceRootKey {
     }
 }
 
-fn take(world: &World<'_>, from: i64) -> TakeKeyUses {
+fn take(world: &World<'_, dyn CredentialStore>, from: i64) -> TakeKeyUses {
     TakeKeyUses { organization: world.organization, key: world.key, from, block: 65_536 }
 }
 
-async fn keys(world: &World<'_>) -> OrganizationKeys {
+async fn keys(world: &World<'_, dyn CredentialStore>) -> OrganizationKeys {
     world.store.organization_keys(world.organization).await.unwrap().expect("the organization is there")
 }
 
 /// How many uses of the world's first key are handed out.
-async fn uses(world: &World<'_>) -> i64 {
+async fn uses(world: &World<'_, dyn CredentialStore>) -> i64 {
     keys(world).await.keys.iter().find(|key| key.id == world.key).unwrap().uses
 }

@@ -1,29 +1,31 @@
-//! Cases of what is said of a credential, whether it works and where it is used.
+//! Cases of what is said of a credential, of lists by it, and of comparisons.
 
-use super::ContractStore;
+use super::CredentialSubject;
 use super::idempotency::digest;
 use super::tools::{Settled as _, blob, race, with};
 use super::world::{World, undescribed};
 use std::sync::Arc;
-use vault_core::activation::{HandOutRefusal, HandedOut, SignedRule, VendRule, VendedForm};
+use vault_core::activation::{SignedRule, VendRule};
 use vault_core::audit::AuditAction;
-use vault_core::check::CheckReason;
-use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
 use vault_core::hourly::{HOUR_SECONDS, Hourly};
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ChangeCredential, CredentialChange, DueCheck, Expired, HandOut, List,
-    ListCredentials, ListPosition, MatchCredential, NoteActivated, RecordCheck, RequestCheck, StoredDescription,
-    StoredVersions, TakeChecks, USE_SECONDS, UsePosition,
+    ChangeCredential, CredentialChange, CredentialStore, ListCredentials, ListPosition, MatchCredential, RequestCheck,
+    StoredDescription, StoredVersions,
 };
 use vault_core::principal::Principal;
 use vault_core::sealed::SealedMetadata;
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
-impl World<'_> {
+impl<S: CredentialStore + ?Sized> World<'_, S> {
     /// A credential with labels and an expiry.
-    async fn said(&self, principal: &Principal, labels: &[&str], expires_at: Option<Timestamp>) -> CredentialId {
+    pub(super) async fn said(
+        &self,
+        principal: &Principal,
+        labels: &[&str],
+        expires_at: Option<Timestamp>,
+    ) -> CredentialId {
         let command = with(self.save(principal), |save| {
             save.description.labels = labels.iter().map(|label| digest(label)).collect();
             save.expires_at = expires_at;
@@ -33,7 +35,7 @@ impl World<'_> {
         id
     }
 
-    fn described(
+    pub(super) fn described(
         &self,
         principal: &Principal,
         read: &StoredVersions,
@@ -50,48 +52,29 @@ impl World<'_> {
         self.command(principal, AuditAction::CredentialDescribed, act)
     }
 
-    fn labelled(&self, principal: &Principal, labels: &[&str]) -> ListCredentials {
+    pub(super) fn labelled(&self, principal: &Principal, labels: &[&str]) -> ListCredentials {
         ListCredentials { labels: labels.iter().map(|label| digest(label)).collect(), ..self.list(principal) }
     }
 
-    fn matches(&self, principal: &Principal, id: CredentialId) -> Command<MatchCredential> {
-        let act = MatchCredential { organization: self.organization, id };
-        self.command(principal, AuditAction::CredentialMatched, act)
-    }
-
-    fn request_check(&self, principal: &Principal, id: CredentialId, version: Option<i64>) -> Command<RequestCheck> {
+    pub(super) fn request_check(
+        &self,
+        principal: &Principal,
+        id: CredentialId,
+        version: Option<i64>,
+    ) -> Command<RequestCheck> {
         let act = RequestCheck { organization: self.organization, id, version };
         self.command(principal, AuditAction::CredentialCheckRequested, act)
     }
 
-    async fn take_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
-        let checks = self.store.take_checks(TakeChecks { now: self.now(), most: 10, turn }).await.unwrap();
-        // A store may hold other organizations.
-        checks.into_iter().filter(|check| check.organization == self.organization).collect()
-    }
-
-    async fn record_check(&self, due: &DueCheck, failed: Option<CheckReason>) -> bool {
-        let act = RecordCheck {
-            organization: due.organization,
-            id: due.credential.id,
-            version: due.credential.version,
-            check: LastCheck::after(due.before, self.now(), failed),
-            audit: Some(self.audit(AuditAction::CredentialFailing)),
-        };
-        self.store.record_check(act).await.unwrap()
-    }
-
-    async fn uses(&self, principal: &Principal, id: CredentialId, after: Option<UsePosition>) -> Option<Vec<String>> {
-        let of = (self.organization, id);
-        let query = List { principal: principal.clone(), of, after, limit: 2, now: self.now() };
-        let uses = self.store.list_uses(query).await.unwrap()?;
-        Some(uses.into_iter().map(|one| one.activation.to_string()).collect())
+    pub(super) fn matches(&self, principal: &Principal, id: CredentialId) -> Command<MatchCredential> {
+        let act = MatchCredential { organization: self.organization, id };
+        self.command(principal, AuditAction::CredentialMatched, act)
     }
 }
 
 /// What is said of a credential is read back with it, and replaced as a whole by a change of the revision that was read.
-pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.said(&principal, &["a", "b"], None).await;
     let read = world.versions(&principal, id).await;
@@ -122,8 +105,8 @@ pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn ContractStore)
 }
 
 /// Metadata under a key that is no longer active is refused, saved or changed.
-pub async fn metadata_needs_an_active_key(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn metadata_needs_an_active_key(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
@@ -137,8 +120,8 @@ pub async fn metadata_needs_an_active_key(suite: &dyn ContractStore) {
 }
 
 /// A list of labels holds those that have all of them, page by page, and nothing of another organization.
-pub async fn a_list_is_filtered_by_labels(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let mut saved = Vec::new();
     for number in 0..12 {
@@ -173,16 +156,16 @@ pub async fn a_list_is_filtered_by_labels(suite: &dyn ContractStore) {
     assert_eq!(world.page(world.labelled(&principal, &["two"])).await, two);
 }
 
-/// The soonest to expire first, page by page, and each state of health.
-pub async fn a_list_is_filtered_by_expiry_and_health(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+/// The soonest to expire first, page by page.
+pub async fn a_list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let at = |seconds: i64| Some(world.now().plus_seconds(seconds));
     let mut ids = Vec::new();
-    for expiry in [at(300), at(-10), None, at(100), at(100), at(EXPIRING_SECONDS + 100)] {
+    for expiry in [at(300), at(-10), None, at(100), at(100)] {
         ids.push(world.said(&principal, &["some"], expiry).await);
     }
-    let [third, expired, never, first, second, later] = ids[..] else { panic!("six were saved") };
+    let [third, expired, _, first, second] = ids[..] else { panic!("five were saved") };
     let before = |seconds| ListCredentials { expires_before: at(seconds), ..world.list(&principal) };
     assert_eq!(world.page(before(301)).await, [expired, first, second, third]);
     assert_eq!(world.page(before(300)).await, [expired, first, second]);
@@ -200,26 +183,11 @@ pub async fn a_list_is_filtered_by_expiry_and_health(suite: &dyn ContractStore) 
         paged.push(row.id);
     }
     assert_eq!(paged, [expired, first, second, third]);
-
-    let health = |health| ListCredentials { health: Some(health), ..world.list(&principal) };
-    assert_eq!(world.page(health(HealthState::Expired)).await, [expired]);
-    assert_eq!(world.page(health(HealthState::Expiring)).await, [second, first, third]);
-    assert_eq!(world.page(health(HealthState::Unchecked)).await, [later, never]);
-    assert_eq!(world.page(health(HealthState::Failing)).await, []);
-    for due in world.take_checks(Some((100, 0))).await {
-        let fails = [first, later].contains(&due.credential.id);
-        assert!(world.record_check(&due, fails.then_some(CheckReason::UnknownKey)).await);
-    }
-    assert_eq!(world.page(health(HealthState::Expired)).await, [expired]);
-    assert_eq!(world.page(health(HealthState::Failing)).await, [later, first]);
-    assert_eq!(world.page(health(HealthState::Expiring)).await, [second, third]);
-    assert_eq!(world.page(health(HealthState::Healthy)).await, [never]);
-    assert_eq!(world.page(health(HealthState::Unchecked)).await, []);
 }
 
 /// Data is compared ten times an hour, for each credential; each time is recorded.
-pub async fn comparisons_are_counted(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn comparisons_are_counted(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let (id, another) = (world.saved(&principal).await, world.saved(&principal).await);
     let outcomes = race((0..Hourly::MATCHES + 6).map(|_| {
@@ -236,144 +204,4 @@ pub async fn comparisons_are_counted(suite: &dyn ContractStore) {
     assert_eq!(other.store.match_credential(foreign).await.decided().err(), Some(Refusal::NotFound));
     world.clock.advance_millis(HOUR_SECONDS * 1_000);
     assert_eq!(world.store.match_credential(world.matches(&principal, id)).await.unwrap().id, id);
-    assert!(world.store.sweep(Expired::HourlyCounts, world.now()).await.unwrap() >= 1);
-}
-
-/// A requested check is taken by one activation side, once; what it found is stored with its version.
-pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let id = world.saved(&principal).await;
-    let request =
-        async |version| world.store.request_check(world.request_check(&principal, id, version)).await.decided();
-    world.take_checks(None).await;
-    world.clock.advance_millis(CHECKER_SECONDS * 1_000 + 1);
-    assert_eq!(request(None).await, Err(Refusal::NoChecker));
-    assert_eq!(world.take_checks(None).await, []);
-    let read = world.versions(&principal, id).await;
-    let staged = CredentialChange::Stage(world.new_version(id, 2));
-    world.changed(&principal, &read, staged).await;
-    assert_eq!(request(Some(3)).await, Err(Refusal::NoSuchVersion));
-    assert_eq!(request(None).await, Ok(()));
-    assert_eq!(request(None).await, Ok(()));
-
-    let taken = race((0..4).map(|_| {
-        let (store, act) = (Arc::clone(&world.store), TakeChecks { now: world.now(), most: 10, turn: None });
-        async move { store.take_checks(act).await.unwrap() }
-    }))
-    .await;
-    let ours = taken.into_iter().flatten().filter(|check| check.organization == world.organization);
-    let ours: Vec<_> = ours.collect();
-    assert_eq!(ours.len(), 1);
-    assert_eq!((ours[0].credential.version, ours[0].before), (2, None));
-    assert_eq!(ours[0].credential.sealed, world.sealed_version(id, 2));
-    // Whoever took it may have died.
-    world.clock.advance_millis(CHECK_AGAIN_SECONDS * 1_000);
-    assert_eq!(world.take_checks(None).await.len(), 1);
-    assert!(world.record_check(&ours[0], Some(CheckReason::UnknownKey)).await);
-    world.clock.advance_millis(CHECK_AGAIN_SECONDS * 1_000);
-    assert_eq!(world.take_checks(None).await, []);
-
-    let failed = |at: Timestamp| Some(LastCheck { at, since: at, failed: Some(CheckReason::UnknownKey) });
-    let checked_at = world.now().plus_seconds(-CHECK_AGAIN_SECONDS);
-    let read = world.versions(&principal, id).await;
-    assert_eq!((read.current.check, read.others[0].check), (None, failed(checked_at)));
-    // Health goes with its version, and changes no revision.
-    let promote = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: Vec::new() };
-    let read = world.changed(&principal, &read, promote).await;
-    assert_eq!((read.current.check, read.others[0].check), (failed(checked_at), None));
-    assert_eq!(world.audited(AuditAction::CredentialFailing).await, 1);
-    assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Ok(true));
-    assert!(!world.record_check(&ours[0], None).await, "it is gone");
-}
-
-/// An organization requests sixty checks an hour.
-pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let id = world.saved(&principal).await;
-    world.take_checks(None).await;
-    for _ in 0..Hourly::CHECKS {
-        world.store.request_check(world.request_check(&principal, id, None)).await.unwrap();
-    }
-    let refused = world.store.request_check(world.request_check(&principal, id, None)).await.decided();
-    assert!(matches!(refused, Err(Refusal::TooOften(1..=3_601))), "{refused:?}");
-    assert_eq!(world.audited(AuditAction::CredentialCheckRequested).await, Hourly::CHECKS as usize);
-}
-
-/// Every credential has its turn once in a round, and the next round begins when it may.
-pub async fn checks_come_in_rounds(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let mut saved = Vec::new();
-    for _ in 0..7 {
-        saved.push(world.saved(&principal).await);
-    }
-    let mut seen = Vec::new();
-    // Stores that are shared hold credentials of other organizations too.
-    for _ in 0..10_000 {
-        let due = world.take_checks(Some((3, 1_000_000))).await;
-        seen.extend(due.iter().map(|check| check.credential.id));
-        if seen.len() >= saved.len() {
-            break;
-        }
-        world.clock.advance_millis(1);
-    }
-    assert_eq!(seen, saved);
-}
-
-/// Handing out is a use of each credential, which its organization sees, newest first, for thirty days.
-pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let principal = world.embedder();
-    let stored = world.integration().await;
-    let activator = world.activator(&stored);
-    let id = world.saved(&principal).await;
-    let mut activations = Vec::new();
-    for _ in 0..3 {
-        world.clock.advance_millis(1_000);
-        let (begun, _) = world.activate(&activator, "contract").await;
-        let command = world.hand_out(&activator, "contract", begun, &[id]);
-        assert_eq!(world.store.hand_out(command).await.unwrap(), None);
-        activations.insert(0, begun.to_string());
-    }
-    assert_eq!(world.uses(&principal, id, None).await.unwrap(), activations[..2]);
-    let query =
-        List { principal: principal.clone(), of: (world.organization, id), after: None, limit: 3, now: world.now() };
-    let all = world.store.list_uses(query).await.unwrap().unwrap();
-    let position = UsePosition { at: all[1].at, activation: all[1].activation };
-    assert_eq!(world.uses(&principal, id, Some(position)).await.unwrap(), activations[2..]);
-    assert_eq!((all[0].integration, all[0].form), (stored.integration.id, VendedForm::Raw));
-    assert_eq!(all[0].name, Some(stored.integration.name));
-    assert_eq!(other.uses(&other.embedder(), id, None).await, None);
-
-    let minute = world.now().floor_to_minute();
-    for minute in [minute, minute.plus_seconds(-60)] {
-        let act = NoteActivated { organization: world.organization, credentials: vec![id], minute };
-        world.store.note_activated(act).await.unwrap();
-    }
-    assert_eq!(world.versions(&principal, id).await.current.last_activated_at, Some(minute));
-    world.clock.advance_millis(USE_SECONDS * 1_000);
-    while world.store.sweep(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
-    assert_eq!(world.uses(&principal, id, None).await.unwrap(), Vec::<String>::new());
-}
-
-/// What may only be handed out as something short-lived does not leave as it is, whatever was made ready.
-pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let activator = world.activator(&world.integration().await);
-    let id = world.saved(&principal).await;
-    let (begun, _) = world.activate(&activator, "contract").await;
-    let read = world.versions(&principal, id).await;
-    let rule = SignedRule { vend: VendRule::Short, code: Some(digest("short")) };
-    let change = world.described(&principal, &read, StoredDescription { rule, ..undescribed() });
-    world.store.change_credential(change).await.unwrap();
-    let raw = world.hand_out(&activator, "contract", begun, &[id]);
-    assert_eq!(world.store.hand_out(raw).await.unwrap(), Some(HandOutRefusal::Changed));
-    let (begun, _) = world.activate(&activator, "contract").await;
-    let mut short = world.hand_out(&activator, "contract", begun, &[id]);
-    let HandOut { credentials, .. } = &mut short.act;
-    *credentials = vec![HandedOut { credential: id, version: 1, form: VendedForm::Short, expires_at: None }];
-    assert_eq!(world.store.hand_out(short).await.unwrap(), None);
 }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::id::{CredentialId, OrganizationId, SessionId};
+use vault_core::id::{CredentialId, SessionId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{IdGenerator, SessionUse};
-use vault_core::principal::{Denial, EmbedderPrincipal, Principal, SessionPrincipal};
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::{NewSession, StoredSession};
 
@@ -177,32 +177,6 @@ pub async fn a_session_is_worth_nothing_to_others(suite: &dyn ContractStore) {
         refused_everything(&world, &claim, credential, refusal).await;
     }
     assert_eq!(world.listed(&Principal::Session(session)).await, [credential]);
-}
-
-/// An embedding service's user needs no account and no session, only an organization that is in use.
-pub async fn an_embedder_acts_while_its_organization_is_in_use(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let credential = world.saved(&principal).await;
-    assert_eq!(world.listed(&principal).await, [credential]);
-    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap().unwrap().id, credential);
-
-    world.set_state(OrganizationState::Disabled).await;
-    let closed = Denial::OrganizationClosed;
-    assert_eq!(world.store.save_credential(world.save(&principal)).await.settled(), Err(closed));
-    assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err(), closed);
-    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.settled().unwrap_err(), closed);
-    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Err(closed));
-
-    world.set_state(OrganizationState::Active).await;
-    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Ok(true));
-    let nowhere = Principal::Embedder(EmbedderPrincipal {
-        organization: OrganizationId::from_uuid(world.ids.random()),
-        account: principal.account().unwrap(),
-        role: Role::Admin,
-    });
-    assert_eq!(world.store.list_credentials(world.list(&nowhere)).await.settled().unwrap_err(), closed);
-    assert_eq!(world.store.save_credential(world.save(&nowhere)).await.settled(), Err(closed));
 }
 
 /// Once the end of a session is acknowledged, nothing that begins later is done for it, under load too.

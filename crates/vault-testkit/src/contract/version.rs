@@ -1,6 +1,6 @@
 //! Cases of the versions of a credential: replacing its data, staging, promoting and destroying.
 
-use super::ContractStore;
+use super::CredentialSubject;
 use super::idempotency::digest;
 use super::tools::{Settled as _, blob, judged, race, with};
 use super::world::World;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::credential::Superseded;
 use vault_core::id::{CredentialId, KeyId};
+use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ChangeCredential, CredentialChange, Find, Idempotency, NewVersion, StoredVersion, StoredVersions,
+    ChangeCredential, CredentialChange, CredentialStore, Find, Idempotency, NewVersion, StoredVersion, StoredVersions,
 };
 use vault_core::principal::{Denial, Principal};
-use vault_core::role::Role;
 use vault_core::sealed::SealedCredential;
 use vault_core::time::Timestamp;
 use vault_core::{Command, Error, Refusal};
@@ -20,7 +20,7 @@ use vault_core::{Command, Error, Refusal};
 /// How long previous versions are kept in these cases, in seconds.
 const KEPT_SECONDS: i64 = 1_000;
 
-impl World<'_> {
+impl<S: CredentialStore + ?Sized> World<'_, S> {
     pub(super) async fn versions(&self, principal: &Principal, id: CredentialId) -> StoredVersions {
         self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists")
     }
@@ -38,7 +38,7 @@ impl World<'_> {
         NewVersion { number, sealed: self.sealed_version(id, number), idempotency: None, destroyed: Vec::new() }
     }
 
-    fn change_version(
+    pub(super) fn change_version(
         &self,
         principal: &Principal,
         read: &StoredVersions,
@@ -86,8 +86,8 @@ impl World<'_> {
 }
 
 /// A new version is current at once, the one before is kept; id, namespace and time of saving stay.
-pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let before = world.versions(&principal, id).await;
@@ -117,34 +117,9 @@ pub async fn a_replaced_version_is_kept_beside_the_new_one(suite: &dyn ContractS
     assert_eq!(world.audited(AuditAction::CredentialReplaced).await, 1);
 }
 
-/// An activation takes the current version, whatever else is stored.
-pub async fn an_activation_takes_the_current_version(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let id = world.saved(&principal).await;
-    let activator = world.activator(&world.integration().await);
-    let taken = async || {
-        let taken = world.taken(world.take(&activator, "contract")).await;
-        assert_eq!(taken.len(), 1);
-        (taken[0].version, taken[0].sealed.clone())
-    };
-    let read = world.versions(&principal, id).await;
-    let staged = CredentialChange::Stage(world.new_version(id, 2));
-    let read = world.changed(&principal, &read, staged).await;
-    assert_eq!(taken().await.0, 1);
-    let promotion = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: vec![] };
-    let read = world.changed(&principal, &read, promotion).await;
-    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
-    let read = world.changed(&principal, &read, world.replacement(&read)).await;
-    assert_eq!(taken().await, (3, world.sealed_version(id, 3)));
-    let back = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: vec![] };
-    world.changed(&principal, &read, back).await;
-    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
-}
-
 /// A version is staged, another takes its place, it is promoted, and the way back is a promotion too.
-pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let states = |read: &StoredVersions| {
@@ -179,8 +154,8 @@ pub async fn a_version_is_staged_promoted_and_taken_back(suite: &dyn ContractSto
 }
 
 /// A version that is not kept is gone with the change that superseded it.
-pub async fn a_version_that_is_not_kept_is_gone_at_once(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_version_that_is_not_kept_is_gone_at_once(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
@@ -195,8 +170,8 @@ pub async fn a_version_that_is_not_kept_is_gone_at_once(suite: &dyn ContractStor
 }
 
 /// Whoever changes what another has changed since is refused, and nothing happens.
-pub async fn a_change_of_what_was_read_before_another_change_is_refused(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_change_of_what_was_read_before_another_change_is_refused(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let stale = world.versions(&principal, id).await;
@@ -221,8 +196,8 @@ pub async fn a_change_of_what_was_read_before_another_change_is_refused(suite: &
 }
 
 /// Of many changes of one revision at once, one is made.
-pub async fn parallel_changes_of_one_revision_make_one(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_changes_of_one_revision_make_one(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
@@ -239,8 +214,8 @@ pub async fn parallel_changes_of_one_revision_make_one(suite: &dyn ContractStore
 }
 
 /// The same request again gives the number that it gave, another one under its key is refused.
-pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
@@ -265,11 +240,9 @@ pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn Contra
 }
 
 /// Whoever may not act, another organization and a key that is no longer active change nothing.
-pub async fn versions_change_for_their_own_organization_alone(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let holder = world.holder(Role::Editor).await;
-    let session = world.log_in(&holder).await;
-    let principal = Principal::Session(session.clone());
+pub async fn versions_change_for_their_own_organization_alone(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+    let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
 
@@ -283,17 +256,18 @@ pub async fn versions_change_for_their_own_organization_alone(suite: &dyn Contra
     let command = world.change_version(&principal, &read, CredentialChange::Stage(inactive));
     assert_eq!(world.store.change_credential(command).await.decided(), Err(Refusal::Contended));
 
-    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
+    suite.set_state(world.organization, OrganizationState::Disabled).await;
     let command = world.change_version(&principal, &read, world.replacement(&read));
-    assert_eq!(world.store.change_credential(command).await.settled(), Err(Denial::SessionEnded));
+    assert_eq!(world.store.change_credential(command).await.settled(), Err(Denial::OrganizationClosed));
     let query = world.show(&principal, id);
-    assert_eq!(world.store.credential_versions(query).await.settled(), Err(Denial::SessionEnded));
-    assert_eq!(world.versions(&world.embedder(), id).await, read);
+    assert_eq!(world.store.credential_versions(query).await.settled(), Err(Denial::OrganizationClosed));
+    suite.set_state(world.organization, OrganizationState::Active).await;
+    assert_eq!(world.versions(&principal, id).await, read);
 }
 
 /// A deleted credential leaves nothing of its versions.
-pub async fn deletion_takes_all_versions(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn deletion_takes_all_versions(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
     let principal = world.embedder();
     let rows = suite.rows(world.organization).await;
     let id = world.saved(&principal).await;

@@ -2,7 +2,7 @@
 
 use super::idempotency::digest;
 use super::tools::{Settled as _, address, blob, chance, conclude, decoy, name, namespace, principal_of};
-use super::{ContractStore, Store};
+use super::{ContractStore, CredentialSubject, Store, Subject as Tested};
 use crate::clock::{ManualClock, SequentialIds};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use vault_core::organization::{Organization, OrganizationName, OrganizationState
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AuditSealer, Brought, BroughtProof, ChangeAccount, Clock, ConcludeProof, Conclusion, CreateAccount,
-    CreateOrganization, DeleteCredential, EndSession, Find, IdGenerator, KeyedDigester, ListCredentials, ProofEffect,
-    RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
-    SetOrganizationState, StoredDescription,
+    CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find, IdGenerator, KeyedDigester,
+    ListCredentials, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount,
+    SaveCredential, SetOrganizationState, StoredDescription,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -36,10 +36,10 @@ pub(super) const SESSION_SECONDS: i64 = 3_600;
 /// A limit that no case reaches by accident.
 pub(super) const NO_LIMIT: i64 = 1_000_000;
 
-/// One organization with a clock of its own. Nothing in it is shared with another case.
-pub(super) struct World<'a> {
-    suite: &'a dyn ContractStore,
-    pub(super) store: Arc<dyn Store>,
+/// One organization with a clock of its own, and the ports that a case needs. Nothing in it is shared with another case.
+pub(super) struct World<'a, S: ?Sized = dyn Store> {
+    suite: &'a dyn Tested,
+    pub(super) store: Arc<S>,
     pub(super) clock: ManualClock,
     pub(super) ids: Arc<SequentialIds>,
     pub(super) organization: OrganizationId,
@@ -103,90 +103,14 @@ impl<'a> World<'a> {
 
     /// A world and the command that makes its organization.
     pub(super) fn prepare(suite: &'a dyn ContractStore, now: Timestamp) -> (Self, CreateOrganization) {
-        let ids = Arc::new(SequentialIds::seeded(chance()));
-        let organization = OrganizationId::from_uuid(ids.ordered(now));
-        let world = Self {
-            suite,
-            store: suite.ports(),
-            clock: ManualClock::at(now),
-            key: KeyId::from_uuid(ids.random()),
-            name: name(&format!("Org {organization}")),
-            ids,
-            organization,
-            steps: AtomicI64::new(0),
-        };
+        let world = Self::unmade(suite, suite.ports(), now);
         let creation = world.create_organization(world.organization, world.key, &world.name);
         (world, creation)
     }
 
-    pub(super) fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    /// How often `action` is recorded in this organization.
-    pub(super) async fn audited(&self, action: AuditAction) -> usize {
-        self.audited_in(self.organization, action).await
-    }
-
-    pub(super) async fn audited_in(&self, organization: OrganizationId, action: AuditAction) -> usize {
-        let actions = self.suite.audit_actions(organization).await;
-        actions.iter().filter(|recorded| *recorded == action.as_str()).count()
-    }
-
-    /// How many entries this organization has.
-    pub(super) async fn audit_length(&self) -> usize {
-        self.suite.audit_actions(self.organization).await.len()
-    }
-
-    pub(super) fn audit(&self, action: AuditAction) -> SealedAuditRecord {
-        self.audit_in(self.organization, action)
-    }
-
-    pub(super) fn audit_in(&self, organization: OrganizationId, action: AuditAction) -> SealedAuditRecord {
-        FakeAuditSealer.seal(AuditRecord {
-            id: AuditId::from_uuid(self.ids.ordered(self.now())),
-            at: self.now(),
-            organization: Some(organization),
-            actor: Actor::Operator,
-            action,
-            subject: Subject::Organization(organization),
-            count: 1,
-            note: None,
-            origin: vault_core::audit::Origin::default(),
-            rows: Vec::new(),
-        })
-    }
-
-    // Organizations and keys
-
-    pub(super) fn create_organization(
-        &self,
-        id: OrganizationId,
-        key: KeyId,
-        name: &OrganizationName,
-    ) -> CreateOrganization {
-        let now = self.now();
-        CreateOrganization {
-            organization: Organization { id, name: name.clone(), state: OrganizationState::Active, created_at: now },
-            keys: OrganizationKeys {
-                fingerprint_key: KeyId::from_uuid(self.ids.random()),
-                fingerprint_wrapped: blob("fingerprint key"),
-                keys: vec![self.organization_key(id, key)],
-            },
-            audit: self.audit_in(id, AuditAction::OrganizationCreated),
-        }
-    }
-
-    pub(super) fn organization_key(&self, organization: OrganizationId, id: KeyId) -> OrganizationKeyRecord {
-        let created_at = self.now();
-        OrganizationKeyRecord {
-            organization,
-            id,
-            state: KeyState::Active,
-            wrapped: blob("organization key"),
-            uses: 0,
-            created_at,
-        }
+    /// The world of an organization that was made otherwise.
+    pub(super) fn within(suite: &'a dyn ContractStore, organization: OrganizationId, now: Timestamp) -> Self {
+        Self { organization, ..Self::unmade(suite, suite.ports(), now) }
     }
 
     pub(super) async fn set_state(&self, state: OrganizationState) {
@@ -196,14 +120,6 @@ impl<'a> World<'a> {
         };
         let command = SetOrganizationState { organization: self.organization, state, audit: self.audit(action) };
         assert!(self.store.set_organization_state(command).await.unwrap());
-    }
-
-    pub(super) fn replace_key(&self, current: KeyId) -> ReplaceOrganizationKey {
-        ReplaceOrganizationKey {
-            current,
-            next: self.organization_key(self.organization, KeyId::from_uuid(self.ids.random())),
-            audit: self.audit(AuditAction::OrganizationKeyReplaced),
-        }
     }
 
     // Accounts
@@ -370,6 +286,109 @@ impl<'a> World<'a> {
         let audit = self.audit_in(principal.organization, AuditAction::LoggedOut);
         let act = EndSession { session: principal.session };
         Command { principal: principal.clone().into(), now: self.now(), audit, act }
+    }
+}
+
+impl<'a> World<'a, dyn CredentialStore> {
+    pub(super) async fn of_credentials(suite: &'a dyn CredentialSubject) -> Self {
+        let world = Self::unmade(suite, suite.credentials(), ManualClock::START);
+        suite.add_organization(world.create_organization(world.organization, world.key, &world.name)).await;
+        world
+    }
+}
+
+impl<'a, S: CredentialStore + ?Sized> World<'a, S> {
+    fn unmade(suite: &'a dyn Tested, store: Arc<S>, now: Timestamp) -> Self {
+        let ids = Arc::new(SequentialIds::seeded(chance()));
+        let organization = OrganizationId::from_uuid(ids.ordered(now));
+        Self {
+            suite,
+            store,
+            clock: ManualClock::at(now),
+            key: KeyId::from_uuid(ids.random()),
+            name: name(&format!("Org {organization}")),
+            ids,
+            organization,
+            steps: AtomicI64::new(0),
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// How often `action` is recorded in this organization.
+    pub(super) async fn audited(&self, action: AuditAction) -> usize {
+        self.audited_in(self.organization, action).await
+    }
+
+    pub(super) async fn audited_in(&self, organization: OrganizationId, action: AuditAction) -> usize {
+        let actions = self.suite.audit_actions(organization).await;
+        actions.iter().filter(|recorded| *recorded == action.as_str()).count()
+    }
+
+    /// How many entries this organization has.
+    pub(super) async fn audit_length(&self) -> usize {
+        self.suite.audit_actions(self.organization).await.len()
+    }
+
+    pub(super) fn audit(&self, action: AuditAction) -> SealedAuditRecord {
+        self.audit_in(self.organization, action)
+    }
+
+    pub(super) fn audit_in(&self, organization: OrganizationId, action: AuditAction) -> SealedAuditRecord {
+        FakeAuditSealer.seal(AuditRecord {
+            id: AuditId::from_uuid(self.ids.ordered(self.now())),
+            at: self.now(),
+            organization: Some(organization),
+            actor: Actor::Operator,
+            action,
+            subject: Subject::Organization(organization),
+            count: 1,
+            note: None,
+            origin: vault_core::audit::Origin::default(),
+            rows: Vec::new(),
+        })
+    }
+
+    // Organizations and keys
+
+    pub(super) fn create_organization(
+        &self,
+        id: OrganizationId,
+        key: KeyId,
+        name: &OrganizationName,
+    ) -> CreateOrganization {
+        let now = self.now();
+        CreateOrganization {
+            organization: Organization { id, name: name.clone(), state: OrganizationState::Active, created_at: now },
+            keys: OrganizationKeys {
+                fingerprint_key: KeyId::from_uuid(self.ids.random()),
+                fingerprint_wrapped: blob("fingerprint key"),
+                keys: vec![self.organization_key(id, key)],
+            },
+            audit: self.audit_in(id, AuditAction::OrganizationCreated),
+        }
+    }
+
+    pub(super) fn organization_key(&self, organization: OrganizationId, id: KeyId) -> OrganizationKeyRecord {
+        let created_at = self.now();
+        OrganizationKeyRecord {
+            organization,
+            id,
+            state: KeyState::Active,
+            wrapped: blob("organization key"),
+            uses: 0,
+            created_at,
+        }
+    }
+
+    pub(super) fn replace_key(&self, current: KeyId) -> ReplaceOrganizationKey {
+        ReplaceOrganizationKey {
+            current,
+            next: self.organization_key(self.organization, KeyId::from_uuid(self.ids.random())),
+            audit: self.audit(AuditAction::OrganizationKeyReplaced),
+        }
     }
 
     // Credentials

@@ -11,6 +11,22 @@ use crate::port::{CreateOrganization, Event, StoreError};
 const ATTEMPTS: usize = 5;
 
 impl Operator {
+    /// The organization called `name`, without regard to ASCII case; it is created if there is none. Of several calls at
+    /// once, all give the same.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: no organization can have the name.
+    pub async fn ensure_organization(&self, name: &str) -> Result<Organization, Error> {
+        match self.organization(name).await {
+            Err(Error::Refused(Refusal::NoOrganization)) => {}
+            found => return found,
+        }
+        match self.create_organization(name).await {
+            Err(Error::Refused(Refusal::NameTaken)) => self.organization(name).await,
+            created => created,
+        }
+    }
+
     /// Creates an organization called `name`.
     ///
     /// # Errors

@@ -1,0 +1,121 @@
+//! Cases of [`AuditLog`](vault_core::port::AuditLog): entries without a change of their own, and changes without an entry.
+
+use super::CredentialSubject;
+use super::idempotency::keyed;
+use super::tools::namespace;
+use super::world::World;
+use vault_core::activation::Purpose;
+use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
+use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, SessionId};
+use vault_core::port::{CredentialChange, IdGenerator};
+
+/// Entries of every kind of actor and subject are appended, with a note and without.
+pub async fn entries_are_appended(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let account = AccountId::from_uuid(world.ids.random());
+    let session = SessionId::from_uuid(world.ids.random());
+    let integration = IntegrationId::from_uuid(world.ids.random());
+    let known = [Actor::Account(account, session), Actor::Embedder(account), Actor::Integration(integration)];
+    let actors = known.into_iter().chain([Actor::Operator, Actor::System, Actor::Unknown]);
+    let subjects = [
+        Subject::Instance,
+        Subject::Organization(world.organization),
+        Subject::Account(account),
+        Subject::Session(session),
+        Subject::Credential(CredentialId::from_uuid(world.ids.random())),
+        Subject::Vault,
+        Subject::UnknownAddresses,
+        Subject::Integration(integration),
+        Subject::Activation(ActivationId::from_uuid(world.ids.random())),
+        Subject::Audit,
+    ];
+    let mut entries = Vec::new();
+    for actor in actors {
+        for subject in subjects {
+            let mut entry = world.audit(AuditAction::CredentialsListed);
+            (entry.record.actor, entry.record.subject, entry.record.count) = (actor, subject, 17);
+            entries.push(entry);
+        }
+    }
+    for purpose in [None, Some("Größe “Ωmega” % _ \\ ' nightly")] {
+        let mut entry = world.audit(AuditAction::CredentialsListed);
+        let purpose = purpose.map(|purpose| Purpose::parse(purpose, "").unwrap());
+        entry.record.note = Some(AuditNote { purpose, ..AuditNote::of(namespace("Team/nightly")) });
+        entries.push(entry);
+    }
+    world.store.append(entries).await.unwrap();
+    assert_eq!(world.audited(AuditAction::CredentialsListed).await, 6 * 10 + 2);
+}
+
+/// Entries outside every organization, and none at all, are no failure.
+pub async fn entries_need_no_organization(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let mut entry = world.audit(AuditAction::LoginTurnedAway);
+    entry.record.organization = None;
+    entry.record.subject = Subject::UnknownAddresses;
+    world.store.append(vec![entry]).await.unwrap();
+    world.store.append(Vec::new()).await.unwrap();
+    assert_eq!(world.audited(AuditAction::LoginTurnedAway).await, 0);
+}
+
+/// All of them or none: where one cannot be appended, because its id is taken, the others are not either.
+pub async fn entries_are_appended_all_or_none(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let first = world.audit(AuditAction::CredentialShown);
+    world.store.append(vec![first.clone()]).await.unwrap();
+    let mut others: Vec<_> = (0..4).map(|_| world.audit(AuditAction::CredentialsListed)).collect();
+    others.insert(2, first);
+    // A store may also take the repetition for a retry, and append what is new.
+    let expected = if world.store.append(others).await.is_ok() { 4 } else { 0 };
+    assert_eq!(world.audited(AuditAction::CredentialsListed).await, expected);
+    assert_eq!(world.audited(AuditAction::CredentialShown).await, 1);
+}
+
+/// An organization's entries are its own, and outlast a long time.
+pub async fn entries_belong_to_one_organization(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+    let entries = other.audit_length().await;
+    let mut old = world.audit(AuditAction::CredentialShown);
+    old.record.id = AuditId::from_uuid(world.ids.random());
+    old.record.at = vault_core::time::Timestamp::from_millis(0);
+    world.store.append(vec![old]).await.unwrap();
+    assert_eq!(world.audited(AuditAction::CredentialShown).await, 1);
+    assert_eq!(other.audit_length().await, entries);
+}
+
+/// A change of a credential or key whose entry cannot be written, because the entry's id is taken, fails and changes
+/// nothing; its idempotency key stays free.
+pub async fn a_change_without_its_entry_does_not_happen(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let principal = world.embedder();
+    let credential = world.saved(&principal).await;
+    let read = world.versions(&principal, credential).await;
+    let taken = world.audit(AuditAction::CredentialShown);
+    world.store.append(vec![taken.clone()]).await.unwrap();
+    let (entries, rows) = (world.audit_length().await, suite.rows(world.organization).await);
+
+    macro_rules! fails {
+        ($method:ident, $command:expr) => {{
+            let mut command = $command;
+            command.audit.record.id = taken.record.id;
+            assert!(world.store.$method(command).await.is_err(), stringify!($method));
+        }};
+    }
+    fails!(save_credential, world.save(&principal));
+    fails!(save_credential, keyed(&world, &principal, "key", "body"));
+    fails!(change_credential, world.change_version(&principal, &read, world.replacement(&read)));
+    let staged = CredentialChange::Stage(world.new_version(credential, 2));
+    fails!(change_credential, world.change_version(&principal, &read, staged));
+    fails!(match_credential, world.matches(&principal, credential));
+    fails!(delete_credential, world.delete(&principal, credential));
+    fails!(replace_organization_key, world.replace_key(world.key));
+
+    assert_eq!(world.audit_length().await, entries);
+    assert_eq!(suite.rows(world.organization).await, rows);
+    assert_eq!(world.versions(&principal, credential).await, read);
+    assert_eq!(world.listed(&principal).await, [credential]);
+    let keys = world.store.organization_keys(world.organization).await.unwrap().unwrap();
+    assert_eq!(keys.keys.iter().map(|key| key.id).collect::<Vec<_>>(), [world.key]);
+    let other = keyed(&world, &principal, "key", "another body");
+    assert!(world.store.save_credential(other).await.is_ok(), "the key is free");
+}

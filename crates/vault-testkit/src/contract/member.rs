@@ -1,0 +1,45 @@
+//! Cases of sessions that act on credentials, for stores that have sessions.
+
+use super::SessionSubject;
+use super::idempotency::keyed;
+use super::tools::Settled as _;
+use super::world::World;
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
+use vault_core::role::Role;
+
+/// A later session of the same account repeats a request of an earlier one.
+pub async fn a_key_outlasts_its_session(suite: &dyn SessionSubject) {
+    let world = World::of_credentials(suite).await;
+    let [session, later] = suite.sessions(world.organization, world.now()).await;
+    let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
+    let made = command.act.id;
+    world.store.save_credential(command).await.unwrap();
+    suite.end_session(session.clone(), world.now()).await;
+    let again = keyed(&world, &Principal::Session(session), "key", "body");
+    assert_eq!(world.store.save_credential(again).await.settled(), Err(Denial::SessionEnded));
+    let later = keyed(&world, &Principal::Session(later), "key", "body");
+    assert_eq!(world.store.save_credential(later).await.decided(), Ok(made));
+}
+
+/// A session acts until it ends, within its own organization, account and role.
+pub async fn a_session_acts_until_it_ends(suite: &dyn SessionSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+    let [session, later] = suite.sessions(world.organization, world.now()).await;
+    let principal = Principal::Session(session.clone());
+    let id = world.saved(&principal).await;
+    let list = async |claim: SessionPrincipal| {
+        let principal = Principal::Session(claim);
+        world.store.list_credentials(world.list(&principal)).await.settled().map(|page| page.rows.len())
+    };
+    assert_eq!(list(session.clone()).await, Ok(1));
+    for claim in [
+        SessionPrincipal { role: Role::Admin, ..session.clone() },
+        SessionPrincipal { organization: other.organization, ..session.clone() },
+    ] {
+        assert!(list(claim).await.is_err());
+    }
+    suite.end_session(session.clone(), world.now()).await;
+    assert_eq!(list(session).await, Err(Denial::SessionEnded));
+    assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Err(Denial::SessionEnded));
+    assert_eq!(list(later).await, Ok(1));
+}

@@ -1,0 +1,117 @@
+//! Cases of who acts on credentials: users of organizations that are in use.
+
+use super::CredentialSubject;
+use super::idempotency::keyed;
+use super::tools::Settled as _;
+use super::world::World;
+use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::organization::OrganizationState;
+use vault_core::port::{Find, IdGenerator, List};
+use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
+use vault_core::role::Role;
+
+/// An embedding service's user needs no account and no session, only an organization that is in use.
+pub async fn an_embedder_acts_while_its_organization_is_in_use(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let principal = world.embedder();
+    let credential = world.saved(&principal).await;
+    assert_eq!(world.listed(&principal).await, [credential]);
+    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap().unwrap().id, credential);
+
+    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    let closed = Denial::OrganizationClosed;
+    assert_eq!(world.store.save_credential(world.save(&principal)).await.settled(), Err(closed));
+    assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err(), closed);
+    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.settled().unwrap_err(), closed);
+    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Err(closed));
+
+    suite.set_state(world.organization, OrganizationState::Active).await;
+    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Ok(true));
+    let nowhere = Principal::Embedder(EmbedderPrincipal {
+        organization: OrganizationId::from_uuid(world.ids.random()),
+        account: principal.account().unwrap(),
+        role: Role::Admin,
+    });
+    assert_eq!(world.store.list_credentials(world.list(&nowhere)).await.settled().unwrap_err(), closed);
+    assert_eq!(world.store.save_credential(world.save(&nowhere)).await.settled(), Err(closed));
+}
+
+/// Who may not act is denied before anything else is looked at: before replays, limits and keys, and whether there is such
+/// a credential. Nothing is recorded.
+pub async fn a_closed_organization_is_denied_everything(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let principal = world.embedder();
+    let first = keyed(&world, &principal, "key", "body");
+    let id = first.act.id;
+    world.store.save_credential(first).await.unwrap();
+    let read = world.versions(&principal, id).await;
+    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    let entries = world.audit_length().await;
+
+    let store = &world.store;
+    macro_rules! denied {
+        ($method:ident($command:expr)) => {
+            let answer = store.$method($command).await.settled().err();
+            assert_eq!(answer, Some(Denial::OrganizationClosed), stringify!($method));
+        };
+    }
+    let nothing = CredentialId::from_uuid(world.ids.random());
+    denied!(save_credential(keyed(&world, &principal, "key", "body")));
+    denied!(save_credential(keyed(&world, &principal, "key", "another body")));
+    let full = super::tools::with(world.save(&principal), |save| save.limit = 0);
+    denied!(save_credential(full));
+    let idempotency = keyed(&world, &principal, "key", "body").act.idempotency;
+    let of = world.organization;
+    denied!(find_save(Find { principal: principal.clone(), of, key: idempotency, now: world.now() }));
+    denied!(list_credentials(world.list(&principal)));
+    for id in [id, nothing] {
+        denied!(show_credential(world.show(&principal, id)));
+        denied!(credential_versions(world.show(&principal, id)));
+        denied!(delete_credential(world.delete(&principal, id)));
+        denied!(match_credential(world.matches(&principal, id)));
+        denied!(request_check(world.request_check(&principal, id, None)));
+        let (of, now) = ((world.organization, id), world.now());
+        denied!(list_uses(List { principal: principal.clone(), of, after: None, limit: 1, now }));
+    }
+    denied!(change_credential(world.change_version(&principal, &read, world.replacement(&read))));
+
+    assert_eq!(world.audit_length().await, entries);
+    suite.set_state(world.organization, OrganizationState::Active).await;
+    assert_eq!(world.versions(&principal, id).await, read);
+    assert_eq!(world.listed(&principal).await, [id]);
+}
+
+/// Nothing is left of a deleted organization but its audit, and nobody acts in it.
+pub async fn a_deleted_organization_leaves_its_audit_alone(suite: &dyn CredentialSubject) {
+    let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
+    let (principal, stranger) = (world.embedder(), other.embedder());
+    world.replaced(&principal).await;
+    world.store.save_credential(keyed(&world, &principal, "key", "body")).await.unwrap();
+    let (kept, rows) = (other.saved(&stranger).await, suite.rows(other.organization).await);
+    let entries = world.audit_length().await;
+    suite.delete_organization(world.organization).await;
+    assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
+    assert!(world.audit_length().await >= entries);
+    let answer = world.store.list_credentials(world.list(&principal)).await.settled();
+    assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);
+    assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
+    assert_eq!((other.listed(&stranger).await, suite.rows(other.organization).await), (vec![kept], rows));
+}
+
+/// A credential that nobody activated has no uses, and no check is requested where no activation side makes any.
+pub async fn nothing_is_used_or_checked_without_an_activation_side(suite: &dyn CredentialSubject) {
+    let world = World::of_credentials(suite).await;
+    let principal = world.embedder();
+    let id = world.saved(&principal).await;
+    let nothing = CredentialId::from_uuid(world.ids.random());
+    let uses = async |id| {
+        let (of, now) = ((world.organization, id), world.now());
+        world.store.list_uses(List { principal: principal.clone(), of, after: None, limit: 9, now }).await.unwrap()
+    };
+    assert_eq!(uses(id).await, Some(Vec::new()));
+    assert_eq!(uses(nothing).await, None);
+    let request = world.request_check(&principal, nothing, None);
+    assert_eq!(world.store.request_check(request).await.decided(), Err(vault_core::Refusal::NotFound));
+    let request = world.request_check(&principal, id, Some(2));
+    assert_eq!(world.store.request_check(request).await.decided(), Err(vault_core::Refusal::NoSuchVersion));
+}

@@ -1,0 +1,125 @@
+//! A vault on fakes: all of its operations, without files, databases and ciphers.
+
+use crate::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
+use crate::contract::Store;
+use crate::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
+use crate::memory::MemoryStore;
+use std::sync::Arc;
+use vault_core::id::InstanceId;
+use vault_core::port::NoOrigins;
+use vault_core::usecase::{AccountPorts, Accounts, Activations, Ambient, AuditTally, Integrations, Operator, Vault};
+
+/// A vault on a store in memory, a clock that stands still and crypto without any security. What is done with an open vault
+/// of `vault-embed` is done with it too.
+///
+/// ```
+/// use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+/// use vault_core::id::AccountId;
+/// use vault_core::principal::Principal;
+/// use vault_core::role::Role;
+/// use vault_core::usecase::SaveRequest;
+/// use vault_testkit::fake::FakeVault;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let opened = FakeVault::new();
+/// let acme = opened.operator().ensure_organization("acme").await?;
+/// let who = Principal::embedder(acme.id, AccountId::from_bytes([1; 16]), Role::Editor);
+/// let body = br#"{"url":"https://files.example/nightly.bin"}"#;
+/// let data = CredentialData::from_json(CredentialType::DirectLink, body, DataPolicy::default())?;
+/// let id = opened.vault().save(&who, SaveRequest::new("imports/nightly".parse()?, data)).await?;
+/// let page = opened.vault().list(&who, Default::default(), Default::default()).await?;
+/// assert_eq!(page.items[0].id, id);
+/// # Ok::<(), vault_core::Error>(())
+/// # }).unwrap();
+/// ```
+pub struct FakeVault {
+    /// What is stored.
+    pub store: Arc<MemoryStore>,
+    /// Time.
+    pub clock: Arc<ManualClock>,
+    /// Ids.
+    pub ids: Arc<SequentialIds>,
+    /// What was counted and logged.
+    pub events: Arc<RecordingEvents>,
+    /// Clock, ids, events and audit codes.
+    pub ambient: Ambient,
+    /// What is counted before it is recorded.
+    pub tally: Arc<AuditTally>,
+    /// Seals and opens.
+    pub sealer: Arc<PlainSealer>,
+    ports: Arc<dyn Store>,
+}
+
+impl Default for FakeVault {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FakeVault {
+    /// The id of its deployment.
+    pub const INSTANCE: InstanceId = InstanceId::from_bytes([1; 16]);
+
+    /// An empty vault.
+    pub fn new() -> Self {
+        Self::through(|store| store)
+    }
+
+    /// An empty vault whose operations see its store through another one, for example a
+    /// [`Faulty`](crate::faulty::Faulty) one.
+    pub fn through<S: Store>(wrap: impl FnOnce(Arc<MemoryStore>) -> Arc<S>) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let ports: Arc<dyn Store> = wrap(Arc::clone(&store));
+        let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
+        let events = Arc::new(RecordingEvents::default());
+        let ambient = Ambient {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            events: events.clone(),
+            audit: Arc::new(FakeAuditSealer),
+            origins: Arc::new(NoOrigins),
+        };
+        let tally = Arc::new(AuditTally::new(ambient.clone(), ports.clone()));
+        let sealer = Arc::new(PlainSealer::new(ports.clone(), ids.clone()));
+        Self { store, clock, ids, events, ambient, tally, sealer, ports }
+    }
+
+    /// Saves, lists, shows and deletes credentials.
+    pub fn vault(&self) -> Vault {
+        let (sealer, digester) = (self.sealer.clone(), Arc::new(FakeDigester::default()));
+        Vault::new(self.ambient.clone(), self.tally.clone(), self.ports.clone(), sealer.clone(), sealer, digester)
+    }
+
+    /// Creates and changes organizations, and keeps the store small.
+    pub fn operator(&self) -> Operator {
+        Operator::new(self.ambient.clone(), self.tally.clone(), self.ports.clone(), self.sealer.clone())
+    }
+
+    /// Logs in and out, enrols, and shows and changes accounts.
+    pub fn accounts(&self) -> Accounts {
+        let digester = Arc::new(FakeDigester::default());
+        let ports = AccountPorts {
+            ambient: self.ambient.clone(),
+            tally: self.tally.clone(),
+            store: self.ports.clone(),
+            hasher: Arc::new(FakeHasher::default()),
+            passcodes: Arc::new(FakePasscodes::new(self.ids.clone(), digester.clone())),
+            tokens: Arc::new(FakeTokens::new(Self::INSTANCE)),
+            digester,
+            entropy: Arc::new(SeededEntropy::default()),
+        };
+        Accounts::new(Self::INSTANCE, ports)
+    }
+
+    /// Integrations and namespaces, as admins and operators administer them.
+    pub fn integrations(&self) -> Integrations {
+        let (entropy, digester) = (Arc::new(SeededEntropy::default()), Arc::new(FakeDigester::default()));
+        Integrations::new(self.ambient.clone(), self.ports.clone(), entropy, digester)
+    }
+
+    /// What integrations do.
+    pub fn activations(&self) -> Activations {
+        let (opener, digester) = (self.sealer.clone(), Arc::new(FakeDigester::default()));
+        Activations::new(self.ambient.clone(), self.tally.clone(), self.ports.clone(), opener, digester)
+    }
+}

@@ -1,0 +1,273 @@
+//! A store around another one that fails, waits and lies as a test wants it to.
+
+use async_trait::async_trait;
+use std::any::Any;
+use std::future::{Future, pending};
+use std::sync::Arc;
+use uuid::Uuid;
+use vault_core::Command;
+use vault_core::account::ListedAccount;
+use vault_core::activation::{Activation, HandOutRefusal};
+use vault_core::audit::{AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
+use vault_core::digest::Digest;
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
+use vault_core::integration::StoredIntegration;
+use vault_core::namespace::Namespace;
+use vault_core::organization::{Organization, OrganizationName};
+use vault_core::port::*;
+use vault_core::principal::{Scope, SessionPrincipal};
+use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
+use vault_core::session::StoredSession;
+use vault_core::time::Timestamp;
+
+/// What happens to one call of a store's method.
+#[derive(Debug)]
+pub enum Fault {
+    /// It is not carried out and fails so.
+    Before(StoreError),
+    /// It is carried out and fails so: its answer is lost.
+    After(StoreError),
+    /// It is carried out after it let other tasks go first, so many times.
+    Delayed(usize),
+    /// It is carried out and never answers; whoever waits gives up by dropping the call.
+    Unanswered,
+}
+
+type Faults = Box<dyn Fn(&'static str) -> Option<Fault> + Send + Sync>;
+type Alter = Box<dyn Fn(&mut dyn Any) + Send + Sync>;
+type AlterAnswer = Box<dyn Fn(&'static str, &mut dyn Any) + Send + Sync>;
+
+/// Every port that the store within has, those of inspections aside. Without faults and alterations, it does what that does.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use vault_core::port::{AuditLog, StoreError};
+/// # use vault_testkit::faulty::{Fault, Faulty};
+/// # use vault_testkit::memory::MemoryStore;
+/// let down = |method| (method == "append").then(|| Fault::Before(StoreError::Unavailable("it is down".into())));
+/// let store = Faulty::new(Arc::new(MemoryStore::new())).faults(down);
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// assert!(matches!(store.append(Vec::new()).await, Err(StoreError::Unavailable(_))));
+/// # });
+/// ```
+pub struct Faulty<S: ?Sized> {
+    faults: Faults,
+    alterations: Vec<Alter>,
+    answers: Vec<AlterAnswer>,
+    store: Arc<S>,
+}
+
+impl<S: ?Sized> Faulty<S> {
+    /// A store without faults around `store`.
+    pub fn new(store: Arc<S>) -> Self {
+        Self { faults: Box::new(|_| None), alterations: Vec::new(), answers: Vec::new(), store }
+    }
+
+    /// What `faults` says of a method's name happens to the calls of the method.
+    #[must_use]
+    pub fn faults(self, faults: impl Fn(&'static str) -> Option<Fault> + Send + Sync + 'static) -> Self {
+        Self { faults: Box::new(faults), ..self }
+    }
+
+    /// The store within is given other commands, or other queries, than it was called with.
+    #[must_use]
+    pub fn altered<C: 'static>(mut self, alter: impl Fn(&mut C) + Send + Sync + 'static) -> Self {
+        self.alterations.push(Box::new(move |command| {
+            command.downcast_mut().map(&alter);
+        }));
+        self
+    }
+
+    /// Calls of `method` are answered otherwise than the store within does.
+    #[must_use]
+    pub fn answering<T: 'static>(
+        mut self,
+        method: &'static str,
+        alter: impl Fn(&mut Result<T, StoreError>) + Send + Sync + 'static,
+    ) -> Self {
+        self.answers.push(Box::new(move |of, answer| {
+            if of == method {
+                alter(answer.downcast_mut().expect("the method answers so"));
+            }
+        }));
+        self
+    }
+
+    fn alter(&self, command: &mut dyn Any) {
+        self.alterations.iter().for_each(|alter| alter(command));
+    }
+
+    async fn around<T: Send + 'static>(
+        &self,
+        method: &'static str,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let fault = (self.faults)(method);
+        match &fault {
+            Some(Fault::Delayed(times)) => {
+                for _ in 0..*times {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Some(Fault::Before(_) | Fault::After(_) | Fault::Unanswered) | None => {}
+        }
+        if let Some(Fault::Before(error)) = fault {
+            return Err(error);
+        }
+        let mut answer = call.await;
+        self.answers.iter().for_each(|alter| alter(method, &mut answer));
+        match fault {
+            Some(Fault::After(error)) => Err(error),
+            Some(Fault::Unanswered) => pending().await,
+            _ => answer,
+        }
+    }
+}
+
+macro_rules! ports {
+    ($(
+        $port:ident { $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* }
+        $(+ { $($other:ident($($with:ident: $of:ty),*) -> $result:ty;)* })?
+    )*) => {$(
+        #[async_trait]
+        impl<S: $port + ?Sized> $port for Faulty<S> {
+            $(
+                async fn $method(&self, $(mut $argument: $type),*) -> Result<$answer, StoreError> {
+                    $(self.alter(&mut $argument);)*
+                    self.around(stringify!($method), self.store.$method($($argument),*)).await
+                }
+            )*
+            $($(
+                async fn $other(&self, $($with: $of),*) -> Result<$result, StoreError> {
+                    self.around(stringify!($other), self.store.$other($($with),*)).await
+                }
+            )*)?
+        }
+    )*};
+}
+
+ports! {
+    AccountRepository {
+        create_account(command: Command<CreateAccount>) -> ();
+        find_account(query: Find<AccountKey, Scope>) -> Option<FoundAccount>;
+        list_accounts(query: List<(OrganizationId, AccountId)>) -> Vec<ListedAccount>;
+        change_account(command: Command<ChangeAccount>) -> ();
+        read_passcode(command: Command<ReadPasscode>) -> Option<StoredPasscode>;
+    }
+    ActivationRepository {
+        find_integration_by_token(token: Digest) -> Option<FoundIntegration>;
+        take_credentials(command: ForIntegration<TakeCredentials>) -> Vec<TakenCredential>;
+        hand_out(command: ForIntegration<HandOut>) -> Option<HandOutRefusal>;
+        list_activations(query: ListActivations) -> Vec<Activation>;
+        end_activation(command: ForIntegration<EndActivation>) -> bool;
+        abort_activation(command: AbortActivation) -> ();
+        take_checks(act: TakeChecks) -> Vec<DueCheck>;
+        record_check(act: RecordCheck) -> bool;
+        note_activated(act: NoteActivated) -> ();
+    }
+    AuditLog {
+        append(records: Vec<SealedAuditRecord>) -> ();
+    }
+    AuditTrail {
+        list_entries(query: List<String, AuditRange>) -> Vec<AuditEntry>;
+        entries(ids: Vec<AuditId>) -> Vec<AuditEntry>;
+        unsealed_entries(after: Option<String>, limit: usize) -> Vec<UnsealedEntry>;
+        newest_checkpoint() -> Option<StoredCheckpoint>;
+        checkpoints(after: i64, limit: usize) -> Vec<StoredCheckpoint>;
+        add_checkpoint(sealed: SealedCheckpoint) -> bool;
+        cut_audit(command: CutAudit) -> bool;
+        take_delivery(delivery: Delivery) -> Option<i64>;
+        note_delivered(holder: Uuid, from: i64, to: i64) -> bool;
+    }
+    CredentialRepository {
+        save_credential(command: Command<SaveCredential>) -> CredentialId;
+        find_save(query: Find<Option<Idempotency>>) -> Option<(CredentialId, i64)>;
+        list_credentials(query: ListCredentials) -> ListedRows;
+        show_credential(query: Find<CredentialId>) -> Option<StoredCredential>;
+        credential_versions(query: Find<CredentialId>) -> Option<StoredVersions>;
+        change_credential(command: Command<ChangeCredential>) -> i64;
+        delete_credential(command: Command<DeleteCredential>) -> bool;
+        match_credential(command: Command<MatchCredential>) -> StoredCredential;
+        request_check(command: Command<RequestCheck>) -> ();
+        list_uses(query: List<UsePosition, (OrganizationId, CredentialId)>) -> Option<Vec<CredentialUse>>;
+        unread_expiries(limit: usize) -> Vec<UnreadExpiry>;
+    } + {
+        note_expiry(read: &UnreadExpiry, expires_at: Option<Timestamp>) -> ();
+    }
+    FreezeRepository {
+        freeze_namespace(command: Command<FreezeNamespace>) -> Option<Freezing>;
+        list_frozen(query: List<NamePosition>) -> Vec<FrozenNamespace>;
+        list_namespaces(query: List<Namespace, OrganizationId>) -> Vec<ListedNamespace>;
+    }
+    Housekeeping {
+        sweep(expired: Expired, now: Timestamp) -> usize;
+        check(now: Timestamp) -> Option<i64>;
+        count_credentials(query: CountCredentials) -> CountedSlice;
+        most_key_uses() -> i64;
+    }
+    InstanceKeyRotation {
+        replace_instance_key(command: ReplaceInstanceKey) -> bool;
+        find_under_instance_key(query: FindUnderInstanceKey) -> Vec<InstanceRow>;
+        count_under_instance_key(key: KeyId) -> i64;
+        move_to_instance_key(command: MoveToInstanceKey) -> Option<usize>;
+        destroy_instance_key(command: DestroyInstanceKey) -> KeyDestruction;
+    }
+    IntegrationRepository {
+        create_integration(command: Command<CreateIntegration>) -> ();
+        find_integration(query: Find<IntegrationKey>) -> Option<StoredIntegration>;
+        list_integrations(query: List<NamePosition>) -> Vec<StoredIntegration>;
+        change_integration(command: Command<ChangeIntegration>) -> ();
+    }
+    InvitationRepository {
+        create_invitation(command: Command<CreateInvitation>) -> ();
+        find_invitation(code: Digest, now: Timestamp) -> Option<OpenInvitation>;
+        write_draft(command: WriteDraft) -> bool;
+        confirm_enrolment(command: ConfirmEnrolment) -> ();
+        change_invitation(command: Command<ChangeInvitation>) -> ();
+    }
+    KeyRepository {
+        instance() -> Option<InstanceRecord>;
+        create_instance(command: CreateInstance) -> bool;
+        retiring_instance_keys() -> Vec<RetiringInstanceKey>;
+        instance_keys() -> Vec<InstanceKeyRecord>;
+        replace_root_key(command: ReplaceRootKey) -> bool;
+        organization_keys(organization: OrganizationId) -> Option<OrganizationKeys>;
+        take_key_uses(command: TakeKeyUses) -> bool;
+        replace_organization_key(command: ReplaceOrganizationKey) -> bool;
+    }
+    LoginGuard {
+        reserve_attempt(command: ReserveAttempt) -> Reservation;
+        conclude_attempt(command: ConcludeAttempt) -> Conclusion;
+        network_is_known(network: Digest, now: Timestamp) -> bool;
+    }
+    OrganizationRepository {
+        create_organization(command: CreateOrganization) -> bool;
+        organization(id: OrganizationId) -> Option<Organization>;
+        list_organizations() -> Vec<Organization>;
+        set_organization_state(command: SetOrganizationState) -> bool;
+        delete_organization(command: DeleteOrganization) -> bool;
+    } + {
+        find_organization(name: &OrganizationName) -> Option<Organization>;
+    }
+    OwnAccountRepository {
+        own_account(principal: SessionPrincipal, now: Timestamp) -> OwnAccount;
+        reserve_confirmation(principal: SessionPrincipal, now: Timestamp) -> Option<WaitingSeed>;
+        confirm_passcode(command: Command<ConfirmPasscode>) -> bool;
+    }
+    RestoreRepository {
+        restore_epoch() -> u64;
+        settle_restore(command: Command<SettleRestore>) -> Option<Settled>;
+    }
+    KeyRotation {
+        find_sealed(query: FindSealed) -> Vec<SealedRow>;
+        count_sealed(organization: OrganizationId, key: KeyId) -> SealedCount;
+        move_sealed(command: MoveSealed) -> Option<usize>;
+        destroy_organization_key(command: DestroyOrganizationKey) -> KeyDestruction;
+    }
+    SessionRepository {
+        end_session(command: Command<EndSession>) -> bool;
+        list_sessions(principal: SessionPrincipal, now: Timestamp) -> Vec<StoredSession>;
+        note_uses(uses: Vec<SessionUse>) -> ();
+    }
+}

@@ -1,0 +1,317 @@
+//! What is stored, as JSON. Every secret part is sealed before it comes here.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use vault_core::activation::{SignedRule, VendRule};
+use vault_core::credential::{CredentialType, Superseded};
+use vault_core::digest::Digest;
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::port::{SaveCredential, StoredCredential, StoredDescription, StoredVersion, StoredVersions};
+use vault_core::sealed::{
+    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
+    SealedCredential, SealedMetadata,
+};
+use vault_core::time::Timestamp;
+
+type Id = [u8; 16];
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Organization {
+    pub(crate) open: bool,
+    fingerprint_key: Id,
+    fingerprint_wrapped: Vec<u8>,
+    pub(crate) keys: Vec<Key>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Key {
+    pub(crate) id: Id,
+    pub(crate) active: bool,
+    wrapped: Vec<u8>,
+    pub(crate) uses: i64,
+    created_at: i64,
+}
+
+impl Organization {
+    pub(crate) fn new(keys: &OrganizationKeys) -> Self {
+        Self {
+            open: true,
+            fingerprint_key: *keys.fingerprint_key.as_bytes(),
+            fingerprint_wrapped: keys.fingerprint_wrapped.as_bytes().to_vec(),
+            keys: keys.keys.iter().map(Key::new).collect(),
+        }
+    }
+
+    pub(crate) fn active_key(&self) -> Option<KeyId> {
+        self.keys.iter().find(|key| key.active).map(|key| KeyId::from_bytes(key.id))
+    }
+
+    pub(crate) fn active_row(&mut self, id: KeyId) -> Option<&mut Key> {
+        self.keys.iter_mut().find(|key| key.active && key.id == *id.as_bytes())
+    }
+
+    pub(crate) fn keys(&self, organization: OrganizationId) -> OrganizationKeys {
+        let key = |row: &Key| OrganizationKeyRecord {
+            organization,
+            id: KeyId::from_bytes(row.id),
+            state: if row.active { KeyState::Active } else { KeyState::Retiring },
+            wrapped: Blob::from_bytes(row.wrapped.clone()),
+            uses: row.uses,
+            created_at: Timestamp::from_millis(row.created_at),
+        };
+        OrganizationKeys {
+            fingerprint_key: KeyId::from_bytes(self.fingerprint_key),
+            fingerprint_wrapped: Blob::from_bytes(self.fingerprint_wrapped.clone()),
+            keys: self.keys.iter().map(key).collect(),
+        }
+    }
+}
+
+impl Key {
+    pub(crate) fn new(key: &OrganizationKeyRecord) -> Self {
+        Self {
+            id: *key.id.as_bytes(),
+            active: key.state == KeyState::Active,
+            wrapped: key.wrapped.as_bytes().to_vec(),
+            uses: key.uses,
+            created_at: key.created_at.as_millis(),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Instance {
+    id: Id,
+    pub(crate) root_key: Id,
+    instance_key: Id,
+    pub(crate) wrapped: Vec<u8>,
+    canary: Vec<u8>,
+    created_at: i64,
+    keys: Vec<(Id, String, Vec<u8>, i64)>,
+}
+
+impl Instance {
+    pub(crate) fn new(record: &InstanceRecord, keys: &[InstanceKeyRecord]) -> Self {
+        let key = |key: &InstanceKeyRecord| {
+            let (id, purpose) = (*key.id.as_bytes(), key.purpose.as_str().to_owned());
+            (id, purpose, key.wrapped.as_bytes().to_vec(), key.created_at.as_millis())
+        };
+        Self {
+            id: *record.id.as_bytes(),
+            root_key: *record.root_key.as_bytes(),
+            instance_key: *record.instance_key.as_bytes(),
+            wrapped: record.wrapped.as_bytes().to_vec(),
+            canary: record.canary.as_bytes().to_vec(),
+            created_at: record.created_at.as_millis(),
+            keys: keys.iter().map(key).collect(),
+        }
+    }
+
+    pub(crate) fn record(&self) -> InstanceRecord {
+        InstanceRecord {
+            id: vault_core::id::InstanceId::from_bytes(self.id),
+            root_key: KeyId::from_bytes(self.root_key),
+            instance_key: KeyId::from_bytes(self.instance_key),
+            wrapped: Blob::from_bytes(self.wrapped.clone()),
+            canary: Blob::from_bytes(self.canary.clone()),
+            created_at: Timestamp::from_millis(self.created_at),
+        }
+    }
+
+    /// Nothing, where a purpose is unknown: the row is damaged.
+    pub(crate) fn keys(&self) -> Option<Vec<InstanceKeyRecord>> {
+        let key = |(id, purpose, wrapped, created_at): &(Id, String, Vec<u8>, i64)| {
+            Some(InstanceKeyRecord {
+                id: KeyId::from_bytes(*id),
+                purpose: InstanceKeyPurpose::parse(purpose)?,
+                wrapped: Blob::from_bytes(wrapped.clone()),
+                created_at: Timestamp::from_millis(*created_at),
+            })
+        };
+        let mut keys = self.keys.iter().map(key).collect::<Option<Vec<_>>>()?;
+        keys.sort_by_key(|key| (key.created_at, key.id));
+        Some(keys)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Credential {
+    kind: String,
+    namespace: String,
+    created_at: i64,
+    pub(crate) updated_at: i64,
+    pub(crate) revision: i64,
+    pub(crate) expires_at: Option<i64>,
+    vend: String,
+    rule_code: Option<[u8; 32]>,
+    metadata: Option<(Id, i64, Vec<u8>)>,
+    labels: Vec<[u8; 32]>,
+    pub(crate) current: i64,
+    pub(crate) highest: i64,
+    pub(crate) versions: BTreeMap<i64, Version>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Version {
+    created_at: i64,
+    /// When it ceased to be the current one, and when it is destroyed.
+    pub(crate) superseded: Option<(i64, i64)>,
+    key: Id,
+    data_key: Vec<u8>,
+    data: Vec<u8>,
+    information: Vec<u8>,
+}
+
+impl Version {
+    pub(crate) fn new(sealed: &SealedCredential, now: Timestamp) -> Self {
+        Self {
+            created_at: now.as_millis(),
+            superseded: None,
+            key: *sealed.key.as_bytes(),
+            data_key: sealed.data_key.as_bytes().to_vec(),
+            data: sealed.data.as_bytes().to_vec(),
+            information: sealed.information.as_bytes().to_vec(),
+        }
+    }
+
+    pub(crate) fn superseded(&self) -> Option<Superseded> {
+        let (at, destroy_at) = self.superseded?;
+        Some(Superseded { at: Timestamp::from_millis(at), destroy_at: Timestamp::from_millis(destroy_at) })
+    }
+}
+
+impl Credential {
+    pub(crate) fn new(act: &SaveCredential, now: Timestamp) -> Self {
+        let mut row = Self {
+            kind: act.kind.as_str().to_owned(),
+            namespace: act.namespace.to_string(),
+            created_at: now.as_millis(),
+            updated_at: now.as_millis(),
+            revision: 1,
+            expires_at: act.expires_at.map(Timestamp::as_millis),
+            vend: String::new(),
+            rule_code: None,
+            metadata: None,
+            labels: Vec::new(),
+            current: act.version,
+            highest: act.version,
+            versions: BTreeMap::from([(act.version, Version::new(&act.sealed, now))]),
+        };
+        row.describe(&act.description);
+        row
+    }
+
+    pub(crate) fn describe(&mut self, said: &StoredDescription) {
+        self.vend = said.rule.vend.as_str().to_owned();
+        self.rule_code = said.rule.code.map(|code| *code.as_bytes());
+        self.metadata =
+            said.metadata.as_ref().map(|said| (*said.key.as_bytes(), said.revision, said.blob.as_bytes().to_vec()));
+        self.labels = said.labels.iter().map(|label| *label.as_bytes()).collect();
+    }
+
+    pub(crate) fn labels(&self) -> Vec<Digest> {
+        self.labels.iter().copied().map(Digest::from_bytes).collect()
+    }
+
+    pub(crate) fn metadata(&self) -> Option<SealedMetadata> {
+        let (key, revision, blob) = self.metadata.as_ref()?;
+        Some(SealedMetadata { key: KeyId::from_bytes(*key), revision: *revision, blob: Blob::from_bytes(blob.clone()) })
+    }
+
+    fn others(&self) -> impl Iterator<Item = (i64, &Version)> {
+        self.versions.iter().map(|(number, version)| (*number, version)).filter(|(number, _)| *number != self.current)
+    }
+
+    /// Nothing, where the row holds a value that it cannot hold.
+    pub(crate) fn stored(&self, id: CredentialId) -> Option<StoredCredential> {
+        let current = self.versions.get(&self.current)?;
+        Some(StoredCredential {
+            id,
+            kind: CredentialType::parse(&self.kind)?,
+            namespace: Namespace::parse(&self.namespace, "").ok()?,
+            version: self.current,
+            created_at: Timestamp::from_millis(self.created_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+            revision: self.revision,
+            staged: self.others().find(|(_, version)| version.superseded.is_none()).map(|(number, _)| number),
+            expires_at: self.expires_at.map(Timestamp::from_millis),
+            rule: SignedRule { vend: VendRule::parse(&self.vend)?, code: self.rule_code.map(Digest::from_bytes) },
+            metadata: self.metadata(),
+            check: None, // there is no activation side
+            last_activated_at: None,
+            key: KeyId::from_bytes(current.key),
+            information: Blob::from_bytes(current.information.clone()),
+        })
+    }
+
+    pub(crate) fn versions(&self, id: CredentialId) -> Option<StoredVersions> {
+        let other = |(number, version): (i64, &Version)| StoredVersion {
+            number,
+            created_at: Timestamp::from_millis(version.created_at),
+            superseded: version.superseded(),
+            check: None,
+            key: KeyId::from_bytes(version.key),
+            information: Blob::from_bytes(version.information.clone()),
+        };
+        Some(StoredVersions {
+            current: self.stored(id)?,
+            created_at: Timestamp::from_millis(self.versions.get(&self.current)?.created_at),
+            highest: self.highest,
+            others: self.others().map(other).collect(),
+        })
+    }
+}
+
+/// A request that was carried out.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) body: [u8; 32],
+    pub(crate) credential: Id,
+    pub(crate) version: i64,
+    /// A service of your own forgets it after 24 hours.
+    pub(crate) at: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Hourly {
+    pub(crate) count: u32,
+    pub(crate) since: Option<i64>,
+}
+
+/// An entry of the audit; what of it is stored decides what [`vault_core::port::AuditTrail`] can read and verify.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) organization: Option<Id>,
+    pub(crate) action: String,
+    at: i64,
+    actor: String,
+    account: Option<String>,
+    subject: String,
+    count: i64,
+    namespace: Option<String>,
+    request: Option<String>,
+    rows: Option<String>,
+    key: Id,
+    code: [u8; 32],
+}
+
+impl Entry {
+    pub(crate) fn new(sealed: &vault_core::audit::SealedAuditRecord) -> Self {
+        let entry = sealed.to_entry();
+        Self {
+            organization: sealed.record.organization.map(|id| *id.as_bytes()),
+            action: entry.action,
+            at: entry.at.as_millis(),
+            actor: entry.actor,
+            account: entry.account,
+            subject: entry.subject,
+            count: entry.count,
+            namespace: entry.namespace,
+            request: entry.request,
+            rows: entry.rows,
+            key: *sealed.key.as_bytes(),
+            code: *sealed.code.as_bytes(),
+        }
+    }
+}
