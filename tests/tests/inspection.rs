@@ -104,6 +104,29 @@ fn rows_that_were_put_back_are_found() {
     finds(&vault, &integration, "was removed, as audit entry");
     sql.run("DELETE FROM integrations");
 
+    // An organization that was disabled, and a namespace that was frozen; and one that was thawed.
+    vault.run(&["org", "create", "Closed"]).done();
+    let closed = sql.value("SELECT id FROM organizations WHERE name = 'Closed'");
+    // Entries of so short a time have no certain order.
+    let until_order_is_certain = || std::thread::sleep(std::time::Duration::from_millis(4_100));
+    until_order_is_certain();
+    vault.run(&["org", "disable", "Closed"]).done();
+    assert_eq!(findings(&vault), [""; 0]);
+    sql.run(&format!("UPDATE organizations SET state = 'active' WHERE id = '{closed}'"));
+    finds(&vault, &closed, "is not as audit entry");
+    vault.run(&["org", "enable", "Closed"]).done();
+    vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
+    assert_eq!(findings(&vault), [""; 0]);
+    sql.run("CREATE TABLE frozen AS SELECT * FROM frozen_namespaces; DELETE FROM frozen_namespaces");
+    finds(&vault, "row imports of table frozen_namespaces", "is not as audit entry");
+    sql.run("INSERT INTO frozen_namespaces SELECT * FROM frozen");
+    until_order_is_certain();
+    vault.run(&["namespace", "thaw", "imports", "--org", "Acme"]).done();
+    assert_eq!(findings(&vault), [""; 0]);
+    sql.run("INSERT INTO frozen_namespaces SELECT * FROM frozen");
+    finds(&vault, "row imports of table frozen_namespaces", "is not as audit entry");
+    sql.run("DELETE FROM frozen_namespaces; DROP TABLE frozen");
+
     // A credential, with its labels as they were.
     keep("credentials", &credential);
     admin.describe(&credential, &json!({"description": "new"})).expect(200);

@@ -1,5 +1,6 @@
 //! Organizations: the tenants, each with a vault of its own.
 
+use crate::audit::RowState;
 use crate::field::Invalid;
 use crate::id::OrganizationId;
 use crate::time::Timestamp;
@@ -58,6 +59,14 @@ pub enum OrganizationState {
 }
 
 impl OrganizationState {
+    /// The state that the audit records.
+    pub const fn recorded(self) -> RowState {
+        match self {
+            Self::Active => RowState::Open,
+            Self::Disabled => RowState::Closed,
+        }
+    }
+
     /// The state's name.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -14,6 +14,10 @@ pub enum RecordedRow {
     Integration,
     /// A credential's.
     Credential,
+    /// An organization's.
+    Organization,
+    /// A namespace's. Its subject is the vault, and its entry names it.
+    Namespace,
 }
 
 impl RecordedRow {
@@ -24,6 +28,8 @@ impl RecordedRow {
             Self::Invitation => "invitation",
             Self::Integration => "integration",
             Self::Credential => "credential",
+            Self::Organization => "organization",
+            Self::Namespace => "namespace",
         }
     }
 
@@ -34,6 +40,8 @@ impl RecordedRow {
             Self::Invitation => "invitations",
             Self::Integration => "integrations",
             Self::Credential => "credentials",
+            Self::Organization => "organizations",
+            Self::Namespace => "frozen_namespaces",
         }
     }
 }
@@ -50,6 +58,10 @@ pub enum RowState {
     },
     /// A credential's row: its revision, which grows with every change of data, versions, labels, description and rule.
     Revision(i64),
+    /// An organization that is in use, or a namespace that is not frozen.
+    Open,
+    /// An organization that is disabled, or a frozen namespace.
+    Closed,
     /// There is no row any more.
     Gone,
 }
@@ -59,6 +71,7 @@ impl RowState {
     pub const fn number(self) -> i64 {
         match self {
             Self::Grants { version: number, .. } | Self::Revision(number) => number,
+            Self::Open | Self::Closed => 0,
             Self::Gone => i64::MAX,
         }
     }
@@ -71,14 +84,19 @@ impl RowState {
                 format!("{version} {digits}")
             }
             Self::Revision(revision) => revision.to_string(),
+            Self::Open => OPEN.to_owned(),
+            Self::Closed => CLOSED.to_owned(),
             Self::Gone => GONE.to_owned(),
         }
     }
 
     /// The state of this form.
     fn parse(text: &str) -> Option<Self> {
-        if text == GONE {
-            return Some(Self::Gone);
+        match text {
+            OPEN => return Some(Self::Open),
+            CLOSED => return Some(Self::Closed),
+            GONE => return Some(Self::Gone),
+            _ => {}
         }
         let Some((version, digits)) = text.split_once(' ') else { return text.parse().ok().map(Self::Revision) };
         let digits = digits.as_bytes();
@@ -93,6 +111,8 @@ impl RowState {
     }
 }
 
+const OPEN: &str = "open";
+const CLOSED: &str = "closed";
 const GONE: &str = "gone";
 
 /// A subject, and what an act left of its rows.
@@ -150,6 +170,8 @@ mod tests {
         prop_oneof![
             grants.prop_map(|(version, digest)| RowState::Grants { version, digest: Digest::from_bytes(digest) }),
             any::<i64>().prop_map(RowState::Revision),
+            Just(RowState::Open),
+            Just(RowState::Closed),
             Just(RowState::Gone),
         ]
     }

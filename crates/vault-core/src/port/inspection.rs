@@ -4,6 +4,8 @@ use super::{AuditLog, InstancePart, InstancePlace, InstanceRow, StoreError, Stor
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::Digest;
 use crate::id::{CredentialId, OrganizationId};
+use crate::namespace::Namespace;
+use crate::organization::OrganizationState;
 use async_trait::async_trait;
 
 /// A credential with all that is stored of it.
@@ -15,6 +17,30 @@ pub struct WholeCredential {
     pub sealed: Vec<TakenCredential>,
     /// The digests of its labels, in no order.
     pub labels: Vec<Digest>,
+}
+
+/// What of an organization is closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closures {
+    /// Whether it is as a whole.
+    pub state: OrganizationState,
+    /// Its frozen namespaces, in any order.
+    pub frozen: Vec<Namespace>,
+}
+
+/// Which entries to find.
+#[derive(Clone, Debug)]
+pub struct RecordedStates {
+    /// The organization that they name.
+    pub organization: OrganizationId,
+    /// Their subject.
+    pub subject: Subject,
+    /// Which of its rows.
+    pub row: RecordedRow,
+    /// The namespace that they name; `None`: whichever.
+    pub namespace: Option<Namespace>,
+    /// At most so many.
+    pub limit: usize,
 }
 
 /// Where a row is, as it is stored: the id of its organization, and its own. Neither need be an id, if the row is damaged.
@@ -46,13 +72,11 @@ pub trait Inspection: Send + Sync {
         id: CredentialId,
     ) -> Result<Option<WholeCredential>, StoreError>;
 
-    /// The newest entries that say what was left of this row of `subject`, newest first.
-    async fn recorded_states(
-        &self,
-        subject: Subject,
-        row: RecordedRow,
-        limit: usize,
-    ) -> Result<Vec<AuditEntry>, StoreError>;
+    /// What of an organization is closed.
+    async fn closures(&self, organization: OrganizationId) -> Result<Option<Closures>, StoreError>;
+
+    /// The newest entries that say what was left of a row, newest first.
+    async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError>;
 }
 
 /// What an inspection needs of a store.

@@ -1,6 +1,6 @@
 //! What every operation needs from its surroundings.
 
-use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, SealedAuditRecord, Subject};
+use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, SealedAuditRecord};
 use crate::command::Command;
 use crate::id::{AuditId, OrganizationId};
 use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, Origins, SealError};
@@ -77,12 +77,12 @@ impl Ambient {
         organization: OrganizationId,
         actor: Actor,
         action: AuditAction,
-        subject: Subject,
+        affected: impl Into<Affected>,
         note: AuditNote,
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
         let (organization, note, origin) = (Some(organization), Some(note), self.origins.current());
-        let rows = Vec::new();
+        let Affected { subject, rows } = affected.into();
         self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note, origin, rows })
     }
 }

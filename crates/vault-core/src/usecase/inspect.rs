@@ -2,13 +2,16 @@
 //! and that no row was put back in an earlier state.
 
 use super::Ambient;
-use crate::audit::{Actor, AuditAction, AuditEntry, RecordedRow, RowState, Subject};
+use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRow, RowState, Subject};
 use crate::error::Error;
 use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
+use crate::namespace::Namespace;
 use crate::port::{
     CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstancePlace, InstanceRewrapper,
-    InstanceRow, KeyedDigester, Opener, SealError, SealedInformation, StoreError, StoredPlace, WholeCredential,
+    InstanceRow, KeyedDigester, Opener, RecordedStates, SealError, SealedInformation, StoreError, StoredPlace,
+    WholeCredential,
 };
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,10 +20,13 @@ use std::sync::Arc;
 const LOOKS: usize = 4;
 /// How many of the newest entries about a row are read.
 const ENTRIES: usize = 8;
+/// How many of the newest entries about an organization's namespaces are read.
+const NAMESPACES: usize = 1_000;
 /// How many rows are read at a time, to record their states.
 const RECORDED: usize = 256;
-/// How far the clocks of servers may differ, in milliseconds: entries of so short a time have no certain order.
-const UNCERTAIN: i64 = 10_000;
+/// How far the clocks of two servers may differ, in milliseconds, each 2 s from the database's: entries of so short a time
+/// have no certain order.
+const UNCERTAIN: i64 = 4_000;
 
 /// What is wrong with a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -257,6 +263,15 @@ enum Place {
     Credential(OrganizationId, CredentialId),
 }
 
+/// A row whose states the audit records, and the state that it is in.
+struct Recorded {
+    organization: OrganizationId,
+    subject: Subject,
+    row: RecordedRow,
+    namespace: Option<Namespace>,
+    state: RowState,
+}
+
 /// What one look at a row came to.
 #[derive(Default)]
 struct Seen {
@@ -334,17 +349,39 @@ impl Inspector {
                 let state = stored.integration.recorded(digester);
                 (stored.is_sound(digester), subject, RecordedRow::Integration, state)
             }
-            InstanceRow::Organization { .. }
-            | InstanceRow::OrganizationKey { .. }
-            | InstanceRow::PendingSeed { .. }
-            | InstanceRow::Draft { .. } => return Ok(()),
+            InstanceRow::Organization { .. } => return self.look_at_closures(organization, seen).await,
+            InstanceRow::OrganizationKey { .. } | InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => {
+                return Ok(());
+            }
         };
         if !is_sound {
             seen.find(kind.table(), id, Flaw::Code);
             return Ok(());
         }
-        let before = seen.findings.len();
-        self.compare(subject, kind, state, seen).await?;
+        self.compare(&Recorded { organization, subject, row: kind, namespace: None, state }, seen).await
+    }
+
+    async fn look_at_closures(&self, organization: OrganizationId, seen: &mut Seen) -> Result<(), Error> {
+        let Some(closures) = seen.unreadable(self.store.closures(organization).await)? else { return Ok(()) };
+        let (row, state) = (RecordedRow::Organization, closures.state.recorded());
+        let subject = Subject::Organization(organization);
+        self.compare(&Recorded { organization, subject, row, namespace: None, state }, seen).await?;
+        let (subject, row) = (Subject::Vault, RecordedRow::Namespace);
+        let query = RecordedStates { organization, subject, row, namespace: None, limit: NAMESPACES };
+        let entries = self.store.recorded_states(query).await?;
+        let named = entries.iter().filter_map(|entry| entry.namespace.as_deref()?.parse().ok());
+        let namespaces: BTreeSet<Namespace> = named.chain(closures.frozen.iter().cloned()).collect();
+        for namespace in namespaces {
+            let state = if closures.frozen.contains(&namespace) { RowState::Closed } else { RowState::Open };
+            self.compare(&Recorded { organization, subject, row, namespace: Some(namespace), state }, seen).await?;
+        }
+        Ok(())
+    }
+
+    /// Compares a row with the newest entries about it, and records its state if that is due.
+    async fn compare(&self, recorded: &Recorded, seen: &mut Seen) -> Result<(), Error> {
+        let (before, unrecorded) = (seen.findings.len(), std::mem::take(&mut seen.unrecorded));
+        self.find_differences(recorded, seen).await?;
         let differs = seen.findings.len() > before;
         let due = match self.records {
             Records::No => false,
@@ -353,14 +390,22 @@ impl Inspector {
         };
         if due {
             let (now, action) = (self.ambient.now(), AuditAction::StateRecorded);
-            let affected = subject.left(kind, state);
-            let record = self.ambient.record(now, Some(organization), Actor::System, action, affected);
-            let recorded = Event::recorded(&record);
+            let Recorded { organization, subject, row, namespace, state } = recorded;
+            let affected = subject.left(*row, *state);
+            let record = match namespace {
+                Some(namespace) => {
+                    let note = AuditNote::of(namespace.clone());
+                    self.ambient.record_on(now, *organization, Actor::System, action, affected, note)
+                }
+                None => self.ambient.record(now, Some(*organization), Actor::System, action, affected),
+            };
+            let event = Event::recorded(&record);
             self.store.append(vec![record]).await?;
-            self.ambient.emit(recorded);
+            self.ambient.emit(event);
             seen.unrecorded = false;
             seen.findings.truncate(before);
         }
+        seen.unrecorded |= unrecorded;
         Ok(())
     }
 
@@ -415,18 +460,24 @@ impl Inspector {
             seen.find(TABLE, id, Flaw::Labels);
         }
         let (subject, state) = (Subject::Credential(id), RowState::Revision(current.revision));
-        self.compare(subject, RecordedRow::Credential, state, seen).await
+        let recorded = Recorded { organization, subject, row: RecordedRow::Credential, namespace: None, state };
+        self.find_differences(&recorded, seen).await
     }
 
-    /// Compares a row with the newest entries about it.
-    async fn compare(&self, subject: Subject, row: RecordedRow, state: RowState, seen: &mut Seen) -> Result<(), Error> {
-        let entries = self.store.recorded_states(subject, row, ENTRIES).await?;
+    /// Finds how a row differs from what the newest entries about it say.
+    async fn find_differences(&self, recorded: &Recorded, seen: &mut Seen) -> Result<(), Error> {
+        let Recorded { organization, subject, row, ref namespace, state } = *recorded;
+        let query = RecordedStates { organization, subject, row, namespace: namespace.clone(), limit: ENTRIES };
+        let entries = self.store.recorded_states(query).await?;
         let Some(newest) = entries.first() else {
             seen.unrecorded = true;
             return Ok(());
         };
-        let id = subject.text();
-        let id = id.split_once(':').map_or(id.as_str(), |(_, id)| id);
+        let text = subject.text();
+        let id = match namespace {
+            Some(namespace) => namespace.as_str(),
+            None => text.split_once(':').map_or(text.as_str(), |(_, id)| id),
+        };
         let genuine = |entry: &AuditEntry| entry.is_genuine(&*self.ambient.audit);
         if !genuine(newest) {
             seen.find(row.table(), id, Flaw::Entry { entry: newest.id.clone() });
@@ -434,15 +485,17 @@ impl Inspector {
         }
         let sound: Vec<_> = entries.iter().filter(|entry| genuine(entry)).collect();
         let last = match row {
-            // One that takes the place of another begins its count anew.
-            RecordedRow::Invitation => Some(newest),
+            // One that takes the place of another begins its count anew; these have none.
+            RecordedRow::Invitation | RecordedRow::Organization | RecordedRow::Namespace => Some(newest),
             // Entries of two servers may be in another order than their changes.
             _ => sound.iter().copied().max_by_key(|entry| entry.left(row).map(RowState::number)),
         };
         let last = last.unwrap_or(newest);
         let recent = |entry: &&&AuditEntry| entry.at.as_millis().saturating_add(UNCERTAIN) >= newest.at.as_millis();
         let is_as_left = match row {
-            RecordedRow::Invitation => sound.iter().filter(recent).any(|entry| entry.left(row) == Some(state)),
+            RecordedRow::Invitation | RecordedRow::Organization | RecordedRow::Namespace => {
+                sound.iter().filter(recent).any(|entry| entry.left(row) == Some(state))
+            }
             _ => last.left(row) == Some(state),
         };
         if !is_as_left {

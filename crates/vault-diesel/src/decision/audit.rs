@@ -9,17 +9,19 @@ use crate::schema::{audit, audit_checkpoints, audit_delivery};
 use crate::stored::ToIdText as _;
 use async_trait::async_trait;
 use diesel::query_builder::InsertStatement;
+use diesel::sql_types::Bool;
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, Insertable, OptionalExtension as _, QueryDsl as _, Queryable,
-    TextExpressionMethods as _,
+    BoolExpressionMethods as _, ExpressionMethods as _, Insertable, IntoSql as _, OptionalExtension as _,
+    QueryDsl as _, Queryable, TextExpressionMethods as _,
 };
 use uuid::Uuid;
-use vault_core::audit::{
-    AuditEntry, Checkpoint, RecordedRow, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
-};
+use vault_core::audit::{AuditEntry, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
 use vault_core::digest::Digest;
 use vault_core::id::{AuditId, OrganizationId};
-use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, CutAudit, Delivery, List, StoreError};
+use vault_core::namespace::Namespace;
+use vault_core::port::{
+    AuditLog, AuditOrder, AuditRange, AuditTrail, CutAudit, Delivery, List, RecordedStates, StoreError,
+};
 use vault_core::principal::{Denial, Scope};
 use vault_core::time::Timestamp;
 
@@ -243,20 +245,22 @@ async fn entries(connection: &mut Connection, ids: &[AuditId]) -> Result<Vec<Aud
     Ok(found)
 }
 
-/// The newest entries that say what was left of a row of `subject`, newest first.
+/// The newest entries that say what was left of a row, newest first.
 pub(super) async fn recorded_states(
     connection: &mut Connection,
-    subject: &str,
-    row: RecordedRow,
-    limit: usize,
+    query: &RecordedStates,
 ) -> Result<Vec<AuditEntry>, Failure> {
+    let namespace = query.namespace.as_ref().map(Namespace::as_str);
     let rows = audit::table
-        .filter(audit::subject.eq(subject))
+        .filter(audit::subject.eq(query.subject.text()))
+        .filter(audit::organization_id.eq(query.organization.text()))
+        .filter(audit::namespace.eq(namespace).or(namespace.is_none().into_sql::<Bool>()))
         // No name of a row ends with that of another.
-        .filter(audit::changed_rows.like(format!("%{} %", row.as_str())))
+        .filter(audit::changed_rows.like(format!("%{} %", query.row.as_str())))
         .filter(audit::changed_rows.is_not_null())
         .order(audit::id.desc())
         .select(entry_columns!());
+    let limit = query.limit;
     let rows: Vec<EntryRow> = load_page!(rows, connection, limit).await?;
     Ok(rows.into_iter().map(AuditEntry::from).collect())
 }

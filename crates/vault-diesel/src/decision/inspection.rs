@@ -5,13 +5,17 @@ use super::backend::{Connection, RunQuery, Store};
 use super::credential::{checks, labels, versions};
 use super::organization::instance_rotation;
 use crate::failure::Failure;
-use crate::schema::credentials;
+use crate::schema::{credentials, frozen_namespaces, organizations};
+use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
-use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
-use vault_core::audit::{AuditEntry, RecordedRow, Subject};
+use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    Find, Inspection, InstancePart, InstancePlace, InstanceRow, StoreError, StoredPlace, WholeCredential,
+    Closures, Find, Inspection, InstancePart, InstancePlace, InstanceRow, RecordedStates, StoreError, StoredPlace,
+    WholeCredential,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -56,16 +60,12 @@ impl Inspection for Store {
         self.read((organization, id), |connection, place| Box::pin(whole(connection, *place))).await
     }
 
-    async fn recorded_states(
-        &self,
-        subject: Subject,
-        row: RecordedRow,
-        limit: usize,
-    ) -> Result<Vec<AuditEntry>, StoreError> {
-        self.read((subject.text(), row, limit), |connection, (subject, row, limit)| {
-            Box::pin(audit::recorded_states(connection, subject, *row, *limit))
-        })
-        .await
+    async fn closures(&self, organization: OrganizationId) -> Result<Option<Closures>, StoreError> {
+        self.read(organization, |connection, organization| Box::pin(closures(connection, *organization))).await
+    }
+
+    async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError> {
+        self.read(query, |connection, query| Box::pin(audit::recorded_states(connection, query))).await
     }
 }
 
@@ -81,6 +81,25 @@ async fn places(
         .limit(i64::try_from(limit).unwrap_or(i64::MAX))
         .select((credentials::organization_id, credentials::id));
     Ok(following.load(connection).await?)
+}
+
+async fn closures(connection: &mut Connection, organization: OrganizationId) -> Result<Option<Closures>, Failure> {
+    let id = organization.text();
+    let state: Option<Read<OrganizationState>> = organizations::table
+        .filter(organizations::id.eq(id))
+        .select(organizations::state)
+        .get_result(connection)
+        .await
+        .optional()?;
+    let Some(state) = state else { return Ok(None) };
+    let state = state.sound("organizations", &organization, "state")?;
+    let frozen: Vec<Read<Namespace>> = frozen_namespaces::table
+        .filter(frozen_namespaces::organization_id.eq(id))
+        .select(frozen_namespaces::namespace)
+        .load(connection)
+        .await?;
+    let decode = |namespace: Read<Namespace>| namespace.sound("frozen_namespaces", &organization, "namespace");
+    Ok(Some(Closures { state, frozen: frozen.into_iter().map(decode).collect::<Result<_, _>>()? }))
 }
 
 async fn whole(

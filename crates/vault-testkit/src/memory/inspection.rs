@@ -3,10 +3,12 @@
 use super::MemoryStore;
 use crate::clock::lock;
 use async_trait::async_trait;
-use vault_core::audit::{AuditEntry, RecordedRow, Subject};
+use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::namespace::Namespace;
 use vault_core::port::{
-    Inspection, InstancePart, InstancePlace, InstanceRow, StoreError, StoredPlace, TakenCredential, WholeCredential,
+    Closures, Inspection, InstancePart, InstancePlace, InstanceRow, RecordedStates, StoreError, StoredPlace,
+    TakenCredential, WholeCredential,
 };
 
 /// The next places.
@@ -66,18 +68,26 @@ impl Inspection for MemoryStore {
         })
     }
 
-    async fn recorded_states(
-        &self,
-        subject: Subject,
-        row: RecordedRow,
-        limit: usize,
-    ) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn closures(&self, organization: OrganizationId) -> Result<Option<Closures>, StoreError> {
+        self.decide(|state| {
+            let frozen = state.frozen.keys().filter(|(of, _)| *of == organization).map(|(_, name)| name.clone());
+            let found = state.organizations.get(&organization)?;
+            Some(Closures { state: found.state, frozen: frozen.collect() })
+        })
+    }
+
+    async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError> {
         self.decide(|_| ())?;
-        let name = format!("{} ", row.as_str());
+        let RecordedStates { organization, subject, row, namespace, limit } = query;
+        let (organization, subject, name) = (organization.to_string(), subject.text(), format!("{} ", row.as_str()));
         let mut entries = lock(&self.inner).entries();
         entries.retain(|entry| {
             let rows = entry.rows.as_deref().unwrap_or_default();
-            entry.subject == subject.text() && rows.lines().any(|line| line.starts_with(&name))
+            let named = |namespace: &Namespace| entry.namespace.as_deref() == Some(namespace.as_str());
+            entry.organization.as_ref() == Some(&organization)
+                && entry.subject == subject
+                && namespace.as_ref().is_none_or(named)
+                && rows.lines().any(|line| line.starts_with(&name))
         });
         entries.reverse();
         entries.truncate(limit);

@@ -1,7 +1,7 @@
 //! Freeze a namespace, so that nothing activates it; thaw it.
 
 use super::Integrations;
-use crate::audit::{Actor, AuditAction, AuditNote, Subject};
+use crate::audit::{Actor, AuditAction, AuditNote, RecordedRow, RowState, Subject};
 use crate::command::Command;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
@@ -45,9 +45,13 @@ impl Integrations {
     ) -> Result<Freezing, Error> {
         Self::permit(principal, organization)?;
         let now = self.ambient.now();
-        let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
+        let (action, state) = match frozen {
+            true => (AuditAction::NamespaceFrozen, RowState::Closed),
+            false => (AuditAction::NamespaceThawed, RowState::Open),
+        };
+        let affected = Subject::Vault.left(RecordedRow::Namespace, state);
         let note = AuditNote::of(namespace.clone());
-        let audit = self.ambient.record_on(now, organization, Actor::from(principal), action, Subject::Vault, note);
+        let audit = self.ambient.record_on(now, organization, Actor::from(principal), action, affected, note);
         let act = FreezeNamespace { organization, namespace, frozen };
         let command = Command { principal: principal.clone(), now, audit, act };
         let recorded = Event::recorded(&command.audit);

@@ -1,7 +1,7 @@
 //! Disable, enable, delete or list organizations.
 
 use super::Operator;
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::{Actor, AuditAction, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
 use crate::organization::{Organization, OrganizationName, OrganizationState};
 use crate::port::{DeleteOrganization, Event, SetOrganizationState};
@@ -30,8 +30,9 @@ impl Operator {
             OrganizationCommand::Delete => (AuditAction::OrganizationDeleted, None),
         };
         let id = organization.id;
-        let subject = Subject::Organization(id);
-        let audit = self.ambient.record(self.ambient.now(), Some(id), Actor::Operator, action, subject);
+        let left = state.map_or(RowState::Gone, OrganizationState::recorded);
+        let affected = Subject::Organization(id).left(RecordedRow::Organization, left);
+        let audit = self.ambient.record(self.ambient.now(), Some(id), Actor::Operator, action, affected);
         let recorded = Event::recorded(&audit);
         let changed = match state {
             Some(state) => {

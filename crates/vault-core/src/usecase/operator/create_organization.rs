@@ -1,7 +1,7 @@
 //! Create an organization with keys of its own.
 
 use super::Operator;
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
@@ -36,12 +36,18 @@ impl Operator {
         let now = self.ambient.now();
         let id = OrganizationId::from_uuid(self.ambient.ids.ordered(now));
         let organization = Organization { id, name, state: OrganizationState::Active, created_at: now };
-        let subject = Subject::Organization(id);
+        let affected = Subject::Organization(id).left(RecordedRow::Organization, organization.state.recorded());
         for _ in 0..ATTEMPTS {
             let command = CreateOrganization {
                 organization: organization.clone(),
                 keys: self.sealer.new_organization_keys(id, now)?,
-                audit: self.ambient.record(now, Some(id), Actor::Operator, AuditAction::OrganizationCreated, subject),
+                audit: self.ambient.record(
+                    now,
+                    Some(id),
+                    Actor::Operator,
+                    AuditAction::OrganizationCreated,
+                    affected.clone(),
+                ),
             };
             let created = Event::recorded(&command.audit);
             match self.store.create_organization(command).await {
