@@ -5,6 +5,7 @@
 mod activation;
 mod audit;
 mod fakes;
+mod machine;
 mod memory_contract;
 mod memory_contract_shared;
 mod rotation;
