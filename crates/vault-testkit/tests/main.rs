@@ -10,6 +10,7 @@ mod memory_contract;
 mod memory_contract_shared;
 mod rotation;
 mod sealing;
+mod simulation;
 mod throwaway_postgres;
 mod upkeep;
 mod usecases;
