@@ -45,6 +45,7 @@ pub mod life;
 pub mod lockout;
 pub mod log;
 pub mod login;
+pub mod machine;
 pub mod member;
 mod members;
 pub mod model;
@@ -489,6 +490,9 @@ macro_rules! credential_contract {
                 entries_belong_to_one_organization
                 a_change_without_its_entry_does_not_happen
             }
+            machine in "EMBEDDING.md" {
+                clients_at_once_see_one_order
+            }
         }
         $crate::$sessions! { $make;
             member in "EMBEDDING.md" {
@@ -559,6 +563,9 @@ mod tests {
             let parts: Vec<_> = text.split("\npub async fn ").collect();
             for (before, rest) in parts.iter().zip(&parts[1..]) {
                 let case = rest.split('(').next().unwrap();
+                if case == "play" {
+                    continue; // what a failing sequence is pasted into
+                }
                 assert!(list.contains(&format!("                {case}\n")), "{case} is in no contract");
                 assert!(before.lines().last().unwrap().starts_with("/// "), "{case} does not say what it guarantees");
                 cases += 1;

@@ -5,10 +5,12 @@
 mod activation;
 mod audit;
 mod fakes;
+mod machine;
 mod memory_contract;
 mod memory_contract_shared;
 mod rotation;
 mod sealing;
+mod simulation;
 mod throwaway_postgres;
 mod upkeep;
 mod usecases;

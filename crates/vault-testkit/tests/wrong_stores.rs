@@ -18,9 +18,9 @@ use vault_testkit::faulty::{Fault, Faulty};
 use vault_testkit::memory::{Flaw, MemoryStore};
 
 /// A store in memory and what it says of itself, and its ports as others see them.
-struct Subjected {
-    memory: Arc<MemoryStore>,
-    ports: Arc<dyn Store>,
+pub(crate) struct Subjected {
+    pub(crate) memory: Arc<MemoryStore>,
+    pub(crate) ports: Arc<dyn Store>,
 }
 
 #[async_trait]
@@ -113,6 +113,15 @@ wrong_stores! {
             act.idempotency = None;
         }
     }) => idempotency::a_replay_outlasts_what_it_made;
+    it_forgets_requests: save(|act| act.idempotency = None) => machine::clients_at_once_see_one_order;
+    it_saves_a_little_too_much: save(|act| act.limit += 1) => machine::clients_at_once_see_one_order;
+    it_lets_a_request_take_a_revision_for_another: |store: Wrong| {
+        store.answering("change_credential", |answer: &mut Result<i64, StoreError>| {
+            if let Err(StoreError::Refused(vault_core::Refusal::Changed)) = answer {
+                *answer = Ok(2);
+            }
+        })
+    } => machine::clients_at_once_see_one_order;
     it_finds_no_earlier_save: |store: Wrong| {
         store.answering("find_save", |answer: &mut Result<Option<(CredentialId, i64)>, StoreError>| *answer = Ok(None))
     } => idempotency::an_earlier_save_is_found;

@@ -1,0 +1,489 @@
+//! Clients at once, some of which give up in the middle, against a model of a few maps and counters that shares no rule with
+//! the store.
+//!
+//! Commands come in batches whose members run at the same time. What they answer must be what the model answers in some order;
+//! a command whose client gave up is carried out at some later time, or never.
+
+use super::CredentialSubject;
+use super::idempotency::digest;
+use super::tools::{race, with};
+use super::world::World;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use proptest_state_machine::ReferenceStateMachine;
+use std::collections::BTreeMap;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::runtime::Handle;
+use tokio::task::yield_now;
+use vault_core::Refusal;
+use vault_core::audit::AuditAction;
+use vault_core::id::{AccountId, CredentialId, KeyId};
+use vault_core::organization::OrganizationState;
+use vault_core::port::{
+    ChangeCredential, CredentialChange, CredentialStore, IdGenerator, Idempotency, ListedRows, StoreError, TakeKeyUses,
+};
+use vault_core::principal::{Denial, Principal};
+use vault_core::role::Role;
+
+/// How many sequences the case plays.
+const SEQUENCES: u32 = 60;
+/// Batches of a sequence.
+const LENGTH: usize = 12;
+/// Commands of a batch, at most.
+const WIDTH: usize = 3;
+/// What the model records.
+const RECORDED: [AuditAction; 4] = [
+    AuditAction::CredentialSaved,
+    AuditAction::CredentialDeleted,
+    AuditAction::CredentialReplaced,
+    AuditAction::OrganizationKeyReplaced,
+];
+/// How many credentials the organization may have.
+const ROOM: usize = 4;
+
+/// What a client asks for. Numbers of credentials, of keys and of versions begin with 0, 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Saves as one of two users, perhaps under one of two idempotency keys, one of two bodies, sealed under a key.
+    Save(u8, Option<u8>, u8, usize),
+    /// Deletes a credential, perhaps only at a revision.
+    Delete(usize, Option<i64>),
+    /// Puts the next version in the place of a credential's at a revision, sealed under a key.
+    Replace(usize, i64, usize),
+    /// Puts another key in the place of one.
+    ReplaceKey(usize),
+    /// Takes the block of uses of a key with this number.
+    TakeUses(usize, i64),
+    /// Opens the organization or closes it; alone in its batch.
+    SetOpen(bool),
+    /// Lists everything.
+    List,
+}
+
+/// A command, and how often its client looks for an answer before it gives up; `None`: until there is one.
+pub type Asked = (Act, Option<u8>);
+
+/// Batches of commands that are worth playing: they name credentials and keys that somebody has made.
+#[derive(Clone, Debug)]
+pub struct Batches;
+
+/// How many saves and replacements of keys there were.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    saves: usize,
+    keys: usize,
+}
+
+impl ReferenceStateMachine for Batches {
+    type State = Made;
+    type Transition = Vec<Asked>;
+
+    fn init_state() -> BoxedStrategy<Made> {
+        Just(Made { saves: 0, keys: 1 }).boxed()
+    }
+
+    fn transitions(made: &Made) -> BoxedStrategy<Vec<Asked>> {
+        let Made { saves, keys } = *made;
+        let key = move || prop_oneof![3 => Just(keys - 1), 1 => 0..keys];
+        let credential = 0..saves.max(1);
+        let act = prop_oneof![
+            6 => (0..2_u8, proptest::option::of(0..2_u8), 0..2_u8, key())
+                .prop_map(|(who, name, body, key)| Act::Save(who, name, body, key)),
+            2 => (credential.clone(), proptest::option::of(1..3_i64)).prop_map(|(which, at)| Act::Delete(which, at)),
+            3 => (credential, 1..4_i64, key()).prop_map(|(which, at, key)| Act::Replace(which, at, key)),
+            1 => key().prop_map(Act::ReplaceKey),
+            1 => (key(), 0..2_i64).prop_map(|(key, from)| Act::TakeUses(key, from)),
+            2 => Just(Act::List),
+        ];
+        let patience = prop_oneof![6 => Just(None), 1 => (0..4_u8).prop_map(Some)];
+        prop_oneof![
+            8 => proptest::collection::vec((act, patience), 1..=WIDTH),
+            1 => proptest::bool::weighted(0.7).prop_map(|open| vec![(Act::SetOpen(open), None)]),
+        ]
+        .boxed()
+    }
+
+    fn apply(mut made: Made, batch: &Vec<Asked>) -> Made {
+        for (act, _) in batch {
+            match act {
+                Act::Save(..) => made.saves += 1,
+                Act::ReplaceKey(_) => made.keys += 1,
+                _ => {}
+            }
+        }
+        made
+    }
+
+    fn preconditions(made: &Made, batch: &Vec<Asked>) -> bool {
+        batch.iter().all(|(act, _)| match act {
+            Act::Save(.., key) | Act::ReplaceKey(key) | Act::TakeUses(key, _) => *key < made.keys,
+            Act::Delete(which, _) => *which < made.saves.max(1),
+            Act::Replace(which, _, key) => *which < made.saves.max(1) && *key < made.keys,
+            Act::SetOpen(_) | Act::List => true,
+        })
+    }
+}
+
+/// What a command came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Yes,
+    No,
+    Saved(usize),
+    Version(i64),
+    Listed(Vec<usize>),
+    Recorded(BTreeMap<&'static str, usize>),
+    Denied,
+    Full,
+    Mismatch,
+    Contended,
+    Changed,
+    NotFound,
+}
+
+/// A command as it was given: saves and keys are numbered in the order in which they are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given {
+    Act(Act, usize),
+    Audit,
+}
+
+/// The model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Model {
+    closed: bool,
+    /// Revisions. Later saves have later ids.
+    credentials: BTreeMap<usize, i64>,
+    requests: BTreeMap<(u8, u8), (u8, usize)>,
+    active: usize,
+    uses: BTreeMap<usize, i64>,
+    recorded: BTreeMap<&'static str, usize>,
+}
+
+impl Model {
+    fn new() -> Self {
+        let (credentials, requests, uses, recorded) = Default::default();
+        Self { closed: false, credentials, requests, active: 0, uses, recorded }
+    }
+
+    fn record(&mut self, action: AuditAction) {
+        *self.recorded.entry(action.as_str()).or_default() += 1;
+    }
+
+    fn carry_out(&mut self, given: Given) -> Answer {
+        let Given::Act(act, number) = given else { return Answer::Recorded(self.recorded.clone()) };
+        match act {
+            Act::SetOpen(open) => {
+                self.closed = !open;
+                return Answer::Yes;
+            }
+            Act::ReplaceKey(key) if self.active == key => {
+                self.active = number;
+                self.record(AuditAction::OrganizationKeyReplaced);
+                return Answer::Yes;
+            }
+            Act::TakeUses(key, from) if self.active == key && self.uses.get(&key).copied().unwrap_or(0) == from => {
+                self.uses.insert(key, from + 1);
+                return Answer::Yes;
+            }
+            Act::ReplaceKey(_) | Act::TakeUses(..) => return Answer::No,
+            _ if self.closed => return Answer::Denied,
+            _ => {}
+        }
+        match act {
+            Act::Save(who, name, body, key) => {
+                if let Some(earlier) = name.and_then(|name| self.requests.get(&(who, name))) {
+                    return if earlier.0 == body { Answer::Saved(earlier.1) } else { Answer::Mismatch };
+                }
+                if key != self.active {
+                    return Answer::Contended;
+                }
+                if self.credentials.len() == ROOM {
+                    return Answer::Full;
+                }
+                self.credentials.insert(number, 1);
+                name.map(|name| self.requests.insert((who, name), (body, number)));
+                self.record(AuditAction::CredentialSaved);
+                Answer::Saved(number)
+            }
+            Act::Delete(which, at) => match self.credentials.get(&which) {
+                None => Answer::No,
+                Some(revision) if at.is_some_and(|at| at != *revision) => Answer::Changed,
+                Some(_) => {
+                    self.credentials.remove(&which);
+                    self.record(AuditAction::CredentialDeleted);
+                    Answer::Yes
+                }
+            },
+            Act::Replace(which, at, key) => match self.credentials.get_mut(&which) {
+                None => Answer::NotFound,
+                Some(revision) if *revision != at => Answer::Changed,
+                Some(_) if key != self.active => Answer::Contended,
+                Some(revision) => {
+                    *revision += 1;
+                    self.record(AuditAction::CredentialReplaced);
+                    Answer::Version(at + 1)
+                }
+            },
+            _ => Answer::Listed(self.credentials.keys().rev().copied().collect()),
+        }
+    }
+}
+
+/// What the store may have become, and what clients that gave up may still do to it.
+type Possible = Vec<(Model, Vec<Given>)>;
+
+/// What may have become of `possible` after commands that ran at the same time answered so.
+fn explain(possible: &Possible, batch: &[(Given, Option<Answer>)]) -> Possible {
+    let mut found = Possible::new();
+    for (model, abandoned) in possible {
+        let waiting = batch.iter().filter(|(_, answer)| answer.is_some()).cloned().collect();
+        let given_up = batch.iter().filter(|(_, answer)| answer.is_none()).map(|(given, _)| *given);
+        order(model, waiting, abandoned.iter().copied().chain(given_up).collect(), &mut found);
+    }
+    found
+}
+
+/// Every order of `waiting`, which answered, and of some of `abandoned`.
+fn order(model: &Model, waiting: Vec<(Given, Option<Answer>)>, abandoned: Vec<Given>, found: &mut Possible) {
+    if waiting.is_empty() {
+        let end = (model.clone(), abandoned);
+        if !found.contains(&end) {
+            found.push(end);
+        }
+        return;
+    }
+    for index in 0..waiting.len() {
+        let (mut next, mut rest) = (model.clone(), waiting.clone());
+        let (given, answer) = rest.remove(index);
+        if Some(next.carry_out(given)) == answer {
+            order(&next, rest, abandoned.clone(), found);
+        }
+    }
+    for index in 0..abandoned.len() {
+        let (mut next, mut rest) = (model.clone(), abandoned.clone());
+        next.carry_out(rest.remove(index));
+        if next != *model {
+            order(&next, waiting.clone(), rest, found);
+        }
+    }
+}
+
+/// Whatever clients do at once and wherever they give up, the store does what a few maps and counters do in some order.
+pub async fn clients_at_once_see_one_order(suite: &dyn CredentialSubject) {
+    // The runner is not asynchronous.
+    tokio::task::block_in_place(|| check(SEQUENCES, |batches| Handle::current().block_on(play(suite, batches))));
+}
+
+/// Has `play` play so many sequences, or as many as the variable `VAULT_SEQUENCES` says. One that fails is shrunk to the
+/// smallest that still fails, and printed so that it can be pasted.
+pub fn check(sequences: u32, play: impl Fn(&[Vec<Asked>]) -> Result<(), String>) {
+    let wanted = std::env::var("VAULT_SEQUENCES").ok().and_then(|text| text.parse().ok());
+    let config = Config { cases: wanted.unwrap_or(sequences), failure_persistence: None, ..Config::default() };
+    let outcome = TestRunner::new(config).run(&Batches::sequential_strategy(1..LENGTH), |(_, batches, seen)| {
+        // Batches that nobody saw are not tried when the sequence is made smaller.
+        seen.inspect(|seen| seen.store(batches.len(), Ordering::SeqCst));
+        play(&batches).map_err(TestCaseError::fail)
+    });
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, (_, batches, _))) => {
+            panic!(
+                "use vault_testkit::contract::machine::{{Act::*, play}};\nplay(&subject, &{}).await\n{reason}",
+                pasted(&batches)
+            )
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The batches as an expression.
+fn pasted(batches: &[Vec<Asked>]) -> String {
+    let batches: Vec<_> = batches.iter().map(|batch| format!("vec!{batch:?}")).collect();
+    format!("[{}]", batches.join(", "))
+}
+
+/// Plays one sequence.
+///
+/// # Errors
+/// No order of the commands explains what they answered.
+pub async fn play(suite: &dyn CredentialSubject, batches: &[Vec<Asked>]) -> Result<(), String> {
+    let mut clients = Clients::new(suite).await;
+    let mut possible = vec![(Model::new(), Vec::new())];
+    for batch in batches {
+        let answered = clients.ask(batch).await?;
+        possible = narrow(&possible, &answered)?;
+        let listed = clients.ask(&[(Act::List, None)]).await?;
+        possible = narrow(&possible, &listed)?;
+    }
+    narrow(&possible, &[(Given::Audit, Some(clients.recorded().await))]).map(drop)
+}
+
+fn narrow(possible: &Possible, batch: &[(Given, Option<Answer>)]) -> Result<Possible, String> {
+    let explained = explain(possible, batch);
+    if explained.is_empty() {
+        Err(format!("no order of {batch:?} explains it after {possible:?}"))
+    } else {
+        Ok(explained)
+    }
+}
+
+/// What a store gave back.
+enum Raw {
+    Id(CredentialId),
+    Bool(bool),
+    Number(i64),
+    Rows(Vec<CredentialId>),
+}
+
+type Call = Pin<Box<dyn Future<Output = Result<Raw, StoreError>> + Send>>;
+
+struct Clients<'a> {
+    suite: &'a dyn CredentialSubject,
+    world: World<'a, dyn CredentialStore>,
+    users: [AccountId; 2],
+    credentials: Vec<CredentialId>,
+    keys: Vec<KeyId>,
+}
+
+impl<'a> Clients<'a> {
+    async fn new(suite: &'a dyn CredentialSubject) -> Self {
+        let world = World::of_credentials(suite).await;
+        let users = [(); 2].map(|()| AccountId::from_uuid(world.ids.random()));
+        Self { suite, users, keys: vec![world.key], credentials: Vec::new(), world }
+    }
+
+    /// Gives all commands of a batch at once.
+    async fn ask(&mut self, batch: &[Asked]) -> Result<Vec<(Given, Option<Answer>)>, String> {
+        if let [(act @ Act::SetOpen(open), _)] = batch {
+            let state = if *open { OrganizationState::Active } else { OrganizationState::Disabled };
+            self.suite.set_state(self.world.organization, state).await;
+            return Ok(vec![(Given::Act(*act, 0), Some(Answer::Yes))]);
+        }
+        let (mut given, mut calls) = (Vec::new(), Vec::new());
+        for (act, patience) in batch {
+            let number = match act {
+                Act::Save(..) => {
+                    self.credentials.push(CredentialId::from_uuid(self.world.ids.ordered(self.world.now())));
+                    self.credentials.len() - 1
+                }
+                Act::ReplaceKey(_) => {
+                    self.keys.push(KeyId::from_uuid(self.world.ids.random()));
+                    self.keys.len() - 1
+                }
+                _ => 0,
+            };
+            given.push(Given::Act(*act, number));
+            calls.push((self.call(*act, number), *patience));
+        }
+        let answers = race(calls.into_iter().map(|(call, patience)| async move {
+            let gives_up = async {
+                for _ in 0..patience.unwrap_or_default() {
+                    yield_now().await;
+                }
+                if patience.is_none() {
+                    pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                answer = call => Some(answer),
+                () = gives_up => None,
+            }
+        }))
+        .await;
+        let answers: Result<Vec<_>, String> =
+            answers.into_iter().map(|answer| answer.map(|answer| self.read(answer)).transpose()).collect();
+        Ok(given.into_iter().zip(answers?).collect())
+    }
+
+    fn call(&self, act: Act, number: usize) -> Call {
+        let (world, store) = (&self.world, Arc::clone(&self.world.store));
+        let user = |who: u8| Principal::embedder(world.organization, self.users[usize::from(who)], Role::Editor);
+        let credential =
+            |which: usize| self.credentials.get(which).copied().unwrap_or(CredentialId::from_bytes([0; 16]));
+        match act {
+            Act::Save(who, name, body, key) => {
+                let command = with(world.save(&user(who)), |save| {
+                    save.id = self.credentials[number];
+                    save.sealed.key = self.keys[key];
+                    save.limit = i64::try_from(ROOM).unwrap();
+                    save.idempotency = name.map(|name| Idempotency {
+                        account: self.users[usize::from(who)],
+                        key: format!("key {name}"),
+                        body: digest(&format!("body {body}")),
+                    });
+                });
+                Box::pin(async move { store.save_credential(command).await.map(Raw::Id) })
+            }
+            Act::Delete(which, revision) => {
+                let command = with(world.delete(&user(0), credential(which)), |delete| delete.revision = revision);
+                Box::pin(async move { store.delete_credential(command).await.map(Raw::Bool) })
+            }
+            Act::Replace(which, revision, key) => {
+                let id = credential(which);
+                let mut version = world.new_version(id, revision + 1);
+                version.sealed.key = self.keys[key];
+                let act = ChangeCredential {
+                    organization: world.organization,
+                    id,
+                    revision,
+                    change: CredentialChange::Replace { version, destroy_at: world.destroy_at() },
+                    description: None,
+                    expires_at: None,
+                };
+                let command = world.command(&user(1), AuditAction::CredentialReplaced, act);
+                Box::pin(async move { store.change_credential(command).await.map(Raw::Number) })
+            }
+            Act::ReplaceKey(key) => {
+                let mut command = world.replace_key(self.keys[key]);
+                command.next.id = self.keys[number];
+                Box::pin(async move { store.replace_organization_key(command).await.map(Raw::Bool) })
+            }
+            Act::TakeUses(key, from) => {
+                let (organization, key, block) = (world.organization, self.keys[key], 65_536);
+                let command = TakeKeyUses { organization, key, from: from * block, block };
+                Box::pin(async move { store.take_key_uses(command).await.map(Raw::Bool) })
+            }
+            Act::List | Act::SetOpen(_) => {
+                let query = world.list(&user(0));
+                let ids = |page: ListedRows| page.rows.into_iter().map(|row| row.id).collect();
+                Box::pin(async move { store.list_credentials(query).await.map(ids).map(Raw::Rows) })
+            }
+        }
+    }
+
+    fn read(&self, answer: Result<Raw, StoreError>) -> Result<Answer, String> {
+        let number = |id: &CredentialId| {
+            self.credentials.iter().position(|known| known == id).ok_or(format!("nobody saved {id}"))
+        };
+        Ok(match answer {
+            Ok(Raw::Id(id)) => Answer::Saved(number(&id)?),
+            Ok(Raw::Number(version)) => Answer::Version(version),
+            Ok(Raw::Rows(ids)) => Answer::Listed(ids.iter().map(number).collect::<Result<_, _>>()?),
+            Ok(Raw::Bool(true)) => Answer::Yes,
+            Ok(Raw::Bool(false)) => Answer::No,
+            Err(StoreError::Denied(Denial::OrganizationClosed)) => Answer::Denied,
+            Err(StoreError::Refused(Refusal::LimitReached { .. })) => Answer::Full,
+            Err(StoreError::Refused(Refusal::IdempotencyMismatch)) => Answer::Mismatch,
+            Err(StoreError::Refused(Refusal::Contended)) => Answer::Contended,
+            Err(StoreError::Refused(Refusal::Changed)) => Answer::Changed,
+            Err(StoreError::Refused(Refusal::NotFound)) => Answer::NotFound,
+            Err(error) => return Err(format!("the store failed: {error:?}")),
+        })
+    }
+
+    /// How often each action of the model was recorded.
+    async fn recorded(&self) -> Answer {
+        let mut recorded = BTreeMap::new();
+        for action in self.suite.audit_actions(self.world.organization).await {
+            if let Some(known) = RECORDED.into_iter().map(AuditAction::as_str).find(|known| *known == action) {
+                *recorded.entry(known).or_default() += 1;
+            }
+        }
+        Answer::Recorded(recorded)
+    }
+}

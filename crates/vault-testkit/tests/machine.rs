@@ -1,0 +1,47 @@
+//! Clients at once, many times over: each sequence on a store in memory of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+use vault_core::Command;
+use vault_core::port::SaveCredential;
+use vault_testkit::contract::machine::{Act::*, check, play};
+use vault_testkit::memory::MemoryStore;
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).build().unwrap()
+}
+
+#[test]
+fn two_thousand_sequences_are_explained() {
+    let runtime = runtime();
+    check(2_000, |batches| runtime.block_on(play(&Arc::new(MemoryStore::new()), batches)));
+}
+
+/// As it is printed, a sequence that failed can be pasted.
+#[test]
+fn a_sequence_is_played() {
+    let sequence = [
+        vec![(Save(0, Some(1), 0, 0), None), (Save(0, Some(1), 0, 0), Some(2)), (List, None)],
+        vec![(SetOpen(false), None)],
+        vec![(Delete(0, None), None), (ReplaceKey(0), None)],
+    ];
+    assert_eq!(runtime().block_on(play(&Arc::new(MemoryStore::new()), &sequence)), Ok(()));
+}
+
+#[test]
+fn what_fails_is_printed_to_be_pasted() {
+    let runtime = Builder::new_current_thread().build().unwrap(); // the same sequence always fails
+    let wrong = |batches: &[Vec<_>]| {
+        let memory = Arc::new(MemoryStore::new());
+        let faulty = vault_testkit::faulty::Faulty::new(Arc::clone(&memory))
+            .altered(|command: &mut Command<SaveCredential>| command.act.limit += 1);
+        let subject = crate::wrong_stores::Subjected { ports: Arc::new(faulty), memory };
+        runtime.block_on(play(&subject, batches))
+    };
+    let failed = catch_unwind(AssertUnwindSafe(|| check(2_000, wrong))).unwrap_err();
+    let said = failed.downcast_ref::<String>().unwrap();
+    assert!(said.contains("play(&subject, &[vec![("), "{said}");
+    let saves = said.lines().nth(1).unwrap().matches("Save(").count();
+    assert!(saves > 4, "the room of four was filled: {said}");
+}
