@@ -1,0 +1,43 @@
+//! The log of what was answered: on another file system than the vault.
+
+use crate::ledger::Outcome;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+/// The log of one campaign.
+pub(crate) struct AckLog {
+    path: PathBuf,
+    file: Mutex<BufWriter<File>>,
+}
+
+impl AckLog {
+    /// A new one.
+    pub(crate) fn new(directory: &Path, name: &str) -> Self {
+        let path = directory.join(format!("orgvault-faults-{}-{name}.log", std::process::id()));
+        let file = Mutex::new(BufWriter::new(File::create(&path).unwrap()));
+        Self { path, file }
+    }
+
+    /// Notes what came of a write.
+    pub(crate) fn note(&self, what: &str, outcome: Outcome) {
+        writeln!(self.file.lock().unwrap(), "{what} {outcome:?}").unwrap();
+    }
+
+    /// Has all that was noted on disk.
+    pub(crate) fn sync(&self) {
+        let mut file = self.file.lock().unwrap();
+        file.flush().unwrap();
+        file.get_ref().sync_data().unwrap();
+    }
+
+    /// Where it lies, and its SHA-256.
+    pub(crate) fn seal(&self) -> String {
+        self.sync();
+        let output = Command::new("sha256sum").arg(&self.path).output();
+        let sum = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        sum.unwrap_or_else(|_| self.path.display().to_string())
+    }
+}
