@@ -8,7 +8,8 @@
 //!
 //! - [`ledger`]: what each key may hold, by what was acknowledged. [`crew`]: the clients, each the only writer of its keys.
 //! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it.
-//! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails.
+//! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`cluster`]:
+//!   two PostgreSQL servers of which one follows the other.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,6 +19,7 @@
 )]
 
 mod chance;
+mod cluster;
 mod crew;
 mod doorman;
 mod fault;

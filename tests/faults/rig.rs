@@ -211,6 +211,14 @@ impl Rig {
         begun.elapsed()
     }
 
+    /// Every credential, by its server.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub(crate) fn listed(&self) -> Result<Vec<Value>, Box<Answer>> {
+        self.list(&self.client())
+    }
+
     fn list(&self, client: &Client) -> Result<Vec<Value>, Box<Answer>> {
         let (mut path, mut items) = ("/v1/organization-vault?limit=100".to_owned(), Vec::new());
         loop {
@@ -275,6 +283,11 @@ impl Rig {
                 }
             }
         }
+        self.check_stored();
+    }
+
+    /// Has the program look at all rows and at the audit, and back the embedded file up.
+    pub(crate) fn check_stored(&mut self) {
         let doctor = self.vault.run(&["doctor", "--deep"]);
         if doctor.status != Some(0) {
             self.report.losses.push(format!("doctor --deep: {}{}", doctor.stdout, doctor.stderr));

@@ -22,6 +22,17 @@ pub(crate) struct Worker {
     keys: Vec<Key>,
     /// The number of its last write.
     last: usize,
+    /// That write, unless it was refused.
+    pub(crate) last_write: Option<Write>,
+}
+
+/// A write: what a credential, named by the save that made it, was to hold after it.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) namespace: String,
+    pub(crate) save: usize,
+    pub(crate) id: Option<String>,
+    pub(crate) state: State,
 }
 
 /// A credential, by the save that made it.
@@ -45,7 +56,7 @@ impl Worker {
     /// The client of this number, with a token of its own.
     pub(crate) fn new(seed: u64, number: usize, token: &str) -> Self {
         let chance = Chance::of(seed, number as u64 + 1);
-        Self { namespace: format!("crew/{number}"), token: token.to_owned(), chance, keys: Vec::new(), last: 0 }
+        Self { namespace: format!("crew/{number}"), token: token.to_owned(), chance, keys: Vec::new(), last: 0, last_write: None }
     }
 
     /// Its namespace.
@@ -93,6 +104,8 @@ impl Worker {
         possible.attempted(State::Holds(number), outcome);
         let id = answer.ok().filter(|_| outcome == Outcome::Done).map(|answer| id_of(&answer));
         if outcome != Outcome::Refused {
+            let (namespace, id) = (self.namespace.clone(), id.clone());
+            self.last_write = Some(Write { namespace, save: number, id, state: State::Holds(number) });
             self.keys.push(Key { save: number, id, possible });
         }
         outcome
@@ -134,6 +147,8 @@ impl Worker {
             tally.wrong.push(format!("{} save {}: a write was answered 404", self.namespace, key.save));
         }
         key.possible.attempted(state, outcome);
+        let (namespace, save, id) = (self.namespace.clone(), key.save, key.id.clone());
+        self.last_write = Some(Write { namespace, save, id, state });
         outcome
     }
 

@@ -3,10 +3,12 @@
 mod clock;
 mod descriptors;
 mod disk;
+mod failover;
 mod kill;
 mod lock;
 mod memory;
 mod network;
+mod power;
 mod replicas;
 mod rot;
 mod server;
@@ -19,6 +21,8 @@ use clap::ValueEnum;
 use vault_tests::Database;
 use vault_tests::database::new_postgres;
 
+pub(crate) use server::kill_all;
+
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fault {
@@ -26,6 +30,8 @@ pub(crate) enum Fault {
     Kill,
     /// R02: the service is killed at each system call that writes
     KillAtSyscalls,
+    /// R03: the power is cut
+    PowerCut,
     /// R04: each sync to disk fails
     FailedSyncs,
     /// R06: each write finds the disk full
@@ -48,6 +54,10 @@ pub(crate) enum Fault {
     NetworkHangs,
     /// R15: the network to PostgreSQL is slow
     SlowNetwork,
+    /// R16: the primary of two PostgreSQL servers dies, and the synchronous standby takes over
+    Failover,
+    /// R16: the same with an asynchronous standby, which may lose what was acknowledged last
+    AsynchronousFailover,
     /// R17: PostgreSQL gives fewer connections than replicas want
     FewConnections,
     /// R19, R20: clocks of replicas are wrong
@@ -87,8 +97,8 @@ impl Fault {
     /// Where it can happen.
     pub(crate) fn databases(self) -> &'static [Database] {
         match self {
-            Self::KillAtSyscalls | Self::FailedSyncs | Self::FullAtSyscalls | Self::DiskFull | Self::ReadOnly | Self::BitRot => &[Database::Sqlite],
-            Self::Connections | Self::Database | Self::LostCommits | Self::NetworkHangs | Self::SlowNetwork | Self::FewConnections | Self::Clocks | Self::RollingRestart => &[Database::Postgres],
+            Self::KillAtSyscalls | Self::FailedSyncs | Self::FullAtSyscalls | Self::DiskFull | Self::ReadOnly | Self::PowerCut | Self::BitRot => &[Database::Sqlite],
+            Self::Connections | Self::Database | Self::LostCommits | Self::NetworkHangs | Self::SlowNetwork | Self::FewConnections | Self::Failover | Self::AsynchronousFailover | Self::Clocks | Self::RollingRestart => &[Database::Postgres],
             Self::Kill | Self::Descriptors | Self::Lock | Self::NoMemory => &[Database::Sqlite, Database::Postgres],
         }
     }
@@ -98,6 +108,7 @@ impl Fault {
         match self {
             Self::Kill => kill::happen(ground),
             Self::KillAtSyscalls => syscalls::killed(ground),
+            Self::PowerCut => power::cut(ground),
             Self::FailedSyncs => syscalls::failed_syncs(ground),
             Self::FullAtSyscalls => syscalls::full(ground),
             Self::DiskFull => disk::full(ground),
@@ -109,6 +120,8 @@ impl Fault {
             Self::LostCommits => network::lost_commits(ground),
             Self::NetworkHangs => network::hanging(ground),
             Self::SlowNetwork => network::slow(ground),
+            Self::Failover => failover::synchronous(ground),
+            Self::AsynchronousFailover => failover::asynchronous(ground),
             Self::FewConnections => replicas::few_connections(ground),
             Self::Clocks => clock::skewed(ground),
             Self::NoMemory => memory::happen(ground),

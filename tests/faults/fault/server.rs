@@ -93,8 +93,8 @@ fn kill(id: i32) {
 }
 
 /// Kills a server, and waits until its other processes have ended, as they do by themselves.
-fn kill_all(postmaster: i32) {
-    let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap();
+pub(crate) fn kill_all(postmaster: i32) {
+    let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap_or_default();
     kill(postmaster);
     let ids = children.split_whitespace().filter_map(|id| id.parse().ok()).chain([postmaster]);
     for id in ids {
