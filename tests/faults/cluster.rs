@@ -44,7 +44,7 @@ pub(crate) fn impossible() -> Option<String> {
 }
 
 /// Where PostgreSQL's programs are: the newest that Debian's Patroni knows.
-fn programs() -> Option<PathBuf> {
+pub(crate) fn programs() -> Option<PathBuf> {
     let path = |version: u32| PathBuf::from(format!("/usr/lib/postgresql/{version}/bin"));
     (13..=17).rev().map(path).find(|path| path.join("initdb").is_file())
 }
@@ -73,8 +73,10 @@ impl Patroni {
         };
         let mut etcd = as_user("etcd");
         etcd.arg("--data-dir").arg(own("etcd")).args(["--name", "one", "--log-level", "error"]);
-        etcd.arg(format!("--listen-client-urls=http://{clients}")).arg(format!("--advertise-client-urls=http://{clients}"));
-        etcd.arg(format!("--listen-peer-urls=http://{peers}")).arg(format!("--initial-advertise-peer-urls=http://{peers}"));
+        etcd.arg(format!("--listen-client-urls=http://{clients}"))
+            .arg(format!("--advertise-client-urls=http://{clients}"));
+        etcd.arg(format!("--listen-peer-urls=http://{peers}"))
+            .arg(format!("--initial-advertise-peer-urls=http://{peers}"));
         etcd.arg(format!("--initial-cluster=one=http://{peers}"));
         let etcd = etcd.stdout(log(&place, "etcd.log")).stderr(log(&place, "etcd.log")).spawn().unwrap();
         let mut nodes = Vec::new();
@@ -130,7 +132,8 @@ impl Patroni {
     /// Whether the other node follows the primary.
     fn streams(&self, primary: usize) -> bool {
         let answer = Client::new(self.nodes[primary].watcher).get("/patroni").try_send();
-        let state = answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok()).unwrap_or_default();
+        let state =
+            answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok()).unwrap_or_default();
         state["replication"].as_array().is_some_and(|standbys| standbys.iter().any(|one| one["state"] == "streaming"))
     }
 
@@ -144,7 +147,9 @@ impl Patroni {
 
     fn logs(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.place.path().join(name)).unwrap_or_default();
-        let end = |text: String| text.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+        let end = |text: String| {
+            text.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
+        };
         ["etcd.log", "first.log", "second.log"].map(|name| format!("{name}:\n{}", end(read(name)))).join("\n")
     }
 

@@ -63,6 +63,11 @@ impl Tally {
                 self.refused += 1;
                 Outcome::Refused
             }
+            // What was never sent did nothing.
+            0 if answer.as_ref().is_err_and(|error| error.contains("Connection refused")) => {
+                self.refused += 1;
+                Outcome::Refused
+            }
             _ => {
                 self.unsure += 1;
                 Outcome::Unsure
@@ -101,8 +106,13 @@ impl Drop for Stop<'_> {
 
 impl Crew {
     /// Works on `servers` while `meanwhile` runs.
-    pub(crate) fn work<T>(&mut self, servers: &[SocketAddr], log: &AckLog, meanwhile: impl FnOnce() -> T) -> (T, Tally) {
-        let stop = AtomicBool::new(false);
+    pub(crate) fn work<T>(
+        &mut self,
+        servers: &[SocketAddr],
+        log: &AckLog,
+        meanwhile: impl FnOnce() -> T,
+    ) -> (T, Tally) {
+        let (stop, last) = (AtomicBool::new(false), self.workers.len());
         thread::scope(|scope| {
             let mut clients = Vec::new();
             for (number, worker) in self.workers.iter_mut().enumerate() {
@@ -116,7 +126,7 @@ impl Crew {
                     tally
                 }));
             }
-            let (doorman, mut turn, stopped) = (&mut self.doorman, Turn::new(servers, self.workers.len()), &stop);
+            let (doorman, mut turn, stopped) = (&mut self.doorman, Turn::new(servers, last), &stop);
             clients.push(scope.spawn(move || {
                 let mut tally = Tally::default();
                 while !stopped.load(Ordering::Relaxed) && doorman.has_codes() {

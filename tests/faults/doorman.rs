@@ -4,9 +4,13 @@ use crate::crew::Tally;
 use crate::ledger::Outcome;
 use crate::log::AckLog;
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use vault_tests::binary::Run;
 use vault_tests::passcode::current_step;
 use vault_tests::{Account, Client, Vault};
+
+/// How often a command is tried.
+const PATIENCE: usize = 40;
 
 /// The client.
 pub(crate) struct Doorman {
@@ -38,9 +42,9 @@ impl Doorman {
     /// Has new codes if few are left.
     pub(crate) fn refill(&mut self, vault: &Vault) {
         if self.codes.len() < 4 {
-            let printed = vault.json(&["account", "reset-passcode", "--email", &self.account.email]);
-            self.account = self.account.with_new_passcode(&printed);
-            vault.run(&["account", "unlock", "--email", &self.account.email]).done();
+            let printed = patiently(vault, &["account", "reset-passcode", "--email", &self.account.email, "--json"]);
+            self.account = self.account.with_new_passcode(&printed.json());
+            patiently(vault, &["account", "unlock", "--email", &self.account.email]);
             self.take_codes();
             self.spent = None;
             self.live.clear();
@@ -100,4 +104,16 @@ impl Doorman {
             }
         }
     }
+}
+
+/// Runs a command until it succeeds: what a fault leaves behind may refuse it for a while.
+fn patiently(vault: &Vault, arguments: &[&str]) -> Run {
+    for _ in 0..PATIENCE {
+        let run = vault.run(arguments);
+        if run.status == Some(0) {
+            return run;
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    vault.run(arguments).done()
 }

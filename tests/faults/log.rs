@@ -52,6 +52,11 @@ impl AckLog {
         file.get_ref().sync_data().unwrap();
     }
 
+    /// A file beside it.
+    pub(crate) fn beside(&self, what: &str) -> PathBuf {
+        self.path.with_extension(what)
+    }
+
     /// Where it lies, and its SHA-256.
     pub(crate) fn seal(&self) -> String {
         self.sync();

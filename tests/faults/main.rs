@@ -11,12 +11,7 @@
 //! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`cluster`]:
 //!   two PostgreSQL servers of which one follows the other.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a campaign ends where its rig fails"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a campaign ends where its rig fails")]
 
 mod chance;
 mod cluster;
@@ -44,6 +39,8 @@ fn main() -> ExitCode {
     if let Some(code) = with_own_mounts() {
         return code;
     }
+    // Servers that are killed leave orphans, which somebody has to bury.
+    let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
     let machine = Machine::look(&options.dir).unwrap();
     let mut reports: Vec<Report> = Vec::new();
     for fault in options.faults() {
@@ -58,7 +55,8 @@ fn main() -> ExitCode {
     let mut out = stdout().lock();
     if options.json {
         let reports: Vec<_> = reports.iter().map(Report::json).collect();
-        writeln!(out, "{:#}", serde_json::json!({"machine": machine.json(), "seed": options.seed, "reports": reports})).unwrap();
+        writeln!(out, "{:#}", serde_json::json!({"machine": machine.json(), "seed": options.seed, "reports": reports}))
+            .unwrap();
     } else {
         writeln!(out, "{}; seed {}\n\n{}", machine.line(), options.seed, report::table(&reports)).unwrap();
     }

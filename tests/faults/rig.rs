@@ -74,7 +74,8 @@ impl Rig {
         };
         let log = AckLog::new(&ground.options.log_dir, fault);
         let crew = Crew { workers: Vec::new(), doorman };
-        let mut rig = Self { vault, url, server: None, address, door, integration, crew, token: String::new(), log, report };
+        let mut rig =
+            Self { vault, url, server: None, address, door, integration, crew, token: String::new(), log, report };
         rig.serve();
         rig.token = admin.log_in(&rig.client()).token;
         let seed = ground.options.seed;
@@ -156,7 +157,9 @@ impl Rig {
     pub(crate) fn work_on<T>(&mut self, servers: &[SocketAddr], meanwhile: impl FnOnce() -> T) -> T {
         let (outcome, mut tally) = self.crew.work(servers, &self.log, meanwhile);
         let round = self.report.rounds;
-        self.report.losses.extend(std::mem::take(&mut tally.wrong).into_iter().map(|wrong| format!("round {round}: {wrong}")));
+        self.report
+            .losses
+            .extend(std::mem::take(&mut tally.wrong).into_iter().map(|wrong| format!("round {round}: {wrong}")));
         self.report.tally.add(tally);
         outcome
     }
@@ -349,6 +352,10 @@ impl Rig {
             }
         }
         self.report.losses.extend(panics(&self.vault.log()));
+        if !self.report.losses.is_empty() {
+            // What its servers said goes with the vault.
+            let _ = std::fs::copy(self.vault.scratch("log"), self.log.beside("server"));
+        }
         self.report.log = self.log.seal();
         self.report
     }

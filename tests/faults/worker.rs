@@ -12,6 +12,8 @@ use vault_tests::{Answer, Client};
 
 /// How many credentials a client has at most.
 const MOST: usize = 12;
+/// How many saves of unknown outcome a client leaves alone.
+const MOST_UNSURE: usize = 5;
 const VAULT: &str = "/v1/organization-vault";
 
 /// A client: every credential of its namespace is its own.
@@ -56,7 +58,14 @@ impl Worker {
     /// The client of this number, with a token of its own.
     pub(crate) fn new(seed: u64, number: usize, token: &str) -> Self {
         let chance = Chance::of(seed, number as u64 + 1);
-        Self { namespace: format!("crew/{number}"), token: token.to_owned(), chance, keys: Vec::new(), last: 0, last_write: None }
+        Self {
+            namespace: format!("crew/{number}"),
+            token: token.to_owned(),
+            chance,
+            keys: Vec::new(),
+            last: 0,
+            last_write: None,
+        }
     }
 
     /// Its namespace.
@@ -66,8 +75,14 @@ impl Worker {
 
     /// Makes one write, whichever.
     pub(crate) fn write(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
-        let there: Vec<usize> = (0..self.keys.len()).filter(|n| self.keys[*n].is_sure() && self.keys[*n].is_there()).collect();
+        let there: Vec<usize> =
+            (0..self.keys.len()).filter(|n| self.keys[*n].is_sure() && self.keys[*n].is_there()).collect();
         let choice = self.chance.below(100);
+        // Whoever does not know whether a save stands repeats it.
+        let mut unsure = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none());
+        if let (Some(first), Some(_)) = (unsure.next(), unsure.nth(MOST_UNSURE - 2)) {
+            return self.repeat(first, client, log, tally);
+        }
         match there.len() {
             0..3 => self.save(client, log, tally),
             MOST.. => self.delete(there[choice % there.len()], client, log, tally),
@@ -77,7 +92,14 @@ impl Worker {
         }
     }
 
-    fn call(&self, client: &Client, method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> Result<Answer, String> {
+    fn call(
+        &self,
+        client: &Client,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> Result<Answer, String> {
         let mut call = client.request(method, path).bearer(&self.token);
         if let Some(key) = key {
             call = call.header("idempotency-key", key);
@@ -104,9 +126,24 @@ impl Worker {
         possible.attempted(State::Holds(number), outcome);
         let id = answer.ok().filter(|_| outcome == Outcome::Done).map(|answer| id_of(&answer));
         if outcome != Outcome::Refused {
-            let (namespace, id) = (self.namespace.clone(), id.clone());
-            self.last_write = Some(Write { namespace, save: number, id, state: State::Holds(number) });
+            let namespace = self.namespace.clone();
+            self.last_write = Some(Write { namespace, save: number, id: id.clone(), state: State::Holds(number) });
             self.keys.push(Key { save: number, id, possible });
+        }
+        outcome
+    }
+
+    fn repeat(&mut self, place: usize, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+        let save = self.keys[place].save;
+        let begun = Instant::now();
+        let body = small(&self.namespace, save);
+        let answer = self.call(client, "PATCH", VAULT, Some(&self.repeatable(save)), Some(&body));
+        let outcome = tally.count(&answer, begun.elapsed());
+        log.note(&format!("{} save {save} again", self.namespace), outcome);
+        if let (Outcome::Done, Ok(answer)) = (outcome, answer) {
+            let key = &mut self.keys[place];
+            key.id = Some(id_of(&answer));
+            key.possible.attempted(State::Holds(save), outcome);
         }
         outcome
     }
@@ -173,7 +210,9 @@ impl Worker {
                 losses.push(format!("{name} save {} ({:?}) {loss}", key.save, key.id));
             }
         }
-        losses.extend(found.iter().map(|(id, number)| format!("{name} has {id} with value {number}, which nobody saved or which was deleted")));
+        losses.extend(found.iter().map(|(id, number)| {
+            format!("{name} has {id} with value {number}, which nobody saved or which was deleted")
+        }));
         self.repeat_unsure_saves(client, losses);
         // What is surely gone needs no further look: it must not be listed, as nothing that nobody saved must be.
         self.keys.retain(|key| key.possible.sure() != Some(State::Absent));

@@ -69,7 +69,7 @@ fn line(file: &str, name: &str) -> Option<String> {
 }
 
 fn sync_time(directory: &Path) -> Result<f64, Box<dyn Error>> {
-    let path = directory.join("sync");
+    let path = directory.join(format!("sync-{}", std::process::id()));
     let mut file = File::create(&path)?;
     let mut times = Vec::new();
     for _ in 0..300 {

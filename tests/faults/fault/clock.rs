@@ -5,8 +5,8 @@ use crate::report::Report;
 use crate::rig::Rig;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use vault_tests::process::Server;
 use vault_tests::Client;
+use vault_tests::process::Server;
 
 /// Where Debian puts the library.
 const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";

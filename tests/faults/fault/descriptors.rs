@@ -22,7 +22,9 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         set_limit(process, &format!("{}:{}", open + SPARE, before.1));
         let address = rig.address;
         rig.work(|| {
-            let idle: Vec<_> = (0..IDLE).filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()).collect();
+            std::thread::sleep(Duration::from_millis(200)); // the clients are connected
+            let idle: Vec<_> =
+                (0..IDLE).filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()).collect();
             std::thread::sleep(Duration::from_secs(2));
             drop(idle);
         });

@@ -30,8 +30,9 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
         return Report::skipped(name, ground.database, &why);
     }
     let mut cluster = Patroni::start(&ground.options.dir, is_synchronous);
-    let create = Command::new("psql").args(["--no-psqlrc", "--quiet", "--command", "CREATE DATABASE orgvault", "--dbname"]);
-    super::disk::run({ create }.arg(cluster.url("postgres")));
+    let mut create = Command::new("psql");
+    create.args(["--no-psqlrc", "--quiet", "--command", "CREATE DATABASE orgvault", "--dbname"]);
+    super::disk::run(create.arg(cluster.url("postgres")));
     let vault = Vault::absent_in(&ground.options.dir, Some(cluster.url("orgvault")));
     let mut rig = Rig::of(name, ground, vault);
     let others = [rig.replica(), rig.replica()];
@@ -46,7 +47,11 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
             std::thread::sleep(delay);
             let begun = Instant::now();
             // In turn: a machine dies, and a server alone.
-            if round % 2 == 0 { cluster.kill(old) } else { cluster.kill_server(old) }
+            if round % 2 == 0 {
+                cluster.kill(old)
+            } else {
+                cluster.kill_server(old)
+            }
             cluster.wait_for_another_than(old);
             let promotion = begun.elapsed();
             let before = counter.acknowledged();

@@ -9,6 +9,8 @@ use std::process::Command;
 
 /// What the process may still take, in bytes: less than a hash.
 const SPARE: u64 = 12 << 20;
+/// Logins at once: as many threads hash as there are processors.
+const LOGINS: usize = 8;
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
     let mut rig = Rig::new("no-memory", ground);
@@ -22,9 +24,14 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         limit(process, &format!("{}:", size(process) + SPARE));
         let client = rig.client();
         let stranger = json!({"email": "nobody@example.com", "password": "wrong wrong wrong", "passcode": "000000"});
-        for _ in 0..8 {
-            // A login of nobody's takes a hash, too.
-            match client.request("POST", "/v1/login").json(&stranger).try_send() {
+        // At once, so that every thread hashes. A login of nobody's takes a hash, too.
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let log_in = || client.request("POST", "/v1/login").json(&stranger).try_send();
+            let logins: Vec<_> = (0..LOGINS).map(|_| scope.spawn(log_in)).collect();
+            logins.into_iter().map(|login| login.join().unwrap()).collect()
+        });
+        for answer in answers {
+            match answer {
                 Ok(answer) if answer.status == 503 && answer.header("retry-after").is_some() => refused += 1,
                 Ok(answer) if answer.status == 401 => {}
                 answer => rig.report.losses.push(format!("a login without memory was answered {answer:?}")),
@@ -50,15 +57,15 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// The size of the process's address space, in bytes.
+/// The memory that the process has for data, in bytes.
 fn size(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("VmSize");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:")).expect("VmData");
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
 fn limit(process: u32, limits: &str) {
     let mut prlimit = Command::new("prlimit");
-    let status = prlimit.arg(format!("--pid={process}")).arg(format!("--as={limits}")).status().unwrap();
+    let status = prlimit.arg(format!("--pid={process}")).arg(format!("--data={limits}")).status().unwrap();
     assert!(status.success(), "prlimit failed");
 }

@@ -97,8 +97,23 @@ impl Fault {
     /// Where it can happen.
     pub(crate) fn databases(self) -> &'static [Database] {
         match self {
-            Self::KillAtSyscalls | Self::FailedSyncs | Self::FullAtSyscalls | Self::DiskFull | Self::ReadOnly | Self::PowerCut | Self::BitRot => &[Database::Sqlite],
-            Self::Connections | Self::Database | Self::LostCommits | Self::NetworkHangs | Self::SlowNetwork | Self::FewConnections | Self::Failover | Self::AsynchronousFailover | Self::Clocks | Self::RollingRestart => &[Database::Postgres],
+            Self::KillAtSyscalls
+            | Self::FailedSyncs
+            | Self::FullAtSyscalls
+            | Self::DiskFull
+            | Self::ReadOnly
+            | Self::PowerCut
+            | Self::BitRot => &[Database::Sqlite],
+            Self::Connections
+            | Self::Database
+            | Self::LostCommits
+            | Self::NetworkHangs
+            | Self::SlowNetwork
+            | Self::FewConnections
+            | Self::Failover
+            | Self::AsynchronousFailover
+            | Self::Clocks
+            | Self::RollingRestart => &[Database::Postgres],
             Self::Kill | Self::Descriptors | Self::Lock | Self::NoMemory => &[Database::Sqlite, Database::Postgres],
         }
     }

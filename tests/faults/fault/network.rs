@@ -7,8 +7,8 @@ use crate::rig::Rig;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vault_testkit::postgres::{Cluster, Options};
-use vault_tests::process::free_address;
 use vault_tests::Vault;
+use vault_tests::process::free_address;
 
 /// How long the network hangs.
 const HANGING: Duration = Duration::from_secs(12);

@@ -77,7 +77,10 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     let mut chance = ground.chance();
     let flushes: Vec<usize> = (0..entries.len()).filter(|n| entries[*n].flush).collect();
     let rounds = ground.options.rounds(DISKS);
-    rig.report.figure("recorded", format!("{} writes and {} flushes of the disk", entries.len() - flushes.len(), flushes.len()));
+    rig.report.figure(
+        "recorded",
+        format!("{} writes and {} flushes of the disk", entries.len() - flushes.len(), flushes.len()),
+    );
     // Of each interval between flushes as many disks as come to it.
     let each = rounds.div_ceil(flushes.len()).max(1);
     let step = flushes.len().div_ceil(rounds).max(1);
@@ -178,7 +181,13 @@ fn entries(record: &[u8]) -> Vec<Entry> {
 }
 
 /// Mounts a disk as a power cut left it, and compares. Whether it could be mounted.
-fn look(rig: &mut Rig, disk: &Path, mounted: &Path, acknowledged: &[Acknowledged], (needed, attempted): (u64, u64)) -> bool {
+fn look(
+    rig: &mut Rig,
+    disk: &Path,
+    mounted: &Path,
+    acknowledged: &[Acknowledged],
+    (needed, attempted): (u64, u64),
+) -> bool {
     let Some(_mounted) = Mounted::try_new(disk, mounted) else { return false };
     rig.report.rounds += 1;
     let mut server = rig.spawn_by(None);
@@ -206,7 +215,9 @@ fn look(rig: &mut Rig, disk: &Path, mounted: &Path, acknowledged: &[Acknowledged
                     rig.report.losses.push(format!("disk {}: {namespace} save {save} {loss}", rig.report.rounds));
                 }
             }
-            rig.report.losses.extend(found.into_keys().map(|id| format!("{id} is there, and nobody saved it or it was deleted")));
+            rig.report
+                .losses
+                .extend(found.into_keys().map(|id| format!("{id} is there, and nobody saved it or it was deleted")));
         }
         Err(answer) => rig.report.losses.push(format!("disk {}: {answer:?}", rig.report.rounds)),
     }
@@ -264,7 +275,8 @@ impl Recorder {
         qemu.arg("--blockdev").arg(format!("driver=file,node-name=disk,filename={}", disk.display()));
         qemu.arg("--blockdev").arg(format!("driver=file,node-name=log,filename={}", log.display()));
         qemu.args(["--blockdev", "driver=blklogwrites,node-name=top,file=disk,log=log,log-sector-size=512"]);
-        qemu.arg("--export").arg(format!("type=fuse,id=export,node-name=top,mountpoint={},writable=on", export.display()));
+        qemu.arg("--export")
+            .arg(format!("type=fuse,id=export,node-name=top,mountpoint={},writable=on", export.display()));
         let recorder = Self { child: qemu.spawn().unwrap(), export: export.to_owned() };
         let begun = Instant::now();
         while fs::metadata(export).unwrap().len() == 0 {

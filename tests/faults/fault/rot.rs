@@ -16,7 +16,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         rig.server.take().expect("its server runs").stop();
         let sound = fs::read(&file).unwrap();
         let mut rotten = sound.clone();
-        for _ in 0..=chance.below(4) {
+        for _ in 0..=chance.below(64) {
             let place = chance.below(rotten.len());
             rotten[place] ^= 1 << chance.below(8);
         }

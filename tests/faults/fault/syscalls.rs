@@ -264,7 +264,7 @@ fn strace(trace: &Path, call: &str, place: usize, deed: Deed) -> Command {
     };
     let _ = fs::remove_file(trace);
     let mut strace = Command::new("strace");
-    strace.args(["-D", "-f", "--seccomp-bpf", "-o"]).arg(trace);
-    strace.args(["-e", &format!("trace={call}"), "-e", &format!("inject={call}:{deed}:when={place}"), "-e", "signal=none"]);
+    strace.args(["-D", "-f", "-o"]).arg(trace);
+    strace.args(["-e", &format!("trace={call}"), "-e", &format!("inject={call}:{deed}:when={place}")]);
     strace
 }
