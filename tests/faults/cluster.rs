@@ -208,7 +208,8 @@ fn log(place: &TempDir, name: &str) -> File {
     fs::OpenOptions::new().create(true).append(true).open(place.path().join(name)).unwrap()
 }
 
-/// Patroni's settings. A dead primary is missed after `ttl`, the least that Patroni takes.
+/// Patroni's settings. A dead primary is missed after `ttl`, the least that Patroni takes. A primary that comes back is copied
+/// anew from the other one, which costs little here.
 fn settings(node: &Node, etcd: SocketAddr, directory: &Path, synchronous: bool) -> String {
     let Node { name, server, watcher, .. } = node;
     let (programs, directory) = (programs().unwrap(), directory.display());
@@ -224,9 +225,8 @@ bootstrap:
     retry_timeout: 5
     primary_start_timeout: 0
     synchronous_mode: {synchronous}
-    synchronous_mode_strict: {synchronous}
     postgresql:
-      use_pg_rewind: true
+      use_pg_rewind: false
       use_slots: true
       parameters: {{wal_log_hints: 'on', max_connections: 100, shared_buffers: 32MB, wal_keep_size: 128MB}}
   initdb: [{{encoding: UTF8}}, {{locale: C}}, data-checksums]
@@ -234,6 +234,8 @@ postgresql:
   listen: '{server}'
   connect_address: '{server}'
   data_dir: '{directory}/data'
+  remove_data_directory_on_rewind_failure: true
+  remove_data_directory_on_diverged_timelines: true
   bin_dir: '{}'
   pgpass: '{directory}/pgpass'
   pg_hba: ['local all all trust', 'host all all 127.0.0.0/8 trust', 'host replication all 127.0.0.0/8 trust']

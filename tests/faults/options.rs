@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// Where the logs of acknowledged writes are kept: another file system
     #[arg(long, default_value = "/dev/shm", value_name = "DIRECTORY")]
     pub(crate) log_dir: PathBuf,
+    /// The binary of the build before, for rolling-upgrade
+    #[arg(long, value_name = "FILE")]
+    pub(crate) earlier: Option<PathBuf>,
     /// Print one JSON document instead of the table
     #[arg(long)]
     pub(crate) json: bool,

@@ -58,7 +58,8 @@ impl Rig {
         Self::served(fault, ground, vault, Some(url.to_owned()))
     }
 
-    fn served(fault: &'static str, ground: &Ground<'_>, vault: Vault, url: Option<String>) -> Self {
+    /// A vault that is set up, and served.
+    pub(crate) fn served(fault: &'static str, ground: &Ground<'_>, vault: Vault, url: Option<String>) -> Self {
         let (address, door) = (free_address(), Door { address: free_address() });
         let admin = vault.admin();
         let doorman = Doorman::new(&vault);

@@ -71,8 +71,14 @@ impl Vault {
 
     /// This vault, set up.
     #[track_caller]
-    pub fn set_up(mut self) -> Self {
+    pub fn set_up(self) -> Self {
         self.run(&["init"]).done();
+        self.granted()
+    }
+
+    /// This vault, whose servers and commands have the rights that the documentation gives to the service's role.
+    #[track_caller]
+    pub fn granted(mut self) -> Self {
         self.grant();
         self
     }

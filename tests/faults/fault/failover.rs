@@ -29,7 +29,7 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
     if let Some(why) = cluster::impossible() {
         return Report::skipped(name, ground.database, &why);
     }
-    let mut cluster = Patroni::start(&ground.options.dir, is_synchronous);
+    let mut cluster = Patroni::start(&ground.options.log_dir, is_synchronous);
     let mut create = Command::new("psql");
     create.args(["--no-psqlrc", "--quiet", "--command", "CREATE DATABASE orgvault", "--dbname"]);
     super::disk::run(create.arg(cluster.url("postgres")));

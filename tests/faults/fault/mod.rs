@@ -13,6 +13,7 @@ mod replicas;
 mod rot;
 mod server;
 mod syscalls;
+mod upgrade;
 
 use crate::chance::Chance;
 use crate::options::Options;
@@ -66,6 +67,8 @@ pub(crate) enum Fault {
     NoMemory,
     /// R28: replicas are restarted in turn
     RollingRestart,
+    /// Servers of the build before (--earlier) and of this one serve one database
+    RollingUpgrade,
     /// R30: bytes of the stored file change
     BitRot,
 }
@@ -113,6 +116,7 @@ impl Fault {
             | Self::Failover
             | Self::AsynchronousFailover
             | Self::Clocks
+            | Self::RollingUpgrade
             | Self::RollingRestart => &[Database::Postgres],
             Self::Kill | Self::Descriptors | Self::Lock | Self::NoMemory => &[Database::Sqlite, Database::Postgres],
         }
@@ -141,6 +145,7 @@ impl Fault {
             Self::Clocks => clock::skewed(ground),
             Self::NoMemory => memory::happen(ground),
             Self::RollingRestart => replicas::rolling(ground),
+            Self::RollingUpgrade => upgrade::rolling(ground),
             Self::BitRot => rot::happen(ground),
         }
     }
