@@ -97,6 +97,11 @@ impl Fault {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
+    /// Whether its rig does not get through yet: the standby that comes back is not made synchronous again.
+    pub(crate) fn is_unfinished(self) -> bool {
+        matches!(self, Self::Failover | Self::AsynchronousFailover)
+    }
+
     /// Where it can happen.
     pub(crate) fn databases(self) -> &'static [Database] {
         match self {
