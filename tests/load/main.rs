@@ -12,7 +12,6 @@
 mod account;
 mod client;
 mod compare;
-mod machine;
 mod measure;
 mod metrics;
 mod options;
@@ -24,7 +23,6 @@ mod shuffle;
 mod vault;
 
 use clap::Parser;
-use machine::Machine;
 use measure::Ground;
 use options::{DatabaseChoice, Options, Subject};
 use reference::References;
@@ -36,6 +34,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use vault::Vault;
 use vault_testkit::postgres::{self, Cluster};
+use vault_tests::machine::Machine;
 
 /// What went wrong, in words: this program has nobody who could do anything about it.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;

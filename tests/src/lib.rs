@@ -9,6 +9,7 @@
 //! - [`integration`]: integrations and the door they activate namespaces at.
 //! - [`policy`]: who may do what.
 //! - [`browser`]: a real browser.
+//! - [`machine`]: where and when something was measured.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
 
 #![allow(
@@ -26,6 +27,7 @@ pub mod canary;
 pub mod client;
 pub mod database;
 pub mod integration;
+pub mod machine;
 pub mod passcode;
 pub mod policy;
 pub mod process;

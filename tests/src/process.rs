@@ -167,13 +167,15 @@ pub fn own_address() -> IpAddr {
 /// An address that nothing else takes: on a loopback address of this process's own, below the ports that outgoing
 /// connections get.
 pub fn free_address() -> SocketAddr {
-    static NEXT: AtomicU16 = AtomicU16::new(10_000);
+    const FIRST_PORT: u16 = 10_000;
+    const PORTS: u16 = 20_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
     let address = own_address();
-    loop {
-        let port = NEXT.fetch_add(1, Ordering::Relaxed);
-        assert!(port < 30_000, "no port of {address} is free");
+    for _ in 0..PORTS {
+        let port = FIRST_PORT + NEXT.fetch_add(1, Ordering::Relaxed) % PORTS;
         if TcpListener::bind((address, port)).is_ok() {
             return (address, port).into();
         }
     }
+    panic!("no port of {address} is free");
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,6 +39,17 @@ impl Vault {
         }
     }
 
+    /// A vault on a PostgreSQL server of this test's own that was never set up.
+    pub fn absent_on(cluster: &Cluster) -> Self {
+        Self::without_rows(Some(cluster.create_database()))
+    }
+
+    /// A vault that was never set up, in a directory of its own in `directory`, with its rows in the PostgreSQL database
+    /// at `url`, else in the embedded file.
+    pub fn absent_in(directory: &Path, url: Option<String>) -> Self {
+        Self { home: tempfile::tempdir_in(directory).unwrap(), ..Self::without_rows(url) }
+    }
+
     fn without_rows(url: Option<String>) -> Self {
         Self {
             server: None,
@@ -55,10 +66,21 @@ impl Vault {
     /// A vault without a server.
     #[track_caller]
     pub fn init(database: Database) -> Self {
-        let mut vault = Self::absent(database);
-        vault.run(&["init"]).done();
-        vault.grant();
-        vault
+        Self::absent(database).set_up()
+    }
+
+    /// This vault, set up.
+    #[track_caller]
+    pub fn set_up(self) -> Self {
+        self.run(&["init"]).done();
+        self.granted()
+    }
+
+    /// This vault, whose servers and commands have the rights that the documentation gives to the service's role.
+    #[track_caller]
+    pub fn granted(mut self) -> Self {
+        self.grant();
+        self
     }
 
     /// A vault with a server.
@@ -78,9 +100,7 @@ impl Vault {
     /// A vault on a PostgreSQL server of this test's own, whose servers get these flags.
     #[track_caller]
     pub fn start_on(cluster: &Cluster, flags: &[&str]) -> Self {
-        let mut vault = Self::without_rows(Some(cluster.create_database()));
-        vault.run(&["init"]).done();
-        vault.grant();
+        let mut vault = Self::absent_on(cluster).set_up();
         vault.serve_with(flags);
         vault
     }

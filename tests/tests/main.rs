@@ -38,6 +38,7 @@ mod disk_full;
 mod docs;
 mod doctor;
 mod dry_run;
+mod faults;
 mod first_run;
 mod inspection;
 mod instance_rotation;

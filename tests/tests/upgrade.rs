@@ -12,6 +12,7 @@ use vault_tests::database::new_postgres;
 use vault_tests::passcode::current_step;
 use vault_tests::process::free_address;
 use vault_tests::samples::{every_type, small};
+use vault_tests::sql::Sql;
 use vault_tests::{Account, Database, Door, Integration, Session, Vault};
 
 vault_tests::on_both_databases!(
@@ -153,6 +154,60 @@ fn an_upgrade_that_is_killed_anywhere_is_finished_by_the_next(database: Database
         }
         earlier.is_whole(restored.upgraded());
     }
+}
+
+/// What the next build may do to a database while replicas of this one serve it: they go on, and no new one starts.
+#[test]
+fn replicas_go_on_when_a_newer_build_adds_to_the_schema() {
+    let vault = Vault::start(Database::Postgres);
+    let other = vault.replica();
+    let (admin, mut saved) = (vault.admin(), Vec::new());
+    let session = admin.log_in(&vault.client());
+    saved.push(session.save(&small("before", 1)));
+    Sql::of(&vault).run(
+        "ALTER TABLE audit ADD COLUMN later TEXT; ALTER TABLE credentials ADD COLUMN later BIGINT NOT NULL DEFAULT 0; \
+         ALTER TABLE sessions ADD COLUMN later TEXT; ALTER TABLE accounts ADD COLUMN later TEXT; \
+         CREATE TABLE later (id TEXT PRIMARY KEY); CREATE INDEX credentials_later ON credentials (later); \
+         INSERT INTO schema_versions (version, applied_at) VALUES ('9999_later', 0)",
+    );
+    for client in [vault.client(), other.client()] {
+        let session = session.on(&client);
+        saved.push(session.save(&small("after", 2)));
+        session.replace(&saved[0], &small("before", saved.len()), false).expect(201);
+        assert_eq!(session.ids().len(), saved.len());
+        admin.log_in(&client).log_out().expect(204);
+    }
+    session.delete(&saved[1]).expect(204);
+    let refused = vault.run(&["account", "list"]).refused();
+    assert!(refused.stderr.contains("has schema version 9999_later"), "{}", refused.stderr);
+    assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
+}
+
+/// A new build says before it migrates, and after, whether servers of the build before may go on.
+#[test]
+fn an_upgrade_says_whether_servers_may_go_on() {
+    let vault = Vault::init(Database::Postgres);
+    let owner = |arguments: &[&str]| Run::of(&mut vault.owner_command(arguments));
+    Sql::of(&vault).run(
+        "DROP INDEX audit_by_changed_row; ALTER TABLE audit DROP COLUMN changed_rows; \
+         DELETE FROM schema_versions WHERE version = '0016_recorded_states'",
+    );
+    let refused = owner(&["account", "list"]).refused();
+    assert!(refused.stderr.contains("Servers of the version before may go on"), "{}", refused.stderr);
+    let migrated = owner(&["migrate"]).done();
+    assert!(
+        migrated.stdout.contains("0016_recorded_states\nServers of the version before may go on"),
+        "{}",
+        migrated.stdout
+    );
+
+    let earlier = &Earlier::all()[0]; // from before the instance key could be replaced
+    let restored = earlier.restored(Database::Postgres);
+    let url = restored.postgres.clone().unwrap();
+    let refused = restored.vault.run(&["account", "list", "--database-url", &url]).refused();
+    assert!(refused.stderr.contains("Stop all servers of earlier versions first"), "{}", refused.stderr);
+    let migrated = Run::of(&mut restored.migrate()).done();
+    assert!(migrated.stdout.contains("Servers of earlier versions must not go on"), "{}", migrated.stdout);
 }
 
 /// The list of credentials, without what a new version may add to an item.

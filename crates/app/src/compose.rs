@@ -179,8 +179,14 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             database.display(),
             mark.display()
         ),
-        OpeningError::MigrationsPending { database, count } => {
-            format!("the database {database} lacks {count} migrations. Back it up, then run `orgvault migrate`")
+        OpeningError::MigrationsPending { database, count, rolling } => {
+            let servers = match rolling {
+                true => "Servers of the version before may go on meanwhile",
+                false => "Stop all servers of earlier versions first",
+            };
+            format!(
+                "the database {database} lacks {count} migrations. Back it up, then run `orgvault migrate`. {servers}"
+            )
         }
         OpeningError::AnchorMissing { anchor, database, newest } => format!(
             "{} does not exist, but {database} holds audit checkpoint {newest}, so it cannot be told whether the database was \

@@ -207,7 +207,7 @@ impl Error {
             Self::Refused(refusal) => refusal.kind(),
             Self::Store(error) => error.kind(),
             Self::Seal(error) => error.kind(),
-            Self::Hash(HashError::Busy) => ErrorKind::Retry,
+            Self::Hash(HashError::Busy | HashError::NoMemory { .. }) => ErrorKind::Retry,
             Self::Hash(_) | Self::Entropy(_) => ErrorKind::Fault,
         }
     }

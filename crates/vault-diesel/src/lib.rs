@@ -16,7 +16,7 @@ mod stored;
 mod transfer;
 
 pub use load::StoreLoad;
-pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState};
+pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState, are_rolling};
 pub use ports::{Store, StorePorts};
 pub use postgres::{ConnectError, PostgresSettings, PostgresStore};
 pub use sqlite::{

@@ -39,6 +39,22 @@ migrations![
     "0016_recorded_states",
 ];
 
+/// The newest migration after which servers of the build before must not run. Each later one only adds: tables, indexes, and
+/// columns that may be left out.
+const LAST_THAT_STOPS: &str = "0013_instance_keys";
+
+impl Migration {
+    /// Whether servers of the build before may run while it is applied and afterwards, on PostgreSQL.
+    pub fn is_rolling(&self) -> bool {
+        self.version > LAST_THAT_STOPS
+    }
+}
+
+/// Whether servers of the build before may run while the last `pending` migrations are applied and afterwards, on PostgreSQL.
+pub fn are_rolling(pending: usize) -> bool {
+    MIGRATIONS.iter().rev().take(pending).all(Migration::is_rolling)
+}
+
 /// Makes the table of what was applied.
 pub(crate) const CREATE_VERSIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_versions \
     (version TEXT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)";
@@ -107,6 +123,29 @@ mod tests {
         assert_eq!(compare(&applied(&all)), SchemaState::Current);
         let newer = [all.as_slice(), &["9999_later"]].concat();
         assert_eq!(compare(&applied(&newer)), SchemaState::Newer("9999_later".to_owned()));
+    }
+
+    /// What servers of the build before can do without knowing it.
+    fn only_adds(statement: &str) -> bool {
+        let added = statement.strip_prefix("ALTER TABLE ").and_then(|rest| rest.split_once(" ADD COLUMN "));
+        statement.starts_with("CREATE TABLE ")
+            || statement.starts_with("CREATE INDEX ")
+            || added.is_some_and(|(_, column)| !column.contains("NOT NULL") || column.contains(" DEFAULT "))
+    }
+
+    #[test]
+    fn migrations_beside_running_servers_only_add() {
+        let rolling: Vec<&Migration> = MIGRATIONS.iter().filter(|migration| migration.is_rolling()).collect();
+        assert!(!rolling.is_empty() && rolling.len() < MIGRATIONS.len());
+        for Migration { version, sql } in rolling {
+            let plain: String =
+                sql.lines().filter(|line| !line.starts_with("--")).map(|line| format!("{line} ")).collect();
+            for statement in plain.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
+                assert!(only_adds(statement), "{version} is not for running servers: {statement}");
+            }
+        }
+        assert!(!only_adds("ALTER TABLE audit ADD COLUMN x TEXT NOT NULL") && !only_adds("UPDATE audit SET x = 1"));
+        assert!(are_rolling(0) && are_rolling(1) && !are_rolling(MIGRATIONS.len()));
     }
 
     #[test]

@@ -93,6 +93,8 @@ pub enum OpeningError {
         database: String,
         /// How many are missing.
         count: usize,
+        /// Whether servers of the build before may run while they are applied and afterwards.
+        rolling: bool,
     },
     /// The schema is newer than this build.
     #[error(

@@ -25,6 +25,7 @@ use vault_core::usecase::{AccountPorts, Accounts, Ambient, AuditTally};
 use vault_crypto::{Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy};
 use vault_diesel::{
     Migration, PostgresSettings, PostgresStore, SchemaState, ServerLock, SqliteKey, SqliteSettings, SqliteStore, Store,
+    are_rolling,
 };
 
 /// Called before each migration, with its number from 0 and the number of migrations.
@@ -340,7 +341,12 @@ impl Run<'_> {
         };
         let pending = if let SchemaState::Pending(count) = schema { *count } else { 0 };
         if pending > 0 && progress.is_none() {
-            return Err(OpeningError::MigrationsPending { database: self.database.to_string(), count: pending });
+            let rolling = self.database.file().is_none() && are_rolling(pending);
+            return Err(OpeningError::MigrationsPending {
+                database: self.database.to_string(),
+                count: pending,
+                rolling,
+            });
         }
         let store = opened.store.ports().keys;
         let keyring = loop {

@@ -98,7 +98,14 @@ async fn work(operator: Operator, accounts: Accounts, vault: Vault, mut ends: on
         tokio::select! {
             _ = &mut ends => return,
             _ = sweep.tick() => {
-                for (expired, error) in &operator.tidy(SWEEP_MILLIS).await.failed {
+                let tidied = operator.tidy(SWEEP_MILLIS).await;
+                if let Some(skew_ms) = tidied.skew {
+                    tracing::error!(
+                        skew_ms,
+                        "nothing that has expired was deleted: this machine's clock and the database's differ. Synchronize them"
+                    );
+                }
+                for (expired, error) in &tidied.failed {
                     let error = error as &dyn Error;
                     tracing::warn!(error, "expired {} were not deleted; the next attempt is in a minute", expired.as_str());
                 }

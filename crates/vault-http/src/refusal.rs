@@ -168,6 +168,7 @@ impl From<HashError> for Fault {
     fn from(error: HashError) -> Self {
         match error {
             HashError::Busy => Self::unavailable(BUSY_RETRY),
+            HashError::NoMemory { .. } => Self::unavailable(STORE_RETRY).caused_by(Chain(&error)),
             error => Self::internal().caused_by(Chain(&error)),
         }
     }

@@ -32,6 +32,8 @@ struct Heap {
     /// What counts of credentials come to.
     slices: Mutex<VecDeque<CountedSlice>>,
     counts: Mutex<Vec<CountCredentials>>,
+    /// How far its clock is off.
+    skew: Mutex<Option<i64>>,
 }
 
 #[async_trait]
@@ -49,7 +51,7 @@ impl Housekeeping for Heap {
     }
 
     async fn check(&self, _now: Timestamp) -> Result<Option<i64>, StoreError> {
-        Ok(None)
+        Ok(*self.skew.lock().unwrap())
     }
 
     async fn count_credentials(&self, query: CountCredentials) -> Result<CountedSlice, StoreError> {
@@ -173,7 +175,7 @@ fn setting(expired: &[(Expired, usize)], failing: Option<Expired>, takes: i64) -
     let sealer = Arc::new(PlainSealer::new(rest.clone(), ids));
     let expired = Mutex::new(expired.iter().copied().collect());
     let (slices, counts) = (Mutex::default(), Mutex::default());
-    let heap = Arc::new(Heap { rest, expired, failing, clock, takes, slices, counts });
+    let heap = Arc::new(Heap { rest, expired, failing, clock, takes, slices, counts, skew: Mutex::default() });
     Setting { operator: Operator::new(ambient, tally, heap.clone(), sealer), heap }
 }
 
@@ -195,6 +197,20 @@ async fn everything_that_has_expired_goes_and_a_kind_that_fails_stops_no_other()
     assert_eq!((tidied.deleted, tidied.more), (many + 3, false));
     assert!(matches!(&tidied.failed[..], [(Expired::IdempotencyKeys, StoreError::Unavailable(_))]));
     assert!(setting.heap.expired.lock().unwrap().values().all(|left| *left == 0));
+}
+
+#[tokio::test]
+async fn nothing_is_deleted_by_a_clock_that_is_wrong() {
+    let setting = setting(&[(Expired::Sessions, 3)], None, 0);
+    for skew in [2_001, -3_600_000] {
+        *setting.heap.skew.lock().unwrap() = Some(skew);
+        let tidied = setting.operator.tidy(1_000).await;
+        assert_eq!((tidied.deleted, tidied.skew), (0, Some(skew)));
+        setting.operator.cut_audit(Timestamp::from_millis(i64::MAX), None, 1_000).await.unwrap_err();
+    }
+    *setting.heap.skew.lock().unwrap() = Some(-2_000);
+    let tidied = setting.operator.tidy(1_000).await;
+    assert_eq!((tidied.deleted, tidied.skew), (3, None));
 }
 
 #[tokio::test]

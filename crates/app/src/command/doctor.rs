@@ -15,10 +15,9 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use vault_core::key_use::KeyUseLimits;
+use vault_core::usecase::MAX_SKEW;
 use vault_embed::OpenVault;
 
-/// The most that the clocks of this machine and of the database may differ, in milliseconds; more is not ready.
-pub(crate) const MAX_SKEW: i64 = 2_000;
 /// Where systemd-timesyncd says that the clock is synchronized.
 const SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
 

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::progress;
 use crate::settings::Settings;
 use serde::Serialize;
-use vault_embed::Opening;
+use vault_embed::{Migration, Opening};
 
 #[derive(Serialize)]
 struct Migrated {
@@ -18,6 +18,7 @@ struct Migrated {
 pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
     let opening = with_bar(compose::serve(settings, "migrate", &ServerEvents::default())?.without_upkeep())?;
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
+    let rolling = settings.database.file().is_none() && vault.applied_migrations().iter().all(Migration::is_rolling);
     let applied: Vec<String> =
         vault.applied_migrations().iter().map(|migration| migration.version.to_owned()).collect();
     vault.close().await?;
@@ -25,6 +26,11 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
         0 => "No migration is pending.".to_owned(),
         1 => format!("Applied 1 migration: {}", applied.join(", ")),
         count => format!("Applied {count} migrations: {}", applied.join(", ")),
+    };
+    let text = match (applied.is_empty(), rolling) {
+        (true, _) => text,
+        (false, true) => format!("{text}\nServers of the version before may go on. Replace them one by one."),
+        (false, false) => format!("{text}\nServers of earlier versions must not go on."),
     };
     output.print(&Migrated { applied }, &text)
 }

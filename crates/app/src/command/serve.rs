@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::cli::ServeArgs;
-use crate::command::doctor::{self, MAX_SKEW};
+use crate::command::doctor;
 use crate::command::migrate;
 use crate::compose;
 use crate::events::{ServerEvents, describe_metrics};
@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use vault_core::cursor::PageRequest;
 use vault_core::port::Opener;
 use vault_core::principal::{Principal, Scope};
+use vault_core::usecase::MAX_SKEW;
 use vault_embed::{OpenVault, VaultFailure};
 use vault_http::{MetricsText, Readiness};
 

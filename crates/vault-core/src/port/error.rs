@@ -84,6 +84,12 @@ pub enum HashError {
     /// No seat in the queue is left for this requester.
     #[error("too many logins in progress")]
     Busy,
+    /// The operating system gives no memory for the hash: later may work.
+    #[error("no memory for a password hash, which takes {bytes} bytes: give the process more, or end others")]
+    NoMemory {
+        /// What was asked for.
+        bytes: usize,
+    },
     /// A fault of the adapter.
     #[error("password hashing failed")]
     Fault(#[source] Cause),

@@ -28,8 +28,8 @@ pub use keys::{
     RotationEnd,
 };
 pub use operator::{
-    DeliveredAudit, DeliveryError, LEAST_AUDIT_SECONDS, Operator, OrganizationCommand, RemovedAudit, SealedAudit,
-    Tidied, Wear,
+    DeliveredAudit, DeliveryError, LEAST_AUDIT_SECONDS, MAX_SKEW, Operator, OrganizationCommand, RemovedAudit,
+    SealedAudit, Tidied, Wear,
 };
 pub use vault::{
     CountedSealer, CredentialRef, DescribeRequest, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest,

@@ -203,7 +203,7 @@ impl Inner {
             .with(blocks, |blocks| {
                 let password = password.expose_secret().as_bytes(); // the bytes to hash
                 argon2.hash_password_into_with_memory(password, salt, hash.as_mut_slice(), blocks)
-            })
+            })?
             .map_err(fault)?;
         Ok(hash)
     }

@@ -144,24 +144,27 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Runs `hash` in `blocks` blocks.
-    pub(super) fn with<T>(&mut self, blocks: usize, hash: impl FnOnce(&mut [Block]) -> T) -> T {
+    /// Runs `hash` in `blocks` blocks, if the operating system gives the memory.
+    pub(super) fn with<T>(&mut self, blocks: usize, hash: impl FnOnce(&mut [Block]) -> T) -> Result<T, HashError> {
         if self.kept.len() < blocks {
             // Freed first: growing the vector would copy its content.
             self.kept = Vec::new();
-            self.kept = zeroed(blocks);
+            self.kept = zeroed(blocks)?;
         }
         #[cfg(test)]
         self.hashes.push(blocks);
-        hash(&mut self.kept[..blocks])
+        Ok(hash(&mut self.kept[..blocks]))
     }
 }
 
 /// Blocks of zeros, on huge pages where the kernel has them: a hash reads its memory in random order, and with small
 /// pages the address translation takes a tenth of its time.
-fn zeroed(blocks: usize) -> Vec<Block> {
-    let mut memory: Vec<Block> = Vec::with_capacity(blocks);
+fn zeroed(blocks: usize) -> Result<Vec<Block>, HashError> {
+    let mut memory: Vec<Block> = Vec::new();
+    // By far the largest piece that a login takes: where memory is short, the process lives on without it.
+    let none = |_| HashError::NoMemory { bytes: blocks.saturating_mul(size_of::<Block>()) };
+    memory.try_reserve_exact(blocks).map_err(none)?;
     huge_pages::request(memory.spare_capacity_mut()); // before the first write creates small pages
     memory.resize(blocks, Block::new());
-    memory
+    Ok(memory)
 }

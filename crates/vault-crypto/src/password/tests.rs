@@ -335,6 +335,14 @@ fn without_entropy_there_is_no_hasher() {
     assert!(made.is_err());
 }
 
+#[test]
+fn a_hash_that_gets_no_memory_is_refused() {
+    let mut memory = Memory::default();
+    let refused = memory.with(usize::MAX / 2048, |_| ()).unwrap_err();
+    assert!(matches!(refused, HashError::NoMemory { .. }), "{refused}");
+    memory.with(8, |blocks| assert_eq!(blocks.len(), 8)).unwrap();
+}
+
 /// RFC 9106 section 5: one vector for each variant.
 #[test]
 fn rfc_9106() {
@@ -359,6 +367,7 @@ fn rfc_9106() {
             .with(params.block_count(), |blocks| {
                 argon2.hash_password_into_with_memory(&[1; 32], &[2; 16], &mut hash, blocks)
             })
+            .unwrap()
             .unwrap();
         assert_eq!(hash, expected);
     }

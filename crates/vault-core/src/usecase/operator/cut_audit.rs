@@ -3,13 +3,18 @@
 use super::Operator;
 use crate::audit::{Actor, AuditAction, CHECKPOINT_ENTRIES, Checkpoint, CheckpointMark, Subject};
 use crate::error::Error;
-use crate::port::CutAudit;
+use crate::port::{CutAudit, StoreError};
 use crate::time::Timestamp;
 
 /// How many checkpoints are read at a time.
 const PAGE: usize = 64;
 /// The least time for which entries are kept, in seconds: a day. Replicas that were away for less find their anchors again.
 pub const LEAST_AUDIT_SECONDS: i64 = 24 * 3600;
+
+/// Our clock is too far from the store's.
+#[derive(Debug, thiserror::Error)]
+#[error("this machine's clock and the database's differ by {0} ms: synchronize them")]
+struct ClockSkew(i64);
 
 /// What a round of removing came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,9 +44,12 @@ impl Operator {
     /// without entries, which has the number and hash of the last one that was removed.
     ///
     /// # Errors
-    /// The store failed; what was removed before stays removed.
+    /// The store failed, or its clock is too far from ours to tell what is old; what was removed before stays removed.
     pub async fn cut_audit(&self, before: Timestamp, last: Option<i64>, millis: i64) -> Result<RemovedAudit, Error> {
         let (began, mut removed) = (self.ambient.now(), RemovedAudit::default());
+        if let Some(skew) = self.skew().await? {
+            return Err(StoreError::Unavailable(ClockSkew(skew).into()).into());
+        }
         loop {
             let newest = self.newest_checkpoint().await?.number;
             let last = last.map_or(newest - 1, |last| last.min(newest - 1));

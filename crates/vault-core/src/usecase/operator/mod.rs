@@ -15,7 +15,7 @@ pub use cut_audit::{LEAST_AUDIT_SECONDS, RemovedAudit};
 pub use deliver_audit::{DeliveredAudit, DeliveryError};
 pub use seal_audit::SealedAudit;
 pub use take_stock::Wear;
-pub use tidy::Tidied;
+pub use tidy::{MAX_SKEW, Tidied};
 
 use super::{Ambient, AuditTally};
 use crate::port::{OperatorStore, Sealer};

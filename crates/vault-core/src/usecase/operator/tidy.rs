@@ -4,6 +4,9 @@ use super::Operator;
 use crate::error::Error;
 use crate::port::{Expired, SWEEP_SLICE, StoreError};
 
+/// How far a clock may be from the store's, in milliseconds: replicas by whose clocks decisions are made must agree.
+pub const MAX_SKEW: i64 = 2_000;
+
 /// What a round of upkeep came to.
 #[derive(Debug, Default)]
 pub struct Tidied {
@@ -13,14 +16,27 @@ pub struct Tidied {
     pub failed: Vec<(Expired, StoreError)>,
     /// Whether the round ended because its time was used up: more may have expired.
     pub more: bool,
+    /// How far our clock is from the store's, in milliseconds, where that is more than [`MAX_SKEW`]: what has expired could
+    /// not be told, and nothing was deleted.
+    pub skew: Option<i64>,
 }
 
 impl Operator {
     /// Deletes what has expired, slice after slice, kinds in turn, until nothing is left or `millis` milliseconds are
-    /// used. A kind that fails does not keep the others from being deleted.
+    /// used. A kind that fails does not keep the others from being deleted. Nothing is deleted by a wrong clock.
     pub async fn tidy(&self, millis: i64) -> Tidied {
         let began = self.ambient.now();
         let mut tidied = Tidied::default();
+        match self.skew().await {
+            Ok(None) => {}
+            Ok(skew) => return Tidied { skew, ..tidied },
+            Err(error) => {
+                return Tidied {
+                    failed: Expired::ALL.first().map(|kind| (*kind, error)).into_iter().collect(),
+                    ..tidied
+                };
+            }
+        }
         let mut left = Expired::ALL.to_vec();
         while !left.is_empty() {
             let mut unfinished = Vec::new();
@@ -51,6 +67,11 @@ impl Operator {
     /// The log could not be written; the counts are kept for the next call.
     pub async fn record_counts(&self, everything: bool) -> Result<(), Error> {
         Ok(self.tally.flush(everything).await?)
+    }
+
+    /// How far our clock is from the store's, if that is too far.
+    pub(super) async fn skew(&self) -> Result<Option<i64>, StoreError> {
+        Ok(self.store.check(self.ambient.now()).await?.filter(|skew| skew.abs() > MAX_SKEW))
     }
 
     /// Whether the store answers and, where it is a server, how far its clock is from ours, in milliseconds.

@@ -1,7 +1,7 @@
 //! Where and when it was measured.
 
-use crate::Result;
 use serde_json::{Value, json};
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// The machine, the moment and the state of the sources.
-pub(crate) struct Machine {
+pub struct Machine {
     cores: usize,
     processor: String,
     memory: u64,
@@ -25,7 +25,10 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Looks around; syncs are measured in `directory`.
-    pub(crate) fn look(directory: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// The kernel does not tell, or `directory` cannot be written.
+    pub fn look(directory: &Path) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
             cores: std::thread::available_parallelism()?.get(),
             processor: line("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
@@ -41,7 +44,7 @@ impl Machine {
     }
 
     /// One line for people.
-    pub(crate) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let Self { cores, processor, memory, kernel, sync, load, date, commit } = self;
         let memory = memory / (1024 * 1024);
         format!(
@@ -51,7 +54,7 @@ impl Machine {
     }
 
     /// The same for programs.
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         json!({
             "cores": self.cores, "processor": self.processor, "memory_kib": self.memory, "kernel": self.kernel,
             "fdatasync_us": self.sync, "load_average": self.load, "date": self.date, "commit": self.commit,
@@ -65,8 +68,8 @@ fn line(file: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-fn sync_time(directory: &Path) -> Result<f64> {
-    let path = directory.join("sync");
+fn sync_time(directory: &Path) -> Result<f64, Box<dyn Error>> {
+    let path = directory.join(format!("sync-{}", std::process::id()));
     let mut file = File::create(&path)?;
     let mut times = Vec::new();
     for _ in 0..300 {

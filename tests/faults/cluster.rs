@@ -1,0 +1,250 @@
+//! Two PostgreSQL servers under Patroni with etcd, on loopback. Made and ended with a value.
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use vault_tests::Client;
+use vault_tests::process::free_address;
+
+/// How long the cluster may take to have a primary and a standby.
+const LIMIT: Duration = Duration::from_secs(120);
+const USER: &str = "postgres";
+
+/// A server and what watches over it.
+struct Node {
+    name: &'static str,
+    /// Of PostgreSQL and of Patroni's interface.
+    server: SocketAddr,
+    watcher: SocketAddr,
+    patroni: Option<Child>,
+}
+
+/// The cluster.
+pub(crate) struct Patroni {
+    nodes: Vec<Node>,
+    etcd: Child,
+    place: TempDir,
+}
+
+/// Why there can be none here, if there cannot.
+pub(crate) fn impossible() -> Option<String> {
+    if !rustix::process::getuid().is_root() {
+        return Some("only root can run PostgreSQL as another user".to_owned());
+    }
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    match (has("patroni"), has("etcd"), programs()) {
+        (true, true, Some(_)) => None,
+        _ => Some("patroni, etcd or PostgreSQL is not installed (Debian: patroni, etcd-server, postgresql)".to_owned()),
+    }
+}
+
+/// Where PostgreSQL's programs are: the newest that Debian's Patroni knows.
+pub(crate) fn programs() -> Option<PathBuf> {
+    let path = |version: u32| PathBuf::from(format!("/usr/lib/postgresql/{version}/bin"));
+    (13..=17).rev().map(path).find(|path| path.join("initdb").is_file())
+}
+
+/// A program that runs as the servers' user, and ends with this process.
+fn as_user(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", USER, "--regid", USER, "--init-groups", "--pdeathsig", "TERM", "--", program]);
+    command.current_dir("/").stdin(Stdio::null());
+    command
+}
+
+impl Patroni {
+    /// Starts one; `synchronous`: a commit is acknowledged when both servers have it.
+    pub(crate) fn start(directory: &Path, synchronous: bool) -> Self {
+        let place = tempfile::Builder::new().prefix("orgvault-cluster-").tempdir_in(directory).unwrap();
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let (clients, peers) = (free_address(), free_address());
+        let own = |name: &str| {
+            let path = place.path().join(name);
+            fs::create_dir(&path).unwrap();
+            let status = Command::new("chown").arg(USER).arg(&path).status().unwrap();
+            assert!(status.success());
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+            path
+        };
+        let mut etcd = as_user("etcd");
+        etcd.arg("--data-dir").arg(own("etcd")).args(["--name", "one", "--log-level", "error"]);
+        etcd.arg(format!("--listen-client-urls=http://{clients}"))
+            .arg(format!("--advertise-client-urls=http://{clients}"));
+        etcd.arg(format!("--listen-peer-urls=http://{peers}"))
+            .arg(format!("--initial-advertise-peer-urls=http://{peers}"));
+        etcd.arg(format!("--initial-cluster=one=http://{peers}"));
+        let etcd = etcd.stdout(log(&place, "etcd.log")).stderr(log(&place, "etcd.log")).spawn().unwrap();
+        let mut nodes = Vec::new();
+        for name in ["first", "second"] {
+            let node = Node { name, server: free_address(), watcher: free_address(), patroni: None };
+            let settings = settings(&node, clients, &own(name), synchronous);
+            fs::write(place.path().join(format!("{name}.yml")), settings).unwrap();
+            nodes.push(node);
+        }
+        let mut cluster = Self { nodes, etcd, place };
+        // One after the other, so that the first makes the database.
+        cluster.run(0);
+        cluster.wait(|cluster| cluster.primary() == Some(0));
+        cluster.run(1);
+        cluster.wait_until_safe(synchronous);
+        cluster
+    }
+
+    fn run(&mut self, number: usize) {
+        let name = self.nodes[number].name;
+        let mut patroni = as_user("patroni");
+        patroni.arg(self.place.path().join(format!("{name}.yml")));
+        let log = log(&self.place, &format!("{name}.log"));
+        patroni.stdout(log.try_clone().unwrap()).stderr(log);
+        self.nodes[number].patroni = Some(patroni.spawn().unwrap());
+    }
+
+    /// The address of a database, with both hosts.
+    pub(crate) fn url(&self, database: &str) -> String {
+        let hosts: Vec<String> = self.nodes.iter().map(|node| node.server.to_string()).collect();
+        format!("postgres://{USER}@{}/{database}?sslmode=disable&target_session_attrs=read-write", hosts.join(","))
+    }
+
+    /// The node that takes writes, by Patroni's word.
+    pub(crate) fn primary(&self) -> Option<usize> {
+        (0..self.nodes.len()).find(|number| self.is(*number, "/primary"))
+    }
+
+    fn is(&self, number: usize, path: &str) -> bool {
+        let answer = Client::new(self.nodes[number].watcher).get(path).try_send();
+        answer.is_ok_and(|answer| answer.status == 200)
+    }
+
+    /// Waits until one node takes writes and the other has all that was acknowledged.
+    pub(crate) fn wait_until_safe(&self, synchronous: bool) {
+        self.wait(|cluster| {
+            let Some(primary) = cluster.primary() else { return false };
+            let standby = cluster.is(1 - primary, if synchronous { "/synchronous" } else { "/replica" });
+            standby && cluster.streams(primary)
+        });
+    }
+
+    /// Whether the other node follows the primary.
+    fn streams(&self, primary: usize) -> bool {
+        let answer = Client::new(self.nodes[primary].watcher).get("/patroni").try_send();
+        let state =
+            answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok()).unwrap_or_default();
+        state["replication"].as_array().is_some_and(|standbys| standbys.iter().any(|one| one["state"] == "streaming"))
+    }
+
+    fn wait(&self, is_so: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self) {
+            assert!(begun.elapsed() < LIMIT, "the cluster does not come about: {}", self.logs());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn logs(&self) -> String {
+        let read = |name: &str| fs::read_to_string(self.place.path().join(name)).unwrap_or_default();
+        let end = |text: String| {
+            text.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
+        };
+        ["etcd.log", "first.log", "second.log"].map(|name| format!("{name}:\n{}", end(read(name)))).join("\n")
+    }
+
+    /// The process of a node's server.
+    fn postmaster(&self, number: usize) -> Option<i32> {
+        let file = self.place.path().join(self.nodes[number].name).join("data/postmaster.pid");
+        fs::read_to_string(file).ok()?.lines().next()?.parse().ok()
+    }
+
+    /// Kills all of a node at once, as if its machine had lost power.
+    pub(crate) fn kill(&mut self, number: usize) {
+        let postmaster = self.postmaster(number).expect("its server runs");
+        if let Some(mut patroni) = self.nodes[number].patroni.take() {
+            patroni.kill().unwrap();
+            crate::fault::kill_all(postmaster);
+            patroni.wait().unwrap();
+        }
+    }
+
+    /// Kills a node's server. Patroni lives.
+    pub(crate) fn kill_server(&self, number: usize) {
+        crate::fault::kill_all(self.postmaster(number).expect("its server runs"));
+    }
+
+    /// Starts a killed node again; it follows the other one.
+    pub(crate) fn revive(&mut self, number: usize) {
+        if self.nodes[number].patroni.is_none() {
+            self.run(number);
+        }
+    }
+
+    /// Waits until another node than `old` takes writes.
+    pub(crate) fn wait_for_another_than(&self, old: usize) {
+        self.wait(|cluster| cluster.is(1 - old, "/primary"));
+    }
+}
+
+impl Drop for Patroni {
+    fn drop(&mut self) {
+        for number in 0..self.nodes.len() {
+            let postmaster = self.postmaster(number);
+            if let Some(mut patroni) = self.nodes[number].patroni.take() {
+                let _ = patroni.kill();
+                let _ = patroni.wait();
+            }
+            if let Some(postmaster) = postmaster {
+                crate::fault::kill_all(postmaster);
+            }
+        }
+        let _ = self.etcd.kill();
+        let _ = self.etcd.wait();
+    }
+}
+
+fn log(place: &TempDir, name: &str) -> File {
+    fs::OpenOptions::new().create(true).append(true).open(place.path().join(name)).unwrap()
+}
+
+/// Patroni's settings. A dead primary is missed after `ttl`, the least that Patroni takes. A primary that comes back is copied
+/// anew from the other one, which costs little here.
+fn settings(node: &Node, etcd: SocketAddr, directory: &Path, synchronous: bool) -> String {
+    let Node { name, server, watcher, .. } = node;
+    let (programs, directory) = (programs().unwrap(), directory.display());
+    format!(
+        "scope: orgvault
+name: {name}
+restapi: {{listen: '{watcher}', connect_address: '{watcher}'}}
+etcd3: {{hosts: ['{etcd}']}}
+bootstrap:
+  dcs:
+    ttl: 20
+    loop_wait: 2
+    retry_timeout: 5
+    primary_start_timeout: 0
+    synchronous_mode: {synchronous}
+    postgresql:
+      use_pg_rewind: false
+      use_slots: true
+      parameters: {{wal_log_hints: 'on', max_connections: 100, shared_buffers: 32MB, wal_keep_size: 128MB}}
+  initdb: [{{encoding: UTF8}}, {{locale: C}}, data-checksums]
+postgresql:
+  listen: '{server}'
+  connect_address: '{server}'
+  data_dir: '{directory}/data'
+  remove_data_directory_on_rewind_failure: true
+  remove_data_directory_on_diverged_timelines: true
+  bin_dir: '{}'
+  pgpass: '{directory}/pgpass'
+  pg_hba: ['local all all trust', 'host all all 127.0.0.0/8 trust', 'host replication all 127.0.0.0/8 trust']
+  parameters: {{unix_socket_directories: '{directory}', password_encryption: scram-sha-256}}
+  authentication:
+    superuser: {{username: {USER}, password: unused}}
+    replication: {{username: replicator, password: unused}}
+    rewind: {{username: rewinder, password: unused}}
+",
+        programs.display()
+    )
+}

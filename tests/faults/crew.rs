@@ -1,0 +1,171 @@
+//! The clients, and what they were answered.
+
+use crate::doorman::Doorman;
+use crate::ledger::Outcome;
+use crate::log::AckLog;
+use crate::worker::Worker;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use vault_tests::{Answer, Client};
+
+/// How long a client waits that got no answer.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What was answered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// Writes that were acknowledged.
+    pub(crate) done: u64,
+    /// Writes that were refused for good.
+    pub(crate) refused: u64,
+    /// Writes of which nobody knows.
+    pub(crate) unsure: u64,
+    /// Answers by their status; 0 are those that did not come.
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    /// The slowest answer.
+    pub(crate) slowest: Duration,
+    /// When something was last acknowledged.
+    pub(crate) last_done: Option<Instant>,
+    /// The longest time between two acknowledgements, or from the beginning to the first, of one client.
+    pub(crate) longest_gap: Duration,
+    /// Answers that must never be given.
+    pub(crate) wrong: Vec<String>,
+}
+
+impl Tally {
+    /// Counts an answer to a write. What came of the write.
+    pub(crate) fn count(&mut self, answer: &Result<Answer, String>, took: Duration) -> Outcome {
+        self.slowest = self.slowest.max(took);
+        let status = answer.as_ref().map_or(0, |answer| answer.status);
+        *self.statuses.entry(status).or_default() += 1;
+        if let Ok(answer) = answer {
+            let retry_after = answer.header("retry-after").is_some();
+            match status {
+                200..300 | 429 => {}
+                503 if retry_after => {}
+                503 => self.wrong.push(format!("503 without Retry-After: {answer:?}")),
+                _ => self.wrong.push(format!("{status}: {}", answer.text())),
+            }
+        }
+        match status {
+            200..300 => {
+                let now = Instant::now();
+                if let Some(last) = self.last_done.replace(now) {
+                    self.longest_gap = self.longest_gap.max(now.duration_since(last));
+                }
+                self.done += 1;
+                Outcome::Done
+            }
+            400..500 => {
+                self.refused += 1;
+                Outcome::Refused
+            }
+            // What was never sent did nothing.
+            0 if answer.as_ref().is_err_and(|error| error.contains("Connection refused")) => {
+                self.refused += 1;
+                Outcome::Refused
+            }
+            _ => {
+                self.unsure += 1;
+                Outcome::Unsure
+            }
+        }
+    }
+
+    /// Adds another.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.done += other.done;
+        self.refused += other.refused;
+        self.unsure += other.unsure;
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.slowest = self.slowest.max(other.slowest);
+        self.longest_gap = self.longest_gap.max(other.longest_gap);
+        self.wrong.extend(other.wrong);
+    }
+}
+
+/// All clients of a vault.
+pub(crate) struct Crew {
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) doorman: Doorman,
+}
+
+/// Set when it goes: however what it waits for ends, the clients do.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Crew {
+    /// Works on `servers` while `meanwhile` runs.
+    pub(crate) fn work<T>(
+        &mut self,
+        servers: &[SocketAddr],
+        log: &AckLog,
+        meanwhile: impl FnOnce() -> T,
+    ) -> (T, Tally) {
+        let (stop, last) = (AtomicBool::new(false), self.workers.len());
+        thread::scope(|scope| {
+            let mut clients = Vec::new();
+            for (number, worker) in self.workers.iter_mut().enumerate() {
+                let mut turn = Turn::new(servers, number);
+                let stop = &stop;
+                clients.push(scope.spawn(move || {
+                    let mut tally = Tally { last_done: Some(Instant::now()), ..Tally::default() };
+                    while !stop.load(Ordering::Relaxed) {
+                        turn.took(worker.write(turn.client(), log, &mut tally));
+                    }
+                    tally
+                }));
+            }
+            let (doorman, mut turn, stopped) = (&mut self.doorman, Turn::new(servers, last), &stop);
+            clients.push(scope.spawn(move || {
+                let mut tally = Tally::default();
+                while !stopped.load(Ordering::Relaxed) && doorman.has_codes() {
+                    turn.took(doorman.come_and_go(turn.client(), log, &mut tally));
+                }
+                tally
+            }));
+            let stopping = Stop(&stop);
+            let outcome = meanwhile();
+            drop(stopping);
+            let mut all = Tally::default();
+            for client in clients {
+                all.add(client.join().unwrap());
+            }
+            log.sync();
+            (outcome, all)
+        })
+    }
+}
+
+/// The server whose turn it is: another one after each that gave no answer or could not do it.
+struct Turn {
+    clients: Vec<Client>,
+    place: usize,
+}
+
+impl Turn {
+    fn new(servers: &[SocketAddr], number: usize) -> Self {
+        Self { clients: servers.iter().map(|address| Client::new(*address)).collect(), place: number % servers.len() }
+    }
+
+    fn client(&self) -> &Client {
+        &self.clients[self.place]
+    }
+
+    fn took(&mut self, outcome: Outcome) {
+        if outcome != Outcome::Done {
+            self.place = (self.place + 1) % self.clients.len();
+            thread::sleep(PAUSE);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! A client that logs in and out: what proves a login works once, and a session that was ended stays ended.
+
+use crate::crew::Tally;
+use crate::ledger::Outcome;
+use crate::log::AckLog;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use vault_tests::binary::Run;
+use vault_tests::passcode::current_step;
+use vault_tests::{Account, Client, Vault};
+
+/// How often a command is tried.
+const PATIENCE: usize = 40;
+
+/// The client.
+pub(crate) struct Doorman {
+    account: Account,
+    /// Recovery codes that were not used; none stands for the passcode of the moment.
+    codes: VecDeque<Option<String>>,
+    /// The last code of an acknowledged login.
+    spent: Option<String>,
+    /// Sessions that were begun and not ended.
+    live: Vec<String>,
+    /// Sessions whose end was acknowledged.
+    ended: Vec<String>,
+}
+
+impl Doorman {
+    /// One with an account of its own.
+    pub(crate) fn new(vault: &Vault) -> Self {
+        let account = vault.account("Acme", "viewer");
+        let mut doorman = Self { account, codes: VecDeque::new(), spent: None, live: Vec::new(), ended: Vec::new() };
+        doorman.take_codes();
+        doorman
+    }
+
+    fn take_codes(&mut self) {
+        self.codes = (0..10).map(|_| Some(self.account.recovery_code())).collect();
+        self.codes.push_front(None);
+    }
+
+    /// Has new codes if few are left.
+    pub(crate) fn refill(&mut self, vault: &Vault) {
+        if self.codes.len() < 4 {
+            let printed = patiently(vault, &["account", "reset-passcode", "--email", &self.account.email, "--json"]);
+            self.account = self.account.with_new_passcode(&printed.json());
+            patiently(vault, &["account", "unlock", "--email", &self.account.email]);
+            self.take_codes();
+            self.spent = None;
+            self.live.clear();
+        }
+    }
+
+    /// Whether it can log in once more.
+    pub(crate) fn has_codes(&self) -> bool {
+        !self.codes.is_empty()
+    }
+
+    /// Logs in, and mostly out again.
+    pub(crate) fn come_and_go(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+        let Some(code) = self.codes.pop_front() else { return Outcome::Refused };
+        let code = code.unwrap_or_else(|| self.account.authenticator.code(current_step()));
+        let begun = Instant::now();
+        let answer = client.request("POST", "/v1/login").json(&self.account.login(&code)).try_send();
+        let answer = answer.map_err(|error| error.to_string());
+        let outcome = tally.count(&answer, begun.elapsed());
+        log.note(&format!("login {}", &code[code.len() - 3..]), outcome);
+        let Some(answer) = answer.ok().filter(|_| outcome == Outcome::Done) else { return outcome };
+        let token = answer.json()["access_token"].as_str().expect("a token").to_owned();
+        self.spent = Some(code);
+        if self.codes.len().is_multiple_of(4) {
+            self.live.push(token);
+            return outcome;
+        }
+        let begun = Instant::now();
+        let answer = client.request("POST", "/v1/logout").bearer(&token).try_send().map_err(|error| error.to_string());
+        let outcome = tally.count(&answer, begun.elapsed());
+        log.note("logout", outcome);
+        if outcome == Outcome::Done {
+            self.ended.push(token);
+        }
+        outcome
+    }
+
+    /// What was used must not work again, what was ended stays ended, what was begun lasts.
+    pub(crate) fn check(&mut self, client: &Client, losses: &mut Vec<String>) {
+        if let Some(code) = self.spent.take() {
+            let answer = client.log_in(&self.account.login(&code));
+            if answer.status != 401 {
+                losses.push(format!("a code that logged in was answered {} the second time", answer.status));
+            }
+        }
+        let status = |token: &String| client.get("/v1/account").bearer(token).send().status;
+        for token in self.ended.drain(..) {
+            let status = status(&token);
+            if status != 401 {
+                losses.push(format!("a session that was ended was answered {status}"));
+            }
+        }
+        for token in self.live.drain(..) {
+            let status = status(&token);
+            if status != 200 {
+                losses.push(format!("a session that was begun was answered {status}"));
+            }
+        }
+    }
+}
+
+/// Runs a command until it succeeds: what a fault leaves behind may refuse it for a while.
+fn patiently(vault: &Vault, arguments: &[&str]) -> Run {
+    for _ in 0..PATIENCE {
+        let run = vault.run(arguments);
+        if run.status == Some(0) {
+            return run;
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    vault.run(arguments).done()
+}

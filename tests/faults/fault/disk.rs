@@ -1,0 +1,162 @@
+//! R06, R07: the disk fills up under load, or becomes read-only.
+
+use super::Ground;
+use crate::report::Report;
+use crate::rig::Rig;
+use rustix::process::getuid;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+use vault_tests::Vault;
+
+/// How soon writes have to be possible again.
+const HEALED: Duration = Duration::from_secs(5);
+
+/// A small file system, mounted.
+pub(super) struct Disk {
+    place: TempDir,
+    /// Its loop device, if it is an image.
+    device: Option<String>,
+}
+
+impl Disk {
+    /// In memory.
+    fn in_memory(megabytes: usize) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let options = format!("size={megabytes}m,mode=0700");
+        run(Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(place.path()));
+        Self { place, device: None }
+    }
+
+    /// ext4 on an image, which becomes read-only after an error.
+    fn ext4(ground: &Ground<'_>, megabytes: u64) -> Self {
+        let place = tempfile::tempdir_in(&ground.options.dir).unwrap();
+        let image = place.path().join("image");
+        File::create(&image).unwrap().set_len(megabytes << 20).unwrap();
+        run(Command::new("mkfs.ext4").args(["-q", "-e", "remount-ro"]).arg(&image));
+        let device = run(Command::new("losetup").args(["-f", "--show"]).arg(&image)).trim().to_owned();
+        let disk = Self { place, device: Some(device) };
+        fs::create_dir(disk.path()).unwrap();
+        disk.mount();
+        disk
+    }
+
+    /// Where it is mounted.
+    fn path(&self) -> PathBuf {
+        match self.device {
+            Some(_) => self.place.path().join("mounted"),
+            None => self.place.path().to_owned(),
+        }
+    }
+
+    fn mount(&self) {
+        run(Command::new("mount").args(["-t", "ext4"]).arg(self.device.as_ref().unwrap()).arg(self.path()));
+    }
+
+    /// Has the file system see an error, after which it is read-only.
+    fn fail(&self) {
+        let name = self.device.as_ref().unwrap().trim_start_matches("/dev/");
+        fs::write(format!("/sys/fs/ext4/{name}/trigger_fs_error"), "1").unwrap();
+    }
+
+    /// Repairs it as an operator does, and mounts it again.
+    fn repair(&self) {
+        run(Command::new("umount").arg(self.path()));
+        let status = Command::new("fsck.ext4").arg("-fy").arg(self.device.as_ref().unwrap()).output().unwrap().status;
+        assert!(status.code().is_some_and(|code| code < 4), "fsck: {status}");
+        self.mount();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+        if let Some(device) = &self.device {
+            let _ = Command::new("losetup").args(["-d", device]).status();
+        }
+    }
+}
+
+pub(super) fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// R06: the disk fills up under load, and has space again.
+pub(super) fn full(ground: &Ground<'_>) -> Report {
+    if !getuid().is_root() {
+        return Report::skipped("disk-full", ground.database, "only root can mount a file system to fill");
+    }
+    let disk = Disk::in_memory(24);
+    let mut rig = Rig::of("disk-full", ground, Vault::absent_in(&disk.path(), None));
+    let mut healed = Vec::new();
+    for _ in 0..ground.options.rounds(20) {
+        let filler = disk.path().join("filler");
+        rig.work(|| {
+            std::thread::sleep(Duration::from_millis(200));
+            fill(&filler);
+            std::thread::sleep(Duration::from_secs(1));
+        });
+        if !rig.can_read() {
+            rig.report.losses.push("lists were not answered on the full disk".to_owned());
+        }
+        fs::remove_file(filler).unwrap();
+        let again = rig.wait_until_it_writes();
+        if again > HEALED {
+            rig.report.losses.push(format!("writes needed {again:?} after there was space"));
+        }
+        healed.push(again);
+        rig.check();
+    }
+    rig.report.times("from space to the next write", healed);
+    rig.finish()
+}
+
+/// Takes all the space there is.
+fn fill(path: &Path) {
+    let mut file = File::create(path).unwrap();
+    for piece in [vec![0_u8; 64 * 1024], vec![0; 1]] {
+        loop {
+            match file.write(&piece) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// R07: the file system below the vault sees an error under load and becomes read-only, as Linux's do by default; an
+/// operator repairs it.
+pub(super) fn read_only(ground: &Ground<'_>) -> Report {
+    if !getuid().is_root() {
+        return Report::skipped("read-only", ground.database, "only root can mount a file system");
+    }
+    let disk = Disk::ext4(ground, 64);
+    let mut rig = Rig::of("read-only", ground, Vault::absent_in(&disk.path(), None));
+    let (mut ended, mut starts) = (0_usize, Vec::new());
+    for _ in 0..ground.options.rounds(10) {
+        rig.work(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            disk.fail();
+            std::thread::sleep(Duration::from_secs(1));
+        });
+        let mut server = rig.server.take().expect("its server runs");
+        ended += usize::from(!server.is_alive());
+        if server.is_alive() && rig.try_write().0 {
+            rig.report.losses.push("a write to a read-only disk was acknowledged".to_owned());
+        }
+        server.ask_to_stop();
+        server.wait();
+        disk.repair();
+        starts.push(rig.serve());
+        rig.check();
+    }
+    rig.report.figure("servers that ended by themselves", ended);
+    rig.report.times("from start to ready", starts);
+    rig.finish()
+}

@@ -1,0 +1,80 @@
+//! R16: the primary of a cluster dies under load, and its standby takes over.
+
+use super::Ground;
+use crate::cluster::{self, Patroni};
+use crate::report::Report;
+use crate::rig::Rig;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use vault_tests::Vault;
+
+/// How soon after the promotion a write has to be acknowledged.
+const HEALED: Duration = Duration::from_secs(5);
+
+/// With a synchronous standby: nothing is lost.
+pub(super) fn synchronous(ground: &Ground<'_>) -> Report {
+    happen("failover", ground, true)
+}
+
+/// With an asynchronous one: what was acknowledged last may be lost. Counted, not judged.
+pub(super) fn asynchronous(ground: &Ground<'_>) -> Report {
+    let mut report = happen("failover-asynchronous", ground, false);
+    let lost = std::mem::take(&mut report.losses);
+    report.figure("acknowledged and lost, as an asynchronous standby allows", lost.len());
+    report
+}
+
+fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Report {
+    if let Some(why) = cluster::impossible() {
+        return Report::skipped(name, ground.database, &why);
+    }
+    let mut cluster = Patroni::start(&ground.options.log_dir, is_synchronous);
+    let mut create = Command::new("psql");
+    create.args(["--no-psqlrc", "--quiet", "--command", "CREATE DATABASE orgvault", "--dbname"]);
+    super::disk::run(create.arg(cluster.url("postgres")));
+    let vault = Vault::absent_in(&ground.options.dir, Some(cluster.url("orgvault")));
+    let mut rig = Rig::of(name, ground, vault);
+    let others = [rig.replica(), rig.replica()];
+    let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
+    let mut chance = ground.chance();
+    let (mut promoted, mut healed, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ground.options.rounds(20) {
+        let delay = chance.millis(200, 900);
+        let old = cluster.primary().expect("a primary");
+        let counter = rig.log.counter();
+        let (promotion, heal, all) = rig.work_on(&addresses, || {
+            std::thread::sleep(delay);
+            let begun = Instant::now();
+            // In turn: a machine dies, and a server alone.
+            if round % 2 == 0 {
+                cluster.kill(old)
+            } else {
+                cluster.kill_server(old)
+            }
+            cluster.wait_for_another_than(old);
+            let promotion = begun.elapsed();
+            let before = counter.acknowledged();
+            let promoted = Instant::now();
+            while counter.acknowledged() == before && promoted.elapsed() < Duration::from_secs(60) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            (promotion, promoted.elapsed(), begun.elapsed())
+        });
+        if heal > HEALED {
+            rig.report.losses.push(format!("round {round}: the first write came {heal:?} after the promotion"));
+        }
+        promoted.push(promotion);
+        healed.push(heal);
+        out.push(all);
+        cluster.revive(old);
+        cluster.wait_until_safe(is_synchronous);
+        rig.wait_until_it_writes();
+        rig.check();
+    }
+    rig.report.times("from the death to the promotion", promoted);
+    rig.report.times("from the promotion to the next write", healed);
+    rig.report.times("without writes", out);
+    drop(others);
+    rig.finish()
+}

@@ -1,0 +1,29 @@
+//! R01: the service is killed (SIGKILL) at any moment and started again. Tells of the death of a process only: what it wrote
+//! stays in the memory of the kernel, so whether it was synced to disk does not show here.
+
+use super::Ground;
+use crate::report::Report;
+use crate::rig::Rig;
+
+/// Looks at everything that is stored after so many rounds.
+const DEEPLY_EVERY: usize = 100;
+
+pub(super) fn happen(ground: &Ground<'_>) -> Report {
+    let mut rig = Rig::new("kill", ground);
+    let mut chance = ground.chance();
+    let mut starts = Vec::new();
+    for round in 0..ground.options.rounds(200) {
+        let delay = chance.millis(20, 500);
+        rig.work_while(|server| {
+            std::thread::sleep(delay); // at any moment, not at a certain one
+            server.take().expect("its server runs").kill();
+        });
+        starts.push(rig.serve());
+        rig.check();
+        if round % DEEPLY_EVERY == DEEPLY_EVERY - 1 {
+            rig.check_deeply();
+        }
+    }
+    rig.report.times("from start to ready", starts);
+    rig.finish()
+}

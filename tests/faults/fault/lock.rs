@@ -1,0 +1,87 @@
+//! R09: another program holds the lock that every write needs, for 10 s.
+
+use super::Ground;
+use crate::report::Report;
+use crate::rig::Rig;
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use vault_tests::Database;
+
+/// How long it is held.
+const HELD: Duration = Duration::from_secs(10);
+/// How long a request may take meanwhile.
+const LONGEST: Duration = Duration::from_millis(8_000);
+
+pub(super) fn happen(ground: &Ground<'_>) -> Report {
+    let mut rig = Rig::new("lock", ground);
+    let mut healed = Vec::new();
+    for _ in 0..ground.options.rounds(2) {
+        rig.work(|| std::thread::sleep(Duration::from_millis(500)));
+        let holder = Holder::begin(&rig);
+        rig.work(|| std::thread::sleep(HELD));
+        if !rig.can_read() {
+            rig.report.losses.push("lists were not answered meanwhile".to_owned());
+        }
+        drop(holder);
+        healed.push(rig.wait_until_it_writes());
+        rig.check();
+    }
+    let slowest = rig.report.tally.slowest;
+    rig.report.figure("slowest answer", format!("{:.1} s", slowest.as_secs_f64()));
+    if slowest > LONGEST {
+        rig.report.losses.push(format!("an answer took {slowest:?}"));
+    }
+    rig.report.times("from the release to the next write", healed);
+    rig.finish()
+}
+
+/// Holds the lock until it goes.
+struct Holder(Child);
+
+impl Holder {
+    fn begin(rig: &Rig) -> Self {
+        match rig.vault.database() {
+            // Every program that locks the file's bytes as SQLite does holds it up; its key is not needed for that.
+            Database::Sqlite => {
+                let mut holder = Command::new("python3");
+                holder.arg("-c").arg(LOCKING).arg(rig.vault.data_dir().join("orgvault.db-shm"));
+                Self(ready(holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()))
+            }
+            Database::Postgres => {
+                let mut psql = Command::new("psql");
+                psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--dbname", rig.vault.url()]);
+                let mut child = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+                let statements = "BEGIN; LOCK TABLE credentials, sessions IN EXCLUSIVE MODE; SELECT 'held';\n";
+                child.stdin.as_mut().unwrap().write_all(statements.as_bytes()).unwrap();
+                Self(ready(child))
+            }
+        }
+    }
+}
+
+/// Locks the byte of the write-ahead log's index that stands for the right to write, and holds it until its input ends.
+const LOCKING: &str = "
+import fcntl, sys
+file = open(sys.argv[1], 'r+b')
+fcntl.lockf(file, fcntl.LOCK_EX, 1, 120)
+print('held', flush=True)
+sys.stdin.read()
+";
+
+/// The child, once it has said something.
+fn ready(mut child: Child) -> Child {
+    use std::io::{BufRead as _, BufReader};
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line.trim(), "held");
+    child
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,106 @@
+//! R13, R14, R15: the network between the service and PostgreSQL loses answers, hangs, or is slow.
+
+use super::Ground;
+use crate::proxy::{Mode, Proxy};
+use crate::report::Report;
+use crate::rig::Rig;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use vault_testkit::postgres::{Cluster, Options};
+use vault_tests::Vault;
+use vault_tests::process::free_address;
+
+/// How long the network hangs.
+const HANGING: Duration = Duration::from_secs(12);
+/// How long a request may take meanwhile: a change waits at most 7 s, and for a connection before.
+const LONGEST: Duration = Duration::from_secs(10);
+const HEALED: Duration = Duration::from_secs(5);
+
+/// A vault whose server is behind a proxy.
+fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> (Rig, Proxy) {
+    let url = cluster.create_database();
+    let (server, database) = url.rsplit_once('/').unwrap();
+    // The address has the socket's directory as its host, percent-encoded.
+    let host = server.rsplit('@').next().unwrap();
+    let directory = PathBuf::from(decoded(host));
+    let proxy = Proxy::start(free_address(), &directory.join(".s.PGSQL.5432"), ground.chance());
+    let vault = Vault::absent_in(&ground.options.dir, Some(url.clone())).set_up();
+    let through = format!("postgres://postgres@{}/{database}?sslmode=disable", proxy.address);
+    let rig = Rig::through(name, ground, vault, &through);
+    (rig, proxy)
+}
+
+fn decoded(host: &str) -> String {
+    let mut pieces = host.split('%');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (code, rest) = piece.split_at(2);
+        text.push(char::from(u8::from_str_radix(code, 16).unwrap()));
+        text.push_str(rest);
+    }
+    text
+}
+
+/// R13: the answer to a commit is lost: what was saved stands or not, is not acknowledged, and is repeated with one effect.
+pub(super) fn lost_commits(ground: &Ground<'_>) -> Report {
+    let cluster = Cluster::start(Options::default());
+    let (mut rig, proxy) = behind_a_proxy("lost-commits", ground, &cluster);
+    for _ in 0..ground.options.rounds(50) {
+        proxy.set(Mode::LoseCommits);
+        rig.work(|| std::thread::sleep(Duration::from_millis(500)));
+        proxy.set(Mode::Pass);
+        rig.wait_until_it_answers();
+        rig.check();
+    }
+    let lost = proxy.lost();
+    rig.report.figure("answers to COMMIT lost", lost);
+    if lost == 0 {
+        rig.report.losses.push("no answer was lost, so nothing was tested".to_owned());
+    }
+    rig.finish()
+}
+
+/// R14: the network takes connections and bytes and forwards nothing.
+pub(super) fn hanging(ground: &Ground<'_>) -> Report {
+    let cluster = Cluster::start(Options::default());
+    let (mut rig, proxy) = behind_a_proxy("network-hangs", ground, &cluster);
+    let mut healed = Vec::new();
+    for _ in 0..ground.options.rounds(3) {
+        rig.work(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            proxy.set(Mode::Hang);
+            std::thread::sleep(HANGING);
+            proxy.set(Mode::Pass);
+        });
+        let begun = Instant::now();
+        rig.wait_until_it_answers();
+        rig.wait_until_it_writes();
+        healed.push(begun.elapsed());
+        if begun.elapsed() > HEALED {
+            rig.report.losses.push(format!("the service needed {:?} to work again", begun.elapsed()));
+        }
+        rig.check();
+    }
+    let slowest = rig.report.tally.slowest;
+    rig.report.figure("slowest answer", format!("{:.1} s", slowest.as_secs_f64()));
+    if slowest > LONGEST {
+        rig.report.losses.push(format!("an answer took {slowest:?}"));
+    }
+    rig.report.times("from forwarding to the next write", healed);
+    rig.finish()
+}
+
+/// R15: the network is slow.
+pub(super) fn slow(ground: &Ground<'_>) -> Report {
+    let cluster = Cluster::start(Options::default());
+    let (mut rig, proxy) = behind_a_proxy("slow-network", ground, &cluster);
+    proxy.set(Mode::Slow);
+    for _ in 0..ground.options.rounds(10) {
+        rig.work(|| std::thread::sleep(Duration::from_secs(3)));
+        rig.check();
+    }
+    proxy.set(Mode::Pass);
+    let slowest = rig.report.tally.slowest;
+    rig.report.figure("slowest answer", format!("{:.1} s", slowest.as_secs_f64()));
+    rig.finish()
+}

@@ -1,0 +1,50 @@
+//! R17, R28: several replicas on one PostgreSQL server that has few connections, or that are restarted in turn.
+
+use super::Ground;
+use crate::report::Report;
+use crate::rig::Rig;
+use std::net::SocketAddr;
+use std::time::Duration;
+use vault_testkit::postgres::{Cluster, Options};
+use vault_tests::process::Server;
+
+/// R17: three replicas want thirty connections of a server that gives ten.
+pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
+    let cluster = Cluster::start(Options { max_connections: 13, ..Options::default() }); // three are a superuser's
+    let mut rig = Rig::on("few-connections", ground, &cluster);
+    for _ in 0..ground.options.rounds(5) {
+        let others = [rig.replica(), rig.replica()];
+        let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
+        rig.work_on(&addresses, || std::thread::sleep(Duration::from_secs(3)));
+        rig.wait_until_it_writes();
+        drop(others); // what the check runs needs a connection, too
+        rig.check();
+    }
+    let slowest = rig.report.tally.slowest;
+    rig.report.figure("slowest answer", format!("{:.1} s", slowest.as_secs_f64()));
+    rig.finish()
+}
+
+/// R28: each of three replicas is stopped in turn and started again, while clients go to another one where theirs does not
+/// answer.
+pub(super) fn rolling(ground: &Ground<'_>) -> Report {
+    let mut rig = Rig::new("rolling-restart", ground);
+    let mut others: Vec<Server> = vec![rig.replica(), rig.replica()];
+    for round in 0..ground.options.rounds(30) {
+        let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
+        let stopped = others.remove(round % 2);
+        let ended = rig.work_on(&addresses, || {
+            std::thread::sleep(Duration::from_millis(200));
+            let ended = stopped.stop();
+            std::thread::sleep(Duration::from_millis(200));
+            ended
+        });
+        if ended != Some(0) {
+            rig.report.losses.push(format!("a replica ended with {ended:?}"));
+        }
+        others.push(rig.replica());
+        rig.check();
+    }
+    drop(others);
+    rig.finish()
+}

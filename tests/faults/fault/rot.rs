@@ -1,0 +1,48 @@
+//! R30: bytes of the stored file change by themselves. What they belong to is refused; nothing wrong is ever given.
+
+use super::Ground;
+use crate::report::Report;
+use crate::rig::Rig;
+use std::fs;
+
+pub(super) fn happen(ground: &Ground<'_>) -> Report {
+    let mut rig = Rig::new("bit-rot", ground);
+    rig.work(|| std::thread::sleep(std::time::Duration::from_millis(500)));
+    rig.check();
+    let mut chance = ground.chance();
+    let file = rig.vault.data_dir().join("orgvault.db");
+    let (mut refused_start, mut refused_read, mut whole) = (0_usize, 0_usize, 0_usize);
+    for _ in 0..ground.options.rounds(200) {
+        rig.server.take().expect("its server runs").stop();
+        let sound = fs::read(&file).unwrap();
+        let mut rotten = sound.clone();
+        for _ in 0..=chance.below(64) {
+            let place = chance.below(rotten.len());
+            rotten[place] ^= 1 << chance.below(8);
+        }
+        fs::write(&file, rotten).unwrap();
+        let mut server = rig.spawn_by(None);
+        if super::syscalls::wait(&mut server) {
+            rig.server = Some(server);
+            match rig.reads_rightly() {
+                Ok(true) => whole += 1,
+                Ok(false) => refused_read += 1,
+                Err(wrong) => rig.report.losses.push(wrong),
+            }
+            rig.kill();
+        } else {
+            refused_start += 1;
+        }
+        for beside in ["orgvault.db-wal", "orgvault.db-shm"] {
+            let _ = fs::remove_file(rig.vault.data_dir().join(beside));
+        }
+        fs::write(&file, sound).unwrap();
+        rig.serve();
+        rig.report.rounds += 1;
+    }
+    rig.check();
+    rig.report.figure("the server refused to start", refused_start);
+    rig.report.figure("some reads were refused", refused_read);
+    rig.report.figure("all that was read was right", whole);
+    rig.finish()
+}

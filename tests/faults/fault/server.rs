@@ -1,0 +1,117 @@
+//! R11, R12: PostgreSQL's processes end.
+
+use super::Ground;
+use crate::report::Report;
+use crate::rig::Rig;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, test_kill_process, waitpid};
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use vault_testkit::postgres::{Cluster, Options};
+
+/// How soon the service has to work again.
+const HEALED: Duration = Duration::from_secs(5);
+const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'orgvault'";
+
+/// R11: connections are ended by an operator, and processes of connections are killed, which has the whole server start
+/// over.
+pub(super) fn connections(ground: &Ground<'_>) -> Report {
+    let cluster = Cluster::start(Options::default());
+    let mut rig = Rig::on("connections", ground, &cluster);
+    let url = rig.vault.url().to_owned();
+    let mut chance = ground.chance();
+    let mut healed = Vec::new();
+    for round in 0..ground.options.rounds(50) {
+        let mut moments: Vec<Duration> = (0..5).map(|_| chance.millis(5, 100)).collect();
+        rig.work(|| {
+            for moment in moments.drain(..) {
+                std::thread::sleep(moment);
+                cluster.execute(&url, &format!("SELECT count(pg_terminate_backend(pid)) {OURS}"));
+            }
+            if round % 5 == 4 {
+                let one = cluster.execute(&url, &format!("SELECT pid {OURS} LIMIT 1"));
+                if let Ok(id) = one.parse() {
+                    kill(id);
+                }
+            }
+        });
+        healed.push(heal(&mut rig));
+        rig.check();
+    }
+    rig.report.times("from the last fault to the next write", healed);
+    finish(rig)
+}
+
+/// R12: the server is killed, by SIGKILL or by an immediate stop, and started again.
+pub(super) fn killed(ground: &Ground<'_>) -> Report {
+    let cluster = Cluster::start(Options::default());
+    let mut rig = Rig::on("database", ground, &cluster);
+    let url = rig.vault.url().to_owned();
+    let mut chance = ground.chance();
+    let mut healed = Vec::new();
+    for round in 0..ground.options.rounds(100) {
+        let delay = chance.millis(20, 400);
+        let postmaster: i32 =
+            cluster.execute(&url, "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)").parse().unwrap();
+        rig.work(|| {
+            std::thread::sleep(delay);
+            // By SIGKILL and by what an immediate stop sends.
+            end_all(postmaster, if round % 2 == 0 { Signal::KILL } else { Signal::QUIT });
+            cluster.resume();
+        });
+        healed.push(heal(&mut rig));
+        rig.check();
+    }
+    rig.report.times("from the server's start to the next write", healed);
+    finish(rig)
+}
+
+fn heal(rig: &mut Rig) -> Duration {
+    let begun = Instant::now();
+    rig.wait_until_it_answers();
+    rig.wait_until_it_writes();
+    let healed = begun.elapsed();
+    if healed > HEALED {
+        rig.report.losses.push(format!("the service needed {healed:?} to work again"));
+    }
+    healed
+}
+
+fn finish(rig: Rig) -> Report {
+    // Tables and indexes, as PostgreSQL itself judges them.
+    let url = rig.vault.url().to_owned();
+    let mut report = rig.finish();
+    let programs = crate::cluster::programs().unwrap_or_default();
+    let mut check = Command::new(programs.join("pg_amcheck"));
+    match check.args(["--install-missing", "--heapallindexed", &url]).output() {
+        Ok(output) if output.status.success() => report.figure("pg_amcheck", "clean"),
+        Ok(output) => report.losses.push(format!("pg_amcheck: {}", String::from_utf8_lossy(&output.stdout))),
+        Err(_) => report.figure("pg_amcheck", "not installed: indexes were not compared with tables"),
+    }
+    report
+}
+
+fn kill(id: i32) {
+    let _ = kill_process(Pid::from_raw(id).unwrap(), Signal::KILL); // it may have ended
+}
+
+/// Kills a server and all of its processes.
+pub(crate) fn kill_all(postmaster: i32) {
+    end_all(postmaster, Signal::KILL);
+}
+
+/// Sends a server a signal that ends it, and waits until its other processes have ended, as they do by themselves.
+fn end_all(postmaster: i32, signal: Signal) {
+    let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap_or_default();
+    let _ = kill_process(Pid::from_raw(postmaster).unwrap(), signal); // it may have ended
+    let ids = children.split_whitespace().filter_map(|id| id.parse().ok()).chain([postmaster]);
+    for id in ids {
+        let id = Pid::from_raw(id).unwrap();
+        // Orphans are this process's children then. Of a zombie its pid file would still be believed.
+        while test_kill_process(id).is_ok() {
+            if waitpid(Some(id), WaitOptions::NOHANG).is_err() {
+                std::thread::yield_now(); // another's child
+            }
+        }
+    }
+}

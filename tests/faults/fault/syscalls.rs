@@ -1,0 +1,270 @@
+//! R02, R04, R06: at each system call of the service that changes files, one after the other, the service is killed, or the
+//! call fails. `strace` does both.
+
+use super::Ground;
+use crate::ledger::Outcome;
+use crate::report::Report;
+use crate::rig::Rig;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use vault_tests::process::Server;
+use vault_tests::{Database, Vault, binary};
+
+/// System calls that change files.
+const WRITING: [&str; 6] = ["pwrite64", "fdatasync", "fsync", "ftruncate", "unlink", "rename"];
+const SYNCING: [&str; 2] = ["fdatasync", "fsync"];
+/// Writes of each run.
+const WRITES: usize = 8;
+/// How long a start may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What is done to a call.
+#[derive(Clone, Copy)]
+enum Deed {
+    Kill,
+    Fail(&'static str),
+}
+
+/// R02: the service, and commands that change much, are killed at each of their calls.
+pub(super) fn killed(ground: &Ground<'_>) -> Report {
+    let mut report = each_call("kill-at-syscalls", ground, &WRITING, Deed::Kill, |_, _| {});
+    if report.rounds > 0 {
+        first_start(ground, &mut report);
+        rotation(ground, &mut report);
+    }
+    report
+}
+
+/// R04: each sync fails once. What it was to sync is not acknowledged, and a server whose commit it was ends.
+pub(super) fn failed_syncs(ground: &Ground<'_>) -> Report {
+    let mut ended = 0_usize;
+    let mut report = each_call("failed-syncs", ground, &SYNCING, Deed::Fail("EIO"), |run, losses| {
+        ended += usize::from(run.ended);
+        if run.ended && run.unsure == 0 && run.acknowledged == WRITES {
+            losses.push("a server ended, and every write was acknowledged".to_owned());
+        }
+    });
+    report.figure("servers that ended by themselves", ended);
+    report
+}
+
+/// R06: each write of a file finds the disk full once. The server goes on.
+pub(super) fn full(ground: &Ground<'_>) -> Report {
+    each_call("full-at-syscalls", ground, &["pwrite64"], Deed::Fail("ENOSPC"), |run, losses| {
+        if run.ready && run.ended {
+            losses.push("a server ended for want of space".to_owned());
+        }
+    })
+}
+
+/// What came of one run.
+#[derive(Default)]
+struct Run {
+    /// Whether the deed was done.
+    happened: bool,
+    /// Whether the server became ready.
+    ready: bool,
+    /// Whether the server ended by itself.
+    ended: bool,
+    acknowledged: usize,
+    unsure: usize,
+}
+
+fn each_call(
+    name: &'static str,
+    ground: &Ground<'_>,
+    calls: &[&str],
+    deed: Deed,
+    mut judge: impl FnMut(&Run, &mut Vec<String>),
+) -> Report {
+    if let Some(why) = cannot_trace() {
+        return Report::skipped(name, ground.database, &why);
+    }
+    let mut rig = Rig::new(name, ground);
+    rig.server.take().expect("its server runs").stop();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut chance = ground.chance();
+    let mut step = |rig: &mut Rig, call: &str, place: usize| {
+        let run = run(rig, call, place, deed);
+        judge(&run, &mut rig.report.losses);
+        rig.serve();
+        rig.check();
+        rig.server.take().expect("its server runs").stop();
+        run.happened
+    };
+    match ground.options.rounds {
+        // Some places only.
+        Some(rounds) => {
+            for _ in 0..rounds {
+                let call = calls[chance.below(calls.len())];
+                let place = 1 + chance.below(if call == "pwrite64" { 100 } else { 12 });
+                if step(&mut rig, call, place) {
+                    *places.entry(call).or_default() += 1;
+                }
+            }
+        }
+        None => {
+            for call in calls {
+                let mut place = 1;
+                while step(&mut rig, call, place) {
+                    place += 1;
+                }
+                places.insert(call, place - 1);
+            }
+        }
+    }
+    rig.serve();
+    let places: Vec<String> = places.iter().map(|(call, count)| format!("{call} {count}")).collect();
+    rig.report.figure("places", places.join(", "));
+    rig.finish()
+}
+
+/// Starts the server, logs in, writes, stops it, and has the deed done to the call at `place`.
+fn run(rig: &mut Rig, call: &str, place: usize, deed: Deed) -> Run {
+    let trace = rig.vault.scratch("trace");
+    let mut run = Run::default();
+    let mut server = rig.spawn_by(Some(strace(&trace, call, place, deed)));
+    if wait(&mut server) {
+        run.ready = true;
+        let client = rig.client();
+        let mut tally = crate::crew::Tally::default();
+        rig.crew.doorman.come_and_go(&client, &rig.log, &mut tally);
+        for _ in 0..WRITES {
+            match rig.crew.workers[0].write(&client, &rig.log, &mut tally) {
+                Outcome::Done => run.acknowledged += 1,
+                Outcome::Refused => {}
+                Outcome::Unsure => run.unsure += 1,
+            }
+        }
+        rig.report.losses.append(&mut tally.wrong);
+        rig.report.tally.add(tally);
+        // Whoever fails stops a moment after it has answered.
+        let begun = Instant::now();
+        while run.unsure > 0 && begun.elapsed() < Duration::from_millis(300) && server.is_alive() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    run.ended = !server.is_alive();
+    server.ask_to_stop();
+    server.wait();
+    run.happened = was_done(&trace, server.id());
+    run
+}
+
+/// Whether the deed was done to process `id`, by the tracer's word. It writes its last line a moment after the process has ended.
+fn was_done(trace: &Path, id: u32) -> bool {
+    let begun = Instant::now();
+    loop {
+        let text = fs::read_to_string(trace).unwrap_or_default();
+        let ended = |line: &str| line.split_whitespace().next() == Some(&*id.to_string()) && line.contains(" +++ ");
+        if text.lines().any(ended) {
+            return text.contains("(INJECTED)") || text.contains("killed by SIGKILL");
+        }
+        assert!(begun.elapsed() < LIMIT, "the tracer does not tell how {id} ended: {text}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits until a server is ready or has ended. Whether it is ready.
+pub(super) fn wait(server: &mut Server) -> bool {
+    let (begun, client) = (Instant::now(), server.client());
+    while server.is_alive() {
+        if client.get("/readyz").try_send().is_ok_and(|answer| answer.status == 200) {
+            return true;
+        }
+        assert!(begun.elapsed() < LIMIT, "the server neither starts nor ends: {}", server.log_text());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+/// The first start of a vault is killed at each of its calls, and made again.
+fn first_start(ground: &Ground<'_>, report: &mut Report) {
+    let make = |vault: &Vault| vault.run(&["init"]);
+    let fresh = || Vault::absent_in(&ground.options.dir, None);
+    let places = command(ground, report, "first start", &["init"], fresh, make);
+    report.figure("places of a first start", places);
+}
+
+/// The replacement of an organization's key is killed at each of its calls, and made again.
+fn rotation(ground: &Ground<'_>, report: &mut Report) {
+    let again = |vault: &Vault| vault.run(&["key", "rotate", "--organization", "Acme"]);
+    let made = || {
+        let vault = Vault::absent_in(&ground.options.dir, None).set_up();
+        vault.organization("Acme");
+        vault
+    };
+    let places = command(ground, report, "rotation", &["key", "rotate", "--organization", "Acme"], made, again);
+    report.figure("places of a key rotation", places);
+}
+
+fn command(
+    ground: &Ground<'_>,
+    report: &mut Report,
+    what: &str,
+    arguments: &[&str],
+    make: impl Fn() -> Vault,
+    again: impl Fn(&Vault) -> binary::Run,
+) -> usize {
+    let mut chance = ground.chance();
+    let mut places = 0;
+    for call in WRITING {
+        for count in 1.. {
+            let place = if ground.options.rounds.is_some() { 1 + chance.below(6) } else { count };
+            let vault = make();
+            assert_eq!(vault.database(), Database::Sqlite);
+            let trace = vault.scratch("trace");
+            let mut strace = strace(&trace, call, place, Deed::Kill);
+            strace.arg(binary::path());
+            let mut run = vault.on_this(binary::isolated(strace), arguments);
+            let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let ended = child.wait().unwrap();
+            if !was_done(&trace, child.id()) {
+                break;
+            }
+            places += 1;
+            if ended.success() {
+                report.losses.push(format!("{what}: killed at {call} {place}, and succeeded"));
+            }
+            let second = again(&vault);
+            let doctor = vault.run(&["doctor", "--deep"]);
+            // What is complete but for the end of the process is refused as done.
+            let is_done = what == "first start" && second.stderr.contains("already exists");
+            if second.status != Some(0) && !is_done || doctor.status != Some(0) {
+                report.losses.push(format!("{what}: killed at {call} {place}: {second:?}; {doctor:?}"));
+            }
+            report.rounds += 1;
+            if ground.options.rounds.is_some() {
+                break;
+            }
+        }
+    }
+    places
+}
+
+/// Why calls cannot be traced, if they cannot.
+fn cannot_trace() -> Option<String> {
+    let mut strace = Command::new("strace");
+    strace.args(["-D", "-f", "-qq", "-o", "/dev/null", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
+    match strace.status() {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("strace: {status}")),
+        Err(error) => Some(format!("strace: {error}")),
+    }
+}
+
+/// A program that runs another one and does the deed. The other one is this process's child, not the tracer's.
+fn strace(trace: &Path, call: &str, place: usize, deed: Deed) -> Command {
+    let deed = match deed {
+        Deed::Kill => "signal=KILL".to_owned(),
+        Deed::Fail(error) => format!("error={error}"),
+    };
+    let _ = fs::remove_file(trace);
+    let mut strace = Command::new("strace");
+    strace.args(["-D", "-f", "-o"]).arg(trace);
+    strace.args(["-e", &format!("trace={call}"), "-e", &format!("inject={call}:{deed}:when={place}")]);
+    strace
+}

@@ -1,0 +1,112 @@
+//! What a key may hold, by what was acknowledged of it.
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing: it was deleted, or never saved.
+    Absent,
+    /// The value of this number.
+    Holds(usize),
+}
+
+/// What came of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Acknowledged: a status from 200 to 299.
+    Done,
+    /// Refused for good: nothing was written.
+    Refused,
+    /// Nobody knows: no answer, or one from 500 on.
+    Unsure,
+}
+
+/// What one key may hold: the last acknowledged state, or that of a later write whose outcome is unknown. Only one client
+/// writes it, one write at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Possible {
+    /// The first is acknowledged, or was seen.
+    states: Vec<State>,
+}
+
+impl Possible {
+    /// A key that was never written.
+    pub(crate) fn new() -> Self {
+        Self { states: vec![State::Absent] }
+    }
+
+    /// A write that would have led to `state` came to `outcome`.
+    pub(crate) fn attempted(&mut self, state: State, outcome: Outcome) {
+        match outcome {
+            Outcome::Done => self.states = vec![state],
+            Outcome::Refused => {}
+            Outcome::Unsure => self.states.push(state),
+        }
+    }
+
+    /// The key holds `found`. What was there before cannot come back.
+    ///
+    /// # Errors
+    /// It may not: what was acknowledged is lost, or what was undone is back.
+    pub(crate) fn seen(&mut self, found: State) -> Result<(), String> {
+        match self.states.iter().rposition(|state| *state == found) {
+            Some(place) => {
+                self.states.drain(..place);
+                Ok(())
+            }
+            None => Err(format!("holds {found:?}, expected one of {:?}", self.states)),
+        }
+    }
+
+    /// What it surely holds.
+    pub(crate) fn sure(&self) -> Option<State> {
+        match *self.states {
+            [state] => Some(state),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(writes: &[(State, Outcome)]) -> Possible {
+        let mut key = Possible::new();
+        for (state, outcome) in writes {
+            key.attempted(*state, *outcome);
+        }
+        key
+    }
+
+    #[test]
+    fn what_was_acknowledged_must_be_there() {
+        use Outcome::Done;
+        use State::{Absent, Holds};
+        assert!(key(&[(Holds(1), Done)]).seen(Absent).is_err(), "a lost save");
+        assert!(key(&[(Holds(1), Done), (Holds(2), Done)]).seen(Holds(1)).is_err(), "a lost replacement");
+        assert!(key(&[(Holds(1), Done), (Absent, Done)]).seen(Holds(1)).is_err(), "a deletion undone");
+        assert!(key(&[(Holds(1), Done), (Absent, Done)]).seen(Absent).is_ok());
+    }
+
+    #[test]
+    fn what_was_refused_must_not_be_there() {
+        use Outcome::{Done, Refused};
+        use State::Holds;
+        let mut key = key(&[(Holds(1), Done), (Holds(2), Refused)]);
+        assert!(key.clone().seen(Holds(2)).is_err());
+        assert!(key.seen(Holds(1)).is_ok());
+    }
+
+    #[test]
+    fn an_unknown_write_may_stand_or_not_and_stays_once_it_was_seen() {
+        use Outcome::{Done, Unsure};
+        use State::Holds;
+        let writes = [(Holds(1), Done), (Holds(2), Unsure)];
+        assert_eq!(key(&writes).sure(), None);
+        let mut late = key(&writes);
+        assert!(late.seen(Holds(1)).is_ok());
+        assert!(late.seen(Holds(2)).is_ok(), "it may still be on its way");
+        assert!(late.seen(Holds(1)).is_err(), "what was seen is lost");
+        assert_eq!(late.sure(), Some(Holds(2)));
+    }
+}

@@ -1,0 +1,67 @@
+//! The log of what was answered: on another file system than the vault.
+
+use crate::ledger::Outcome;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// The log of one campaign.
+pub(crate) struct AckLog {
+    path: PathBuf,
+    file: Mutex<BufWriter<File>>,
+    acknowledged: Counter,
+}
+
+/// How many writes were acknowledged so far.
+#[derive(Clone, Default)]
+pub(crate) struct Counter(Arc<AtomicU64>);
+
+impl Counter {
+    /// So many.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl AckLog {
+    /// A new one.
+    pub(crate) fn new(directory: &Path, name: &str) -> Self {
+        let path = directory.join(format!("orgvault-faults-{}-{name}.log", std::process::id()));
+        let file = Mutex::new(BufWriter::new(File::create(&path).unwrap()));
+        Self { path, file, acknowledged: Counter::default() }
+    }
+
+    /// Notes what came of a write.
+    pub(crate) fn note(&self, what: &str, outcome: Outcome) {
+        self.acknowledged.0.fetch_add(u64::from(outcome == Outcome::Done), Ordering::Relaxed);
+        writeln!(self.file.lock().unwrap(), "{what} {outcome:?}").unwrap();
+    }
+
+    /// What counts acknowledged writes.
+    pub(crate) fn counter(&self) -> Counter {
+        self.acknowledged.clone()
+    }
+
+    /// Has all that was noted on disk.
+    pub(crate) fn sync(&self) {
+        let mut file = self.file.lock().unwrap();
+        file.flush().unwrap();
+        file.get_ref().sync_data().unwrap();
+    }
+
+    /// A file beside it.
+    pub(crate) fn beside(&self, what: &str) -> PathBuf {
+        self.path.with_extension(what)
+    }
+
+    /// Where it lies, and its SHA-256.
+    pub(crate) fn seal(&self) -> String {
+        self.sync();
+        let output = Command::new("sha256sum").arg(&self.path).output();
+        let sum = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        sum.unwrap_or_else(|_| self.path.display().to_string())
+    }
+}

@@ -1,0 +1,88 @@
+//! Has faults happen to the real binary while clients write, and looks afterwards whether anything that was acknowledged is
+//! lost, undone or unreadable:
+//!
+//! ```text
+//! cargo build --release --workspace --bins
+//! cargo run --release -p vault-tests --bin faults -- kill --rounds 1000
+//! ```
+//!
+//! - [`ledger`]: what each key may hold, by what was acknowledged. [`crew`]: the clients, each the only writer of its keys.
+//! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it.
+//! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`cluster`]:
+//!   two PostgreSQL servers of which one follows the other.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a campaign ends where its rig fails")]
+
+mod chance;
+mod cluster;
+mod crew;
+mod doorman;
+mod fault;
+mod ledger;
+mod log;
+mod options;
+mod proxy;
+mod report;
+mod rig;
+mod worker;
+
+use clap::Parser;
+use fault::Ground;
+use options::Options;
+use report::Report;
+use std::io::{Write, stderr, stdout};
+use std::process::{Command, ExitCode};
+use vault_tests::machine::Machine;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if let Some(code) = with_own_mounts() {
+        return code;
+    }
+    // Servers that are killed leave orphans, which somebody has to bury.
+    let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
+    let machine = Machine::look(&options.dir).unwrap();
+    let mut reports: Vec<Report> = Vec::new();
+    for fault in options.faults() {
+        for database in options.databases(fault) {
+            note(&format!("--- {}, {database:?}", fault.name()));
+            let ground = Ground { options: &options, database };
+            let report = fault.happen(&ground);
+            note(&report.text());
+            reports.push(report);
+        }
+    }
+    let mut out = stdout().lock();
+    if options.json {
+        let reports: Vec<_> = reports.iter().map(Report::json).collect();
+        writeln!(out, "{:#}", serde_json::json!({"machine": machine.json(), "seed": options.seed, "reports": reports}))
+            .unwrap();
+    } else {
+        writeln!(out, "{}; seed {}\n\n{}", machine.line(), options.seed, report::table(&reports)).unwrap();
+    }
+    if reports.iter().all(Report::is_clean) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Set in the process that has mounts of its own.
+const WITHIN: &str = "ORGVAULT_FAULTS_WITHIN_MOUNTS";
+
+/// Runs this program again with mounts of its own, which end with it, where this machine allows that. How it ended.
+fn with_own_mounts() -> Option<ExitCode> {
+    let separate = ["--mount", "--propagation", "private"];
+    if std::env::var_os(WITHIN).is_some() || !rustix::process::getuid().is_root() {
+        return None;
+    }
+    let may = Command::new("unshare").args(separate).arg("true").status();
+    if !may.is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let mut again = Command::new("unshare");
+    again.args(separate).arg(std::env::current_exe().unwrap()).args(std::env::args_os().skip(1)).env(WITHIN, "1");
+    let code = again.status().unwrap().code().and_then(|code| u8::try_from(code).ok());
+    Some(ExitCode::from(code.unwrap_or(1)))
+}
+
+/// Says what is going on.
+fn note(text: &str) {
+    let _ = writeln!(stderr(), "{text}"); // nobody may be listening
+}

@@ -1,0 +1,373 @@
+//! A vault, its servers, its crew, and the look at what is left.
+
+use crate::crew::{Crew, Tally};
+use crate::doorman::Doorman;
+use crate::fault::Ground;
+use crate::log::AckLog;
+use crate::report::Report;
+use crate::worker::Worker;
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use vault_testkit::postgres::Cluster;
+use vault_tests::process::{Server, free_address};
+use vault_tests::{Answer, Client, Database, Door, Integration, Vault, binary};
+
+/// How many clients write.
+const WORKERS: usize = 4;
+/// How long anything may take to work again.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// A vault under faults.
+pub(crate) struct Rig {
+    pub(crate) vault: Vault,
+    /// Where its servers reach their database, if that is another address than commands have.
+    url: Option<String>,
+    /// Its first server, while it runs.
+    pub(crate) server: Option<Server>,
+    /// Where that is.
+    pub(crate) address: SocketAddr,
+    door: Door,
+    integration: Integration,
+    pub(crate) crew: Crew,
+    /// The crew's token.
+    token: String,
+    pub(crate) log: AckLog,
+    pub(crate) report: Report,
+}
+
+impl Rig {
+    /// A vault on the ground's database, in the ground's directory.
+    pub(crate) fn new(fault: &'static str, ground: &Ground<'_>) -> Self {
+        Self::of(fault, ground, Vault::absent_in(&ground.options.dir, ground.new_url()))
+    }
+
+    /// A vault on a PostgreSQL server of its own.
+    pub(crate) fn on(fault: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> Self {
+        Self::of(fault, ground, Vault::absent_in(&ground.options.dir, Some(cluster.create_database())))
+    }
+
+    /// A vault that is set up now, and served.
+    pub(crate) fn of(fault: &'static str, ground: &Ground<'_>, vault: Vault) -> Self {
+        Self::served(fault, ground, vault.set_up(), None)
+    }
+
+    /// A vault whose servers reach their database at `url`.
+    pub(crate) fn through(fault: &'static str, ground: &Ground<'_>, vault: Vault, url: &str) -> Self {
+        Self::served(fault, ground, vault, Some(url.to_owned()))
+    }
+
+    /// A vault that is set up, and served.
+    pub(crate) fn served(fault: &'static str, ground: &Ground<'_>, vault: Vault, url: Option<String>) -> Self {
+        let (address, door) = (free_address(), Door { address: free_address() });
+        let admin = vault.admin();
+        let doorman = Doorman::new(&vault);
+        let integration = Integration::make(&vault, "checker", &["crew/*"]);
+        let report = Report {
+            fault,
+            database: ground.database,
+            rounds: 0,
+            tally: Tally::default(),
+            losses: Vec::new(),
+            figures: Vec::new(),
+            log: String::new(),
+        };
+        let log = AckLog::new(&ground.options.log_dir, fault);
+        let crew = Crew { workers: Vec::new(), doorman };
+        let mut rig =
+            Self { vault, url, server: None, address, door, integration, crew, token: String::new(), log, report };
+        rig.serve();
+        rig.token = admin.log_in(&rig.client()).token;
+        let seed = ground.options.seed;
+        rig.crew.workers = (0..WORKERS).map(|number| Worker::new(seed, number, &rig.token)).collect();
+        rig
+    }
+
+    /// The command that serves the vault, run by `program` if it is given.
+    pub(crate) fn serve_command(&self, program: Option<Command>) -> Command {
+        let command = program.map_or_else(binary::command, |mut program| {
+            program.arg(binary::path());
+            binary::isolated(program)
+        });
+        let mut command = match &self.url {
+            Some(url) => {
+                let mut command = command;
+                command.arg("serve").arg("--data-dir").arg(self.vault.data_dir()).args(["--database-url", url]);
+                command
+            }
+            None => self.vault.on_this(command, &["serve"]),
+        };
+        command.args(["--login-rate", "0"]);
+        command.arg(format!("--activation-listen={}", self.door.address));
+        command
+    }
+
+    /// Starts its server and gives the time until it is ready.
+    pub(crate) fn serve(&mut self) -> Duration {
+        self.serve_by(None)
+    }
+
+    /// The same, by a program that runs it.
+    pub(crate) fn serve_by(&mut self, program: Option<Command>) -> Duration {
+        let begun = Instant::now();
+        let mut server = self.spawn_by(program);
+        server.wait_until_ready();
+        self.server = Some(server);
+        begun.elapsed()
+    }
+
+    /// Starts its server, by a program that runs it, and does not wait.
+    pub(crate) fn spawn_by(&self, program: Option<Command>) -> Server {
+        let (output, log) = (self.vault.scratch("output"), self.vault.scratch("log"));
+        Server::spawn_at(self.address, self.serve_command(program), &output, &log)
+    }
+
+    /// One more server on the same database.
+    pub(crate) fn replica(&self) -> Server {
+        Server::start(self.replica_command(), &self.vault.scratch("output-replica"), &self.vault.scratch("log"))
+    }
+
+    /// The command that serves as one more replica.
+    pub(crate) fn replica_command(&self) -> Command {
+        self.vault.command(&["serve", "--login-rate", "0"])
+    }
+
+    /// The running server.
+    pub(crate) fn running(&self) -> &Server {
+        self.server.as_ref().expect("its server runs")
+    }
+
+    /// Kills its server.
+    pub(crate) fn kill(&mut self) {
+        self.server.take().expect("its server runs").kill();
+    }
+
+    /// A client of its server.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    /// Has the crew work on its server while `meanwhile` runs.
+    pub(crate) fn work<T>(&mut self, meanwhile: impl FnOnce() -> T) -> T {
+        let address = self.address;
+        self.work_on(&[address], meanwhile)
+    }
+
+    /// Has the crew work on `servers` while `meanwhile` runs.
+    pub(crate) fn work_on<T>(&mut self, servers: &[SocketAddr], meanwhile: impl FnOnce() -> T) -> T {
+        let (outcome, mut tally) = self.crew.work(servers, &self.log, meanwhile);
+        let round = self.report.rounds;
+        self.report
+            .losses
+            .extend(std::mem::take(&mut tally.wrong).into_iter().map(|wrong| format!("round {round}: {wrong}")));
+        self.report.tally.add(tally);
+        outcome
+    }
+
+    /// Has the crew work while `meanwhile` has the server of this rig.
+    pub(crate) fn work_while<T>(&mut self, meanwhile: impl FnOnce(&mut Option<Server>) -> T) -> T {
+        let mut server = self.server.take();
+        let outcome = self.work(|| meanwhile(&mut server));
+        self.server = server;
+        outcome
+    }
+
+    /// Waits until the server answers a list, and gives the time it took.
+    pub(crate) fn wait_until_it_answers(&mut self) -> Duration {
+        let (begun, client) = (Instant::now(), self.client());
+        loop {
+            if let Some(server) = &mut self.server {
+                assert!(server.is_alive(), "the server ended: {}", server.log_text());
+            }
+            let answer = client.get("/v1/organization-vault").bearer(&self.token).try_send();
+            if answer.is_ok_and(|answer| answer.status == 200) {
+                return begun.elapsed();
+            }
+            assert!(begun.elapsed() < LIMIT, "no answer: {}", self.vault.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Whether lists are answered.
+    pub(crate) fn can_read(&self) -> bool {
+        self.list(&self.client()).is_ok()
+    }
+
+    /// Whether a write is acknowledged, and how.
+    pub(crate) fn try_write(&mut self) -> (bool, Tally) {
+        let client = self.client();
+        let mut tally = Tally::default();
+        let outcome = self.crew.workers[0].write(&client, &self.log, &mut tally);
+        let done = outcome == crate::ledger::Outcome::Done;
+        self.report.losses.append(&mut tally.wrong);
+        self.report.tally.add(tally.clone());
+        (done, tally)
+    }
+
+    /// Waits until a write is acknowledged, and gives the time it took.
+    pub(crate) fn wait_until_it_writes(&mut self) -> Duration {
+        let begun = Instant::now();
+        while !self.try_write().0 {
+            assert!(begun.elapsed() < LIMIT, "nothing can be written: {}", self.vault.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        begun.elapsed()
+    }
+
+    /// Every credential, by its server.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub(crate) fn listed(&self) -> Result<Vec<Value>, Box<Answer>> {
+        self.list(&self.client())
+    }
+
+    fn list(&self, client: &Client) -> Result<Vec<Value>, Box<Answer>> {
+        let (mut path, mut items) = ("/v1/organization-vault?limit=100".to_owned(), Vec::new());
+        loop {
+            let answer = client.get(&path).bearer(&self.token).send();
+            if answer.status != 200 {
+                return Err(Box::new(answer));
+            }
+            items.extend(answer.json().as_array().expect("an array").iter().cloned());
+            match answer.header("link").and_then(|link| link.split_once('<')?.1.split_once('>')) {
+                Some((next, _)) => path = next.to_owned(),
+                None => return Ok(items),
+            }
+        }
+    }
+
+    /// Compares what is there with what was acknowledged.
+    pub(crate) fn check(&mut self) {
+        let client = self.client();
+        self.check_by(&client);
+    }
+
+    /// The same, by another server.
+    pub(crate) fn check_by(&mut self, client: &Client) {
+        let before = self.report.losses.len();
+        match self.list(client) {
+            Ok(listed) => {
+                for worker in &mut self.crew.workers {
+                    worker.check(client, &listed, &mut self.report.losses);
+                }
+            }
+            Err(answer) => self.report.losses.push(format!("the list cannot be read: {answer:?}")),
+        }
+        self.crew.doorman.check(client, &mut self.report.losses);
+        self.crew.doorman.refill(&self.vault);
+        let round = self.report.rounds;
+        for loss in &mut self.report.losses[before..] {
+            *loss = format!("round {round}: {loss}");
+        }
+        self.report.rounds += 1;
+    }
+
+    /// Opens everything: each credential through an activation, compared with what was saved, and all rows and the audit by
+    /// `doctor --deep`; the embedded file also by a backup, which checks what it copied.
+    pub(crate) fn check_deeply(&mut self) {
+        let client = self.door.client();
+        for worker in &self.crew.workers {
+            let expected = worker.expected();
+            if expected.is_empty() {
+                continue;
+            }
+            let answer = self.integration.activate(&client, worker.namespace());
+            if answer.status != 201 {
+                self.report.losses.push(format!("{} cannot be activated: {answer:?}", worker.namespace()));
+                continue;
+            }
+            let answer = answer.json();
+            let credentials = answer["credentials"].as_array().expect("credentials");
+            for (id, data) in expected {
+                let given = credentials.iter().find(|credential| credential["id"] == *id).map(|found| &found["data"]);
+                if !given.is_some_and(|given| holds(given, &data)) {
+                    self.report.losses.push(format!("{id} was opened to something else than was saved"));
+                }
+            }
+        }
+        self.check_stored();
+    }
+
+    /// Has the program look at all rows and at the audit, and back the embedded file up.
+    pub(crate) fn check_stored(&mut self) {
+        let doctor = self.vault.run(&["doctor", "--deep"]);
+        if doctor.status != Some(0) {
+            self.report.losses.push(format!("doctor --deep: {}{}", doctor.stdout, doctor.stderr));
+        }
+        if self.vault.database() == Database::Sqlite {
+            let file = self.vault.scratch(&format!("backup-{}", self.report.rounds));
+            let backup = self.vault.run(&["backup", file.to_str().unwrap()]);
+            if backup.status != Some(0) {
+                self.report.losses.push(format!("backup: {}{}", backup.stdout, backup.stderr));
+            }
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    /// Reads everything. Whether all of it was answered.
+    ///
+    /// # Errors
+    /// Something else was given than was saved.
+    pub(crate) fn reads_rightly(&self) -> Result<bool, String> {
+        let mut all = true;
+        let client = self.client();
+        let listed = client.get("/v1/organization-vault?limit=100").bearer(&self.token).try_send();
+        let listed = listed.ok().filter(|answer| answer.status == 200).map(|answer| answer.json());
+        all &= listed.is_some();
+        for worker in &self.crew.workers {
+            let expected = worker.expected();
+            for item in listed.iter().flat_map(|listed| listed.as_array().expect("an array")) {
+                let Some(data) = item["id"].as_str().and_then(|id| expected.get(id)) else { continue };
+                if item["information"]["bucket"] != data["bucket"] {
+                    return Err(format!("{item} was listed, and {data} was saved"));
+                }
+            }
+            let door = self.door.client();
+            let body = serde_json::json!({"namespace": worker.namespace()});
+            let call = door.request("POST", "/v1/activations").bearer(&self.integration.token).json(&body);
+            let Some(answer) = call.try_send().ok().filter(|answer| answer.status == 201) else {
+                all &= expected.is_empty();
+                continue;
+            };
+            for given in answer.json()["credentials"].as_array().expect("credentials") {
+                let Some(data) = given["id"].as_str().and_then(|id| expected.get(id)) else {
+                    return Err(format!("{} was handed out, and nobody saved it", given["id"]));
+                };
+                if !holds(&given["data"], data) {
+                    return Err(format!("{} was handed out with other data than was saved", given["id"]));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Looks at everything once more, and gives the report.
+    pub(crate) fn finish(mut self) -> Report {
+        self.check_deeply();
+        if let Some(server) = self.server.take() {
+            let status = server.stop();
+            if status != Some(0) {
+                self.report.losses.push(format!("the server ended with {status:?}: {}", self.vault.log()));
+            }
+        }
+        self.report.losses.extend(panics(&self.vault.log()));
+        if !self.report.losses.is_empty() {
+            // What its servers said goes with the vault.
+            let _ = std::fs::copy(self.vault.scratch("log"), self.log.beside("server"));
+        }
+        self.report.log = self.log.seal();
+        self.report
+    }
+}
+
+/// Whether what was handed out has all that was saved.
+fn holds(given: &Value, saved: &Value) -> bool {
+    saved.as_object().unwrap().iter().all(|(name, value)| given[name] == *value)
+}
+
+/// Lines of a log that tell of a panic.
+fn panics(log: &str) -> impl Iterator<Item = String> + use<'_> {
+    log.lines().filter(|line| line.contains("panicked")).map(str::to_owned)
+}

@@ -1,0 +1,257 @@
+//! A client that is the only writer of its keys.
+
+use crate::chance::Chance;
+use crate::crew::Tally;
+use crate::ledger::{Outcome, Possible, State};
+use crate::log::AckLog;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::Instant;
+use vault_tests::samples::small;
+use vault_tests::{Answer, Client};
+
+/// How many credentials a client has at most.
+const MOST: usize = 12;
+/// How many saves of unknown outcome a client leaves alone.
+const MOST_UNSURE: usize = 5;
+const VAULT: &str = "/v1/organization-vault";
+
+/// A client: every credential of its namespace is its own.
+pub(crate) struct Worker {
+    namespace: String,
+    token: String,
+    chance: Chance,
+    keys: Vec<Key>,
+    /// The number of its last write.
+    last: usize,
+    /// That write, unless it was refused.
+    pub(crate) last_write: Option<Write>,
+}
+
+/// A write: what a credential, named by the save that made it, was to hold after it.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) namespace: String,
+    pub(crate) save: usize,
+    pub(crate) id: Option<String>,
+    pub(crate) state: State,
+}
+
+/// A credential, by the save that made it.
+struct Key {
+    save: usize,
+    id: Option<String>,
+    possible: Possible,
+}
+
+impl Key {
+    fn is_sure(&self) -> bool {
+        self.id.is_some() && self.possible.sure().is_some()
+    }
+
+    fn is_there(&self) -> bool {
+        matches!(self.possible.sure(), Some(State::Holds(_)))
+    }
+}
+
+impl Worker {
+    /// The client of this number, with a token of its own.
+    pub(crate) fn new(seed: u64, number: usize, token: &str) -> Self {
+        let chance = Chance::of(seed, number as u64 + 1);
+        Self {
+            namespace: format!("crew/{number}"),
+            token: token.to_owned(),
+            chance,
+            keys: Vec::new(),
+            last: 0,
+            last_write: None,
+        }
+    }
+
+    /// Its namespace.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Makes one write, whichever.
+    pub(crate) fn write(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+        let there: Vec<usize> =
+            (0..self.keys.len()).filter(|n| self.keys[*n].is_sure() && self.keys[*n].is_there()).collect();
+        let choice = self.chance.below(100);
+        // Whoever does not know whether a save stands repeats it.
+        let mut unsure = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none());
+        if let (Some(first), Some(_)) = (unsure.next(), unsure.nth(MOST_UNSURE - 2)) {
+            return self.repeat(first, client, log, tally);
+        }
+        match there.len() {
+            0..3 => self.save(client, log, tally),
+            MOST.. => self.delete(there[choice % there.len()], client, log, tally),
+            _ if choice < 40 => self.save(client, log, tally),
+            _ if choice < 75 => self.replace(there[choice % there.len()], client, log, tally),
+            _ => self.delete(there[choice % there.len()], client, log, tally),
+        }
+    }
+
+    fn call(
+        &self,
+        client: &Client,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> Result<Answer, String> {
+        let mut call = client.request(method, path).bearer(&self.token);
+        if let Some(key) = key {
+            call = call.header("idempotency-key", key);
+        }
+        if let Some(body) = body {
+            call = call.json(body);
+        }
+        call.try_send().map_err(|error| error.to_string())
+    }
+
+    fn repeatable(&self, number: usize) -> String {
+        format!("{}-{number}", self.namespace.replace('/', "-"))
+    }
+
+    fn save(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+        self.last += 1;
+        let number = self.last;
+        let begun = Instant::now();
+        let body = small(&self.namespace, number);
+        let answer = self.call(client, "PATCH", VAULT, Some(&self.repeatable(number)), Some(&body));
+        let outcome = tally.count(&answer, begun.elapsed());
+        log.note(&format!("{} save {number}", self.namespace), outcome);
+        let mut possible = Possible::new();
+        possible.attempted(State::Holds(number), outcome);
+        let id = answer.ok().filter(|_| outcome == Outcome::Done).map(|answer| id_of(&answer));
+        if outcome != Outcome::Refused {
+            let namespace = self.namespace.clone();
+            self.last_write = Some(Write { namespace, save: number, id: id.clone(), state: State::Holds(number) });
+            self.keys.push(Key { save: number, id, possible });
+        }
+        outcome
+    }
+
+    fn repeat(&mut self, place: usize, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+        let save = self.keys[place].save;
+        let begun = Instant::now();
+        let body = small(&self.namespace, save);
+        let answer = self.call(client, "PATCH", VAULT, Some(&self.repeatable(save)), Some(&body));
+        let outcome = tally.count(&answer, begun.elapsed());
+        log.note(&format!("{} save {save} again", self.namespace), outcome);
+        if let (Outcome::Done, Ok(answer)) = (outcome, answer) {
+            let key = &mut self.keys[place];
+            key.id = Some(id_of(&answer));
+            key.possible.attempted(State::Holds(save), outcome);
+        }
+        outcome
+    }
+
+    fn replace(&mut self, place: usize, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+        self.last += 1;
+        let number = self.last;
+        let id = self.keys[place].id.clone().unwrap();
+        let body = json!({"data": small(&self.namespace, number)["data"], "stage": false});
+        let begun = Instant::now();
+        let answer = self.call(client, "POST", &format!("{VAULT}/{id}/versions"), None, Some(&body));
+        self.came_to(place, State::Holds(number), &answer, begun, log, tally)
+    }
+
+    fn delete(&mut self, place: usize, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+        let id = self.keys[place].id.clone().unwrap();
+        let begun = Instant::now();
+        let answer = self.call(client, "DELETE", &format!("{VAULT}/{id}"), None, None);
+        self.came_to(place, State::Absent, &answer, begun, log, tally)
+    }
+
+    fn came_to(
+        &mut self,
+        place: usize,
+        state: State,
+        answer: &Result<Answer, String>,
+        begun: Instant,
+        log: &AckLog,
+        tally: &mut Tally,
+    ) -> Outcome {
+        let outcome = tally.count(answer, begun.elapsed());
+        let key = &mut self.keys[place];
+        log.note(&format!("{} {:?} {state:?}", self.namespace, key.id), outcome);
+        // It is this client's alone, and was there.
+        if let Ok(answer) = answer
+            && answer.status == 404
+        {
+            tally.wrong.push(format!("{} save {}: a write was answered 404", self.namespace, key.save));
+        }
+        key.possible.attempted(state, outcome);
+        let (namespace, save, id) = (self.namespace.clone(), key.save, key.id.clone());
+        self.last_write = Some(Write { namespace, save, id, state });
+        outcome
+    }
+
+    /// Compares what is there with what was acknowledged: `listed` is every credential of the organization. Then repeats
+    /// each save of unknown outcome, which must have one effect.
+    pub(crate) fn check(&mut self, client: &Client, listed: &[Value], losses: &mut Vec<String>) {
+        let own = |item: &&Value| item["namespace"] == *self.namespace;
+        let mut found: HashMap<&str, usize> = HashMap::new();
+        for item in listed.iter().filter(own) {
+            let bucket = item["information"]["bucket"].as_str().unwrap_or_default();
+            let number = bucket.strip_prefix("exports-").and_then(|number| number.parse().ok()).unwrap_or_default();
+            found.insert(item["id"].as_str().unwrap(), number);
+        }
+        let name = &self.namespace;
+        for key in &mut self.keys {
+            if key.id.is_none() {
+                let id = found.iter().find(|(_, number)| **number == key.save).map(|(id, _)| (*id).to_owned());
+                key.id = id;
+            }
+            let state = key.id.as_deref().and_then(|id| found.remove(id)).map_or(State::Absent, State::Holds);
+            if let Err(loss) = key.possible.seen(state) {
+                losses.push(format!("{name} save {} ({:?}) {loss}", key.save, key.id));
+            }
+        }
+        losses.extend(found.iter().map(|(id, number)| {
+            format!("{name} has {id} with value {number}, which nobody saved or which was deleted")
+        }));
+        self.repeat_unsure_saves(client, losses);
+        // What is surely gone needs no further look: it must not be listed, as nothing that nobody saved must be.
+        self.keys.retain(|key| key.possible.sure() != Some(State::Absent));
+    }
+
+    fn repeat_unsure_saves(&mut self, client: &Client, losses: &mut Vec<String>) {
+        for place in 0..self.keys.len() {
+            let Key { save, ref id, ref possible } = self.keys[place];
+            let (is_new, id) = (id.is_none(), id.clone());
+            if !is_new || possible.sure().is_some() {
+                continue;
+            }
+            let body = small(&self.namespace, save);
+            let answer = self.call(client, "PATCH", VAULT, Some(&self.repeatable(save)), Some(&body));
+            match answer {
+                Ok(answer) if answer.status == 201 => {
+                    let key = &mut self.keys[place];
+                    let saved = id_of(&answer);
+                    if id.is_some_and(|id| id != saved) {
+                        losses.push(format!("{} save {save} was repeated and saved twice", self.namespace));
+                    }
+                    key.id = Some(saved);
+                    key.possible.attempted(State::Holds(save), Outcome::Done);
+                }
+                answer => losses.push(format!("{} save {save} cannot be repeated: {answer:?}", self.namespace)),
+            }
+        }
+    }
+
+    /// What an activation of its namespace must give: the data of each credential, by its id.
+    pub(crate) fn expected(&self) -> HashMap<String, Value> {
+        let holds = |key: &Key| match key.possible.sure() {
+            Some(State::Holds(number)) => Some((key.id.clone()?, small(&self.namespace, number)["data"].clone())),
+            _ => None,
+        };
+        self.keys.iter().filter_map(holds).collect()
+    }
+}
+
+fn id_of(answer: &Answer) -> String {
+    answer.json()["id"].as_str().expect("an id").to_owned()
+}
