@@ -80,7 +80,8 @@ impl Patroni {
         etcd.arg(format!("--initial-cluster=one=http://{peers}"));
         let etcd = etcd.stdout(log(&place, "etcd.log")).stderr(log(&place, "etcd.log")).spawn().unwrap();
         let mut nodes = Vec::new();
-        for name in ["first", "second"] {
+        // Not `first`: in the names of synchronous standbys that is a keyword, and Patroni does not quote it.
+        for name in ["north", "south"] {
             let node = Node { name, server: free_address(), watcher: free_address(), patroni: None };
             let settings = settings(&node, clients, &own(name), synchronous);
             fs::write(place.path().join(format!("{name}.yml")), settings).unwrap();
@@ -150,7 +151,7 @@ impl Patroni {
         let end = |text: String| {
             text.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
         };
-        ["etcd.log", "first.log", "second.log"].map(|name| format!("{name}:\n{}", end(read(name)))).join("\n")
+        ["etcd.log", "north.log", "south.log"].map(|name| format!("{name}:\n{}", end(read(name)))).join("\n")
     }
 
     /// The process of a node's server.
