@@ -51,11 +51,6 @@ fn r06_a_write_finds_the_disk_full() {
 }
 
 #[test]
-fn r07_the_disk_becomes_read_only() {
-    happens("read-only", "sqlite", "1");
-}
-
-#[test]
 fn r08_no_descriptors_are_left() {
     happens("descriptors", "sqlite", "1");
 }
