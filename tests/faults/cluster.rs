@@ -235,6 +235,7 @@ postgresql:
   listen: '{server}'
   connect_address: '{server}'
   data_dir: '{directory}/data'
+  basebackup: {{checkpoint: fast}}
   remove_data_directory_on_rewind_failure: true
   remove_data_directory_on_diverged_timelines: true
   bin_dir: '{}'
