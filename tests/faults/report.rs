@@ -40,6 +40,15 @@ impl Report {
         self.figures.push((name.to_owned(), value.to_string()));
     }
 
+    /// The slowest answer, which must not have taken longer than this.
+    pub(crate) fn slowest_answer(&mut self, longest: Duration) {
+        let slowest = self.tally.slowest;
+        self.figure("slowest answer", format!("{:.1} s", slowest.as_secs_f64()));
+        if slowest > longest {
+            self.losses.push(format!("an answer took {slowest:?}"));
+        }
+    }
+
     /// Median and worst of some times.
     pub(crate) fn times(&mut self, name: &str, mut times: Vec<Duration>) {
         times.sort();

@@ -10,6 +10,7 @@
 //! - [`policy`]: who may do what.
 //! - [`browser`]: a real browser.
 //! - [`machine`]: where and when something was measured.
+//! - [`disk`]: a small disk, and filling it.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
 
 #![allow(
@@ -26,6 +27,7 @@ pub mod browser;
 pub mod canary;
 pub mod client;
 pub mod database;
+pub mod disk;
 pub mod integration;
 pub mod machine;
 pub mod passcode;

@@ -4,12 +4,12 @@
 
 use rustix::process::getuid;
 use std::fs::{self, File, Permissions};
-use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use vault_testkit::postgres::{Cluster, Options};
+use vault_tests::disk::{fill, mount};
 use vault_tests::samples::small;
 use vault_tests::{Answer, Database, Session, Vault};
 
@@ -173,26 +173,6 @@ fn a_backup_and_a_restore_on_a_full_disk_leave_what_there_was() {
     vault.run(&restore).done();
     let listed = vault.json(&["org", "list", "--data-dir", elsewhere.to_str().unwrap()]);
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
-}
-
-fn mount(directory: &Path, options: &str) {
-    let mut command = Command::new("mount");
-    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(directory);
-    assert!(command.status().unwrap().success());
-}
-
-/// Takes all the space there is.
-fn fill(path: &Path) {
-    let mut file = File::create(path).unwrap();
-    for piece in [vec![0_u8; 64 * 1024], vec![0; 1]] {
-        loop {
-            match file.write(&piece) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::StorageFull => break,
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
 }
 
 /// The answer of the operators' `/readyz`, once it has this status. What it found holds for a second.

@@ -6,12 +6,12 @@ use crate::rig::Rig;
 use rustix::process::getuid;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 use vault_tests::Vault;
+use vault_tests::disk::{fill, mount};
 
 /// How soon writes have to be possible again.
 const HEALED: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ impl Disk {
     fn in_memory(megabytes: usize) -> Self {
         let place = tempfile::tempdir().unwrap();
         let options = format!("size={megabytes}m,mode=0700");
-        run(Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(place.path()));
+        mount(place.path(), &options);
         Self { place, device: None }
     }
 
@@ -115,20 +115,6 @@ pub(super) fn full(ground: &Ground<'_>) -> Report {
     }
     rig.report.times("from space to the next write", healed);
     rig.finish()
-}
-
-/// Takes all the space there is.
-fn fill(path: &Path) {
-    let mut file = File::create(path).unwrap();
-    for piece in [vec![0_u8; 64 * 1024], vec![0; 1]] {
-        loop {
-            match file.write(&piece) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::StorageFull => break,
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
 }
 
 /// R07: the file system below the vault sees an error under load and becomes read-only, as Linux's do by default; an

@@ -27,11 +27,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         healed.push(rig.wait_until_it_writes());
         rig.check();
     }
-    let slowest = rig.report.tally.slowest;
-    rig.report.figure("slowest answer", format!("{:.1} s", slowest.as_secs_f64()));
-    if slowest > LONGEST {
-        rig.report.losses.push(format!("an answer took {slowest:?}"));
-    }
+    rig.report.slowest_answer(LONGEST);
     rig.report.times("from the release to the next write", healed);
     rig.finish()
 }

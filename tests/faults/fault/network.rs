@@ -81,11 +81,7 @@ pub(super) fn hanging(ground: &Ground<'_>) -> Report {
         }
         rig.check();
     }
-    let slowest = rig.report.tally.slowest;
-    rig.report.figure("slowest answer", format!("{:.1} s", slowest.as_secs_f64()));
-    if slowest > LONGEST {
-        rig.report.losses.push(format!("an answer took {slowest:?}"));
-    }
+    rig.report.slowest_answer(LONGEST);
     rig.report.times("from forwarding to the next write", healed);
     rig.finish()
 }

@@ -19,7 +19,8 @@ use vault_core::usecase::integrations::{
 };
 use vault_core::usecase::*;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
-use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
+use vault_testkit::crypto::{FakeDigester, PlainSealer};
+use vault_testkit::fake::FakeVault;
 use vault_testkit::memory::MemoryStore;
 use vault_testkit::storage::FakeStorage;
 
@@ -47,22 +48,11 @@ pub(crate) struct Setting {
 
 impl Setting {
     pub(crate) async fn new() -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let clock = Arc::new(ManualClock::default());
-        let ids = Arc::new(SequentialIds::default());
-        let events = Arc::new(RecordingEvents::default());
-        let ambient = Ambient {
-            clock: clock.clone(),
-            ids: ids.clone(),
-            events: events.clone(),
-            audit: Arc::new(FakeAuditSealer),
-            origins: Arc::new(vault_core::port::NoOrigins),
-        };
-        let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
-        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
-        let operator = Operator::new(ambient.clone(), tally.clone(), store.clone(), sealer.clone());
+        let fake = FakeVault::new();
+        let operator = fake.operator();
         let acme = operator.create_organization("Acme").await.unwrap().id;
         let other = operator.create_organization("Other").await.unwrap().id;
+        let FakeVault { store, clock, ids, events, ambient, tally, sealer, .. } = fake;
         Self {
             clock,
             events,
