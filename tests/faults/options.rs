@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use clap::{Parser, ValueEnum};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use vault_tests::Database;
 
@@ -20,18 +21,18 @@ pub(crate) struct Options {
     database: Databases,
     /// How often each happens; each has a number of its own otherwise
     #[arg(long)]
-    pub(crate) rounds: Option<usize>,
+    pub(crate) rounds: Option<NonZeroUsize>,
     /// Moments and writes of one seed are the same each time, as far as the machine allows
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Where vaults are made, in a directory that is removed at the end
-    #[arg(long, default_value = "/var/tmp", value_name = "DIRECTORY")]
+    #[arg(long, default_value = "/var/tmp", value_name = "DIRECTORY", value_parser = directory)]
     pub(crate) dir: PathBuf,
     /// Where the logs of acknowledged writes are kept: another file system
-    #[arg(long, default_value = "/dev/shm", value_name = "DIRECTORY")]
+    #[arg(long, default_value = "/dev/shm", value_name = "DIRECTORY", value_parser = directory)]
     pub(crate) log_dir: PathBuf,
     /// The binary of the build before, for rolling-upgrade
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file)]
     pub(crate) earlier: Option<PathBuf>,
     /// Print one JSON document instead of the table
     #[arg(long)]
@@ -68,6 +69,16 @@ impl Options {
 
     /// How often a fault happens that usually happens `usual` times.
     pub(crate) fn rounds(&self, usual: usize) -> usize {
-        self.rounds.unwrap_or(usual)
+        self.rounds.map_or(usual, NonZeroUsize::get)
     }
+}
+
+fn directory(text: &str) -> Result<PathBuf, &'static str> {
+    let path = PathBuf::from(text);
+    if path.is_dir() { Ok(path) } else { Err("there is no such directory") }
+}
+
+fn file(text: &str) -> Result<PathBuf, &'static str> {
+    let path = PathBuf::from(text);
+    if path.is_file() { Ok(path) } else { Err("there is no such file") }
 }

@@ -98,7 +98,7 @@ fn each_call(
     match ground.options.rounds {
         // Some places only.
         Some(rounds) => {
-            for _ in 0..rounds {
+            for _ in 0..rounds.get() {
                 let call = calls[chance.below(calls.len())];
                 let place = 1 + chance.below(if call == "pwrite64" { 100 } else { 12 });
                 if step(&mut rig, call, place) {
