@@ -468,7 +468,13 @@ diesel::allow_tables_to_appear_in_same_query!(
     enrolment_codes
 );
 diesel::allow_tables_to_appear_in_same_query!(organizations, integrations, integration_tokens);
-diesel::allow_tables_to_appear_in_same_query!(credentials, credential_secrets, credential_labels, organizations);
+diesel::allow_tables_to_appear_in_same_query!(
+    credentials,
+    credential_versions,
+    credential_secrets,
+    credential_labels,
+    organizations
+);
 diesel::allow_tables_to_appear_in_same_query!(credential_uses, integrations);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);
 diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);

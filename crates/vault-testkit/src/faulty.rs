@@ -186,6 +186,7 @@ ports! {
         list_credentials(query: ListCredentials) -> ListedRows;
         show_credential(query: Find<CredentialId>) -> Option<StoredCredential>;
         credential_versions(query: Find<CredentialId>) -> Option<StoredVersions>;
+        versions_for_change(query: Find<CredentialId>) -> Option<StoredVersions>;
         change_credential(command: Command<ChangeCredential>) -> i64;
         delete_credential(command: Command<DeleteCredential>) -> bool;
         match_credential(command: Command<MatchCredential>) -> StoredCredential;

@@ -347,6 +347,12 @@ pub trait CredentialRepository: Send + Sync {
     /// Reads one of the principal's organization with its other versions.
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;
 
+    /// The same, just before [`CredentialRepository::change_credential`]: a store may read it where it writes, if that
+    /// is cheaper.
+    async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
+        self.credential_versions(query).await
+    }
+
     /// Changes one of the principal's organization and gives the number of the version concerned; or, where the same
     /// request was carried out before, only the number that it gave.
     ///

@@ -19,6 +19,7 @@ mockall::mock! {
         async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError>;
         async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError>;
         async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;
+        async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;
         async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError>;
         async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
         async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError>;

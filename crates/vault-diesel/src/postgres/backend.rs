@@ -41,17 +41,22 @@ macro_rules! for_update {
     };
 }
 
-/// Carries four statements out in one exchange with the server.
+/// Carries statements out in one exchange with the server. How many rows each changed.
 macro_rules! execute_together {
-    ($connection:expr, $first:expr, $second:expr, $third:expr, $fourth:expr) => {{
+    (in $join:path, $connection:expr, $($statement:expr),+) => {{
         let shared = &*$connection;
-        let (mut one, mut two, mut three, mut four) = (shared, shared, shared, shared);
-        let first = $first.execute(&mut one);
-        let second = $second.execute(&mut two);
-        let third = $third.execute(&mut three);
-        let fourth = $fourth.execute(&mut four);
-        futures_util::future::try_join4(first, second, third, fourth).await
+        $join($(async {
+            let mut own = shared;
+            $statement.execute(&mut own).await
+        }),+)
+        .await
     }};
+    ($connection:expr, $first:expr, $second:expr, $third:expr, $fourth:expr) => {
+        execute_together!(in futures_util::future::try_join4, $connection, $first, $second, $third, $fourth)
+    };
+    ($connection:expr, $first:expr, $second:expr, $third:expr, $fourth:expr, $fifth:expr) => {
+        execute_together!(in futures_util::future::try_join5, $connection, $first, $second, $third, $fourth, $fifth)
+    };
 }
 
 /// Carries statements of one kind out in one exchange with the server. How many rows each changed.

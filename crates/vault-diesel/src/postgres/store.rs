@@ -118,6 +118,15 @@ impl PostgresStore {
         )
     }
 
+    /// As [`PostgresStore::read_at_once`]: a cache is shared by all connections here.
+    pub(super) async fn read_for_writing<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
+    where
+        Q: Send + Sync,
+        T: Send,
+    {
+        self.read_at_once(question, look).await
+    }
+
     /// How far the server's clock lies ahead of `now`, in milliseconds.
     pub(super) async fn measure(&self, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let asked_at = Instant::now();

@@ -99,8 +99,10 @@ macro_rules! for_update {
 
 /// Carries statements out, one after the other.
 macro_rules! execute_together {
-    ($connection:expr, $first:expr $(, $next:expr)+) => {
-        $first.execute($connection).into_inner()$(.and_then(|_| $next.execute($connection).into_inner()))+
+    ($connection:expr, $($statement:expr),+) => {
+        (|connection: &mut diesel::SqliteConnection| {
+            diesel::QueryResult::Ok(($($statement.execute(connection).into_inner()?,)+))
+        })(&mut *$connection)
     };
 }
 

@@ -1,7 +1,7 @@
 //! The store on the embedded database.
 
 use super::connection::{Purpose, Source, open};
-use super::decision::{Decision, decide};
+use super::decision::{Decision, Verdict, decide};
 use super::file::prepare;
 use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
@@ -189,6 +189,18 @@ impl SqliteStore {
         T: Send + 'static,
     {
         self.read(question, look).await
+    }
+
+    /// Answers a question on the writer, whose cache has what it last wrote: a reader would have to decrypt it again.
+    pub(super) async fn read_for_writing<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
+    where
+        Q: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let read: Decide<(Q, Look<Q, T>), T> = |connection, (question, look)| {
+            Box::pin(async move { Ok(Verdict::Refused(look(connection, question).await?)) })
+        };
+        self.write((question, look), read).await
     }
 
     /// Whether a page can be read and the writer is at work. There is no other clock to compare with.

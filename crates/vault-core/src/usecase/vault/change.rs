@@ -1,18 +1,18 @@
 //! Change a credential in steps that no other change comes between: read it, judge, write if it is still the same.
 
 use super::Vault;
+use super::list::Reading;
 use crate::activation::{SignedRule, VendRule};
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::credential::{CredentialType, Information, Metadata, effective_expiry};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
-use crate::id::{CredentialId, KeyId, OrganizationId};
+use crate::id::{CredentialId, OrganizationId};
 use crate::port::{
     ChangeCredential, CredentialChange, CredentialContext, Event, Find, SealError, SealedInformation, StoreError,
     StoredCredential, StoredDescription, StoredVersions,
 };
 use crate::principal::Principal;
-use crate::sealed::Blob;
 use crate::time::Timestamp;
 
 /// How often a change is judged anew because others change the same credential.
@@ -39,6 +39,7 @@ impl From<CredentialId> for CredentialRef {
 pub(super) struct Read {
     pub(super) versions: StoredVersions,
     pub(super) metadata: Metadata,
+    pub(super) reading: Reading,
 }
 
 /// What a change comes to.
@@ -62,8 +63,10 @@ impl Vault {
         judge: impl Fn(Read) -> F + Send,
     ) -> Result<i64, Error> {
         let CredentialRef { id, revision } = credential;
+        let mut reading = Reading::First;
         for _ in 0..ATTEMPTS {
-            let versions = self.known_versions_of(principal, organization, id).await?;
+            let query = Find { principal: principal.clone(), of: organization, key: id, now: self.ambient.now() };
+            let versions = self.store.versions_for_change(query).await?.ok_or(Refusal::NotFound)?;
             let seen = versions.current.revision;
             if revision.is_some_and(|revision| revision != seen) {
                 return Err(Refusal::Changed.into());
@@ -71,9 +74,19 @@ impl Vault {
             if !versions.current.rule.is_sound(&*self.digester, organization, id) {
                 return Err(Refusal::Damaged { table: "credentials", id: id.to_string() }.into());
             }
-            let metadata = self.metadata(organization, &versions.current).await?;
-            let read = Read { versions, metadata };
-            let judged = judge(read.clone()).await?;
+            let opened_and_judged = async {
+                let metadata = self.metadata(organization, &versions.current, reading).await?;
+                let read = Read { versions, metadata, reading };
+                let judged = judge(read.clone()).await?;
+                Ok((read, judged))
+            };
+            let (read, judged) = match opened_and_judged.await {
+                Err(Error::Seal(error)) if reading.is_to_repeat(&error) => {
+                    reading = Reading::Again;
+                    continue;
+                }
+                judged => judged?,
+            };
             let current = match &judged.change {
                 CredentialChange::Replace { version, .. } => version.number,
                 CredentialChange::Promote { number, .. } => *number,
@@ -178,74 +191,60 @@ impl Vault {
         Ok(self.store.credential_versions(query).await?.ok_or(Refusal::NotFound)?)
     }
 
-    /// As [`Vault::versions_of`]; read again where a rotation ended between reading the rows and reading the keys.
-    async fn known_versions_of(
-        &self,
-        principal: &Principal,
-        organization: OrganizationId,
-        id: CredentialId,
-    ) -> Result<StoredVersions, Error> {
-        let versions = self.versions_of(principal, organization, id).await?;
-        let current = &versions.current;
-        let context = |version| CredentialContext { organization, credential: id, version };
-        let information = [(current.version, current.key, &current.information)].into_iter();
-        let others = versions.others.iter().map(|version| (version.number, version.key, &version.information));
-        let rows = information.chain(others);
-        let mut rows: Vec<_> =
-            rows.map(|(number, key, blob)| SealedInformation { context: context(number), key, blob }).collect();
-        // Whether its key exists is all that is asked of it.
-        let metadata = current.metadata.as_ref();
-        rows.extend(metadata.map(|said| SealedInformation {
-            context: context(said.revision),
-            key: said.key,
-            blob: &said.blob,
-        }));
-        if self.names_unknown_key(organization, &rows).await? {
-            return self.versions_of(principal, organization, id).await;
-        }
-        Ok(versions)
-    }
-
-    /// Whether one of the rows names a key that does not exist.
-    pub(super) async fn names_unknown_key(
-        &self,
-        organization: OrganizationId,
-        rows: &[SealedInformation<'_>],
-    ) -> Result<bool, Error> {
-        let opened = self.opener.open_information(organization, rows).await?;
-        Ok(opened.iter().any(|one| matches!(one, Err(SealError::UnknownKey { .. }))))
-    }
-
     /// Opens what is said of one credential.
-    async fn metadata(&self, organization: OrganizationId, row: &StoredCredential) -> Result<Metadata, Error> {
+    async fn metadata(
+        &self,
+        organization: OrganizationId,
+        row: &StoredCredential,
+        reading: Reading,
+    ) -> Result<Metadata, Error> {
         let Some(sealed) = &row.metadata else { return Ok(Metadata::default()) };
         let context = CredentialContext { organization, credential: row.id, version: sealed.revision };
         let sealed = [SealedInformation { context, key: sealed.key, blob: &sealed.blob }];
-        let opened = self.opener.open_metadata(organization, &sealed).await?.into_iter().next();
-        Ok(opened.unwrap_or_else(|| Ok(Metadata::default())).inspect_err(|error| self.ambient.report(error))?)
+        self.only(self.opener.open_metadata(organization, &sealed).await?, reading)
+    }
+
+    /// Opens the information of the current version.
+    pub(super) async fn information(
+        &self,
+        organization: OrganizationId,
+        row: &StoredCredential,
+        reading: Reading,
+    ) -> Result<Information, Error> {
+        let context = CredentialContext { organization, credential: row.id, version: row.version };
+        self.open_one(SealedInformation { context, key: row.key, blob: &row.information }, reading).await
     }
 
     /// Opens the information of one version.
-    pub(super) async fn information(
-        &self,
-        context: CredentialContext,
-        key: KeyId,
-        blob: &Blob,
-    ) -> Result<Information, Error> {
-        let sealed = [SealedInformation { context, key, blob }];
-        let opened = self.opener.open_information(context.organization, &sealed).await?.into_iter().next();
-        let none = || SealError::Fault("no information was opened".into());
-        Ok(opened.ok_or_else(none)?.inspect_err(|error| self.ambient.report(error))?)
+    pub(super) async fn open_one(&self, sealed: SealedInformation<'_>, reading: Reading) -> Result<Information, Error> {
+        self.only(self.opener.open_information(sealed.context.organization, &[sealed]).await?, reading)
+    }
+
+    /// The one that was opened. A failure is counted, unless the row is to be read again.
+    fn only<T>(&self, opened: Vec<Result<T, SealError>>, reading: Reading) -> Result<T, Error> {
+        let none = || SealError::Fault("nothing was opened".into());
+        let opened = opened.into_iter().next().ok_or_else(none)?;
+        Ok(opened.inspect_err(|error| {
+            if !reading.is_to_repeat(error) {
+                self.ambient.report(error);
+            }
+        })?)
     }
 
     /// When the current version expires, as far as its data says; of damaged information, nothing is known.
+    ///
+    /// # Errors
+    /// At the first reading, an unknown key.
     pub(super) async fn data_expires_at(
         &self,
         organization: OrganizationId,
         row: &StoredCredential,
-    ) -> Option<Timestamp> {
-        let context = CredentialContext { organization, credential: row.id, version: row.version };
-        self.information(context, row.key, &row.information).await.ok()?.expires_at()
+        reading: Reading,
+    ) -> Result<Option<Timestamp>, Error> {
+        match self.information(organization, row, reading).await {
+            Err(Error::Seal(error)) if reading.is_to_repeat(&error) => Err(error.into()),
+            information => Ok(information.ok().and_then(|information| information.expires_at())),
+        }
     }
 }
 

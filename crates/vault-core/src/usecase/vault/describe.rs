@@ -6,7 +6,7 @@ use crate::activation::VendRule;
 use crate::audit::AuditAction;
 use crate::credential::{Description, LabelPatch};
 use crate::error::{Error, Refusal};
-use crate::port::{CredentialChange, CredentialContext};
+use crate::port::CredentialChange;
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -57,13 +57,12 @@ impl Vault {
                     if current.rule.code.is_none() {
                         return Err(Refusal::ReplaceFirst.into());
                     }
-                    let context = CredentialContext { organization, credential: current.id, version: current.version };
-                    let information = self.information(context, current.key, &current.information).await?;
+                    let information = self.information(organization, current, read.reading).await?;
                     information.allows_short(current.kind).map_err(|reason| no_short_form(current.kind, reason))?;
                 }
                 (VendRule::Any, VendRule::Any) | (VendRule::Short, VendRule::Short) => {}
             }
-            let data_expires_at = self.data_expires_at(organization, current).await;
+            let data_expires_at = self.data_expires_at(organization, current, read.reading).await?;
             Ok(Judged { change: CredentialChange::Describe, metadata, vend, data_expires_at })
         };
         self.change(principal, organization, credential, AuditAction::CredentialDescribed, judge).await?;

@@ -1,8 +1,8 @@
 //! Read the expiry of credentials that were saved before expiries were stored.
 
 use super::Vault;
+use super::list::Reading;
 use crate::error::Error;
-use crate::port::{CredentialContext, SealedInformation};
 
 /// How many are read at once.
 const SLICE: usize = 100;
@@ -13,19 +13,13 @@ impl Vault {
     /// # Errors
     /// The store, or the keys of an organization.
     pub async fn read_expiries(&self) -> Result<bool, Error> {
-        let mut unread = self.store.unread_expiries(SLICE).await?;
+        Reading::run(|reading| self.read_expiries_once(reading)).await
+    }
+
+    async fn read_expiries_once(&self, reading: Reading) -> Result<bool, Error> {
+        let unread = self.store.unread_expiries(SLICE).await?;
         for one in &unread {
-            let (organization, row) = (one.organization, &one.credential);
-            let context = CredentialContext { organization, credential: row.id, version: row.version };
-            let row = SealedInformation { context, key: row.key, blob: &row.information };
-            // A rotation ended between reading the row and reading the keys.
-            if self.names_unknown_key(organization, &[row]).await? {
-                unread = self.store.unread_expiries(SLICE).await?;
-                break;
-            }
-        }
-        for one in &unread {
-            let expires_at = self.data_expires_at(one.organization, &one.credential).await;
+            let expires_at = self.data_expires_at(one.organization, &one.credential, reading).await?;
             self.store.note_expiry(one, expires_at).await?;
         }
         Ok(unread.len() == SLICE)

@@ -57,11 +57,26 @@ pub(super) enum Reading {
 }
 
 impl Reading {
+    /// Runs an operation that reads rows and opens them, and once more if a row named an unknown key.
+    pub(super) async fn run<T, F: Future<Output = Result<T, Error>>>(
+        operation: impl Fn(Self) -> F,
+    ) -> Result<T, Error> {
+        match operation(Self::First).await {
+            Err(error) if error.is_unknown_key() => operation(Self::Again).await,
+            done => done,
+        }
+    }
+
+    /// Whether the row is to be read again.
+    pub(super) const fn is_to_repeat(self, error: &SealError) -> bool {
+        matches!((self, error), (Self::First, SealError::UnknownKey { .. }))
+    }
+
     /// What was opened, unless it is to be read again.
     pub(super) fn check<T>(self, opened: Vec<Result<T, SealError>>) -> Result<Vec<Result<T, SealError>>, SealError> {
-        let unknown = |one: &Result<T, SealError>| matches!(one, Err(SealError::UnknownKey { .. }));
-        if self == Self::First && opened.iter().any(unknown) {
-            let found = opened.into_iter().find(unknown).and_then(Result::err);
+        let repeated = |one: &Result<T, SealError>| one.as_ref().is_err_and(|error| self.is_to_repeat(error));
+        if opened.iter().any(repeated) {
+            let found = opened.into_iter().find(repeated).and_then(Result::err);
             return Err(found.unwrap_or(SealError::NoKeys));
         }
         Ok(opened)
@@ -79,10 +94,7 @@ impl Vault {
         filter: ListFilter,
         page: PageRequest,
     ) -> Result<Page<ListedCredential>, Error> {
-        match self.list_once(principal, &filter, &page, Reading::First).await {
-            Err(error) if error.is_unknown_key() => self.list_once(principal, &filter, &page, Reading::Again).await,
-            listed => listed,
-        }
+        Reading::run(|reading| self.list_once(principal, &filter, &page, reading)).await
     }
 
     async fn list_once(

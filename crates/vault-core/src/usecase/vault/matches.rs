@@ -1,11 +1,12 @@
 //! Compare data with a credential's, by fingerprint: nothing is opened.
 
 use super::Vault;
+use super::list::Reading;
 use crate::audit::{AuditAction, Subject};
 use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};
 use crate::id::CredentialId;
-use crate::port::{CredentialContext, Event, MatchCredential};
+use crate::port::{Event, MatchCredential};
 use crate::principal::Principal;
 use crate::role::Action;
 
@@ -27,13 +28,10 @@ impl Vault {
             return Err(Refusal::TypeDiffers(row.kind).into());
         }
         let fingerprint = self.sealer.fingerprint(organization, &data.to_canonical_json()).await?;
-        let context = CredentialContext { organization, credential: id, version: row.version };
-        let information = match self.information(context, row.key, &row.information).await {
-            // A rotation ended between reading the row and reading the keys.
+        let information = match self.information(organization, &row, Reading::First).await {
             Err(error) if error.is_unknown_key() => {
                 let row = self.versions_of(principal, organization, id).await?.current;
-                let context = CredentialContext { version: row.version, ..context };
-                self.information(context, row.key, &row.information).await?
+                self.information(organization, &row, Reading::Again).await?
             }
             opened => opened?,
         };

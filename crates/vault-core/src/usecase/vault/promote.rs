@@ -5,7 +5,7 @@ use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;
 use crate::error::{Error, Refusal};
-use crate::port::{CredentialChange, CredentialContext, StoredVersion, StoredVersions};
+use crate::port::{CredentialChange, CredentialContext, SealedInformation, StoredVersion, StoredVersions};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -27,7 +27,8 @@ impl Vault {
             }
             let promoted = kept(versions, number, now).ok_or(Refusal::NoSuchVersion)?;
             let context = CredentialContext { organization, credential: credential.id, version: number };
-            let information = self.information(context, promoted.key, &promoted.information).await?;
+            let sealed = SealedInformation { context, key: promoted.key, blob: &promoted.information };
+            let information = self.open_one(sealed, read.reading).await?;
             if vend == VendRule::Short {
                 information.allows_short(versions.current.kind).map_err(Refusal::NoShortForm)?;
             }
@@ -70,7 +71,7 @@ impl Vault {
                 change: CredentialChange::Destroy(number),
                 metadata,
                 vend: versions.current.rule.vend,
-                data_expires_at: self.data_expires_at(organization, &versions.current).await,
+                data_expires_at: self.data_expires_at(organization, &versions.current, read.reading).await?,
             })
         };
         let action = AuditAction::CredentialVersionDestroyed;

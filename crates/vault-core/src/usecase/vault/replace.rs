@@ -77,7 +77,7 @@ impl Vault {
             metadata.set_expires_at(number, wanted.expires_at);
             let version = NewVersion { number, sealed, idempotency: idempotency.clone(), destroyed };
             Ok(if wanted.stage {
-                let data_expires_at = self.data_expires_at(organization, current).await;
+                let data_expires_at = self.data_expires_at(organization, current, read.reading).await?;
                 Judged { change: CredentialChange::Stage(version), metadata, vend, data_expires_at }
             } else {
                 let change = CredentialChange::Replace { version, destroy_at: superseded.destroy_at };

@@ -16,10 +16,7 @@ impl Vault {
     /// # Errors
     /// [`Refusal::NotFound`], also for another organization's credential.
     pub async fn show(&self, principal: &Principal, id: CredentialId) -> Result<ListedCredential, Error> {
-        match self.show_once(principal, id, Reading::First).await {
-            Err(error) if error.is_unknown_key() => self.show_once(principal, id, Reading::Again).await,
-            shown => shown,
-        }
+        Reading::run(|reading| self.show_once(principal, id, reading)).await
     }
 
     async fn show_once(

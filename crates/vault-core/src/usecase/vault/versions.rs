@@ -36,10 +36,7 @@ impl Vault {
     /// # Errors
     /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for another organization's credential.
     pub async fn versions(&self, principal: &Principal, id: CredentialId) -> Result<Vec<ListedVersion>, Error> {
-        match self.versions_once(principal, id, Reading::First).await {
-            Err(error) if error.is_unknown_key() => self.versions_once(principal, id, Reading::Again).await,
-            listed => listed,
-        }
+        Reading::run(|reading| self.versions_once(principal, id, reading)).await
     }
 
     async fn versions_once(

@@ -46,7 +46,11 @@ impl CredentialRepository for Store {
     }
 
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
-        self.read(query, |connection, query| Box::pin(versions::versions(connection, query))).await
+        self.read_at_once(query, |connection, query| Box::pin(versions::versions(connection, query))).await
+    }
+
+    async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
+        self.read_for_writing(query, |connection, query| Box::pin(versions::versions(connection, query))).await
     }
 
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {

@@ -3,9 +3,9 @@
 //! The current version is in `credentials` and `credential_secrets`, where saves, lists and activations find it. The
 //! others are in `credential_versions`.
 
-use super::super::authorize::{judge, judge_and_hold, judge_and_hold_with_key};
-use super::super::backend::{Connection, RunQuery, for_update};
-use super::super::{Answer, Decided, Decision, Verdict};
+use super::super::authorize::{self, facts_of, judge_and_hold, judge_and_hold_with_key, judged_facts, load_judged};
+use super::super::backend::{Connection, RunQuery, execute_together, for_update, load_beside, load_page};
+use super::super::{Answer, Decided, Decision, Verdict, audit};
 use super::credentials::{claim, find_earlier};
 use super::labels;
 use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credential};
@@ -28,34 +28,48 @@ use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
 const TABLE: &str = "credential_versions";
+/// Versions are counted from 1.
+const NO_VERSION: i64 = 0;
 
+/// Reads a credential with its versions, in one statement.
 pub(in super::super) async fn versions(
     connection: &mut Connection,
     query: &Find<CredentialId>,
 ) -> Result<Option<StoredVersions>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
-    let row: Option<(CredentialRow, i64, Option<i64>)> = of_credential!(credentials, query.of, query.key)
-        .select((columns!(), credentials::highest_version, credentials::version_created_at))
-        .get_result(connection)
-        .await
-        .optional()?;
-    let Some((current, highest, created_at)) = row else { return Ok(None) };
-    let current = decode(current)?;
-    type Row = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Read<KeyId>, Vec<u8>);
-    let rows: Vec<Row> = of_credential!(credential_versions, query.of, query.key)
+    type Version = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Read<KeyId>, Vec<u8>);
+    type Row = (CredentialRow, i64, Option<i64>, Option<Version>);
+    let of_both = credential_versions::organization_id.eq(credentials::organization_id);
+    let of_both = of_both.and(credential_versions::id.eq(credentials::id));
+    let joined = credentials::table
+        .left_join(credential_versions::table.on(of_both))
+        .filter(credentials::organization_id.eq(query.of.text()))
+        .filter(credentials::id.eq(query.key.text()))
         .order(credential_versions::version)
         .select((
-            credential_versions::version,
-            credential_versions::created_at,
-            credential_versions::superseded_at,
-            credential_versions::destroy_at,
-            (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
-            credential_versions::key_id,
-            credential_versions::information,
-        ))
-        .load(connection)
-        .await?;
-    let version = |(number, created_at, superseded_at, destroy_at, check, key, information): Row| {
+            columns!(),
+            credentials::highest_version,
+            credentials::version_created_at,
+            (
+                credential_versions::version,
+                credential_versions::created_at,
+                credential_versions::superseded_at,
+                credential_versions::destroy_at,
+                (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
+                credential_versions::key_id,
+                credential_versions::information,
+            )
+                .nullable(),
+        ));
+    let rows: Vec<Row> = load_judged!(joined, connection, usize::MAX, &query.principal, query.now);
+    let mut current = None;
+    let mut others = Vec::new();
+    for (row, highest, created_at, version) in rows {
+        current.get_or_insert((row, highest, created_at));
+        others.extend(version);
+    }
+    let Some((current, highest, created_at)) = current else { return Ok(None) };
+    let current = decode(current)?;
+    let version = |(number, created_at, superseded_at, destroy_at, check, key, information): Version| {
         let superseded = superseded_at.zip(destroy_at).map(|(at, destroy_at)| Superseded {
             at: Timestamp::from_millis(at),
             destroy_at: Timestamp::from_millis(destroy_at),
@@ -73,7 +87,7 @@ pub(in super::super) async fn versions(
         created_at: created_at.map_or(current.created_at, Timestamp::from_millis),
         current,
         highest,
-        others: rows.into_iter().map(version).collect::<Result<_, Failure>>()?,
+        others: others.into_iter().map(version).collect::<Result<_, Failure>>()?,
     }))
 }
 
@@ -121,11 +135,11 @@ impl Decision for ChangeCredential {
         if !key_active || stale {
             return Ok(Verdict::Refused(Err(Refusal::Contended)));
         }
-        let number = place.write(connection, row, &command.act, now).await?;
+        let number = place.write(connection, row, command).await?;
         if let Some(idempotency) = idempotency {
             remember(connection, place, idempotency, number, now).await?;
         }
-        Ok(Verdict::Done(Ok(number)))
+        Ok(Verdict::Recorded(Ok(number)))
     }
 }
 
@@ -155,6 +169,55 @@ async fn remember(
     if claimed { Ok(()) } else { Err(Failure::Overtaken) }
 }
 
+/// Keeps the version that is current as a previous one, until `destroy_at`.
+macro_rules! kept {
+    ($place:expr, $superseded:expr) => {{
+        let created_at =
+            case_when(credentials::version_created_at.is_not_null(), credentials::version_created_at.assume_not_null());
+        let of_both = credential_secrets::organization_id.eq(credentials::organization_id);
+        let of_both = of_both.and(credential_secrets::id.eq(credentials::id));
+        credentials::table
+            .inner_join(credential_secrets::table.on(of_both))
+            .filter(credentials::organization_id.eq($place.organization.text()))
+            .filter(credentials::id.eq($place.id.text()))
+            .select((
+                credentials::organization_id,
+                credentials::id,
+                credentials::version,
+                created_at.otherwise(credentials::created_at),
+                $superseded.at.as_millis().into_sql::<Nullable<BigInt>>(),
+                $superseded.destroy_at.as_millis().into_sql::<Nullable<BigInt>>(),
+                credentials::key_id,
+                credentials::information,
+                credential_secrets::data_key,
+                credential_secrets::data,
+                (credentials::checked_at, credentials::check_since, credentials::check_failed),
+            ))
+            .insert_into(credential_versions::table)
+            .into_columns((
+                credential_versions::organization_id,
+                credential_versions::id,
+                credential_versions::version,
+                credential_versions::created_at,
+                credential_versions::superseded_at,
+                credential_versions::destroy_at,
+                credential_versions::key_id,
+                credential_versions::information,
+                credential_versions::data_key,
+                credential_versions::data,
+                (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
+            ))
+    }};
+}
+
+/// One of the versions that are not current.
+macro_rules! other {
+    ($place:expr, $number:expr) => {
+        of_credential!(credential_versions, $place.organization, $place.id)
+            .filter(credential_versions::version.eq($number))
+    };
+}
+
 /// Where a credential is.
 #[derive(Clone, Copy)]
 struct Place {
@@ -168,6 +231,8 @@ struct Current {
     revision: i64,
     staged: Option<i64>,
     highest: i64,
+    key: String,
+    expires_at: Option<i64>,
     metadata_key: Option<String>,
 }
 
@@ -200,38 +265,40 @@ impl Parts {
 impl Place {
     /// Reads the credential's row and keeps others from changing it.
     async fn hold(self, connection: &mut Connection) -> Result<Option<Current>, Failure> {
-        type Row = (i64, i64, Option<i64>, i64, Option<String>);
+        type Row = (i64, i64, Option<i64>, i64, String, Option<i64>, Option<String>);
         let query = of_credential!(credentials, self.organization, self.id).select((
             credentials::version,
             credentials::revision,
             credentials::staged_version,
             credentials::highest_version,
+            credentials::key_id,
+            credentials::expires_at,
             credentials::metadata_key_id,
         ));
         let row: Option<Row> = for_update!(query).get_result(connection).await.optional()?;
-        Ok(row.map(|(version, revision, staged, highest, metadata_key)| Current {
+        Ok(row.map(|(version, revision, staged, highest, key, expires_at, metadata_key)| Current {
             version,
             revision,
             staged,
             highest,
+            key,
+            expires_at,
             metadata_key,
         }))
     }
 
-    /// Writes the change and gives the number of the version concerned.
+    /// Writes and records the change, and gives the number of the version concerned.
     async fn write(
         self,
         connection: &mut Connection,
         mut row: Current,
-        act: &ChangeCredential,
-        now: Timestamp,
+        command: &Command<ChangeCredential>,
     ) -> Result<i64, Failure> {
+        let (act, now) = (&command.act, command.now);
         let (number, current) = match &act.change {
             CredentialChange::Replace { version, destroy_at } => {
-                self.keep(connection, Superseded { at: now, destroy_at: *destroy_at }).await?;
-                self.destroy(connection, &version.destroyed).await?;
                 row.highest = version.number;
-                (version.number, Some(Parts::new(&version.sealed, now)))
+                (version.number, Some((Parts::new(&version.sealed, now), *destroy_at, version.destroyed.as_slice())))
             }
             CredentialChange::Stage(version) => {
                 self.destroy(connection, &version.destroyed).await?;
@@ -241,10 +308,8 @@ impl Place {
             }
             CredentialChange::Promote { number, destroy_at, destroyed } => {
                 let promoted = self.take(connection, *number).await?;
-                self.keep(connection, Superseded { at: now, destroy_at: *destroy_at }).await?;
-                self.destroy(connection, destroyed).await?;
                 row.staged = row.staged.filter(|staged| staged != number);
-                (*number, Some(promoted))
+                (*number, Some((promoted, *destroy_at, destroyed.as_slice())))
             }
             CredentialChange::Destroy(number) => {
                 self.destroy(connection, &[*number]).await?;
@@ -253,88 +318,56 @@ impl Place {
             }
             CredentialChange::Describe => (row.version, None),
         };
-        if let Some(parts) = &current {
-            diesel::update(of_credential!(credential_secrets, self.organization, self.id))
-                .set((
+        let expires_at = row::expiry_column(act.expires_at);
+        // A column that keeps its value is left out: its indexes are then left as they are.
+        let changed = (
+            credentials::revision.eq(row.revision + 1),
+            credentials::highest_version.eq(row.highest),
+            credentials::staged_version.eq(row.staged),
+            credentials::updated_at.eq(now.as_millis()),
+            (row.expires_at != Some(expires_at)).then(|| credentials::expires_at.eq(expires_at)),
+            act.description.as_ref().map(|description| row::described!(description)),
+        );
+        let credential = of_credential!(credentials, self.organization, self.id);
+        let record = audit::entry(&command.audit);
+        match &current {
+            Some((parts, destroy_at, destroyed)) => {
+                let secrets = diesel::update(of_credential!(credential_secrets, self.organization, self.id)).set((
                     credential_secrets::data_key.eq(parts.data_key.as_slice()),
                     credential_secrets::data.eq(parts.data.as_slice()),
-                ))
-                .execute(connection)
-                .await?;
+                ));
+                let (since, failed) = (parts.check.1, parts.check.2.as_deref());
+                let made_current = (
+                    credentials::version.eq(number),
+                    credentials::version_created_at.eq(parts.created_at),
+                    (row.key != parts.key).then(|| credentials::key_id.eq(parts.key.as_str())),
+                    credentials::information.eq(parts.information.as_slice()),
+                    credentials::checked_at.eq(parts.check.0),
+                    credentials::check_since.eq(since),
+                    credentials::check_failed.eq(failed),
+                );
+                let credential = diesel::update(credential).set((changed, made_current));
+                // What was current may be among those destroyed, so it is kept first. Mostly one at most goes.
+                let (first, rest) =
+                    destroyed.split_first().map_or((NO_VERSION, [].as_slice()), |(one, rest)| (*one, rest));
+                let kept = kept!(self, Superseded { at: now, destroy_at: *destroy_at });
+                let gone = diesel::delete(other!(self, first));
+                let (kept, ..) = execute_together!(connection, kept, gone, secrets, credential, record)?;
+                if kept == 0 {
+                    return Err(Failure::damaged("credential_secrets", self.id.to_string(), "missing"));
+                }
+                self.destroy(connection, rest).await?;
+            }
+            None => {
+                diesel::update(credential).set(changed).execute(connection).await?;
+                record.execute(connection).await?;
+            }
         }
-        let made_current = current.map(|parts| {
-            (
-                credentials::version.eq(number),
-                credentials::version_created_at.eq(parts.created_at),
-                credentials::key_id.eq(parts.key),
-                credentials::information.eq(parts.information),
-                credentials::checked_at.eq(parts.check.0),
-                credentials::check_since.eq(parts.check.1),
-                credentials::check_failed.eq(parts.check.2),
-            )
-        });
-        diesel::update(of_credential!(credentials, self.organization, self.id))
-            .set((
-                credentials::revision.eq(row.revision + 1),
-                credentials::highest_version.eq(row.highest),
-                credentials::staged_version.eq(row.staged),
-                credentials::updated_at.eq(now.as_millis()),
-                credentials::expires_at.eq(row::expiry_column(act.expires_at)),
-                made_current,
-                act.description.as_ref().map(|description| row::described!(description)),
-            ))
-            .execute(connection)
-            .await?;
         if let Some(description) = &act.description {
             labels::delete(connection, self.organization, self.id).await?;
             labels::insert(connection, self.organization, self.id, &description.labels).await?;
         }
         Ok(number)
-    }
-
-    /// Keeps the version that is current as a previous one.
-    async fn keep(self, connection: &mut Connection, superseded: Superseded) -> Result<(), Failure> {
-        let created_at =
-            case_when(credentials::version_created_at.is_not_null(), credentials::version_created_at.assume_not_null());
-        let of_both = credential_secrets::organization_id.eq(credentials::organization_id);
-        let of_both = of_both.and(credential_secrets::id.eq(credentials::id));
-        let kept = credentials::table
-            .inner_join(credential_secrets::table.on(of_both))
-            .filter(credentials::organization_id.eq(self.organization.text()))
-            .filter(credentials::id.eq(self.id.text()))
-            .select((
-                credentials::organization_id,
-                credentials::id,
-                credentials::version,
-                created_at.otherwise(credentials::created_at),
-                superseded.at.as_millis().into_sql::<Nullable<BigInt>>(),
-                superseded.destroy_at.as_millis().into_sql::<Nullable<BigInt>>(),
-                credentials::key_id,
-                credentials::information,
-                credential_secrets::data_key,
-                credential_secrets::data,
-                (credentials::checked_at, credentials::check_since, credentials::check_failed),
-            ))
-            .insert_into(credential_versions::table)
-            .into_columns((
-                credential_versions::organization_id,
-                credential_versions::id,
-                credential_versions::version,
-                credential_versions::created_at,
-                credential_versions::superseded_at,
-                credential_versions::destroy_at,
-                credential_versions::key_id,
-                credential_versions::information,
-                credential_versions::data_key,
-                credential_versions::data,
-                (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
-            ))
-            .execute(connection)
-            .await?;
-        match kept {
-            0 => Err(Failure::damaged("credential_secrets", self.id.to_string(), "missing")),
-            _ => Ok(()),
-        }
     }
 
     async fn stage(self, connection: &mut Connection, number: i64, parts: Parts) -> Result<(), Failure> {
@@ -356,31 +389,24 @@ impl Place {
 
     /// Takes a version out of those that are not current.
     async fn take(self, connection: &mut Connection, number: i64) -> Result<Parts, Failure> {
-        let (created_at, key, information, data_key, data, check) =
-            of_credential!(credential_versions, self.organization, self.id)
-                .filter(credential_versions::version.eq(number))
-                .select((
-                    credential_versions::created_at,
-                    credential_versions::key_id,
-                    credential_versions::information,
-                    credential_versions::data_key,
-                    credential_versions::data,
-                    (
-                        credential_versions::checked_at,
-                        credential_versions::check_since,
-                        credential_versions::check_failed,
-                    ),
-                ))
-                .get_result(connection)
-                .await?;
+        let (created_at, key, information, data_key, data, check) = other!(self, number)
+            .select((
+                credential_versions::created_at,
+                credential_versions::key_id,
+                credential_versions::information,
+                credential_versions::data_key,
+                credential_versions::data,
+                (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
+            ))
+            .get_result(connection)
+            .await?;
         self.destroy(connection, &[number]).await?;
         Ok(Parts { created_at, key, information, data_key, data, check })
     }
 
     async fn destroy(self, connection: &mut Connection, numbers: &[i64]) -> Result<(), Failure> {
         for number in numbers {
-            let version = of_credential!(credential_versions, self.organization, self.id);
-            diesel::delete(version.filter(credential_versions::version.eq(*number))).execute(connection).await?;
+            diesel::delete(other!(self, *number)).execute(connection).await?;
         }
         Ok(())
     }
