@@ -185,6 +185,8 @@ fn dependency_lines(manifest: &str) -> Vec<&str> {
     lines
 }
 
+/// What vault-core is tested with: a version would make a circle of packages.
+const CIRCLE: &str = "vault-testkit = { path = \"../vault-testkit\" }";
 /// The members that are no libraries.
 const PROGRAMS: [&str; 2] = ["app", "vault-tests"];
 
@@ -260,7 +262,7 @@ fn members_inherit_versions_and_lints() {
         for line in dependency_lines(&manifest) {
             let inherited = line.contains("workspace = true")
                 && !["version", "path", "git"].iter().any(|key| line.contains(&format!("{key} =")));
-            assert!(inherited, "{}: {line}", package.name);
+            assert!(inherited || line == CIRCLE, "{}: {line}", package.name);
         }
         for field in ["version", "edition", "rust-version", "license"] {
             assert!(manifest.contains(&format!("{field}.workspace = true")), "{}: {field}", package.name);

@@ -5,6 +5,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use std::fmt::Debug;
 use vault_core::activation::{ActivationTtl, Purpose};
 use vault_core::credential::{CredentialType, Description, Labels};
 use vault_core::email::EmailAddress;
@@ -17,11 +18,10 @@ use vault_core::time::Ttl;
 /// What separates, joins or ends where nothing must: controls, and characters that nobody sees.
 const UNSEEN: [char; 9] = ['\0', '\n', '\t', '\u{7f}', '\u{85}', '\u{200b}', '\u{202e}', '\u{2028}', '\u{200f}'];
 
-fn labelled<S: Strategy>(code: FieldCode, texts: S) -> BoxedStrategy<(S::Value, FieldCode)>
-where
-    S::Value: Clone + 'static,
-    S: 'static,
-{
+fn labelled<T: Clone + Debug + 'static>(
+    code: FieldCode,
+    texts: impl Strategy<Value = T> + 'static,
+) -> BoxedStrategy<(T, FieldCode)> {
     texts.prop_map(move |text| (text, code)).boxed()
 }
 
@@ -262,10 +262,7 @@ pub fn labels() -> impl Strategy<Value = (String, String, FieldCode)> {
 }
 
 /// Refused as the new password of the account `email` of `organization`.
-pub fn password(
-    email: &EmailAddress,
-    organization: &str,
-) -> impl Strategy<Value = (String, PasswordFlaw)> + use<> {
+pub fn password(email: &EmailAddress, organization: &str) -> impl Strategy<Value = (String, PasswordFlaw)> + use<> {
     let guesses = [email.as_str(), email.local_part(), organization, "orgvault"];
     let guesses: Vec<_> =
         guesses.into_iter().filter(|guess| guess.chars().count() >= MIN_CHARACTERS).map(str::to_owned).collect();
