@@ -185,6 +185,11 @@ fn dependency_lines(manifest: &str) -> Vec<&str> {
     lines
 }
 
+/// What vault-core is tested with: a version would make a circle of packages.
+const CIRCLE: &str = "vault-testkit = { path = \"../vault-testkit\" }";
+/// The members that are no libraries.
+const PROGRAMS: [&str; 2] = ["app", "vault-tests"];
+
 /// The member with the workspace's one `unsafe` block.
 const UNSAFE_MEMBER: &str = "vault-crypto";
 
@@ -257,10 +262,18 @@ fn members_inherit_versions_and_lints() {
         for line in dependency_lines(&manifest) {
             let inherited = line.contains("workspace = true")
                 && !["version", "path", "git"].iter().any(|key| line.contains(&format!("{key} =")));
-            assert!(inherited, "{}: {line}", package.name);
+            assert!(inherited || line == CIRCLE, "{}: {line}", package.name);
         }
-        for field in ["version", "edition", "rust-version", "license", "publish"] {
+        for field in ["version", "edition", "rust-version", "license"] {
             assert!(manifest.contains(&format!("{field}.workspace = true")), "{}: {field}", package.name);
+        }
+        if PROGRAMS.contains(&package.name.as_str()) {
+            assert!(manifest.contains("\npublish = false\n"), "{} is no library", package.name);
+        } else {
+            for field in ["readme", "publish"] {
+                assert!(manifest.contains(&format!("{field}.workspace = true")), "{}: {field}", package.name);
+            }
+            assert!(package.description.as_ref().is_some_and(|text| text.len() > 20), "{} is described", package.name);
         }
     }
     // No wider than the graph: what nobody uses does not stand there.
@@ -305,6 +318,42 @@ fn dependencies_stand_above_their_floors() {
         .find(|dependency| dependency.name == "libsqlite3-sys")
         .unwrap();
     assert!(sqlite.features.iter().any(|feature| feature.starts_with("bundled-sqlcipher")), "the build that encrypts");
+}
+
+/// The crates that paths in `listing` begin with.
+fn crates_in(listing: &str) -> BTreeSet<&str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut found = BTreeSet::new();
+    for (end, _) in listing.match_indices("::") {
+        let before = &listing[..end];
+        let start = before.rfind(|c| !is_name(c)).map_or(0, |place| place + 1);
+        // Neither `::type` nor `<T as Trait>::item`.
+        if start < end && !before[..start].ends_with("::") {
+            found.insert(&before[start..]);
+        }
+    }
+    found
+}
+
+/// Whose version changes, this library's interface changes with. What the listing is made by, `tests/public-api`, compares
+/// it with the source.
+#[test]
+fn the_cores_interface_has_the_types_of_few_crates() {
+    let root = metadata().workspace_root;
+    let listing = fs::read_to_string(root.join("tests/public-api.txt")).unwrap();
+    let page = fs::read_to_string(root.join("docs/EMBEDDING.md")).unwrap();
+    let (_, section) = page.split_once("\n## Dependencies\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let allowed = section.lines().filter_map(|line| line.strip_prefix("| `")).filter_map(|line| line.split('`').next());
+    let own = ["vault_core", "core", "alloc", "std", "Self"];
+    let found: BTreeSet<_> = crates_in(&listing).into_iter().filter(|name| !own.contains(name)).collect();
+    assert_eq!(found, allowed.collect(), "docs/EMBEDDING.md names the crates whose types are in the interface");
+}
+
+#[test]
+fn paths_are_found_with_their_crates() {
+    let line = "pub fn a::b::C::d(&core::e::F<'_>, <T as g::H>::I, u8) -> k_l::M where Self::N: o::P";
+    assert_eq!(crates_in(line), BTreeSet::from(["Self", "a", "core", "g", "k_l", "o"]));
 }
 
 #[test]

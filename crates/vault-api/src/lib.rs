@@ -1,5 +1,24 @@
-//! What travels over the HTTP interface: requests, answers and problem documents, as server and client share
-//! them. No behaviour, no I/O.
+//! What travels over the HTTP interface of OrgVault: requests, answers and problem documents, as server and client share them.
+//! No behaviour, no I/O.
+//!
+//! ```
+//! use secrecy::SecretString;
+//! use vault_api::{Problem, ProblemCode, SaveRequest, WireJson};
+//!
+//! # fn main() -> Result<(), serde_json::Error> {
+//! let data = WireJson::from(SecretString::from(r#"{"url":"https://files.example/nightly.bin"}"#));
+//! let request: SaveRequest = SaveRequest::new("direct-link", "imports/nightly", data);
+//! assert!(serde_json::to_string(&request)?.starts_with(r#"{"type":"direct-link","namespace":"imports/nightly","data":{"url""#));
+//! assert!(!format!("{request:?}").contains("files.example")); // secrets are sent, never shown
+//!
+//! let problem = Problem::new(ProblemCode::NotFound, "no such credential", "b7c0");
+//! assert!(serde_json::to_string(&problem)?.contains(r#""status":404"#));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `vault-client` sends these types, `vault-http` answers with them. `docs/API.md` of the repository describes the interface. With
+//! the feature `schema`, each type has its JSON schema.
 
 mod account;
 mod activation;

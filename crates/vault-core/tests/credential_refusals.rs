@@ -8,42 +8,7 @@ use std::collections::BTreeSet;
 use support::{ANY_SECRET, Sample, UPPER_SECRET, key_files, samples};
 use vault_core::credential::CredentialType;
 use vault_core::field::{FieldCode, FieldError, FlawKind};
-
-/// What happens to values on their way through screens, shells and templates.
-fn spoilt(text: &str) -> Vec<(String, FieldCode)> {
-    let tail: String = text.chars().skip(text.chars().count().saturating_sub(4)).collect();
-    vec![
-        (String::new(), FieldCode::Blank),
-        (" \t ".into(), FieldCode::Blank),
-        (format!("\"{text}\""), FieldCode::Surrounded),
-        (format!("'{text}'"), FieldCode::Surrounded),
-        (format!("\u{201c}{text}\u{201d}"), FieldCode::Surrounded),
-        ("***".into(), FieldCode::Masked),
-        ("\u{2022}\u{2022}\u{2022}\u{2022}".into(), FieldCode::Masked),
-        ("<redacted>".into(), FieldCode::Masked),
-        ("[REDACTED]".into(), FieldCode::Masked),
-        (format!("****************{tail}"), FieldCode::Masked),
-        (format!("\u{2026}{tail}"), FieldCode::Masked),
-        ("${SECRET}".into(), FieldCode::Placeholder),
-        ("{{ secret }}".into(), FieldCode::Placeholder),
-        ("$(cat secret)".into(), FieldCode::Placeholder),
-        ("%SECRET%".into(), FieldCode::Placeholder),
-        ("<your-secret>".into(), FieldCode::Placeholder),
-        ("a".repeat(16 * 1024 + 1), FieldCode::TooLong),
-    ]
-}
-
-/// The same for values that have no white space or control characters of their own.
-fn spoilt_by_space(text: &str) -> Vec<(String, FieldCode)> {
-    vec![
-        (format!(" {text}"), FieldCode::Surrounded),
-        (format!("{text}\n"), FieldCode::Surrounded),
-        (format!("\u{feff}{text}"), FieldCode::Surrounded),
-        (format!("{text}\u{a0}"), FieldCode::Surrounded),
-        (format!("a\0{text}"), FieldCode::ControlCharacter),
-        (format!("{text}\u{1b}[0m"), FieldCode::ControlCharacter),
-    ]
-}
+use vault_testkit::strategy::refused::{spoilt, spoilt_by_space};
 
 fn codes(errors: &[FieldError]) -> Vec<(String, FieldCode)> {
     errors.iter().map(|error| (error.pointer.clone(), error.code)).collect()

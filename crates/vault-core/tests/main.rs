@@ -19,3 +19,4 @@ mod proofs;
 mod rules;
 mod seats;
 mod support;
+mod values;

@@ -19,6 +19,34 @@
 //!
 //! What is not promised: a key that a library moves may leave a copy on the stack, and argon2's working memory is
 //! overwritten by the next hash, not wiped after each.
+//!
+//! Most programs have `vault-embed` do this in the right order. By hand:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use vault_core::digest::DigestPurpose;
+//! use vault_core::{id::InstanceId, port::KeyedDigester, time::Timestamp};
+//! use vault_crypto::{Keyring, OsEntropy, RootKeyFile};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! # let directory = tempfile::tempdir()?;
+//! let path = directory.path().join("root.key");
+//! let root = RootKeyFile::generate(&path, Arc::new(OsEntropy))?;
+//! let (id, now) = (InstanceId::from_bytes([7; 16]), Timestamp::from_millis(1_893_456_000_000));
+//! let made = Keyring::create(&root, Arc::new(OsEntropy), id, now).await?;
+//!
+//! // What a database keeps opens under the same root key, at every later start.
+//! let root = RootKeyFile::load(&path, Arc::new(OsEntropy))?;
+//! let keyring = Keyring::open(&root, Arc::new(OsEntropy), &made.instance, &[], &made.keys).await?;
+//! let digest = |keyring: &Keyring| keyring.digester().digest(DigestPurpose::Address, &[b"ada@example.org"]);
+//! assert_eq!(digest(&keyring), digest(&made.keyring));
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! `docs/CRYPTO.md` of the repository has the formats and the reasons.
 
 mod aead;
 mod anchor;

@@ -3,6 +3,31 @@
 //! Every decision of the store ports is written once, in `decision/`, and compiled once per database. A
 //! database adds what differs: how connections are opened and shared, how rows are locked, and what its
 //! errors mean.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use vault_core::{port::OrganizationRepository, time::Timestamp};
+//! use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+//! # let directory = tempfile::tempdir()?;
+//! # let bytes = zeroize::Zeroizing::new([7; 32]);
+//! let key = SqliteKey::from_bytes(bytes); // 32 random bytes
+//! let settings = SqliteSettings { create: true, ..SqliteSettings::new(directory.path().join("vault.db"), key) };
+//! let store = SqliteStore::open(settings)?;
+//! store.migrate(Timestamp::from_millis(1_893_456_000_000), &mut |_| {}).await?;
+//!
+//! let port: Arc<dyn OrganizationRepository> = store.clone();
+//! assert!(port.list_organizations().await?.is_empty());
+//! store.close().await;
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! Most programs have `vault-embed` open a store together with its keys. [`Store`] is either database, chosen when the process
+//! starts; [`StorePorts`] are its ports.
 
 mod failure;
 mod load;

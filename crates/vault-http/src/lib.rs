@@ -6,6 +6,14 @@
 //!
 //! Deliberately absent: anything by which the public listener could open a credential. [`ServerParts`] has no place
 //! for an `Opener`, nor has any use case in it; only [`ActivationParts`] has.
+//!
+//! ```
+//! let deletion = vault_http::routes().find(|route| route.operation == "delete").expect("it is served");
+//! assert_eq!((deletion.method, deletion.template), ("DELETE", "{base}/organization-vault/{id}"));
+//! ```
+//!
+//! The program `orgvault` makes the parts of the listeners in `crates/app/src/parts.rs`. A service with a web framework of its
+//! own needs none of this: it calls the use cases (`docs/EMBEDDING.md` of the repository). `docs/API.md` describes the interface.
 
 mod activation;
 mod admin;

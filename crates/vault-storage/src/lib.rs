@@ -6,6 +6,21 @@
 //! key files, connection strings and links come from whoever may save a credential. Nothing of the process's
 //! environment is consulted: no variables, no profile files, no metadata service, no proxy.
 //!
+//! ```
+//! use vault_storage::EgressPolicy;
+//!
+//! let policy = EgressPolicy::default();
+//! assert!(policy.permits([1, 1, 1, 1].into()));
+//! assert!(!policy.permits([169, 254, 169, 254].into()), "a cloud's metadata");
+//! assert!(!policy.permits([10, 0, 0, 7].into()), "a network of one's own, until it is allowed");
+//!
+//! let ours = EgressPolicy::allowing(vec!["10.0.0.0/24".parse()?]);
+//! assert!(ours.permits([10, 0, 0, 7].into()));
+//! # Ok::<(), ipnet::AddrParseError>(())
+//! ```
+//!
+//! `vault_core::usecase::Activations::vendor` and `probe` take a [`Storage`]: see `docs/EMBEDDING.md` of the repository.
+//!
 //! # What is done by which crate
 //!
 //! | Exchange | By |

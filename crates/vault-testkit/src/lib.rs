@@ -1,5 +1,26 @@
 //! For tests of OrgVault and of services that embed `vault-core`; never for production.
 //!
+//! ```
+//! use vault_core::principal::Principal;
+//! use vault_core::{ErrorKind, id::AccountId, port::StoreError, role::Role};
+//! use vault_testkit::fake::FakeVault;
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let fake = FakeVault::new(); // all contexts, without files, databases and ciphers
+//! let acme = fake.operator().ensure_organization("acme").await?;
+//! let who = Principal::embedder(acme.id, AccountId::from_bytes([1; 16]), Role::Viewer);
+//! assert!(fake.vault().list(&who, Default::default(), Default::default()).await?.items.is_empty());
+//!
+//! // What your service does when the database is down:
+//! fake.store.fail_next(StoreError::Unavailable("it is down".into()));
+//! let error = fake.vault().list(&who, Default::default(), Default::default()).await.unwrap_err();
+//! assert_eq!(error.kind(), ErrorKind::Retry);
+//! # Ok::<(), vault_core::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! A store of your own proves itself with one line: see [`contract`].
+//!
 //! - [`clock`]: a clock set by hand, deterministic ids and randomness, an event sink that remembers.
 //! - [`fake`]: a vault on all of these, by one constructor.
 //! - [`memory`]: every store port in memory, under one lock, by the rules of `vault-core`.

@@ -1,20 +1,106 @@
-//! Values for property tests. All of them are valid; each strategy also draws from the edges of what is.
+//! Values for property tests. All of them are valid; each strategy also draws from the edges of what is. What must be
+//! refused, each with the error that it must be refused with, is in [`refused`].
+//!
+//! Every type of `vault-core` that is made of text or of a number within bounds has a strategy here.
 
+pub mod refused;
+
+use crate::clock::SeededEntropy;
 use crate::storage::short;
+use proptest::collection::btree_map;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use vault_core::activation::Vended;
-use vault_core::credential::{CredentialData, CredentialType, HealthState, LabelFilter};
+use proptest::sample::select;
+use proptest::string::string_regex;
+use secrecy::{ExposeSecret, SecretString};
+use vault_core::account::AccountState;
+use vault_core::activation::{ActivationTtl, Form, FormName, Purpose, VendMode, VendRule, Vended, VendedForm};
+use vault_core::check::StorageOperation;
+use vault_core::credential::{
+    CredentialData, CredentialType, Description, HealthState, Information, LabelFilter, LabelPatch, Labels, Metadata,
+};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
-use vault_core::integration::{IntegrationName, NamespacePatterns};
+use vault_core::enrolment::EnrolmentCode;
+use vault_core::id::*;
+use vault_core::integration::{
+    IntegrationName, IntegrationState, IntegrationToken, NamespacePattern, NamespacePatterns, Overlap,
+};
+use vault_core::json::{self, Document, Limits};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
-use vault_core::organization::OrganizationName;
+use vault_core::notice::NoticeCode;
+use vault_core::organization::{OrganizationName, OrganizationState};
 use vault_core::role::Role;
-use vault_core::time::Timestamp;
+use vault_core::sealed::{InstanceKeyPurpose, KeyState};
+use vault_core::time::{Timestamp, Ttl};
+use vault_core::usecase::IdempotencyKey;
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident: $type:ident = $all:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $name() -> impl Strategy<Value = $type> {
+            select($all.to_vec())
+        }
+    )*};
+}
+
+names! {
+    /// Every role.
+    role: Role = Role::ALL;
+    /// Every type of credential.
+    credential_type: CredentialType = CredentialType::ALL;
+    /// Every state of health.
+    health_state: HealthState = HealthState::ALL;
+    /// Every operation that a check tries.
+    storage_operation: StorageOperation = StorageOperation::ALL;
+    /// Every form of a credential for a tool.
+    form: Form = Form::ALL;
+    /// Every mode of handing out.
+    vend_mode: VendMode = VendMode::ALL;
+    /// Every form that a credential can come in.
+    vended_form: VendedForm = [VendedForm::Raw, VendedForm::Short];
+    /// Every rule of handing out.
+    vend_rule: VendRule = [VendRule::Any, VendRule::Short];
+    /// Every state of an account.
+    account_state: AccountState =
+        [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling, AccountState::Invited];
+    /// Every state of an organization.
+    organization_state: OrganizationState = [OrganizationState::Active, OrganizationState::Disabled];
+    /// Every state of an integration.
+    integration_state: IntegrationState = [IntegrationState::Active, IntegrationState::Disabled];
+    /// Every notice that is stored, those about colleagues aside.
+    notice_code: NoticeCode = NoticeCode::STORED;
+    /// Every purpose of an instance-wide key.
+    instance_key_purpose: InstanceKeyPurpose =
+        [InstanceKeyPurpose::LookUp, InstanceKeyPurpose::Audit, InstanceKeyPurpose::Token];
+    /// Every state of a key.
+    key_state: KeyState = [KeyState::Active, KeyState::Retiring];
+}
+
+macro_rules! ids {
+    ($($name:ident: $type:ident;)*) => {$(
+        #[doc = concat!("Any [`", stringify!($type), "`].")]
+        pub fn $name() -> impl Strategy<Value = $type> {
+            any::<[u8; 16]>().prop_map($type::from_bytes)
+        }
+    )*};
+}
+
+ids! {
+    instance_id: InstanceId;
+    organization_id: OrganizationId;
+    account_id: AccountId;
+    session_id: SessionId;
+    credential_id: CredentialId;
+    audit_id: AuditId;
+    key_id: KeyId;
+    seed_id: SeedId;
+    integration_id: IntegrationId;
+    activation_id: ActivationId;
+}
 
 /// Addresses in their canonical spelling.
 pub fn email() -> impl Strategy<Value = EmailAddress> {
@@ -28,11 +114,6 @@ pub fn email() -> impl Strategy<Value = EmailAddress> {
 pub fn namespace() -> impl Strategy<Value = Namespace> {
     prop_oneof!["[A-Za-z0-9]", "[A-Za-z0-9][A-Za-z0-9._/-]{0,30}", "[A-Za-z0-9][A-Za-z0-9._/-]{127}"]
         .prop_map(|text| Namespace::parse(&text, "").unwrap())
-}
-
-/// Every role.
-pub fn role() -> impl Strategy<Value = Role> {
-    proptest::sample::select(Role::ALL.to_vec())
 }
 
 /// Names of organizations, those that databases find hard included.
@@ -56,29 +137,45 @@ pub fn timestamp() -> impl Strategy<Value = Timestamp> {
     (946_684_800_000_i64..4_102_444_800_000).prop_map(Timestamp::from_millis)
 }
 
-/// Every type of credential.
-pub fn credential_type() -> impl Strategy<Value = CredentialType> {
-    proptest::sample::select(CredentialType::ALL.to_vec())
-}
-
 /// Every combination of filters.
 pub fn list_filter() -> impl Strategy<Value = ListFilter> {
-    let health = option::of(proptest::sample::select(HealthState::ALL.to_vec()));
-    let labels = vec("[a-c]{1,2}:[A-C]{0,2}", 0..3);
-    (option::of(namespace()), option::of(credential_type()), labels, health, option::of(timestamp())).prop_map(
-        |(namespace, kind, labels, health, expires_before)| ListFilter {
+    let labels = vec(label_filter(), 0..3);
+    (
+        option::of(namespace()),
+        option::of(credential_type()),
+        labels,
+        option::of(health_state()),
+        option::of(timestamp()),
+    )
+        .prop_map(|(namespace, kind, labels, health, expires_before)| ListFilter {
             namespace,
             kind,
-            labels: labels.iter().filter_map(|text| LabelFilter::parse(text, "").ok()).collect(),
+            labels,
             health,
             expires_before,
-        },
-    )
+        })
 }
 
 /// A type and data of it as JSON text, as a client may send it.
 pub fn credential_json() -> impl Strategy<Value = (CredentialType, String)> {
-    credential_type().prop_flat_map(|kind| (Just(kind), data_json(kind)))
+    credential_members().prop_map(|(kind, members)| (kind, object(&members)))
+}
+
+/// The members of a JSON object: names, and values as JSON.
+type Members = Vec<(&'static str, String)>;
+
+fn credential_members() -> impl Strategy<Value = (CredentialType, Members)> {
+    credential_type().prop_flat_map(|kind| (Just(kind), data_members(kind)))
+}
+
+fn object<N: AsRef<str>>(members: &[(N, String)]) -> String {
+    let members: Vec<_> = members.iter().map(|(name, value)| format!("\"{}\":{value}", name.as_ref())).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// Text without what JSON escapes, as JSON.
+fn quoted(text: impl AsRef<str>) -> String {
+    format!("\"{}\"", text.as_ref())
 }
 
 /// Data of each type.
@@ -86,11 +183,22 @@ pub fn credential_data() -> impl Strategy<Value = CredentialData> {
     credential_json().prop_map(|(kind, json)| CredentialData::from_canonical_json(kind, json.as_bytes()).unwrap())
 }
 
-/// Patterns of namespaces, 1 to 8 of them.
+/// Patterns of namespaces: one, or all below it.
+pub fn namespace_pattern() -> impl Strategy<Value = NamespacePattern> {
+    (namespace(), any::<bool>()).prop_map(|(namespace, below)| {
+        if below { NamespacePattern::Below(namespace) } else { NamespacePattern::Exact(namespace) }
+    })
+}
+
+/// Patterns of namespaces, 1 to 8 of them, rarely the most.
 pub fn namespace_patterns() -> impl Strategy<Value = NamespacePatterns> {
-    let pattern = (namespace(), any::<bool>())
-        .prop_map(|(namespace, below)| if below { format!("{namespace}/*") } else { namespace.to_string() });
-    vec(pattern, 1..=8).prop_map(|texts| NamespacePatterns::parse(&texts, "").unwrap())
+    let most = NamespacePatterns::MAX;
+    prop_oneof![15 => vec(namespace_pattern(), 1..=8), 1 => vec(namespace_pattern(), most..=most)].prop_map(
+        |patterns| {
+            let texts: Vec<_> = patterns.iter().map(ToString::to_string).collect();
+            NamespacePatterns::parse(&texts, "").unwrap()
+        },
+    )
 }
 
 /// Names of integrations, those that databases find hard included.
@@ -107,7 +215,124 @@ pub fn vended() -> impl Strategy<Value = Vended> {
     })
 }
 
-fn data_json(kind: CredentialType) -> BoxedStrategy<String> {
+/// Text of 1 to `most` printable characters.
+fn printable(most: usize) -> impl Strategy<Value = String> {
+    let middle = most / 2;
+    prop_oneof![
+        "[A-Za-z0-9]",
+        string_regex(&format!("[A-Za-z0-9][ -~]{{0,{middle}}}[A-Za-z0-9]")).unwrap(),
+        string_regex(&format!("[äöüßÄÖÜΩж界😀]{{{most}}}")).unwrap(),
+    ]
+}
+
+/// What activations are for.
+pub fn purpose() -> impl Strategy<Value = Purpose> {
+    printable(Purpose::MAX_LENGTH).prop_map(|text| Purpose::parse(&text, "").unwrap())
+}
+
+/// What credentials are for.
+pub fn description() -> impl Strategy<Value = Description> {
+    printable(Description::MAX_LENGTH).prop_map(|text| Description::parse(&text, "").unwrap())
+}
+
+const LABEL: &str = "[a-z0-9._/-]{1,63}";
+const LABEL_VALUE: &str = "[A-Za-z0-9._-]{0,63}";
+
+/// Labels, none to the most.
+pub fn labels() -> impl Strategy<Value = Labels> {
+    prop_oneof![btree_map("[a-c]{1,2}", "[A-C]{0,2}", 0..4), btree_map(LABEL, LABEL_VALUE, 0..=Labels::MAX)].prop_map(
+        |labels| {
+            let labels: Vec<_> = labels.into_iter().map(|(name, value)| (name, quoted(value))).collect();
+            Labels::parse(parsed(&object(&labels)).root, "").unwrap()
+        },
+    )
+}
+
+/// Merge patches of labels.
+pub fn label_patch() -> impl Strategy<Value = LabelPatch> {
+    let value = prop_oneof![3 => LABEL_VALUE.prop_map(quoted), 1 => Just("null".to_owned())];
+    let some = btree_map(prop_oneof!["[a-c]{1,2}", LABEL], value, 0..8)
+        .prop_map(|changes| object(&changes.into_iter().collect::<Vec<_>>()));
+    prop_oneof![9 => some, 1 => Just("null".to_owned())]
+        .prop_map(|text| LabelPatch::parse(parsed(&text).root, "").unwrap())
+}
+
+/// Labels that lists ask for.
+pub fn label_filter() -> impl Strategy<Value = LabelFilter> {
+    prop_oneof![("[a-c]{1,2}", "[A-C]{0,2}"), (LABEL, LABEL_VALUE)]
+        .prop_map(|(name, value)| LabelFilter::parse(&format!("{name}:{value}"), "").unwrap())
+}
+
+/// What is said of a credential.
+pub fn metadata() -> impl Strategy<Value = Metadata> {
+    (labels(), option::of(description()), btree_map(1_i64..6, timestamp(), 0..3)).prop_map(
+        |(labels, description, expires)| {
+            let mut metadata = Metadata::default();
+            metadata.labels = labels;
+            metadata.description = description;
+            expires.into_iter().for_each(|(version, at)| metadata.set_expires_at(version, Some(at)));
+            metadata
+        },
+    )
+}
+
+/// What lists show of a credential, as it is stored.
+pub fn information() -> impl Strategy<Value = Information> {
+    btree_map("[a-z_]{1,12}", "[A-Za-z0-9 ]{0,20}".prop_map(quoted), 0..5)
+        .prop_map(|members| Information::from_json(object(&members.into_iter().collect::<Vec<_>>())).unwrap())
+}
+
+/// Names of sections.
+pub fn form_name() -> impl Strategy<Value = FormName> {
+    prop_oneof!["[A-Za-z]", "[A-Za-z][A-Za-z0-9_-]{0,63}"].prop_map(|text| FormName::parse(&text).unwrap())
+}
+
+/// A client's names of its requests.
+pub fn idempotency_key() -> impl Strategy<Value = IdempotencyKey> {
+    prop_oneof!["[!-~]", "[!-~]{1,40}", "[!-~]{255}"].prop_map(|text| IdempotencyKey::parse(&text).unwrap())
+}
+
+/// Lifetimes of access tokens.
+pub fn ttl() -> impl Strategy<Value = Ttl> {
+    prop_oneof![Just(Ttl::MIN), Just(Ttl::MAX), Ttl::MIN..=Ttl::MAX]
+        .prop_map(|seconds| Ttl::parse(Some(seconds.into()), Ttl::MAX).unwrap())
+}
+
+/// Lifetimes of activations.
+pub fn activation_ttl() -> impl Strategy<Value = ActivationTtl> {
+    prop_oneof![Just(ActivationTtl::MIN), Just(ActivationTtl::MAX), ActivationTtl::MIN..=ActivationTtl::MAX]
+        .prop_map(|seconds| ActivationTtl::parse(Some(seconds.into())).unwrap())
+}
+
+/// For how long a previous token works.
+pub fn overlap() -> impl Strategy<Value = Overlap> {
+    let most = vault_core::integration::MAX_OVERLAP_SECONDS;
+    prop_oneof![Just(0), Just(most), 0..=most].prop_map(|seconds| Overlap::parse(Some(seconds), "").unwrap())
+}
+
+/// The text of an [`IntegrationToken`].
+pub fn integration_token() -> impl Strategy<Value = String> {
+    let generate = |seed| IntegrationToken::generate(&SeededEntropy::seeded(seed)).unwrap();
+    any::<u64>().prop_map(move |seed| generate(seed).text().expose_secret().to_owned())
+}
+
+/// The text of an [`EnrolmentCode`].
+pub fn enrolment_code() -> impl Strategy<Value = String> {
+    let generate = |seed| EnrolmentCode::generate(&SeededEntropy::seeded(seed)).unwrap();
+    any::<u64>().prop_map(move |seed| generate(seed).text().expose_secret().to_owned())
+}
+
+/// Passwords that any account may have: none of them begins as an address or a name of [`email`] and
+/// [`organization_name`] does, and none is common.
+pub fn password() -> impl Strategy<Value = SecretString> {
+    prop_oneof!["~\\PC{7}", "~[ -~]{7,40}", "~[a-z]{1023}", "~[пароль 🔐]{7,60}"].prop_map(SecretString::from)
+}
+
+fn parsed(text: &str) -> Document {
+    json::parse(text.as_bytes(), Limits::STORED).unwrap()
+}
+
+fn data_members(kind: CredentialType) -> BoxedStrategy<Members> {
     match kind {
         CredentialType::S3 => s3().boxed(),
         CredentialType::AzureIdentity => azure_identity().boxed(),
@@ -120,7 +345,7 @@ const BUCKET: &str = "[a-z0-9][a-z0-9-]{1,30}[a-z0-9]";
 /// Random enough that no rule takes it for a placeholder.
 const SECRET: &str = "k[0-9]{2}[A-Za-z0-9/+]{30,60}z";
 
-fn s3() -> impl Strategy<Value = String> {
+fn s3() -> impl Strategy<Value = Members> {
     let optional = (
         option::of("(eu|us)-(west|east)-[1-9]"),
         option::of("https://s3\\.[a-z]{3,9}\\.example(:[1-9][0-9]{3})?"),
@@ -130,52 +355,54 @@ fn s3() -> impl Strategy<Value = String> {
     );
     ("AKIA[A-Z2-7]{16}", SECRET, BUCKET, optional).prop_map(|(id, secret, bucket, optional)| {
         let (region, endpoint, prefix, path_style, token) = optional;
-        let mut json = format!(r#"{{"access_key_id":"{id}","secret_access_key":"{secret}","bucket":"{bucket}""#);
-        for (name, value) in
-            [("region", region), ("endpoint", endpoint), ("key_prefix", prefix), ("session_token", token)]
-        {
-            json.extend(value.map(|value| format!(r#","{name}":"{value}""#)));
-        }
-        json.extend(path_style.map(|flag| format!(r#","path_style_access":{flag}"#)));
-        json + "}"
+        let mut members =
+            vec![("access_key_id", quoted(id)), ("secret_access_key", quoted(secret)), ("bucket", quoted(bucket))];
+        let texts = [("region", region), ("endpoint", endpoint), ("key_prefix", prefix), ("session_token", token)];
+        members.extend(texts.into_iter().filter_map(|(name, text)| text.map(|text| (name, quoted(text)))));
+        members.extend(path_style.map(|flag| ("path_style_access", flag.to_string())));
+        members
     })
 }
 
-fn azure_identity() -> impl Strategy<Value = String> {
+fn azure_identity() -> impl Strategy<Value = Members> {
     const GUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
     (GUID, GUID, SECRET, "[a-z][a-z0-9]{2,22}", "[A-Za-z0-9+/]{86}==", option::of(BUCKET)).prop_map(
         |(tenant, client, secret, account, key, container)| {
             let connection = format!(
                 "DefaultEndpointsProtocol=https;AccountName={account};AccountKey={key};EndpointSuffix=core.windows.net"
             );
-            let mut json = format!(
-                r#"{{"tenant_id":"{tenant}","client_id":"{client}","client_secret":"{secret}","connection_string":"{connection}""#
-            );
-            json.extend(container.map(|container| format!(r#","container":"{container}""#)));
-            json + "}"
+            let mut members = vec![
+                ("tenant_id", quoted(tenant)),
+                ("client_id", quoted(client)),
+                ("client_secret", quoted(secret)),
+                ("connection_string", quoted(connection)),
+            ];
+            members.extend(container.map(|container| ("container", quoted(container))));
+            members
         },
     )
 }
 
-fn gcs() -> impl Strategy<Value = String> {
+fn gcs() -> impl Strategy<Value = Members> {
     let name = "[a-z][a-z0-9-]{4,20}[a-z0-9]";
     ("[a-z][a-z0-9]{4,20}", name, "[0-9a-f]{40}", vec("[A-Za-z0-9+/]{64}", 2..12), BUCKET).prop_map(
         |(project, account, key_id, lines, bucket)| {
             let pem = format!("-----BEGIN PRIVATE KEY-----\\n{}\\n-----END PRIVATE KEY-----\\n", lines.join("\\n"));
             let email = format!("{account}@{project}.iam.gserviceaccount.com");
-            format!(
-                r#"{{"service_account_key":{{"type":"service_account","project_id":"{project}","private_key_id":"{key_id}","private_key":"{pem}","client_email":"{email}","client_id":"118029847561029384756","token_uri":"https://oauth2.googleapis.com/token"}},"bucket":"{bucket}"}}"#
-            )
+            let file = format!(
+                r#"{{"type":"service_account","project_id":"{project}","private_key_id":"{key_id}","private_key":"{pem}","client_email":"{email}","client_id":"118029847561029384756","token_uri":"https://oauth2.googleapis.com/token"}}"#
+            );
+            vec![("service_account_key", file), ("bucket", quoted(bucket))]
         },
     )
 }
 
-fn direct_link() -> impl Strategy<Value = String> {
+fn direct_link() -> impl Strategy<Value = Members> {
     let url = "https://[a-z]{3,12}\\.example/[a-z0-9]{1,20}/[a-z0-9]{1,20}\\.bin\\?sig=q[0-9]{2}[A-Za-z0-9]{20,40}";
     (url, option::of("Bearer w[0-9]{2}[A-Za-z0-9]{20,40}")).prop_map(|(url, authorization)| {
-        let mut json = format!(r#"{{"url":"{url}""#);
-        json.extend(authorization.map(|value| format!(r#","headers":{{"Authorization":"{value}"}}"#)));
-        json + "}"
+        let mut members = vec![("url", quoted(url))];
+        members.extend(authorization.map(|value| ("headers", format!(r#"{{"Authorization":"{value}"}}"#))));
+        members
     })
 }
 
@@ -314,7 +541,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_are_valid(_ in (email(), namespace(), organization_name(), list_filter(), network(), timestamp())) {}
+        fn values_are_valid(
+            _ in (email(), namespace(), organization_name(), list_filter(), network(), timestamp(), metadata()),
+            _ in (namespace_patterns(), integration_name(), purpose(), form_name(), idempotency_key(), information()),
+            _ in (label_patch(), ttl(), activation_ttl(), overlap(), vended()),
+        ) {}
 
         #[test]
         fn data_passes_the_rules_for_new_data((kind, text) in credential_json()) {
@@ -323,5 +554,28 @@ mod tests {
             prop_assert!(data.is_ok(), "{:?}", data);
             prop_assert_eq!(data.unwrap().kind(), kind);
         }
+    }
+    /// A type whose values are made of text or of a number within bounds, by the listing of the library's interface.
+    #[test]
+    fn every_type_that_is_parsed_has_a_strategy() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/public-api.txt");
+        let listing = std::fs::read_to_string(path).unwrap();
+        let mut types = std::collections::BTreeSet::new();
+        for line in listing.lines().filter(|line| line.contains("::Option<") || line.contains("::Result<")) {
+            let path = line.split('(').next().unwrap().split(' ').next_back().unwrap();
+            let mut names = path.rsplit("::");
+            let (method, of) = (names.next().unwrap(), names.next().unwrap_or_default());
+            let reads = ["parse", "parse_stored", "read", "from_rfc3339", "from_json", "from_str"].contains(&method);
+            if line.starts_with("pub ") && reads && of.starts_with(char::is_uppercase) {
+                types.insert(of);
+            }
+        }
+        assert!(types.len() > 30, "{types:?}");
+        let source = include_str!("strategy.rs");
+        let lacks = |name: &&str| {
+            let forms = [format!("Strategy<Value = {name}>"), format!(": {name}"), format!("[`{name}`]")];
+            !forms.iter().any(|form| source.contains(form))
+        };
+        assert_eq!(types.into_iter().filter(lacks).collect::<Vec<_>>(), Vec::<&str>::new());
     }
 }
