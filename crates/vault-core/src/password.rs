@@ -45,10 +45,9 @@ pub fn check_new_password(
     }
     let folded = password.to_lowercase();
     let guesses = [email.as_str(), email.local_part(), organization, "orgvault"];
-    let guessable = guesses.iter().any(|guess| {
-        let guess = guess.to_lowercase();
-        !guess.is_empty()
-            && (folded == guess || folded.trim_end_matches(|c: char| c.is_ascii_digit() || c == '!') == guess)
+    let guessable = guesses.iter().filter(|guess| !guess.is_empty()).any(|guess| {
+        let rest = folded.strip_prefix(&guess.to_lowercase());
+        rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '!'))
     });
     if guessable {
         return Err(PasswordFlaw::Guessable);

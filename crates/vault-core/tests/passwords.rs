@@ -24,6 +24,16 @@ fn refuses_what_attackers_try_first() {
 }
 
 #[test]
+fn an_address_that_ends_with_digits_is_guessed_with_more_of_them() {
+    let email = EmailAddress::parse("jane1985@corp.example").unwrap();
+    for guess in ["jane1985", "jane19850", "Jane1985!"] {
+        let checked = check_new_password(&SecretString::from(guess), &email, "Area 51");
+        assert_eq!(checked, Err(PasswordFlaw::Guessable), "{guess}");
+    }
+    assert_eq!(check_new_password(&SecretString::from("jane198x"), &email, "Area 51"), Ok(()));
+}
+
+#[test]
 fn takes_any_characters_and_no_composition_rules() {
     for sound in
         ["eight ch", "correct horse battery staple ", "пароль-пароль", "🔐🔑🗝️🔒🔏🔐🔑🗝", "with\u{0}nul inside"]

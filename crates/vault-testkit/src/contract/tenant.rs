@@ -67,6 +67,7 @@ pub async fn a_closed_organization_is_denied_everything(suite: &dyn CredentialSu
     for id in [id, nothing] {
         denied!(show_credential(world.show(&principal, id)));
         denied!(credential_versions(world.show(&principal, id)));
+        denied!(versions_for_change(world.show(&principal, id)));
         denied!(delete_credential(world.delete(&principal, id)));
         denied!(match_credential(world.matches(&principal, id)));
         denied!(request_check(world.request_check(&principal, id, None)));

@@ -22,7 +22,10 @@ const KEPT_SECONDS: i64 = 1_000;
 
 impl<S: CredentialStore + ?Sized> World<'_, S> {
     pub(super) async fn versions(&self, principal: &Principal, id: CredentialId) -> StoredVersions {
-        self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists")
+        let versions = self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists");
+        let for_change = self.store.versions_for_change(self.show(principal, id)).await.unwrap();
+        assert_eq!(for_change.as_ref(), Some(&versions), "what is read for a change is what is shown");
+        versions
     }
 
     pub(super) fn sealed_version(&self, id: CredentialId, number: i64) -> SealedCredential {
