@@ -172,7 +172,7 @@ wrong_stores! {
     it_tells_everybody_that_they_ended_a_session: says_yes("end_session") => session::a_session_ends_once_in_parallel;
     it_disables_nobody: |store: Wrong| {
         store.altered(|command: &mut SetOrganizationState| command.state = OrganizationState::Active)
-    } => session::a_disabled_organization_is_refused_everything;
+    } => standing::a_disabled_organization_is_refused_everything;
     it_knows_one_network: |store: Wrong| {
         store.altered(|command: &mut ReserveAttempt| command.network = Digest::from_bytes([0; 32]))
     } => lockout::known_networks_are_classes_of_their_own;
