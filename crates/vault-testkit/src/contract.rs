@@ -23,7 +23,7 @@
 //! page that states its guarantee.
 //!
 //! An adapter with the ports of accounts alone implements [`Subject`] and [`AccountSubject`]; its line is
-//! `account_contract!(store())`.
+//! `account_contract!(store())`. One with the ports of operators alone: [`OperatorSubject`], `operator_contract!(store())`.
 //!
 //! An adapter with the ports of credentials alone implements [`Subject`], [`CredentialSubject`] and, if it has sessions,
 //! [`SessionSubject`]. Its line is `credential_contract!(store())`, or `credential_contract!(embedders: store())` for a store
@@ -63,6 +63,7 @@ pub mod standing;
 pub mod tenant;
 mod tools;
 pub mod version;
+pub mod whole;
 mod world;
 
 use self::world::World;
@@ -117,6 +118,18 @@ pub trait AccountSubject: Subject {
 
 impl<T: ContractStore> AccountSubject for T {
     fn accounts(&self) -> Arc<dyn AccountStore> {
+        self.ports()
+    }
+}
+
+/// A store under test that has the ports of operators: [`OperatorStore`].
+pub trait OperatorSubject: Subject {
+    /// Its ports.
+    fn operator(&self) -> Arc<dyn OperatorStore>;
+}
+
+impl<T: ContractStore> OperatorSubject for T {
+    fn operator(&self) -> Arc<dyn OperatorStore> {
         self.ports()
     }
 }
@@ -226,19 +239,15 @@ macro_rules! store_contract {
     ($make:expr) => {
         $crate::credential_contract!($make);
         $crate::account_contract!($make);
+        $crate::operator_contract!($make);
         $crate::contract_cases! { $make;
-            organization in "EMBEDDING.md" {
-                a_name_is_taken_once_whatever_its_case
-                parallel_creations_of_one_name_make_one
-                an_organization_is_found_by_id_and_name
-                names_keep_their_spelling
-                organizations_are_listed_by_name
-                a_state_is_set
+            whole in "EMBEDDING.md" {
                 disabling_ends_sessions_for_good
                 deletion_leaves_nothing_but_the_audit
                 deletion_frees_name_and_addresses
                 deletion_leaves_others_alone
-                parallel_deletions_delete_once
+                what_cannot_be_recorded_does_not_happen
+                sessions_list_their_own_organizations_entries
             }
             standing in "SECURITY.md" {
                 an_ended_session_is_refused_everything
@@ -301,15 +310,6 @@ macro_rules! store_contract {
                 a_key_is_destroyed_when_nothing_names_it
                 metadata_that_was_moved_is_not_put_back
                 a_rotation_beside_changes_loses_nothing
-            }
-            audit in "OPERATIONS.md" {
-                what_cannot_be_recorded_does_not_happen
-                entries_are_read_as_they_were_written
-                entries_are_listed_in_ranges
-                sessions_list_their_own_organizations_entries
-                a_checkpoint_holds_its_entries
-                a_checkpoint_that_does_not_fit_changes_nothing
-                parallel_checkpoints_make_one_chain
             }
             housekeeping in "OPERATIONS.md" {
                 what_has_expired_is_swept_in_slices
@@ -447,6 +447,33 @@ macro_rules! account_contract {
                 sessions_are_listed_to_their_owner
                 the_latest_use_of_a_session_is_kept
                 a_session_ends_another_of_its_account
+            }
+        }
+    };
+}
+
+/// Makes a test of every case of the ports of operators: organizations, the audit and its checkpoints. Takes an expression
+/// for a future that comes to an [`OperatorSubject`](crate::contract::OperatorSubject); it is evaluated once per case. Keys and
+/// the log of the audit are ports of credentials, too, and are proved with those.
+#[macro_export]
+macro_rules! operator_contract {
+    ($make:expr) => {
+        $crate::contract_cases! { $make;
+            organization in "EMBEDDING.md" {
+                a_name_is_taken_once_whatever_its_case
+                parallel_creations_of_one_name_make_one
+                an_organization_is_found_by_id_and_name
+                names_keep_their_spelling
+                organizations_are_listed_by_name
+                a_state_is_set
+                parallel_deletions_delete_once
+            }
+            audit in "OPERATIONS.md" {
+                entries_are_read_as_they_were_written
+                entries_are_listed_in_ranges
+                a_checkpoint_holds_its_entries
+                a_checkpoint_that_does_not_fit_changes_nothing
+                parallel_checkpoints_make_one_chain
             }
         }
     };
@@ -610,18 +637,29 @@ mod tests {
     fn every_case_that_a_page_names_is_there() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EMBEDDING.md");
         let page = std::fs::read_to_string(page).unwrap();
-        let named = page.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
-        let named: Vec<_> = named
-            .filter(|(subject, _)| {
-                ["credential", "version", "life", "idempotency", "key", "log", "tenant", "member"].contains(subject)
-            })
-            .collect();
-        assert!(named.len() > 20, "{named:?}");
+        let rows = page.lines().filter(|line| line.starts_with("| "));
+        let named = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter_map(|code| code.split_once("::"));
+        let source = |subject: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/contract/{subject}.rs"));
+        let named: Vec<_> = named.filter(|(subject, _)| source(subject).is_file()).collect();
+        assert!(named.len() > 60, "{named:?}");
         for (subject, case) in named {
-            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/contract/{subject}.rs"));
-            let source = std::fs::read_to_string(source).unwrap();
+            let source = std::fs::read_to_string(source(subject)).unwrap();
             assert!(source.contains(&format!("\npub async fn {case}(")), "{subject}::{case}");
         }
+    }
+
+    /// The table has every port that there is.
+    #[test]
+    fn every_port_is_on_the_page() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+        let (page, listing) = (read("docs/EMBEDDING.md"), read("tests/public-api.txt"));
+        let ports = listing.lines().filter_map(|line| line.strip_prefix("pub trait vault_core::port::"));
+        let names = |text: &str| text.split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect::<Vec<_>>();
+        let ports: Vec<_> = ports.map(|port| names(port)[0].clone()).collect();
+        let said = names(&page);
+        let missing: Vec<_> = ports.iter().filter(|port| !said.contains(port)).collect();
+        assert!(ports.len() > 30 && missing.is_empty(), "docs/EMBEDDING.md does not name {missing:?}");
     }
 
     #[test]

@@ -2,16 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod account_contract;
 mod activation;
 mod audit;
 mod fakes;
+mod groups;
 mod machine;
 mod memory_contract;
 mod memory_contract_shared;
 mod rotation;
 mod sealing;
 mod simulation;
+mod simulation_of_a_day;
 mod throwaway_postgres;
 mod upkeep;
 mod usecases;

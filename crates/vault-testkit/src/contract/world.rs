@@ -2,7 +2,7 @@
 
 use super::idempotency::digest;
 use super::tools::{Settled as _, address, blob, chance, conclude, decoy, name, namespace, principal_of};
-use super::{AccountSubject, ContractStore, CredentialSubject, Store, Subject as Tested};
+use super::{AccountSubject, ContractStore, CredentialSubject, OperatorSubject, Store, Subject as Tested};
 use crate::clock::{ManualClock, SequentialIds};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AccountStore, AuditSealer, Brought, BroughtProof, ChangeAccount, Clock, ConcludeProof, Conclusion,
     CreateAccount, CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find, IdGenerator, KeyedDigester,
-    ListCredentials, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount,
-    SaveCredential, SetOrganizationState, StoredDescription,
+    ListCredentials, OperatorStore, OrganizationRepository, ProofEffect, RefusalRecords, ReplaceOrganizationKey,
+    Reservation, ReserveAttempt, ReservedAccount, SaveCredential, SetOrganizationState, StoredDescription,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -126,7 +126,19 @@ impl<'a> Accounts<'a> {
     }
 }
 
-impl<S: AccountStore + ?Sized> World<'_, S> {
+/// A world of the ports of operators alone.
+pub(super) type Operators<'a> = World<'a, dyn OperatorStore>;
+
+impl<'a> Operators<'a> {
+    pub(super) async fn of_operators(suite: &'a dyn OperatorSubject) -> Self {
+        let world = Self::unmade(suite, suite.operator(), ManualClock::START);
+        let creation = world.create_organization(world.organization, world.key, &world.name);
+        assert!(world.store.create_organization(creation).await.unwrap(), "a new name is free");
+        world
+    }
+}
+
+impl<S: OrganizationRepository + ?Sized> World<'_, S> {
     pub(super) async fn set_state(&self, state: OrganizationState) {
         let action = match state {
             OrganizationState::Active => AuditAction::OrganizationEnabled,
@@ -135,7 +147,9 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let command = SetOrganizationState { organization: self.organization, state, audit: self.audit(action) };
         assert!(self.store.set_organization_state(command).await.unwrap());
     }
+}
 
+impl<S: AccountStore + ?Sized> World<'_, S> {
     // Accounts
 
     pub(super) fn new_holder(&self, role: Role) -> Holder {
