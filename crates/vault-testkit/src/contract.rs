@@ -22,6 +22,9 @@
 //! Each case becomes a test of its own name, `lockout::parallel_attempts_win_nothing` for one. One that fails prints the
 //! page that states its guarantee.
 //!
+//! An adapter with the ports of accounts alone implements [`Subject`] and [`AccountSubject`]; its line is
+//! `account_contract!(store())`. One with the ports of operators alone: [`OperatorSubject`], `operator_contract!(store())`.
+//!
 //! An adapter with the ports of credentials alone implements [`Subject`], [`CredentialSubject`] and, if it has sessions,
 //! [`SessionSubject`]. Its line is `credential_contract!(store())`, or `credential_contract!(embedders: store())` for a store
 //! without sessions, which acts for the users of embedding services alone; the cases about sessions are then skipped.
@@ -56,9 +59,11 @@ pub mod re_enrolment;
 pub mod restore;
 pub mod rotation;
 pub mod session;
+pub mod standing;
 pub mod tenant;
 mod tools;
 pub mod version;
+pub mod whole;
 mod world;
 
 use self::world::World;
@@ -103,6 +108,30 @@ pub trait Subject: Send + Sync + 'static {
 pub trait ContractStore: Subject {
     /// Its ports.
     fn ports(&self) -> Arc<dyn Store>;
+}
+
+/// A store under test that has the ports of accounts: [`AccountStore`], organizations included.
+pub trait AccountSubject: Subject {
+    /// Its ports.
+    fn accounts(&self) -> Arc<dyn AccountStore>;
+}
+
+impl<T: ContractStore> AccountSubject for T {
+    fn accounts(&self) -> Arc<dyn AccountStore> {
+        self.ports()
+    }
+}
+
+/// A store under test that has the ports of operators: [`OperatorStore`].
+pub trait OperatorSubject: Subject {
+    /// Its ports.
+    fn operator(&self) -> Arc<dyn OperatorStore>;
+}
+
+impl<T: ContractStore> OperatorSubject for T {
+    fn operator(&self) -> Arc<dyn OperatorStore> {
+        self.ports()
+    }
 }
 
 /// A store under test that has the ports of credentials. The suite asks for organizations, because no port of this group
@@ -209,20 +238,99 @@ pub fn run<S>(make: impl Future<Output = S>, page: &str, case: impl AsyncFnOnce(
 macro_rules! store_contract {
     ($make:expr) => {
         $crate::credential_contract!($make);
+        $crate::account_contract!($make);
+        $crate::operator_contract!($make);
         $crate::contract_cases! { $make;
-            organization in "EMBEDDING.md" {
-                a_name_is_taken_once_whatever_its_case
-                parallel_creations_of_one_name_make_one
-                an_organization_is_found_by_id_and_name
-                names_keep_their_spelling
-                organizations_are_listed_by_name
-                a_state_is_set
+            whole in "EMBEDDING.md" {
                 disabling_ends_sessions_for_good
                 deletion_leaves_nothing_but_the_audit
                 deletion_frees_name_and_addresses
                 deletion_leaves_others_alone
-                parallel_deletions_delete_once
+                what_cannot_be_recorded_does_not_happen
+                sessions_list_their_own_organizations_entries
             }
+            standing in "SECURITY.md" {
+                an_ended_session_is_refused_everything
+                an_expired_session_is_refused_everything
+                a_changed_account_is_refused_everything
+                a_disabled_organization_is_refused_everything
+                a_session_is_worth_nothing_to_others
+                the_end_of_a_session_takes_effect_at_once
+                credentials_outlast_the_account_that_saved_them
+            }
+            integration in "ACTIVATION.md" {
+                an_integration_is_found_as_it_was_made
+                an_integrations_name_is_its_organizations_own
+                parallel_integrations_of_one_name_make_one
+                an_integration_needs_an_organization
+                the_number_of_integrations_is_limited
+                integrations_are_listed_by_organization_and_name
+                a_rotated_integration_is_found_by_both_tokens
+                a_stale_or_stray_change_of_an_integration_changes_nothing
+                parallel_rotations_of_one_version_make_one
+                an_admins_session_reaches_its_own_integrations
+                an_ended_session_administers_no_integration
+                an_integration_does_not_outlast_its_organization
+            }
+            freeze in "ACTIVATION.md" {
+                a_namespace_is_frozen_until_it_is_thawed
+                a_session_freezes_its_own_organizations_namespaces
+                a_freeze_holds_beside_activations
+                namespaces_are_listed_with_what_they_have
+            }
+            activation in "ACTIVATION.md" {
+                credentials_are_taken_as_they_were_saved
+                refusals_come_in_their_order
+                a_changed_integration_is_refused
+                a_closed_organizations_integrations_are_refused
+                the_number_of_live_activations_is_exact
+                activations_are_listed_to_their_integration
+                an_activation_ends_once_in_parallel
+                an_aborted_activation_is_gone
+                what_is_handed_out_is_recorded
+                what_was_revoked_meanwhile_is_not_handed_out
+                a_hand_out_and_a_deletion_are_decided_one_after_the_other
+                the_use_of_a_token_is_noted_to_the_minute
+            }
+            health in "ACTIVATION.md" {
+                an_activation_takes_the_current_version
+                a_list_is_filtered_by_health
+                counts_of_comparisons_are_swept
+                a_requested_check_is_made_once
+                requested_checks_are_limited
+                checks_come_in_rounds
+                what_is_handed_out_is_a_use
+                a_rule_that_came_meanwhile_holds
+            }
+            rotation in "ROTATION.md" {
+                what_a_key_seals_is_found_in_slices
+                parts_are_moved_and_nothing_else_changes
+                what_changed_meanwhile_is_not_moved
+                parts_are_moved_to_the_active_key_only
+                a_key_is_destroyed_when_nothing_names_it
+                metadata_that_was_moved_is_not_put_back
+                a_rotation_beside_changes_loses_nothing
+            }
+            housekeeping in "OPERATIONS.md" {
+                what_has_expired_is_swept_in_slices
+                the_store_answers
+                credentials_are_counted_in_slices
+                the_most_used_active_key_is_found
+                a_re_enrolment_that_was_swept_revives_nothing
+            }
+            model in "ARCHITECTURE.md" {
+                random_commands_come_to_what_they_come_to_in_memory
+            }
+        }
+    };
+}
+
+/// Makes a test of every case of the ports of accounts: enrolment, logins, sessions, administration. Takes an expression for a
+/// future that comes to an [`AccountSubject`](crate::contract::AccountSubject); it is evaluated once per case.
+#[macro_export]
+macro_rules! account_contract {
+    ($make:expr) => {
+        $crate::contract_cases! { $make;
             account in "API.md" {
                 an_account_is_found_as_it_was_made
                 an_address_belongs_to_one_account
@@ -282,50 +390,6 @@ macro_rules! store_contract {
                 a_change_beside_a_re_enrolment_is_not_lost
                 a_login_beside_a_re_enrolment_leaves_no_session
             }
-            integration in "ACTIVATION.md" {
-                an_integration_is_found_as_it_was_made
-                an_integrations_name_is_its_organizations_own
-                parallel_integrations_of_one_name_make_one
-                an_integration_needs_an_organization
-                the_number_of_integrations_is_limited
-                integrations_are_listed_by_organization_and_name
-                a_rotated_integration_is_found_by_both_tokens
-                a_stale_or_stray_change_of_an_integration_changes_nothing
-                parallel_rotations_of_one_version_make_one
-                an_admins_session_reaches_its_own_integrations
-                an_ended_session_administers_no_integration
-                an_integration_does_not_outlast_its_organization
-            }
-            freeze in "ACTIVATION.md" {
-                a_namespace_is_frozen_until_it_is_thawed
-                a_session_freezes_its_own_organizations_namespaces
-                a_freeze_holds_beside_activations
-                namespaces_are_listed_with_what_they_have
-            }
-            activation in "ACTIVATION.md" {
-                credentials_are_taken_as_they_were_saved
-                refusals_come_in_their_order
-                a_changed_integration_is_refused
-                a_closed_organizations_integrations_are_refused
-                the_number_of_live_activations_is_exact
-                activations_are_listed_to_their_integration
-                an_activation_ends_once_in_parallel
-                an_aborted_activation_is_gone
-                what_is_handed_out_is_recorded
-                what_was_revoked_meanwhile_is_not_handed_out
-                a_hand_out_and_a_deletion_are_decided_one_after_the_other
-                the_use_of_a_token_is_noted_to_the_minute
-            }
-            health in "ACTIVATION.md" {
-                an_activation_takes_the_current_version
-                a_list_is_filtered_by_health
-                counts_of_comparisons_are_swept
-                a_requested_check_is_made_once
-                requested_checks_are_limited
-                checks_come_in_rounds
-                what_is_handed_out_is_a_use
-                a_rule_that_came_meanwhile_holds
-            }
             own_account in "API.md" {
                 an_account_is_shown_to_its_owner
                 an_ended_session_sees_no_account
@@ -380,42 +444,36 @@ macro_rules! store_contract {
             }
             session in "SECURITY.md" {
                 a_session_ends_once_in_parallel
-                an_ended_session_is_refused_everything
                 sessions_are_listed_to_their_owner
                 the_latest_use_of_a_session_is_kept
                 a_session_ends_another_of_its_account
-                an_expired_session_is_refused_everything
-                a_changed_account_is_refused_everything
-                a_disabled_organization_is_refused_everything
-                a_session_is_worth_nothing_to_others
-                the_end_of_a_session_takes_effect_at_once
             }
-            rotation in "ROTATION.md" {
-                what_a_key_seals_is_found_in_slices
-                parts_are_moved_and_nothing_else_changes
-                what_changed_meanwhile_is_not_moved
-                parts_are_moved_to_the_active_key_only
-                a_key_is_destroyed_when_nothing_names_it
-                metadata_that_was_moved_is_not_put_back
-                a_rotation_beside_changes_loses_nothing
+        }
+    };
+}
+
+/// Makes a test of every case of the ports of operators: organizations, the audit and its checkpoints. Takes an expression
+/// for a future that comes to an [`OperatorSubject`](crate::contract::OperatorSubject); it is evaluated once per case. Keys and
+/// the log of the audit are ports of credentials, too, and are proved with those.
+#[macro_export]
+macro_rules! operator_contract {
+    ($make:expr) => {
+        $crate::contract_cases! { $make;
+            organization in "EMBEDDING.md" {
+                a_name_is_taken_once_whatever_its_case
+                parallel_creations_of_one_name_make_one
+                an_organization_is_found_by_id_and_name
+                names_keep_their_spelling
+                organizations_are_listed_by_name
+                a_state_is_set
+                parallel_deletions_delete_once
             }
             audit in "OPERATIONS.md" {
-                what_cannot_be_recorded_does_not_happen
                 entries_are_read_as_they_were_written
                 entries_are_listed_in_ranges
-                sessions_list_their_own_organizations_entries
                 a_checkpoint_holds_its_entries
                 a_checkpoint_that_does_not_fit_changes_nothing
                 parallel_checkpoints_make_one_chain
-            }
-            housekeeping in "OPERATIONS.md" {
-                what_has_expired_is_swept_in_slices
-                the_store_answers
-                credentials_are_counted_in_slices
-                the_most_used_active_key_is_found
-            }
-            model in "ARCHITECTURE.md" {
-                random_commands_come_to_what_they_come_to_in_memory
             }
         }
     };
@@ -579,18 +637,29 @@ mod tests {
     fn every_case_that_a_page_names_is_there() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EMBEDDING.md");
         let page = std::fs::read_to_string(page).unwrap();
-        let named = page.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
-        let named: Vec<_> = named
-            .filter(|(subject, _)| {
-                ["credential", "version", "life", "idempotency", "key", "log", "tenant", "member"].contains(subject)
-            })
-            .collect();
-        assert!(named.len() > 20, "{named:?}");
+        let rows = page.lines().filter(|line| line.starts_with("| "));
+        let named = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter_map(|code| code.split_once("::"));
+        let source = |subject: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/contract/{subject}.rs"));
+        let named: Vec<_> = named.filter(|(subject, _)| source(subject).is_file()).collect();
+        assert!(named.len() > 60, "{named:?}");
         for (subject, case) in named {
-            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/contract/{subject}.rs"));
-            let source = std::fs::read_to_string(source).unwrap();
+            let source = std::fs::read_to_string(source(subject)).unwrap();
             assert!(source.contains(&format!("\npub async fn {case}(")), "{subject}::{case}");
         }
+    }
+
+    /// The table has every port that there is.
+    #[test]
+    fn every_port_is_on_the_page() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+        let (page, listing) = (read("docs/EMBEDDING.md"), read("tests/public-api.txt"));
+        let ports = listing.lines().filter_map(|line| line.strip_prefix("pub trait vault_core::port::"));
+        let names = |text: &str| text.split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect::<Vec<_>>();
+        let ports: Vec<_> = ports.map(|port| names(port)[0].clone()).collect();
+        let said = names(&page);
+        let missing: Vec<_> = ports.iter().filter(|port| !said.contains(port)).collect();
+        assert!(ports.len() > 30 && missing.is_empty(), "docs/EMBEDDING.md does not name {missing:?}");
     }
 
     #[test]

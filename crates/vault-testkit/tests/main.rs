@@ -5,12 +5,14 @@
 mod activation;
 mod audit;
 mod fakes;
+mod groups;
 mod machine;
 mod memory_contract;
 mod memory_contract_shared;
 mod rotation;
 mod sealing;
 mod simulation;
+mod simulation_of_a_day;
 mod throwaway_postgres;
 mod upkeep;
 mod usecases;

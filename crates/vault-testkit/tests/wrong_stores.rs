@@ -73,6 +73,21 @@ fn says_yes(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
 }
 
+fn says_done(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
+    move |store| store.answering(method, |answer: &mut Result<(), StoreError>| *answer = Ok(()))
+}
+
+/// It completes what it has to refuse so.
+fn concludes_anyway(refusal: LoginRefusal) -> impl FnOnce(Wrong) -> Wrong {
+    move |store| {
+        store.answering("conclude_attempt", move |answer: &mut Result<Conclusion, StoreError>| {
+            if matches!(answer, Ok(Conclusion::Refused(refused)) if *refused == refusal) {
+                *answer = Ok(Conclusion::Completed);
+            }
+        })
+    }
+}
+
 fn idempotency(alter: impl Fn(&mut Idempotency) + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
     save(move |act| {
         act.idempotency.as_mut().map(&alter);
@@ -172,7 +187,7 @@ wrong_stores! {
     it_tells_everybody_that_they_ended_a_session: says_yes("end_session") => session::a_session_ends_once_in_parallel;
     it_disables_nobody: |store: Wrong| {
         store.altered(|command: &mut SetOrganizationState| command.state = OrganizationState::Active)
-    } => session::a_disabled_organization_is_refused_everything;
+    } => standing::a_disabled_organization_is_refused_everything;
     it_knows_one_network: |store: Wrong| {
         store.altered(|command: &mut ReserveAttempt| command.network = Digest::from_bytes([0; 32]))
     } => lockout::known_networks_are_classes_of_their_own;
@@ -188,6 +203,80 @@ wrong_stores! {
             }
         })
     } => login::a_step_is_spent_once_in_parallel;
+    it_takes_a_recovery_code_twice: concludes_anyway(LoginRefusal::WrongPasscode)
+        => login::a_recovery_code_is_spent_once_in_parallel;
+    it_takes_an_earlier_step: concludes_anyway(LoginRefusal::SpentPasscode) => login::an_earlier_step_is_refused;
+    it_lets_a_changed_account_in: concludes_anyway(LoginRefusal::Overtaken)
+        => login::a_login_is_overtaken_by_each_change;
+    it_counts_no_wrong_passcode: |store: Wrong| {
+        store.altered(|command: &mut ConcludeAttempt| {
+            let ConcludeAttempt::Account(proof) = command else { return };
+            if matches!(proof.brought, Brought::WrongPasscode) {
+                proof.brought = Brought::WrongPassword { recovery_code: None };
+            }
+        })
+    } => login::parallel_wrong_passcodes_all_count;
+    it_takes_a_step_back_in_time_for_a_day: |store: Wrong| {
+        let latest = Mutex::new(None::<vault_core::time::Timestamp>);
+        store.altered(move |command: &mut ReserveAttempt| {
+            let mut latest = latest.lock().unwrap();
+            match *latest {
+                Some(before) if command.now < before => command.now = before.plus_seconds(86_400),
+                _ => *latest = Some(command.now),
+            }
+        })
+    } => lockout::a_clock_set_back_ends_no_wait;
+    it_enrols_everybody_who_confirms: says_done("confirm_enrolment")
+        => invitation::parallel_confirmations_make_one_account;
+    it_re_enrols_everybody_who_confirms: says_done("confirm_enrolment")
+        => re_enrolment::parallel_confirmations_re_enrol_once;
+    it_invites_everybody: says_done("create_invitation") => invitation::parallel_invitations_of_one_address_make_one;
+    it_gives_an_address_away_twice: says_done("create_account")
+        => account::parallel_creations_of_one_address_make_one;
+    it_changes_an_account_twice: says_done("change_account")
+        => account_change::parallel_changes_of_one_version_make_one;
+    it_keeps_no_password_waiting: |store: Wrong| {
+        store.answering("reserve_confirmation", |answer: &mut Result<Option<WaitingSeed>, StoreError>| *answer = Ok(None))
+    } => own_account::an_owner_replaces_the_seed;
+    its_pages_of_accounts_begin_anew: |store: Wrong| {
+        let pages = Mutex::new(0);
+        store.altered(move |query: &mut List<(OrganizationId, AccountId)>| {
+            let mut pages = pages.lock().unwrap();
+            *pages += 1; // not for ever, or the case would not end
+            if *pages < 8 {
+                query.after = None;
+            }
+        })
+    } => account::accounts_are_listed_by_organization_newest_first;
+    it_lists_the_accounts_of_all: |store: Wrong| {
+        store.altered(|query: &mut List<(OrganizationId, AccountId)>| {
+            query.of = Scope::All;
+            query.principal = Principal::Operator;
+        })
+    } => authority::a_session_sees_its_own_organization;
+    it_ends_another_session: |store: Wrong| {
+        let ids = SequentialIds::seeded(8);
+        store
+            .altered(move |command: &mut Command<EndSession>| {
+                command.act.session = vault_core::id::SessionId::from_uuid(ids.random());
+            })
+            .answering("end_session", |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
+    } => session::sessions_are_listed_to_their_owner;
+    it_makes_an_organization_twice: says_yes("create_organization")
+        => organization::parallel_creations_of_one_name_make_one;
+    it_deletes_an_organization_twice: says_yes("delete_organization") => organization::parallel_deletions_delete_once;
+    it_makes_an_integration_twice: says_done("create_integration")
+        => integration::parallel_integrations_of_one_name_make_one;
+    it_rotates_an_integration_twice: says_done("change_integration")
+        => integration::parallel_rotations_of_one_version_make_one;
+    it_ends_an_activation_twice: says_yes("end_activation") => activation::an_activation_ends_once_in_parallel;
+    it_has_room_for_one_activation_too_many: |store: Wrong| {
+        store.altered(|command: &mut ForIntegration<TakeCredentials>| {
+            if let Some(activation) = &mut command.act.activation {
+                activation.limit += 1;
+            }
+        })
+    } => activation::the_number_of_live_activations_is_exact;
     it_hands_out_what_was_revoked: |store: Wrong| {
         store.answering("hand_out", |answer: &mut Result<Option<HandOutRefusal>, StoreError>| *answer = Ok(None))
     } => activation::what_was_revoked_meanwhile_is_not_handed_out;
@@ -199,7 +288,7 @@ wrong_stores! {
             query.of.scope = Scope::All;
             query.principal = Principal::Operator;
         })
-    } => audit::sessions_list_their_own_organizations_entries;
+    } => whole::sessions_list_their_own_organizations_entries;
     it_adds_any_checkpoint: says_yes("add_checkpoint") => audit::a_checkpoint_that_does_not_fit_changes_nothing;
     it_destroys_keys_in_use: |store: Wrong| {
         store.answering("destroy_organization_key", |answer: &mut Result<KeyDestruction, StoreError>| {
@@ -260,7 +349,7 @@ fn shows_others(store: Wrong) -> Wrong {
 
 #[test]
 fn rows_that_outlive_their_organization_are_found() {
-    let case = async |subject: &Subjected| organization::deletion_leaves_nothing_but_the_audit(subject).await;
+    let case = async |subject: &Subjected| whole::deletion_leaves_nothing_but_the_audit(subject).await;
     assert!(!passes(MemoryStore::flawed(Flaw::RowsOutliveTheirOrganization), |store| store, case));
     let case = async |subject: &Subjected| tenant::a_deleted_organization_leaves_its_audit_alone(subject).await;
     assert!(!passes(MemoryStore::flawed(Flaw::RowsOutliveTheirOrganization), |store| store, case));
@@ -268,7 +357,7 @@ fn rows_that_outlive_their_organization_are_found() {
 
 #[test]
 fn an_audit_that_may_fail_is_found() {
-    let case = async |subject: &Subjected| audit::what_cannot_be_recorded_does_not_happen(subject).await;
+    let case = async |subject: &Subjected| whole::what_cannot_be_recorded_does_not_happen(subject).await;
     assert!(!passes(MemoryStore::flawed(Flaw::AuditIsOptional), |store| store, case));
     let case = async |subject: &Subjected| log::a_change_without_its_entry_does_not_happen(subject).await;
     assert!(!passes(MemoryStore::flawed(Flaw::AuditIsOptional), |store| store, case));

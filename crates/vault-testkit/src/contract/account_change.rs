@@ -1,8 +1,8 @@
 //! Cases of [`change_account`](vault_core::port::AccountRepository::change_account).
 
-use super::ContractStore;
+use super::AccountSubject;
 use super::tools::{Settled, is_nobody, race};
-use super::world::{Holder, Wanted, World};
+use super::world::{Accounts, Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::Refusal;
@@ -11,12 +11,12 @@ use vault_core::audit::AuditAction;
 use vault_core::id::AccountId;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{AccountChange, Conclusion, IdGenerator, LoginRefusal, Reservation, ReservedAccount};
-use vault_core::principal::{Denial, Principal};
+use vault_core::principal::Denial;
 use vault_core::role::Role;
 
 /// Role and state are replaced with the digest over them; the version rises.
-pub async fn a_grant_is_replaced(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_grant_is_replaced(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let before = world.read(&holder).await;
     let change = regrant(&holder, Role::Editor, AccountState::Disabled);
@@ -37,8 +37,8 @@ pub async fn a_grant_is_replaced(suite: &dyn ContractStore) {
 }
 
 /// The new password is what the next login is decided on, under a new password version.
-pub async fn a_password_is_replaced(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_password_is_replaced(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let before = reserved(&world, &holder).await;
     assert_eq!(before.password, holder.password);
@@ -52,8 +52,8 @@ pub async fn a_password_is_replaced(suite: &dyn ContractStore) {
 }
 
 /// Seed and recovery codes are replaced: the old ones prove nothing, no step was used with the new ones.
-pub async fn a_passcode_is_replaced(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_passcode_is_replaced(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
     assert_eq!(complete(&world, &holder, step).await, Conclusion::Completed);
@@ -71,21 +71,18 @@ pub async fn a_passcode_is_replaced(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::AccountPasscodeReset).await, 1);
 }
 
-/// A deleted account is gone with its sessions; its address is free, the organization's credentials stay.
-pub async fn an_account_is_deleted(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+/// A deleted account is gone with its sessions; its address is free.
+pub async fn an_account_is_deleted(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Viewer).await);
-    let principal = Principal::Session(world.log_in(&holder).await);
-    let credential = world.saved(&principal).await;
+    let session = world.log_in(&holder).await;
     world.change(&holder, AccountChange::Delete).await;
 
     assert_eq!(world.account(holder.address).await, None);
     assert!(is_nobody(&world.reserve(&holder, world.network()).await));
-    let refusal = world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err();
-    assert_eq!(refusal, Denial::AccountChanged);
+    assert_eq!(world.acts(&session).await, Err(Denial::AccountChanged));
     assert_eq!(world.audited(AuditAction::AccountDeleted).await, 1);
-    let colleague = Principal::Session(world.log_in(&colleague).await);
-    assert_eq!(world.listed(&colleague).await, [credential]);
+    assert_eq!(world.acts(&world.log_in(&colleague).await).await, Ok(()));
 
     let successor = Holder { address: holder.address, ..world.new_holder(Role::Viewer) };
     let outcome = world.store.create_account(world.create_account(&successor)).await.decided();
@@ -96,11 +93,11 @@ pub async fn an_account_is_deleted(suite: &dyn ContractStore) {
 }
 
 /// Every change but unlocking ends all of the account's sessions and nobody else's.
-pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let colleague = world.holder(Role::Editor).await;
-    let colleague = Principal::Session(world.log_in(&colleague).await);
-    type Change = fn(&World<'_>, &Holder) -> Wanted;
+    let colleague = world.log_in(&colleague).await;
+    type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
     let changes: [(Change, Result<(), Denial>); 8] = [
         (|_, _| AccountChange::Unlock.into(), Ok(())),
         // The same role again: the row still has what the token says, so what refuses is that the session ended.
@@ -118,32 +115,30 @@ pub async fn every_change_but_unlocking_ends_sessions(suite: &dyn ContractStore)
     for (change, expected) in changes {
         let holder = world.holder(Role::Editor).await;
         let change = change(&world, &holder);
-        let sessions = [world.log_in(&holder).await, world.log_in(&holder).await].map(Principal::Session);
+        let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
         world.change(&holder, change.clone()).await;
         for session in &sessions {
-            let answer = world.store.list_credentials(world.list(session)).await.settled();
-            assert_eq!(answer.map(drop), expected, "after {change:?}");
+            assert_eq!(world.acts(session).await, expected, "after {change:?}");
         }
-        assert_eq!(world.store.list_credentials(world.list(&colleague)).await.settled().map(drop), Ok(()));
+        assert_eq!(world.acts(&colleague).await, Ok(()));
     }
 }
 
 /// A role that is taken back by another change revives no session.
-pub async fn a_role_that_returns_revives_no_session(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_role_that_returns_revives_no_session(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Admin).await;
-    let principal = Principal::Session(world.log_in(&holder).await);
+    let session = world.log_in(&holder).await;
     world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
     world.change(&holder, regrant(&holder, Role::Admin, AccountState::Active)).await;
-    let refusal = world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err();
-    assert_eq!(refusal, Denial::SessionEnded);
+    assert_eq!(world.acts(&session).await, Err(Denial::SessionEnded));
 }
 
 /// A change decided on an earlier version of the row, or on an account that is not there, changes nothing.
-pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let holder = world.holder(Role::Viewer).await;
-    let principal = Principal::Session(world.log_in(&holder).await);
+    let session = world.log_in(&holder).await;
     let before = world.read(&holder).await;
     let (entries, strange_entries) = (world.audit_length().await, other.audit_length().await);
 
@@ -165,13 +160,13 @@ pub async fn a_stale_or_stray_change_changes_nothing(suite: &dyn ContractStore) 
         assert_eq!(world.store.change_account(command).await.decided(), outcome);
     }
     assert_eq!(world.read(&holder).await, before);
-    assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().map(drop), Ok(()));
+    assert_eq!(world.acts(&session).await, Ok(()));
     assert_eq!((world.audit_length().await, other.audit_length().await), (entries, strange_entries));
 }
 
 /// Of several changes decided on one version, one is made.
-pub async fn parallel_changes_of_one_version_make_one(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_changes_of_one_version_make_one(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let version = world.read(&holder).await.signed.version;
     let passwords: Vec<_> = (0..16).map(|_| world.password()).collect();
@@ -193,13 +188,13 @@ pub(super) fn regrant(_holder: &Holder, role: Role, state: AccountState) -> Want
     Wanted { change: AccountChange::Grant, grant: Some((role, state)) }
 }
 
-async fn reserved(world: &World<'_>, holder: &Holder) -> ReservedAccount {
+async fn reserved(world: &Accounts<'_>, holder: &Holder) -> ReservedAccount {
     match world.reserve(holder, world.network()).await {
         Reservation::Account(reserved) => *reserved,
         other => panic!("the attempt is within the free ones, but: {other:?}"),
     }
 }
 
-async fn complete(world: &World<'_>, holder: &Holder, proof: PasscodeProof) -> Conclusion {
+async fn complete(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof) -> Conclusion {
     world.conclude(world.complete_login(holder, world.network(), proof)).await
 }

@@ -1,10 +1,9 @@
 //! Cases of [`AuditLog`](vault_core::port::AuditLog) and [`AuditTrail`](vault_core::port::AuditTrail). That each command leaves its entry exactly when it changed
 //! something stands with the commands' own cases.
 
-use super::organization::deletion;
+use super::OperatorSubject;
 use super::tools::{namespace, race};
-use super::world::World;
-use super::{ContractStore, Store};
+use super::world::{Operators, World};
 use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
 use vault_core::activation::{HandedOut, Purpose, VendedForm};
@@ -14,56 +13,13 @@ use vault_core::audit::{
 };
 use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, SessionId};
 use vault_core::network::Network;
-use vault_core::organization::OrganizationState;
-use vault_core::port::{
-    AccountChange, AuditOrder, AuditRange, AuditSealer, IdGenerator, List, SetOrganizationState, StoreError,
-};
-use vault_core::principal::{Denial, Principal, Scope};
-use vault_core::role::Role;
+use vault_core::port::{AuditOrder, AuditRange, AuditSealer, IdGenerator, List, OperatorStore};
+use vault_core::principal::{Principal, Scope};
 use vault_core::time::Timestamp;
 
-/// A command whose entry cannot be written, because the entry's id is taken, fails and changes nothing.
-pub async fn what_cannot_be_recorded_does_not_happen(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let holder = world.holder(Role::Admin).await;
-    let session = world.log_in(&holder).await;
-    let principal = Principal::Session(session.clone());
-    let credential = world.saved(&principal).await;
-    let taken = world.audit(AuditAction::CredentialShown);
-    world.store.append(vec![taken.clone()]).await.unwrap();
-    let entries = world.audit_length().await;
-
-    macro_rules! fails {
-        ($method:ident, $command:expr) => {{
-            let mut command = $command;
-            command.audit.record.id = taken.record.id;
-            assert!(world.store.$method(command).await.is_err(), stringify!($method));
-        }};
-    }
-    fails!(create_account, world.create_account(&world.new_holder(Role::Viewer)));
-    fails!(change_account, world.change_account(&holder, holder.signed.version, AccountChange::Delete));
-    fails!(end_session, world.end_session(&session));
-    fails!(create_integration, world.create_integration(&principal, &world.new_integration("nightly")));
-    fails!(freeze_namespace, world.freeze(&principal, "contract", true));
-    fails!(replace_organization_key, world.replace_key(world.key));
-    let (organization, audit) = (world.organization, world.audit(AuditAction::OrganizationDisabled));
-    let disabling = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
-    fails!(set_organization_state, disabling);
-    fails!(delete_organization, deletion(&world));
-
-    assert_eq!(world.audit_length().await, entries);
-    assert_eq!(world.listed(&principal).await, [credential]);
-    assert_eq!(world.accounts(Some(organization)).await.len(), 1);
-    let keys = world.store.organization_keys(organization).await.unwrap().unwrap();
-    assert_eq!(keys.keys.iter().map(|key| key.id).collect::<Vec<_>>(), [world.key]);
-    for table in ["integrations", "frozen_namespaces", "frozen namespaces"] {
-        assert!(!suite.rows(organization).await.iter().any(|left| left == table), "{table}");
-    }
-}
-
 /// What is appended is read as it was written, by its ids and in lists, whatever its actor, subject and note.
-pub async fn entries_are_read_as_they_were_written(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn entries_are_read_as_they_were_written(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let (account, session) = (AccountId::from_uuid(world.ids.random()), SessionId::from_uuid(world.ids.random()));
     let integration = IntegrationId::from_uuid(world.ids.random());
     let mut entries = Vec::new();
@@ -98,8 +54,8 @@ pub async fn entries_are_read_as_they_were_written(suite: &dyn ContractStore) {
 }
 
 /// Lists go both ways, within a range of ids, page by page; an organization's begin once its entries are sealed.
-pub async fn entries_are_listed_in_ranges(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn entries_are_listed_in_ranges(suite: &dyn OperatorSubject) {
+    let (world, other) = (World::of_operators(suite).await, World::of_operators(suite).await);
     let entries: Vec<_> = (0..7).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
     world.store.append(vec![other.audit(AuditAction::CredentialShown)]).await.unwrap();
@@ -137,28 +93,9 @@ pub async fn entries_are_listed_in_ranges(suite: &dyn ContractStore) {
     assert_eq!(found, 6);
 }
 
-/// A session lists its own organization's entries, while it lasts; nobody else's, and not those of all.
-pub async fn sessions_list_their_own_organizations_entries(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let holder = world.holder(Role::Admin).await;
-    let session = world.log_in(&holder).await;
-    let principal = Principal::Session(session.clone());
-    let list = async |scope| {
-        let of = AuditRange { scope, from: None, until: None, order: AuditOrder::NewestFirst };
-        let query = List { principal: principal.clone(), of, after: None, limit: 10, now: world.now() };
-        world.store.list_entries(query).await
-    };
-    assert!(list(Scope::One(world.organization)).await.is_ok());
-    for scope in [Scope::One(other.organization), Scope::All] {
-        assert!(matches!(list(scope).await, Err(StoreError::Denied(Denial::InsufficientRole))));
-    }
-    world.store.end_session(world.end_session(&session)).await.unwrap();
-    assert!(matches!(list(Scope::One(world.organization)).await, Err(StoreError::Denied(Denial::SessionEnded))));
-}
-
 /// A checkpoint is read as it was made; its entries name it, and wait for no other.
-pub async fn a_checkpoint_holds_its_entries(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_checkpoint_holds_its_entries(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
     assert_eq!(unsealed(&world, &entries).await, 3);
@@ -177,8 +114,8 @@ pub async fn a_checkpoint_holds_its_entries(suite: &dyn ContractStore) {
 }
 
 /// A number that is taken or leaves a gap, and an entry that is sealed or not there: no such checkpoint is added.
-pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
     let made = seal(&world, &entries[..1]).await;
@@ -199,8 +136,8 @@ pub async fn a_checkpoint_that_does_not_fit_changes_nothing(suite: &dyn Contract
 }
 
 /// Of several checkpoints of one number one is added, so sealers beside each other make one chain.
-pub async fn parallel_checkpoints_make_one_chain(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_checkpoints_make_one_chain(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let entries: Vec<_> = (0..8).map(|_| world.audit(AuditAction::CredentialShown)).collect();
     world.store.append(entries.clone()).await.unwrap();
     let store = Arc::clone(&world.store);
@@ -240,7 +177,7 @@ pub async fn parallel_checkpoints_make_one_chain(suite: &dyn ContractStore) {
 }
 
 /// The checkpoint that holds `entries` and comes next.
-async fn checkpoint_of(store: &dyn Store, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
+async fn checkpoint_of(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
     let newest = store.newest_checkpoint().await.unwrap().map(|stored| stored.sealed.unwrap().checkpoint.mark());
     let newest = newest.unwrap_or(CheckpointMark::NONE);
     let coded: Vec<_> = entries.iter().map(|entry| (entry.record.id, entry.code.as_bytes().as_slice())).collect();
@@ -251,7 +188,7 @@ async fn checkpoint_of(store: &dyn Store, entries: &[SealedAuditRecord], at: Tim
 }
 
 /// Puts `entries` into a checkpoint, whatever other cases seal meanwhile.
-async fn seal(world: &World<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
+async fn seal(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
     loop {
         let sealed = checkpoint_of(&*world.store, entries, world.now()).await;
         if world.store.add_checkpoint(sealed.clone()).await.unwrap() {
@@ -261,7 +198,7 @@ async fn seal(world: &World<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpo
 }
 
 /// How many of `entries` no checkpoint holds.
-async fn unsealed(world: &World<'_>, entries: &[SealedAuditRecord]) -> usize {
+async fn unsealed(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> usize {
     let ids: Vec<_> = entries.iter().map(|sealed| sealed.record.id.to_string()).collect();
     let (mut after, mut found) = (None, 0);
     loop {

@@ -1,9 +1,9 @@
 //! Cases of what an admin's session may do with accounts, and what an operator may do beyond.
 
-use super::ContractStore;
+use super::AccountSubject;
 use super::account_change::regrant;
 use super::tools::{Settled, race};
-use super::world::{Holder, Wanted, World};
+use super::world::{Accounts, Holder, Wanted, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
@@ -13,8 +13,8 @@ use vault_core::role::Role;
 use vault_core::{Command, ErrorKind, Refusal};
 
 /// A session finds and lists its own organization's accounts; another's are not there.
-pub async fn a_session_sees_its_own_organization(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_session_sees_its_own_organization(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let stranger = other.holder(Role::Viewer).await;
     other.invited(Role::Viewer).await;
@@ -46,8 +46,8 @@ pub async fn a_session_sees_its_own_organization(suite: &dyn ContractStore) {
 }
 
 /// A session that may no longer act sees and changes nothing, whatever it asks for.
-pub async fn an_ended_session_administers_nothing(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_ended_session_administers_nothing(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let session = world.log_in(&admin).await;
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
@@ -73,12 +73,12 @@ pub async fn an_ended_session_administers_nothing(suite: &dyn ContractStore) {
 }
 
 /// An admin's session changes and deletes its organization's accounts; another's are not there.
-pub async fn a_session_changes_its_own_organization(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_session_changes_its_own_organization(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let stranger = other.holder(Role::Viewer).await;
     let session = world.log_in(&admin).await;
-    let change = async |world: &World<'_>, holder: &Holder, change: Wanted| {
+    let change = async |world: &Accounts<'_>, holder: &Holder, change: Wanted| {
         let holder = &Holder { signed: world.read(holder).await.signed, ..holder.clone() };
         let version = holder.signed.version;
         world.store.change_account(by(&session, world.change_account(holder, version, change))).await.decided()
@@ -98,8 +98,8 @@ pub async fn a_session_changes_its_own_organization(suite: &dyn ContractStore) {
 
 /// A session takes no organization's last active admin: not its own, and none beside disabled and re-enrolling ones, other
 /// roles, invitations and other organizations' admins. An operator may.
-pub async fn the_last_active_admin_stays(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn the_last_active_admin_stays(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let admin = world.holder(Role::Admin).await;
     let disabled = world.holder(Role::Admin).await;
     let re_enrolling = world.holder(Role::Admin).await;
@@ -132,8 +132,8 @@ pub async fn the_last_active_admin_stays(suite: &dyn ContractStore) {
 }
 
 /// Two admins that lower, disable, re-enrol or delete each other at once: one of them stays.
-pub async fn two_admins_do_not_take_each_other(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn two_admins_do_not_take_each_other(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     for round in 0..8 {
         let (one, two) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);
         let (ones, twos) = (world.log_in(&one).await, world.log_in(&two).await);
@@ -162,8 +162,8 @@ pub async fn two_admins_do_not_take_each_other(suite: &dyn ContractStore) {
 }
 
 /// Several admins that each give the role up at once: one of them keeps it.
-pub async fn admins_do_not_all_resign_at_once(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn admins_do_not_all_resign_at_once(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let mut commands = Vec::new();
     for _ in 0..6 {
         let admin = world.holder(Role::Admin).await;
@@ -183,7 +183,7 @@ pub async fn admins_do_not_all_resign_at_once(suite: &dyn ContractStore) {
 }
 
 /// The changes that take an admin.
-fn takings(world: &World<'_>, admin: &Holder) -> [Wanted; 4] {
+fn takings(world: &Accounts<'_>, admin: &Holder) -> [Wanted; 4] {
     [
         regrant(admin, Role::Editor, AccountState::Active),
         regrant(admin, Role::Admin, AccountState::Disabled),

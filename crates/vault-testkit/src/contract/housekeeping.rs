@@ -1,6 +1,6 @@
 //! Cases of [`Housekeeping`](vault_core::port::Housekeeping).
 //!
-//! A sweep takes what has expired anywhere in the database. So the only case that sweeps plays long before all
+//! A sweep takes what has expired anywhere in the database. So the cases that sweep play long before all
 //! others, where nothing of theirs has expired.
 
 use super::ContractStore;
@@ -18,7 +18,7 @@ use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::notice::NOTICE_SECONDS;
-use vault_core::passcode::PasscodeProof;
+use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountKey, Conclusion, CountCredentials, CountedSlice, Expired, IDEMPOTENCY_SECONDS, RecordCheck, Reservation,
     SWEEP_SLICE, TakeKeyUses,
@@ -277,4 +277,20 @@ async fn save_often(world: &World<'_>, principal: &Principal) {
         }
     }))
     .await;
+}
+
+/// An account whose re-enrolment is over and was swept stays without secrets until it is made again.
+pub async fn a_re_enrolment_that_was_swept_revives_nothing(suite: &dyn ContractStore) {
+    let world = World::at(suite, LONG_AGO).await;
+    let holder = world.holder(Role::Viewer).await;
+    let invitation = world.re_enrolling(&holder).await;
+    world.drafted(&invitation).await;
+    let open = world.open(&invitation).await.unwrap();
+    world.clock.advance_seconds(INVITATION_SECONDS);
+    while world.store.sweep(Expired::Invitations, world.now()).await.unwrap() == SWEEP_SLICE {}
+    assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
+    assert!(world.read(&holder).await.signed.awaits_enrolment());
+    assert!(matches!(world.reserve(&holder, world.network()).await, Reservation::Disabled(..)));
+    let invitation = world.re_enrolling(&holder).await;
+    world.re_enrolled(&holder, &invitation).await;
 }

@@ -1,8 +1,8 @@
 //! Cases of [`InvitationRepository`](vault_core::port::InvitationRepository).
 
-use super::ContractStore;
+use super::AccountSubject;
 use super::tools::{Settled, is_nobody, race};
-use super::world::{Holder, World};
+use super::world::{Accounts, Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::Refusal;
@@ -21,8 +21,8 @@ use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
 /// A new invitation is found by code, address and id, and in the lists; nobody logs in by it.
-pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (invitation, address) = world.invited(Role::Editor).await;
     let open = world.open(&invitation).await.expect("it is open");
     assert_eq!(open.stored.invitation, invitation);
@@ -46,11 +46,11 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn ContractStore) {
 
 /// An address in use is invited by no organization, and each refusal is recorded. An open invitation keeps its own
 /// organization from another invitation or an account of the address, and no other.
-pub async fn an_invited_address_is_taken(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn an_invited_address_is_taken(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (_, invited) = world.invited(Role::Editor).await;
     let account = world.holder(Role::Editor).await;
-    let invites = async |elsewhere: &World<'_>, address| {
+    let invites = async |elsewhere: &Accounts<'_>, address| {
         let (second, _) = elsewhere.invitation(Role::Viewer);
         let command = elsewhere.invite(&Principal::Operator, &second, address);
         let outcome = elsewhere.store.create_invitation(command).await.decided();
@@ -75,8 +75,8 @@ pub async fn an_invited_address_is_taken(suite: &dyn ContractStore) {
 }
 
 /// Invitations of two organizations for one address: who confirms first has it, also at the same moment.
-pub async fn the_first_to_confirm_has_the_address(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn the_first_to_confirm_has_the_address(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (first, address) = world.invited(Role::Editor).await;
     let (second, _) = other.invitation(Role::Viewer);
     let invite = other.invite(&Principal::Operator, &second, address);
@@ -103,8 +103,8 @@ pub async fn the_first_to_confirm_has_the_address(suite: &dyn ContractStore) {
 
 /// After twenty addresses in use, an organization's admins invite nobody until an hour after the first is over, free
 /// address or not; operators and other organizations go on.
-pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let taken = other.holder(Role::Viewer).await;
     let admin = world.holder(Role::Admin).await;
     let session = Principal::Session(world.log_in_for(&admin, 3 * HOUR_SECONDS).await);
@@ -136,8 +136,8 @@ pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn ContractStore)
 }
 
 /// Of several that take an address at once, by invitation or account of one organization, one succeeds.
-pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (_, wanted) = world.invitation(Role::Viewer);
     let made = race((0..16).map(|index| {
         let store = Arc::clone(&world.store);
@@ -159,8 +159,8 @@ pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn ContractSt
 
 /// When an invitation is over it opens nothing and is in no list; its address is free for another invitation or an
 /// account of the organization, and what takes it inherits nothing.
-pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     for by_account in [false, true] {
         let (invitation, address) = world.invited(Role::Admin).await;
         world.drafted(&invitation).await;
@@ -193,8 +193,8 @@ pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn ContractStore) {
 }
 
 /// Where there is no such organization, nobody is invited and the address stays free.
-pub async fn an_invitation_needs_an_organization(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_invitation_needs_an_organization(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let nowhere = OrganizationId::from_uuid(world.ids.random());
     let (at_home, address) = world.invitation(Role::Viewer);
     let mut invitation = at_home.clone();
@@ -207,8 +207,8 @@ pub async fn an_invitation_needs_an_organization(suite: &dyn ContractStore) {
 }
 
 /// The newest draft counts: what was drafted before confirms nothing.
-pub async fn the_newest_draft_counts(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn the_newest_draft_counts(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Editor).await;
     world.drafted(&invitation).await;
     let first = world.open(&invitation).await.unwrap();
@@ -228,8 +228,8 @@ pub async fn the_newest_draft_counts(suite: &dyn ContractStore) {
 
 /// A confirmed invitation is an account like any other, made now; its recovery codes are the draft's, and the code
 /// that confirmed it is spent. Nothing is left of the invitation.
-pub async fn a_confirmed_invitation_is_an_account(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Editor).await;
     let draft = world.drafted(&invitation).await;
     let open = world.open(&invitation).await.unwrap();
@@ -266,14 +266,11 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn ContractStore) {
     let own = world.own_account(&session).await;
     assert_eq!((own.signed.grant.email, own.passcode_enrolled_at), (invitation.grant.email, world.now()));
     assert_eq!(own.recovery_codes_left, 9);
-    let principal = Principal::Session(session);
-    let credential = world.saved(&principal).await;
-    assert_eq!(world.listed(&principal).await, [credential]);
 }
 
 /// Of several confirmations at once, one makes the account.
-pub async fn parallel_confirmations_make_one_account(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_confirmations_make_one_account(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (invitation, _) = world.invited(Role::Editor).await;
     world.drafted(&invitation).await;
     let open = world.open(&invitation).await.unwrap();
@@ -289,8 +286,8 @@ pub async fn parallel_confirmations_make_one_account(suite: &dyn ContractStore) 
 }
 
 /// What is not as it was read, or another's, drafts and confirms nothing.
-pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (invitation, address) = world.invited(Role::Editor).await;
     let (second, _) = world.invited(Role::Admin).await;
     world.drafted(&invitation).await;
@@ -307,7 +304,7 @@ pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn ContractS
     }
     let step = TimeStep::at(world.now());
     let confirm = || world.confirm_enrolment(&open, step);
-    let with = |change: fn(&mut SignedAccount, &World<'_>, &Invitation)| {
+    let with = |change: fn(&mut SignedAccount, &Accounts<'_>, &Invitation)| {
         let mut command = confirm();
         change(&mut command.signed, &other, &second);
         command
@@ -329,8 +326,8 @@ pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn ContractS
 }
 
 /// A disabled organization's invitations open nothing until it is enabled again.
-pub async fn a_disabled_organization_enrols_nobody(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_disabled_organization_enrols_nobody(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (invitation, _) = world.invited(Role::Editor).await;
     world.drafted(&invitation).await;
     let open = world.open(&invitation).await.unwrap();
@@ -344,8 +341,8 @@ pub async fn a_disabled_organization_enrols_nobody(suite: &dyn ContractStore) {
 }
 
 /// Another role replaces grant and digest and nothing else; what was read before confirms nothing.
-pub async fn an_invited_role_is_replaced(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Admin).await;
     world.drafted(&invitation).await;
     let before = world.open(&invitation).await.unwrap();
@@ -368,8 +365,8 @@ pub async fn an_invited_role_is_replaced(suite: &dyn ContractStore) {
 }
 
 /// A withdrawn invitation is gone, open or over, and its address is free.
-pub async fn an_invitation_is_withdrawn(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn an_invitation_is_withdrawn(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     for over in [false, true] {
         let (invitation, address) = world.invited(Role::Admin).await;
         world.drafted(&invitation).await;
@@ -395,8 +392,8 @@ pub async fn an_invitation_is_withdrawn(suite: &dyn ContractStore) {
 }
 
 /// An admin's session invites and withdraws in its own organization, as long as it may act.
-pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let admin = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
     let authority = Principal::Session(session.clone());
@@ -429,8 +426,8 @@ pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn ContractS
 }
 
 /// Changes race with the confirmation: whichever comes first, no role is given that was taken away before.
-pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     for _ in 0..8 {
         let (invitation, address) = world.invited(Role::Admin).await;
         world.drafted(&invitation).await;
@@ -461,7 +458,7 @@ fn lower(stored: &StoredInvitation) -> StoredInvitation {
 }
 
 /// What the owner of a confirmed invitation knows.
-async fn holder_of(world: &World<'_>, invitation: &Invitation, address: vault_core::digest::Digest) -> Holder {
+async fn holder_of(world: &Accounts<'_>, invitation: &Invitation, address: vault_core::digest::Digest) -> Holder {
     let attempt = world.attempt(address, world.network());
     let vault_core::port::Reservation::Account(facts) = world.store.reserve_attempt(attempt).await.unwrap() else {
         panic!("the account is there")

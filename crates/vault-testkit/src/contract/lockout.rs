@@ -1,8 +1,8 @@
 //! Cases of [`reserve_attempt`](vault_core::port::LoginGuard::reserve_attempt): how many attempts whom gets when.
 
-use super::ContractStore;
+use super::AccountSubject;
 use super::tools::{address, is_nobody, race};
-use super::world::{Holder, World};
+use super::world::{Accounts, Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::account::AccountState;
@@ -16,8 +16,8 @@ use vault_core::port::{AccountChange, ConcludeAttempt, IdGenerator, Reservation,
 use vault_core::role::Role;
 
 /// The facts that the login will be decided on are those of the rows. What is disabled is not counted.
-pub async fn a_reservation_carries_the_facts(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_reservation_carries_the_facts(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let Reservation::Account(reserved) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
     assert_eq!(reserved.signed, holder.signed);
@@ -44,8 +44,8 @@ pub async fn a_reservation_carries_the_facts(suite: &dyn ContractStore) {
 
 /// Five attempts are free; each further one comes after a wait that doubles. Nothing but reserving is needed to
 /// count, and what is turned away is not counted.
-pub async fn five_attempts_are_free_then_waits_double(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn five_attempts_are_free_then_waits_double(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let network = world.network();
     for _ in 0..FREE_ATTEMPTS {
@@ -67,8 +67,8 @@ pub async fn five_attempts_are_free_then_waits_double(suite: &dyn ContractStore)
 }
 
 /// A clock that is set back ends no wait.
-pub async fn a_clock_set_back_ends_no_wait(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_clock_set_back_ends_no_wait(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     exhaust(&world, &holder, world.network()).await;
     world.clock.advance_seconds(-7_200);
@@ -76,8 +76,8 @@ pub async fn a_clock_set_back_ends_no_wait(suite: &dyn ContractStore) {
 }
 
 /// Of fifty attempts at once, five are evaluated.
-pub async fn parallel_attempts_win_nothing(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_attempts_win_nothing(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let attempts = (0..50).map(|_| world.attempt(holder.address, world.network())).collect();
     let reservations = race_attempts(&world, attempts).await;
@@ -87,8 +87,8 @@ pub async fn parallel_attempts_win_nothing(suite: &dyn ContractStore) {
 
 /// However often an unknown address is tried, and by however many at once, it is told so: nothing waits, and nothing is
 /// closed. An account that has the same decoy is not affected.
-pub async fn unknown_addresses_never_wait(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn unknown_addresses_never_wait(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let attempt = unknown(&world);
     for _ in 0..CLOSING_ATTEMPTS {
@@ -105,8 +105,8 @@ pub async fn unknown_addresses_never_wait(suite: &dyn ContractStore) {
 }
 
 /// A network is known once any account has logged in from it, for 90 days, to the day.
-pub async fn networks_are_known_to_all(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn networks_are_known_to_all(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let home = world.network();
     let is_known = async |network| world.store.network_is_known(network, world.now()).await.unwrap();
@@ -124,8 +124,8 @@ pub async fn networks_are_known_to_all(suite: &dyn ContractStore) {
 }
 
 /// A new password or passcode by an operator lifts waits and closed classes as unlocking does.
-pub async fn a_reset_lifts_closed_classes(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_reset_lifts_closed_classes(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let home = world.network();
     let passcode = AccountChange::Passcode { seed: world.seed(), recovery_codes: Vec::new() };
     for change in [AccountChange::Password(world.password()), passcode] {
@@ -145,8 +145,8 @@ pub async fn a_reset_lifts_closed_classes(suite: &dyn ContractStore) {
 }
 
 /// An attempt on an account that is deleted at the same moment is one on nobody's address, and no damage.
-pub async fn an_account_deleted_beside_attempts_is_nobody(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_account_deleted_beside_attempts_is_nobody(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     for _ in 0..8 {
         let holder = world.holder(Role::Viewer).await;
         let deletion = world.change_account(&holder, holder.signed.version, AccountChange::Delete);
@@ -168,8 +168,8 @@ pub async fn an_account_deleted_beside_attempts_is_nobody(suite: &dyn ContractSt
 }
 
 /// Each network that a login came from counts for itself; all others count together.
-pub async fn known_networks_are_classes_of_their_own(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn known_networks_are_classes_of_their_own(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, office) = (world.network(), world.network());
     world.log_in_from(&holder, home).await;
@@ -185,8 +185,8 @@ pub async fn known_networks_are_classes_of_their_own(suite: &dyn ContractStore) 
 }
 
 /// A network that one account knows is like any other to the next.
-pub async fn networks_are_known_per_account(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn networks_are_known_per_account(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let network = world.network();
     world.log_in_from(&colleague, network).await;
@@ -196,8 +196,8 @@ pub async fn networks_are_known_per_account(suite: &dyn ContractStore) {
 }
 
 /// A class is closed after a hundred attempts, for however long; a login from a known network opens the shared one.
-pub async fn a_hundred_attempts_close_a_class(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_hundred_attempts_close_a_class(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
     world.log_in_from(&holder, home).await;
@@ -212,8 +212,8 @@ pub async fn a_hundred_attempts_close_a_class(suite: &dyn ContractStore) {
 }
 
 /// A known network's class that was closed is opened by unlocking alone.
-pub async fn unlocking_lifts_waits_and_closed_classes(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn unlocking_lifts_waits_and_closed_classes(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, office) = (world.network(), world.network());
     world.log_in_from(&holder, home).await;
@@ -231,8 +231,8 @@ pub async fn unlocking_lifts_waits_and_closed_classes(suite: &dyn ContractStore)
 
 /// A reservation says how many attempts its class has counted, up to the hundredth. It leaves no notice: whether the class
 /// stays closed is known when the attempt is concluded.
-pub async fn a_reservation_says_how_many_attempts_were_counted(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_reservation_says_how_many_attempts_were_counted(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
     world.log_in_from(&holder, home).await;
@@ -251,8 +251,8 @@ pub async fn a_reservation_says_how_many_attempts_were_counted(suite: &dyn Contr
 
 /// A login resets the class that it came in by. Where that was a known network's, a shared class that is not
 /// closed goes on waiting.
-pub async fn a_login_resets_its_own_class(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_login_resets_its_own_class(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (home, strange) = (world.network(), world.network());
 
@@ -269,8 +269,8 @@ pub async fn a_login_resets_its_own_class(suite: &dyn ContractStore) {
 }
 
 /// A network is known for 90 days after its latest login, and then one of the others.
-pub async fn a_network_is_forgotten_after_90_days(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_network_is_forgotten_after_90_days(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let home = world.network();
     world.log_in_from(&holder, home).await;
@@ -287,8 +287,8 @@ pub async fn a_network_is_forgotten_after_90_days(suite: &dyn ContractStore) {
 }
 
 /// Eight networks are known; the ninth takes the place of the one that is unused for longest.
-pub async fn the_ninth_network_replaces_the_one_unused_for_longest(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn the_ninth_network_replaces_the_one_unused_for_longest(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let networks: Vec<_> = (0..=KNOWN_NETWORKS).map(|_| world.network()).collect();
     let (ninth, eight) = networks.split_last().unwrap();
@@ -303,8 +303,8 @@ pub async fn the_ninth_network_replaces_the_one_unused_for_longest(suite: &dyn C
 }
 
 /// Parallel attempts from a known network, too, get five.
-pub async fn parallel_attempts_from_a_known_network_win_nothing(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_attempts_from_a_known_network_win_nothing(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let home = world.network();
     world.log_in_from(&holder, home).await;
@@ -312,19 +312,19 @@ pub async fn parallel_attempts_from_a_known_network_win_nothing(suite: &dyn Cont
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Account(_))), 5);
 }
 
-async fn is_counted(world: &World<'_>, holder: &Holder, network: Digest) -> bool {
+async fn is_counted(world: &Accounts<'_>, holder: &Holder, network: Digest) -> bool {
     matches!(world.reserve(holder, network).await, Reservation::Account(_))
 }
 
 /// Uses all free attempts of the network's class.
-async fn exhaust(world: &World<'_>, holder: &Holder, network: Digest) {
+async fn exhaust(world: &Accounts<'_>, holder: &Holder, network: Digest) {
     for _ in 0..FREE_ATTEMPTS {
         assert!(is_counted(world, holder, network).await);
     }
 }
 
 /// Uses all attempts of the network's class, each after the longest wait.
-async fn close(world: &World<'_>, holder: &Holder, network: Digest) {
+async fn close(world: &Accounts<'_>, holder: &Holder, network: Digest) {
     for _ in 0..CLOSING_ATTEMPTS {
         world.clock.advance_seconds(LONGEST_WAIT_SECONDS);
         assert!(is_counted(world, holder, network).await);
@@ -332,12 +332,12 @@ async fn close(world: &World<'_>, holder: &Holder, network: Digest) {
 }
 
 /// An attempt on an address that nobody has.
-fn unknown(world: &World<'_>) -> ReserveAttempt {
+fn unknown(world: &Accounts<'_>) -> ReserveAttempt {
     let nobody = address(&format!("{}@nowhere.example", world.ids.random()));
     world.attempt(nobody, world.network())
 }
 
-async fn race_attempts(world: &World<'_>, attempts: Vec<ReserveAttempt>) -> Vec<Reservation> {
+async fn race_attempts(world: &Accounts<'_>, attempts: Vec<ReserveAttempt>) -> Vec<Reservation> {
     race(attempts.into_iter().map(|attempt| {
         let store = Arc::clone(&world.store);
         async move { store.reserve_attempt(attempt).await.unwrap() }

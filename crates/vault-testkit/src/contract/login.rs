@@ -1,9 +1,9 @@
 //! Cases of the end of an attempt: [`conclude_attempt`](vault_core::port::LoginGuard::conclude_attempt).
 
-use super::ContractStore;
+use super::AccountSubject;
 use super::account_change::regrant;
-use super::tools::{Settled, conclude, principal_of, proof_of, race};
-use super::world::{Holder, Wanted, World};
+use super::tools::{conclude, principal_of, proof_of, race};
+use super::world::{Accounts, Holder, Wanted, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
@@ -14,33 +14,32 @@ use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, Brought, ConcludeProof, Conclusion, DeleteOrganization, LoginRefusal, Reservation,
 };
-use vault_core::principal::Principal;
 use vault_core::role::Role;
 
 /// A session that works, the time of the login, an audit entry.
-pub async fn a_login_makes_a_session(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_login_makes_a_session(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     assert_eq!(world.read(&holder).await.logins.last_login_at, None);
     world.clock.advance_seconds(5);
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
     for session in sessions {
-        assert_eq!(world.listed(&Principal::Session(session)).await, []);
+        assert_eq!(world.acts(&session).await, Ok(()));
     }
     assert_eq!(world.read(&holder).await.logins.last_login_at, Some(world.now()));
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, 2);
 }
 
 /// A time step proves one login, however many bring it at once.
-pub async fn a_step_is_spent_once_in_parallel(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_step_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     spent_once(&world, &holder, world.fresh_step()).await;
 }
 
 /// A recovery code proves one login, however many bring it at once, and no later one.
-pub async fn a_recovery_code_is_spent_once_in_parallel(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let [code, other, ..] = holder.recovery_codes[..] else { panic!("there are ten") };
     spent_once(&world, &holder, PasscodeProof::RecoveryCode(code)).await;
@@ -49,8 +48,8 @@ pub async fn a_recovery_code_is_spent_once_in_parallel(suite: &dyn ContractStore
 }
 
 /// After a step, neither it nor an earlier one proves anything; a refusal changes nothing.
-pub async fn an_earlier_step_is_refused(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_earlier_step_is_refused(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = TimeStep::at(world.now());
     let at = |step| world.complete_login(&holder, world.network(), PasscodeProof::Step(step));
@@ -65,8 +64,8 @@ pub async fn an_earlier_step_is_refused(suite: &dyn ContractStore) {
 }
 
 /// Neither a code that was never given out nor another account's is one.
-pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     for code in [world.recovery_code(), colleague.recovery_codes[0]] {
         let command = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(code));
@@ -77,8 +76,8 @@ pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn ContractStor
 }
 
 /// A recovery code leaves the steps as they are, and goes on working when they do not.
-pub async fn a_recovery_code_spends_no_step(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_recovery_code_spends_no_step(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
     for proof in [PasscodeProof::RecoveryCode(holder.recovery_codes[0]), step] {
@@ -88,9 +87,9 @@ pub async fn a_recovery_code_spends_no_step(suite: &dyn ContractStore) {
 
 /// If role, state, password, seed, account or organization changed since the reservation, nothing is done; the
 /// proof is not spent either.
-pub async fn a_login_is_overtaken_by_each_change(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    type Change = fn(&World<'_>, &Holder) -> Wanted;
+pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
+    type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
     let changes: [Change; 6] = [
         |_, holder| regrant(holder, Role::Admin, AccountState::Active),
         |_, holder| regrant(holder, Role::Viewer, AccountState::Disabled),
@@ -121,8 +120,8 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn ContractStore) {
 }
 
 /// The same of the organization.
-pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     world.set_state(OrganizationState::Disabled).await;
     refused(&world, login_by_code(&world, &holder), Conclusion::Refused(LoginRefusal::Overtaken)).await;
@@ -138,24 +137,24 @@ pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn ContractStore)
 }
 
 /// A verifier at new parameters is stored, and is no change of the password: a login beside it completes.
-pub async fn a_new_verifier_is_no_new_password(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_new_verifier_is_no_new_password(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let beside = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
     let mut command = world.complete_login(&holder, world.network(), world.fresh_step());
     let rehashed = world.password();
     proof_of(&mut command).rehashed = Some(rehashed.clone());
-    let session = Principal::Session(completes(&world, command).await);
+    let session = completes(&world, command).await;
 
     let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
     assert_eq!((&facts.password, &facts.signed), (&rehashed, &holder.signed));
     completes(&world, beside).await;
-    assert_eq!(world.listed(&session).await, []);
+    assert_eq!(world.acts(&session).await, Ok(()));
 }
 
 /// A login that is refused stores no verifier.
-pub async fn a_refused_login_stores_no_verifier(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_refused_login_stores_no_verifier(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let unknown = PasscodeProof::RecoveryCode(world.recovery_code());
     let mut command = world.complete_login(&holder, world.network(), unknown);
@@ -167,8 +166,8 @@ pub async fn a_refused_login_stores_no_verifier(suite: &dyn ContractStore) {
 
 /// Twenty wrong passcodes within a week, whatever succeeds between them, disable the steps but not the recovery codes,
 /// until the passcode is replaced; nothing else forgives them.
-pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let by_step = |holder: &Holder| world.complete_login(holder, world.network(), world.fresh_step());
     for _ in 1..WRONG_PASSCODES {
@@ -199,8 +198,8 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
 
 /// A step that is right but spent is refused and does not count as a wrong passcode; a recovery code that is not stored
 /// does.
-pub async fn a_spent_step_is_no_wrong_passcode(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_spent_step_is_no_wrong_passcode(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let step = world.fresh_step();
     completes(&world, world.complete_login(&holder, world.network(), step)).await;
@@ -217,8 +216,8 @@ pub async fn a_spent_step_is_no_wrong_passcode(suite: &dyn ContractStore) {
 }
 
 /// One wrong passcode is forgiven for each week since the latest one.
-pub async fn a_week_forgives_one_wrong_passcode(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_week_forgives_one_wrong_passcode(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let wrong = async || world.read(&holder).await.logins.wrong_passcodes;
     for _ in 0..3 {
@@ -236,8 +235,8 @@ pub async fn a_week_forgives_one_wrong_passcode(suite: &dyn ContractStore) {
 
 /// The wrong passcode that disables the steps is recorded as such, once, and the owner is told, however many come at
 /// once or later.
-pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     for _ in 2..WRONG_PASSCODES {
         refuse(&world, &holder, true).await;
@@ -262,8 +261,8 @@ pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn ContractStore)
 
 /// The record that a class was closed is kept with the refusal's, where one is given, with a notice to the owner, and
 /// neither with a login.
-pub async fn a_closed_class_is_recorded(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_closed_class_is_recorded(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let mut refused = world.refuse(&holder, false);
     refused.refusal.class_closed = Some(world.audit(AuditAction::LoginClassClosed));
@@ -281,8 +280,8 @@ pub async fn a_closed_class_is_recorded(suite: &dyn ContractStore) {
 }
 
 /// A wrong password is refused whatever came with it: no recovery code is spent, and nothing counts as wrong passcode.
-pub async fn a_wrong_password_spends_nothing(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_wrong_password_spends_nothing(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let recovery_code = Some(holder.recovery_codes[0]);
     let command = world.bring(&holder, world.network(), Brought::WrongPassword { recovery_code });
@@ -293,8 +292,8 @@ pub async fn a_wrong_password_spends_nothing(suite: &dyn ContractStore) {
 }
 
 /// Wrong passcodes at once are all counted.
-pub async fn parallel_wrong_passcodes_all_count(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_wrong_passcodes_all_count(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     race((0..WRONG_PASSCODES).map(|_| {
         let (store, command) = (Arc::clone(&world.store), world.refuse(&holder, true));
@@ -307,8 +306,8 @@ pub async fn parallel_wrong_passcodes_all_count(suite: &dyn ContractStore) {
 }
 
 /// A refusal is recorded, also if the account is gone by then.
-pub async fn a_refusal_outlasts_its_account(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_refusal_outlasts_its_account(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     world.change(&holder, AccountChange::Delete).await;
     refuse(&world, &holder, true).await;
@@ -316,37 +315,37 @@ pub async fn a_refusal_outlasts_its_account(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
 }
 
-fn login_by_code(world: &World<'_>, holder: &Holder) -> ConcludeProof {
+fn login_by_code(world: &Accounts<'_>, holder: &Holder) -> ConcludeProof {
     world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]))
 }
 
-async fn refuse(world: &World<'_>, holder: &Holder, wrong_passcode: bool) {
+async fn refuse(world: &Accounts<'_>, holder: &Holder, wrong_passcode: bool) {
     let conclusion = world.conclude(world.refuse(holder, wrong_passcode)).await;
     assert!(matches!(conclusion, Conclusion::Refused(_)), "{conclusion:?}");
 }
 
 /// The login completes and its session works.
-async fn completes(world: &World<'_>, command: ConcludeProof) -> vault_core::principal::SessionPrincipal {
+async fn completes(world: &Accounts<'_>, command: ConcludeProof) -> vault_core::principal::SessionPrincipal {
     let principal = principal_of(&command);
     assert_eq!(world.conclude(command).await, Conclusion::Completed);
-    world.listed(&Principal::Session(principal.clone())).await;
+    assert_eq!(world.acts(&principal).await, Ok(()));
     principal
 }
 
 /// The login comes to `conclusion` in one decision, which records the refusal; there is neither a session nor a record
 /// of a login.
-async fn refused(world: &World<'_>, command: ConcludeProof, conclusion: Conclusion) {
+async fn refused(world: &Accounts<'_>, command: ConcludeProof, conclusion: Conclusion) {
     let recorded = world.audited(AuditAction::LoginSucceeded).await;
     let entries = world.audit_length().await;
-    let principal = Principal::Session(principal_of(&command));
+    let session = principal_of(&command);
     assert_eq!(world.conclude(command).await, conclusion);
-    assert!(world.store.list_credentials(world.list(&principal)).await.settled().is_err());
+    assert!(world.acts(&session).await.is_err());
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, recorded);
     assert_eq!(world.audit_length().await, entries + 1);
 }
 
 /// Of sixteen logins at once by one proof, one completes; later ones are refused.
-async fn spent_once(world: &World<'_>, holder: &Holder, proof: PasscodeProof) {
+async fn spent_once(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof) {
     let logins: Vec<_> = (0..16).map(|_| world.complete_login(holder, world.network(), proof)).collect();
     let principals: Vec<_> = logins.iter().map(principal_of).collect();
     let outcomes = race(logins.into_iter().map(|command| {
@@ -361,7 +360,7 @@ async fn spent_once(world: &World<'_>, holder: &Holder, proof: PasscodeProof) {
     });
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == spent).count(), 15);
     for (principal, outcome) in principals.into_iter().zip(outcomes) {
-        let works = world.store.list_credentials(world.list(&Principal::Session(principal))).await.settled().is_ok();
+        let works = world.acts(&principal).await.is_ok();
         assert_eq!(works, outcome == Conclusion::Completed);
     }
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, 1);

@@ -1,6 +1,5 @@
 //! A world's invitations, and what the owners of its accounts ask for.
 
-use super::Store;
 use super::tools::{Settled as _, address, principal_of, proof_of};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
@@ -14,17 +13,21 @@ use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, Sto
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment,
-    CreateInvitation, EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List,
-    OpenInvitation, OwnAccount, OwnChange, ProofEffect, WriteDraft,
+    AccountChange, AccountKey, AccountStore, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion,
+    ConfirmEnrolment, CreateInvitation, EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester,
+    List, OpenInvitation, OwnAccount, OwnChange, ProofEffect, WriteDraft,
 };
-use vault_core::principal::{Principal, Scope, SessionPrincipal};
+use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::SealedPassword;
 use vault_core::time::Timestamp;
 
 /// The account with this address, as an operator finds it in `store`.
-pub(super) async fn account_in(store: &dyn Store, address: Digest, now: Timestamp) -> Option<Account> {
+pub(super) async fn account_in<S: AccountStore + ?Sized>(
+    store: &S,
+    address: Digest,
+    now: Timestamp,
+) -> Option<Account> {
     let (principal, key) = (Principal::Operator, AccountKey::Address(address));
     match store.find_account(Find { principal, of: Scope::All, key, now }).await.unwrap()? {
         FoundAccount::Account(account) => Some(*account),
@@ -32,7 +35,7 @@ pub(super) async fn account_in(store: &dyn Store, address: Digest, now: Timestam
     }
 }
 
-impl World<'_> {
+impl<S: AccountStore + ?Sized> World<'_, S> {
     // Finding and listing
 
     pub(super) fn look_for(&self, principal: Principal, key: AccountKey) -> Find<AccountKey, Scope> {
@@ -227,6 +230,11 @@ impl World<'_> {
 
     pub(super) async fn own_account(&self, principal: &SessionPrincipal) -> OwnAccount {
         self.store.own_account(principal.clone(), self.now()).await.unwrap()
+    }
+
+    /// Whether the session may act, by its account as a port of the group shows it.
+    pub(super) async fn acts(&self, principal: &SessionPrincipal) -> Result<(), Denial> {
+        self.store.own_account(principal.clone(), self.now()).await.settled().map(drop)
     }
 
     /// The notices of the principal's account, sorted.

@@ -1,21 +1,17 @@
 //! Cases of [`OrganizationRepository`](vault_core::port::OrganizationRepository).
 
-use super::ContractStore;
-use super::tools::{Settled, is_nobody, name, race};
+use super::OperatorSubject;
+use super::tools::{name, race};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::organization::{Organization, OrganizationState};
-use vault_core::port::{
-    AccountKey, CreateOrganization, DeleteOrganization, Expired, IdGenerator, SetOrganizationState,
-};
-use vault_core::principal::{Denial, Principal};
-use vault_core::role::Role;
+use vault_core::port::{CreateOrganization, DeleteOrganization, IdGenerator, SetOrganizationState};
 
 /// A name that differs in ASCII case only is the same name; the second creation changes nothing.
-pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let command = another(&world, &world.name.as_str().to_ascii_uppercase());
     let refused = command.organization.id;
     assert!(!world.store.create_organization(command).await.unwrap());
@@ -28,8 +24,8 @@ pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn ContractStore) {
 }
 
 /// Of several that make an organization of one name at once, exactly one succeeds.
-pub async fn parallel_creations_of_one_name_make_one(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_creations_of_one_name_make_one(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let taken = format!("Parallel {}", world.ids.random());
     let commands: Vec<_> = (0..16).map(|_| another(&world, &taken)).collect();
     let ids: Vec<_> = commands.iter().map(|command| command.organization.id).collect();
@@ -46,8 +42,8 @@ pub async fn parallel_creations_of_one_name_make_one(suite: &dyn ContractStore) 
 }
 
 /// Found as it was made, by its id and by its name without regard to ASCII case; others are not there.
-pub async fn an_organization_is_found_by_id_and_name(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_organization_is_found_by_id_and_name(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let made = Organization {
         id: world.organization,
         name: world.name.clone(),
@@ -66,8 +62,8 @@ pub async fn an_organization_is_found_by_id_and_name(suite: &dyn ContractStore) 
 }
 
 /// Names hold any printable characters; only ASCII letters have two cases.
-pub async fn names_keep_their_spelling(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn names_keep_their_spelling(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let lower = name(&format!("Größe “Ωmega” % _ \\ ' {}", world.ids.random()));
     let upper = name(&lower.as_str().replace('ö', "Ö"));
     for spelling in [&lower, &upper] {
@@ -78,8 +74,8 @@ pub async fn names_keep_their_spelling(suite: &dyn ContractStore) {
 }
 
 /// All of them, by name.
-pub async fn organizations_are_listed_by_name(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn organizations_are_listed_by_name(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let prefix = world.ids.random().to_string();
     let mut names: Vec<_> = ["b", "c", "a"].map(|suffix| format!("{prefix}-{suffix}")).into();
     for text in &names {
@@ -92,8 +88,8 @@ pub async fn organizations_are_listed_by_name(suite: &dyn ContractStore) {
 }
 
 /// Disabled and enabled again; where there is no such organization, nothing happens.
-pub async fn a_state_is_set(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_state_is_set(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     for state in [OrganizationState::Disabled, OrganizationState::Active] {
         world.set_state(state).await;
         assert_eq!(world.store.organization(world.organization).await.unwrap().unwrap().state, state);
@@ -108,91 +104,9 @@ pub async fn a_state_is_set(suite: &dyn ContractStore) {
     assert_eq!(world.audited_in(nobody, AuditAction::OrganizationDisabled).await, 0);
 }
 
-/// A disabled organization's sessions do not work, and not when it is enabled again either.
-pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let holder = world.holder(Role::Editor).await;
-    let principal = Principal::Session(world.log_in(&holder).await);
-    let act = async || world.store.list_credentials(world.list(&principal)).await.settled().map(drop);
-    assert_eq!(act().await, Ok(()));
-    world.set_state(OrganizationState::Disabled).await;
-    assert_eq!(act().await, Err(Denial::OrganizationClosed));
-    world.set_state(OrganizationState::Active).await;
-    assert_eq!(act().await, Err(Denial::SessionEnded));
-    let principal = Principal::Session(world.log_in(&holder).await);
-    assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().map(drop), Ok(()));
-}
-
-/// Accounts, sessions, credentials and keys are gone; the audit is still there.
-pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let holder = world.holder(Role::Editor).await;
-    let principal = Principal::Session(world.log_in(&holder).await);
-    world.saved(&principal).await;
-    let (invitation, invited) = world.invited(Role::Viewer).await;
-    world.drafted(&invitation).await;
-    let entries = world.audit_length().await;
-
-    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
-
-    assert_eq!(world.store.organization(world.organization).await.unwrap(), None);
-    assert_eq!(world.store.find_organization(&world.name).await.unwrap(), None);
-    assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
-    assert_eq!(world.account(holder.address).await, None);
-    assert_eq!(world.accounts(Some(world.organization)).await, []);
-    assert!(world.open(&invitation).await.is_none());
-    assert_eq!(world.find(Principal::Operator, AccountKey::Address(invited)).await, None);
-    assert!(is_nobody(&world.reserve(&holder, world.network()).await));
-    for principal in [&principal, &world.embedder()] {
-        let answer = world.store.list_credentials(world.list(principal)).await.settled();
-        assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);
-    }
-    assert_eq!(world.audit_length().await, entries + 1);
-    while world.store.sweep(Expired::Erasures, world.now()).await.unwrap() > 0 {}
-    assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
-    assert!(!world.store.delete_organization(deletion(&world)).await.unwrap());
-    assert_eq!(world.audit_length().await, entries + 1);
-}
-
-/// Name and addresses of a deleted organization are free, and what takes them over inherits nothing.
-pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let holder = world.holder(Role::Admin).await;
-    let (_, invited) = world.invited(Role::Viewer).await;
-    world.saved(&world.embedder()).await;
-    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
-
-    let successor = another(&world, world.name.as_str());
-    let id = successor.organization.id;
-    assert!(world.store.create_organization(successor).await.unwrap());
-    assert_eq!(world.accounts(Some(id)).await, []);
-    let mut moved = world.new_holder(Role::Viewer);
-    moved.signed.grant.organization = id;
-    moved.address = holder.address;
-    let outcome = world.store.create_account(world.create_account(&moved)).await.decided();
-    assert_eq!(outcome, Ok(()));
-    assert_eq!(world.read(&moved).await.signed, moved.signed);
-    let mut second = world.new_holder(Role::Viewer);
-    (second.signed.grant.organization, second.address) = (id, invited);
-    let outcome = world.store.create_account(world.create_account(&second)).await.decided();
-    assert_eq!(outcome, Ok(()));
-}
-
-/// Another organization keeps everything.
-pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let holder = other.holder(Role::Editor).await;
-    let principal = Principal::Session(other.log_in(&holder).await);
-    let credential = other.saved(&principal).await;
-    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
-    assert_eq!(other.listed(&principal).await, [credential]);
-    assert!(other.store.organization_keys(other.organization).await.unwrap().is_some());
-    assert_eq!(other.accounts(Some(other.organization)).await.len(), 1);
-}
-
 /// Of several that delete an organization at once, one is told that it did.
-pub async fn parallel_deletions_delete_once(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_deletions_delete_once(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
     let deleted = race((0..8).map(|_| {
         let (store, command) = (Arc::clone(&world.store), deletion(&world));
         async move { store.delete_organization(command).await.unwrap() }
@@ -202,12 +116,12 @@ pub async fn parallel_deletions_delete_once(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::OrganizationDeleted).await, 1);
 }
 
-fn another(world: &World<'_>, text: &str) -> CreateOrganization {
+pub(super) fn another<S: ?Sized>(world: &World<'_, S>, text: &str) -> CreateOrganization {
     let id = OrganizationId::from_uuid(world.ids.ordered(world.now()));
     world.create_organization(id, KeyId::from_uuid(world.ids.random()), &name(text))
 }
 
-pub(super) fn deletion(world: &World<'_>) -> DeleteOrganization {
+pub(super) fn deletion<S: ?Sized>(world: &World<'_, S>) -> DeleteOrganization {
     let audit = world.audit(AuditAction::OrganizationDeleted);
     DeleteOrganization { organization: world.organization, audit }
 }

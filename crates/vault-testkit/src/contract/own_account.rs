@@ -1,10 +1,10 @@
 //! Cases of [`OwnAccountRepository`](vault_core::port::OwnAccountRepository) and of the changes of one's own account
 //! that [`conclude_attempt`](vault_core::port::LoginGuard::conclude_attempt) carries out.
 
-use super::ContractStore;
+use super::AccountSubject;
 use super::account_change::regrant;
 use super::tools::{Settled, conclude, race};
-use super::world::{Holder, Wanted, World};
+use super::world::{Accounts, Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::Command;
@@ -14,15 +14,15 @@ use vault_core::lockout::WRONG_PASSCODES;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, ConcludeProof, Conclusion, ConfirmPasscode, LoginRefusal, OwnChange, Reservation,
+    AccountChange, AccountStore, ConcludeProof, Conclusion, ConfirmPasscode, LoginRefusal, OwnChange, Reservation,
 };
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::SealedSeed;
 
 /// The owner sees address, organization, when the passcode was enrolled and how many recovery codes are left.
-pub async fn an_account_is_shown_to_its_owner(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_account_is_shown_to_its_owner(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let made = world.now();
     world.clock.advance_seconds(5);
@@ -42,8 +42,8 @@ pub async fn an_account_is_shown_to_its_owner(suite: &dyn ContractStore) {
 }
 
 /// A session that may no longer act sees nothing of its account and confirms nothing.
-pub async fn an_ended_session_sees_no_account(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_ended_session_sees_no_account(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
     let seed = pend(&world, &holder, &session).await;
@@ -61,8 +61,8 @@ pub async fn an_ended_session_sees_no_account(suite: &dyn ContractStore) {
 }
 
 /// A new password is what the next login is decided on; every other session ends, nobody else's.
-pub async fn an_owner_replaces_the_password(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await, world.log_in(&colleague).await];
     let before = facts(&world, &holder).await;
@@ -84,8 +84,8 @@ pub async fn an_owner_replaces_the_password(suite: &dyn ContractStore) {
 }
 
 /// Recovery codes are replaced, all of them; every other session ends.
-pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
     let codes: Vec<_> = (0..10).map(|_| world.recovery_code()).collect();
@@ -108,8 +108,8 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn ContractStore) {
 
 /// A new seed changes nothing until it is confirmed; then it is the account's, its confirming step spent, wrong
 /// passcodes forgotten, every other session ended.
-pub async fn an_owner_replaces_the_seed(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
     let seed = pend(&world, &holder, &sessions[0]).await;
@@ -150,8 +150,8 @@ pub async fn an_owner_replaces_the_seed(suite: &dyn ContractStore) {
 
 /// A waiting seed is given out for five codes, at once or one after the other, and for an hour; a newer one takes
 /// its place.
-pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in_for(&holder, 3 * PENDING_SECONDS).await;
     assert_eq!(reserve(&world, &session).await, None, "none waits yet");
@@ -188,9 +188,9 @@ pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn Contr
 }
 
 /// Every change by an administrator but unlocking drops a seed that waits.
-pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    type Change = fn(&World<'_>, &Holder) -> Wanted;
+pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
+    type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
     let changes: [(Change, bool); 4] = [
         (|_, _| AccountChange::Unlock.into(), true),
         (|_, holder| regrant(holder, Role::Editor, AccountState::Active), false),
@@ -212,8 +212,8 @@ pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn ContractStor
 
 /// A proof changes the account that it proves, for a session of that account that may act; otherwise nothing is
 /// changed, the proof is not spent, and the refusal is recorded.
-pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let stranger = other.holder(Role::Editor).await;
     let ended = world.log_in(&holder).await;
@@ -247,8 +247,8 @@ pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn ContractStore) {
 }
 
 /// A proof of the owner is spent once, by a login or by a change; one on facts that no longer hold changes nothing.
-pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let step = world.fresh_step();
@@ -279,8 +279,8 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn ContractStore) {
 }
 
 /// A proof for a change resets the class that it came in by, as a login does, and knows its network.
-pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let network = world.network();
@@ -297,8 +297,8 @@ pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn ContractStore)
 }
 
 /// What an operator did to password and passcode, and each recovery code that was used, the owner is told.
-pub async fn an_owner_is_told_what_others_did(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_owner_is_told_what_others_did(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let mut expected = Vec::new();
     let codes: Vec<_> = (0..4).map(|_| world.recovery_code()).collect();
@@ -333,19 +333,23 @@ pub async fn an_owner_is_told_what_others_did(suite: &dyn ContractStore) {
 }
 
 /// Has a new seed wait.
-pub(super) async fn pend(world: &World<'_>, holder: &Holder, principal: &SessionPrincipal) -> SealedSeed {
+pub(super) async fn pend<S: AccountStore + ?Sized>(
+    world: &World<'_, S>,
+    holder: &Holder,
+    principal: &SessionPrincipal,
+) -> SealedSeed {
     let seed = world.seed();
     let expires_at = world.now().plus_seconds(PENDING_SECONDS);
     world.proven(holder, principal, OwnChange::PendingSeed { seed: seed.clone(), expires_at }).await;
     seed
 }
 
-async fn reserve(world: &World<'_>, principal: &SessionPrincipal) -> Option<SealedSeed> {
+async fn reserve(world: &Accounts<'_>, principal: &SessionPrincipal) -> Option<SealedSeed> {
     world.store.reserve_confirmation(principal.clone(), world.now()).await.unwrap().map(|waiting| waiting.seed)
 }
 
 fn confirm(
-    world: &World<'_>,
+    world: &Accounts<'_>,
     holder: &Holder,
     principal: &SessionPrincipal,
     seed: &SealedSeed,
@@ -359,14 +363,14 @@ fn confirm(
 }
 
 /// A session made by a recovery code.
-async fn by_code(world: &World<'_>, holder: &Holder, code: vault_core::digest::Digest) -> SessionPrincipal {
+async fn by_code(world: &Accounts<'_>, holder: &Holder, code: vault_core::digest::Digest) -> SessionPrincipal {
     let command = world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(code));
     let principal = super::tools::principal_of(&command);
     assert_eq!(world.conclude(command).await, Conclusion::Completed);
     principal
 }
 
-async fn facts(world: &World<'_>, holder: &Holder) -> vault_core::port::ReservedAccount {
+async fn facts(world: &Accounts<'_>, holder: &Holder) -> vault_core::port::ReservedAccount {
     match world.reserve(holder, world.network()).await {
         Reservation::Account(reserved) => *reserved,
         other => panic!("the attempt is within the free ones, but: {other:?}"),
@@ -374,11 +378,10 @@ async fn facts(world: &World<'_>, holder: &Holder) -> vault_core::port::Reserved
 }
 
 /// Which of the sessions may act.
-async fn live(world: &World<'_>, sessions: &[SessionPrincipal]) -> Vec<bool> {
+async fn live(world: &Accounts<'_>, sessions: &[SessionPrincipal]) -> Vec<bool> {
     let mut live = Vec::new();
     for session in sessions {
-        let principal = Principal::Session(session.clone());
-        live.push(world.store.list_credentials(world.list(&principal)).await.settled().is_ok());
+        live.push(world.acts(session).await.is_ok());
     }
     live
 }

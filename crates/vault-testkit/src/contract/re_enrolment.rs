@@ -1,10 +1,10 @@
 //! Cases of an account whose owner enrols again: [`AccountChange::ReEnrol`] and
 //! the confirmation of its invitation.
 
-use super::ContractStore;
+use super::AccountSubject;
 use super::account_change::regrant;
 use super::tools::{Settled as _, principal_of, race};
-use super::world::{Holder, World};
+use super::world::{Accounts, Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::account::{Account, AccountState, ListedAccount};
@@ -13,8 +13,7 @@ use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, Conclusion, ConfirmEnrolment, Expired, FoundAccount, LoginRefusal, Reservation,
-    SWEEP_SLICE,
+    AccountChange, AccountKey, Conclusion, ConfirmEnrolment, FoundAccount, LoginRefusal, Reservation,
 };
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
@@ -22,8 +21,8 @@ use vault_core::{Command, ErrorKind, Refusal};
 
 /// Nothing that the owner had proves anything any more; id, address, role and what logins left stay, and the account is
 /// listed once. Its address stays taken.
-pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let login = world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
     world.log_in(&holder).await;
@@ -60,11 +59,10 @@ pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn Contr
 
 /// Once it is confirmed, the account is what it was, with the secrets of the draft. Nothing is left of the invitation, and
 /// the code that confirmed it is spent.
-pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
-    let session = Principal::Session(world.log_in(&holder).await);
-    let credential = world.saved(&session).await;
+    world.log_in(&holder).await;
     let before = world.read(&holder).await;
     for _ in 0..3 {
         world.conclude(world.refuse(&holder, true)).await;
@@ -115,13 +113,12 @@ pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn ContractStore) {
     let session = world.log_in(&enrolled).await;
     let own = world.own_account(&session).await;
     assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (world.now(), 9));
-    assert_eq!(world.listed(&Principal::Session(session)).await, [credential]);
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
 }
 
 /// Made again, the earlier code and what was drafted by it are dead.
-pub async fn the_newest_re_enrolment_counts(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn the_newest_re_enrolment_counts(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let first = world.re_enrolling(&holder).await;
     world.drafted(&first).await;
@@ -136,18 +133,15 @@ pub async fn the_newest_re_enrolment_counts(suite: &dyn ContractStore) {
     world.log_in(&enrolled).await;
 }
 
-/// When its time is over the account stays without secrets, swept or not, until it is made again.
-pub async fn an_expired_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+/// When its time is over the account stays without secrets until it is made again.
+pub async fn an_expired_re_enrolment_revives_nothing(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    for swept in [false, true] {
+    for _ in 0..2 {
         let invitation = world.re_enrolling(&holder).await;
         world.drafted(&invitation).await;
         let open = world.open(&invitation).await.unwrap();
         world.clock.advance_seconds(INVITATION_SECONDS);
-        if swept {
-            while world.store.sweep(Expired::Invitations, world.now()).await.unwrap() == SWEEP_SLICE {}
-        }
         assert!(world.open(&invitation).await.is_none());
         assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
         assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
@@ -163,8 +157,8 @@ pub async fn an_expired_re_enrolment_revives_nothing(suite: &dyn ContractStore) 
 
 /// Role and state are those of the account when it is confirmed, whatever they were when it was made: a confirmation that
 /// was decided on others changes nothing.
-pub async fn role_and_state_at_the_confirmation_hold(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn role_and_state_at_the_confirmation_hold(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     for state in [AccountState::ReEnrolling, AccountState::Disabled] {
         let holder = world.holder(Role::Admin).await;
         let invitation = world.re_enrolling(&holder).await;
@@ -185,8 +179,8 @@ pub async fn role_and_state_at_the_confirmation_hold(suite: &dyn ContractStore) 
 }
 
 /// An account that is deleted takes its enrolment code with it, and its address is free.
-pub async fn a_deleted_account_is_not_re_enrolled(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_deleted_account_is_not_re_enrolled(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Admin).await;
     let invitation = world.re_enrolling(&holder).await;
     world.drafted(&invitation).await;
@@ -204,8 +198,8 @@ pub async fn a_deleted_account_is_not_re_enrolled(suite: &dyn ContractStore) {
 }
 
 /// An invitation that makes an account re-enrols none, and one that re-enrols makes none.
-pub async fn a_confirmation_does_what_its_invitation_is_for(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_confirmation_does_what_its_invitation_is_for(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let re_enrolment = world.re_enrolling(&holder).await;
     let (invitation, _) = world.invited(Role::Admin).await;
@@ -222,9 +216,9 @@ pub async fn a_confirmation_does_what_its_invitation_is_for(suite: &dyn Contract
 }
 
 /// A closed organization's owners do not enrol again until it is open.
-pub async fn a_disabled_organization_re_enrols_nobody(suite: &dyn ContractStore) {
+pub async fn a_disabled_organization_re_enrols_nobody(suite: &dyn AccountSubject) {
     use vault_core::organization::OrganizationState;
-    let world = World::new(suite).await;
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let invitation = world.re_enrolling(&holder).await;
     world.drafted(&invitation).await;
@@ -237,8 +231,8 @@ pub async fn a_disabled_organization_re_enrols_nobody(suite: &dyn ContractStore)
 }
 
 /// An admin has its colleagues enrol again, and nobody else's account.
-pub async fn a_session_re_enrols_its_own_organization(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_session_re_enrols_its_own_organization(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);
     let stranger = other.holder(Role::Viewer).await;
     let session = world.log_in(&admin).await;
@@ -260,8 +254,8 @@ pub async fn a_session_re_enrols_its_own_organization(suite: &dyn ContractStore)
 }
 
 /// The owner and every other admin of the organization are told, each time anew: only the newest notice is kept.
-pub async fn owner_and_admins_are_told_of_a_re_enrolment(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn owner_and_admins_are_told_of_a_re_enrolment(suite: &dyn AccountSubject) {
+    let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let [first, second, disabled, target] = [
         world.holder(Role::Admin).await,
         world.holder(Role::Admin).await,
@@ -278,7 +272,7 @@ pub async fn owner_and_admins_are_told_of_a_re_enrolment(suite: &dyn ContractSto
     let at = world.now().as_millis();
 
     let about = |holder: &Holder| (NoticeCode::ColleagueReEnrolled(holder.signed.grant.account), at);
-    let told = async |world: &World<'_>, holder: &Holder| {
+    let told = async |world: &Accounts<'_>, holder: &Holder| {
         let mut notices = world.notices(&world.log_in(holder).await).await;
         notices.sort_by_key(|(code, _)| code.stored().into_owned());
         notices
@@ -297,8 +291,8 @@ pub async fn owner_and_admins_are_told_of_a_re_enrolment(suite: &dyn ContractSto
 }
 
 /// Of several confirmations at once, one is told so.
-pub async fn parallel_confirmations_re_enrol_once(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_confirmations_re_enrol_once(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let invitation = world.re_enrolling(&holder).await;
     world.drafted(&invitation).await;
@@ -315,8 +309,8 @@ pub async fn parallel_confirmations_re_enrol_once(suite: &dyn ContractStore) {
 
 /// Beside a confirmation, a change of the role, a deletion or another re-enrolment is decided before or after it: one of
 /// the two found the account as it had read it, and none is lost.
-pub async fn a_change_beside_a_re_enrolment_is_not_lost(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_change_beside_a_re_enrolment_is_not_lost(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     for round in 0..12 {
         let holder = world.holder(Role::Admin).await;
         let invitation = world.re_enrolling(&holder).await;
@@ -350,12 +344,12 @@ pub async fn a_change_beside_a_re_enrolment_is_not_lost(suite: &dyn ContractStor
 }
 
 /// A login beside it is refused, or its session is dead when it returns.
-pub async fn a_login_beside_a_re_enrolment_leaves_no_session(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_login_beside_a_re_enrolment_leaves_no_session(suite: &dyn AccountSubject) {
+    let world = World::of_accounts(suite).await;
     for _ in 0..8 {
         let holder = world.holder(Role::Editor).await;
         let login = world.complete_login(&holder, world.network(), world.fresh_step());
-        let principal = Principal::Session(principal_of(&login));
+        let session = principal_of(&login);
         let (change, _) = world.re_enrolment(&holder);
         let change = world.change_account(&holder, holder.signed.version, change);
         let done = race([true, false].map(|logs_in| {
@@ -370,7 +364,7 @@ pub async fn a_login_beside_a_re_enrolment_leaves_no_session(suite: &dyn Contrac
         }))
         .await;
         assert!(done[1], "a login does not touch what it was decided on");
-        assert!(world.store.list_credentials(world.list(&principal)).await.settled().is_err());
+        assert!(world.acts(&session).await.is_err());
         assert_eq!(world.read(&holder).await.signed.grant.state, AccountState::ReEnrolling);
     }
 }

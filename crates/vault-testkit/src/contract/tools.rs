@@ -1,6 +1,5 @@
 //! Small things that cases need.
 
-use super::Store;
 use crate::clock::scramble;
 use crate::crypto::FakeDigester;
 use std::collections::hash_map::RandomState;
@@ -15,8 +14,8 @@ use vault_core::lockout::DECOYS;
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
 use vault_core::port::{
-    Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, KeyedDigester, ProofEffect, Reservation,
-    StoreError,
+    Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, KeyedDigester, LoginGuard, ProofEffect,
+    Reservation, StoreError,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::Blob;
@@ -68,7 +67,7 @@ pub(super) fn is_nobody(reservation: &Reservation) -> bool {
 }
 
 /// Concludes an attempt on an account.
-pub(super) async fn conclude(store: &dyn Store, command: ConcludeProof) -> Conclusion {
+pub(super) async fn conclude<S: LoginGuard + ?Sized>(store: &S, command: ConcludeProof) -> Conclusion {
     store.conclude_attempt(ConcludeAttempt::Account(Box::new(command))).await.unwrap()
 }
 

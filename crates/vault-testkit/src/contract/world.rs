@@ -2,7 +2,7 @@
 
 use super::idempotency::digest;
 use super::tools::{Settled as _, address, blob, chance, conclude, decoy, name, namespace, principal_of};
-use super::{ContractStore, CredentialSubject, Store, Subject as Tested};
+use super::{AccountSubject, ContractStore, CredentialSubject, OperatorSubject, Store, Subject as Tested};
 use crate::clock::{ManualClock, SequentialIds};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Se
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AuditSealer, Brought, BroughtProof, ChangeAccount, Clock, ConcludeProof, Conclusion, CreateAccount,
-    CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find, IdGenerator, KeyedDigester,
-    ListCredentials, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount,
-    SaveCredential, SetOrganizationState, StoredDescription,
+    AccountChange, AccountStore, AuditSealer, Brought, BroughtProof, ChangeAccount, Clock, ConcludeProof, Conclusion,
+    CreateAccount, CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find, IdGenerator, KeyedDigester,
+    ListCredentials, OperatorStore, OrganizationRepository, ProofEffect, RefusalRecords, ReplaceOrganizationKey,
+    Reservation, ReserveAttempt, ReservedAccount, SaveCredential, SetOrganizationState, StoredDescription,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -112,7 +112,33 @@ impl<'a> World<'a> {
     pub(super) fn within(suite: &'a dyn ContractStore, organization: OrganizationId, now: Timestamp) -> Self {
         Self { organization, ..Self::unmade(suite, suite.ports(), now) }
     }
+}
 
+/// A world of the ports of accounts alone.
+pub(super) type Accounts<'a> = World<'a, dyn AccountStore>;
+
+impl<'a> Accounts<'a> {
+    pub(super) async fn of_accounts(suite: &'a dyn AccountSubject) -> Self {
+        let world = Self::unmade(suite, suite.accounts(), ManualClock::START);
+        let creation = world.create_organization(world.organization, world.key, &world.name);
+        assert!(world.store.create_organization(creation).await.unwrap(), "a new name is free");
+        world
+    }
+}
+
+/// A world of the ports of operators alone.
+pub(super) type Operators<'a> = World<'a, dyn OperatorStore>;
+
+impl<'a> Operators<'a> {
+    pub(super) async fn of_operators(suite: &'a dyn OperatorSubject) -> Self {
+        let world = Self::unmade(suite, suite.operator(), ManualClock::START);
+        let creation = world.create_organization(world.organization, world.key, &world.name);
+        assert!(world.store.create_organization(creation).await.unwrap(), "a new name is free");
+        world
+    }
+}
+
+impl<S: OrganizationRepository + ?Sized> World<'_, S> {
     pub(super) async fn set_state(&self, state: OrganizationState) {
         let action = match state {
             OrganizationState::Active => AuditAction::OrganizationEnabled,
@@ -121,7 +147,9 @@ impl<'a> World<'a> {
         let command = SetOrganizationState { organization: self.organization, state, audit: self.audit(action) };
         assert!(self.store.set_organization_state(command).await.unwrap());
     }
+}
 
+impl<S: AccountStore + ?Sized> World<'_, S> {
     // Accounts
 
     pub(super) fn new_holder(&self, role: Role) -> Holder {
@@ -297,7 +325,7 @@ impl<'a> World<'a, dyn CredentialStore> {
     }
 }
 
-impl<'a, S: CredentialStore + ?Sized> World<'a, S> {
+impl<'a, S: ?Sized> World<'a, S> {
     fn unmade(suite: &'a dyn Tested, store: Arc<S>, now: Timestamp) -> Self {
         let ids = Arc::new(SequentialIds::seeded(chance()));
         let organization = OrganizationId::from_uuid(ids.ordered(now));
@@ -390,9 +418,9 @@ impl<'a, S: CredentialStore + ?Sized> World<'a, S> {
             audit: self.audit(AuditAction::OrganizationKeyReplaced),
         }
     }
+}
 
-    // Credentials
-
+impl<S: CredentialStore + ?Sized> World<'_, S> {
     /// A user of an embedding service, for cases in which it does not matter who acts.
     pub(super) fn embedder(&self) -> Principal {
         Principal::Embedder(EmbedderPrincipal {

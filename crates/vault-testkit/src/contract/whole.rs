@@ -1,0 +1,153 @@
+//! Cases that need ports of several groups at once.
+
+use super::ContractStore;
+use super::organization::{another, deletion};
+use super::tools::{Settled, is_nobody};
+use super::world::World;
+use vault_core::audit::AuditAction;
+use vault_core::organization::OrganizationState;
+use vault_core::port::{
+    AccountChange, AccountKey, AuditOrder, AuditRange, Expired, List, SetOrganizationState, StoreError,
+};
+use vault_core::principal::{Denial, Principal, Scope};
+use vault_core::role::Role;
+
+/// A disabled organization's sessions do not work, and not when it is enabled again either.
+pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let principal = Principal::Session(world.log_in(&holder).await);
+    let act = async || world.store.list_credentials(world.list(&principal)).await.settled().map(drop);
+    assert_eq!(act().await, Ok(()));
+    world.set_state(OrganizationState::Disabled).await;
+    assert_eq!(act().await, Err(Denial::OrganizationClosed));
+    world.set_state(OrganizationState::Active).await;
+    assert_eq!(act().await, Err(Denial::SessionEnded));
+    let principal = Principal::Session(world.log_in(&holder).await);
+    assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().map(drop), Ok(()));
+}
+
+/// Accounts, sessions, credentials and keys are gone; the audit is still there.
+pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Editor).await;
+    let principal = Principal::Session(world.log_in(&holder).await);
+    world.saved(&principal).await;
+    let (invitation, invited) = world.invited(Role::Viewer).await;
+    world.drafted(&invitation).await;
+    let entries = world.audit_length().await;
+
+    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
+
+    assert_eq!(world.store.organization(world.organization).await.unwrap(), None);
+    assert_eq!(world.store.find_organization(&world.name).await.unwrap(), None);
+    assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
+    assert_eq!(world.account(holder.address).await, None);
+    assert_eq!(world.accounts(Some(world.organization)).await, []);
+    assert!(world.open(&invitation).await.is_none());
+    assert_eq!(world.find(Principal::Operator, AccountKey::Address(invited)).await, None);
+    assert!(is_nobody(&world.reserve(&holder, world.network()).await));
+    for principal in [&principal, &world.embedder()] {
+        let answer = world.store.list_credentials(world.list(principal)).await.settled();
+        assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);
+    }
+    assert_eq!(world.audit_length().await, entries + 1);
+    while world.store.sweep(Expired::Erasures, world.now()).await.unwrap() > 0 {}
+    assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
+    assert!(!world.store.delete_organization(deletion(&world)).await.unwrap());
+    assert_eq!(world.audit_length().await, entries + 1);
+}
+
+/// Name and addresses of a deleted organization are free, and what takes them over inherits nothing.
+pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Admin).await;
+    let (_, invited) = world.invited(Role::Viewer).await;
+    world.saved(&world.embedder()).await;
+    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
+
+    let successor = another(&world, world.name.as_str());
+    let id = successor.organization.id;
+    assert!(world.store.create_organization(successor).await.unwrap());
+    assert_eq!(world.accounts(Some(id)).await, []);
+    let mut moved = world.new_holder(Role::Viewer);
+    moved.signed.grant.organization = id;
+    moved.address = holder.address;
+    let outcome = world.store.create_account(world.create_account(&moved)).await.decided();
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(world.read(&moved).await.signed, moved.signed);
+    let mut second = world.new_holder(Role::Viewer);
+    (second.signed.grant.organization, second.address) = (id, invited);
+    let outcome = world.store.create_account(world.create_account(&second)).await.decided();
+    assert_eq!(outcome, Ok(()));
+}
+
+/// Another organization keeps everything.
+pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let holder = other.holder(Role::Editor).await;
+    let principal = Principal::Session(other.log_in(&holder).await);
+    let credential = other.saved(&principal).await;
+    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
+    assert_eq!(other.listed(&principal).await, [credential]);
+    assert!(other.store.organization_keys(other.organization).await.unwrap().is_some());
+    assert_eq!(other.accounts(Some(other.organization)).await.len(), 1);
+}
+
+/// A command whose entry cannot be written, because the entry's id is taken, fails and changes nothing.
+pub async fn what_cannot_be_recorded_does_not_happen(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let holder = world.holder(Role::Admin).await;
+    let session = world.log_in(&holder).await;
+    let principal = Principal::Session(session.clone());
+    let credential = world.saved(&principal).await;
+    let taken = world.audit(AuditAction::CredentialShown);
+    world.store.append(vec![taken.clone()]).await.unwrap();
+    let entries = world.audit_length().await;
+
+    macro_rules! fails {
+        ($method:ident, $command:expr) => {{
+            let mut command = $command;
+            command.audit.record.id = taken.record.id;
+            assert!(world.store.$method(command).await.is_err(), stringify!($method));
+        }};
+    }
+    fails!(create_account, world.create_account(&world.new_holder(Role::Viewer)));
+    fails!(change_account, world.change_account(&holder, holder.signed.version, AccountChange::Delete));
+    fails!(end_session, world.end_session(&session));
+    fails!(create_integration, world.create_integration(&principal, &world.new_integration("nightly")));
+    fails!(freeze_namespace, world.freeze(&principal, "contract", true));
+    fails!(replace_organization_key, world.replace_key(world.key));
+    let (organization, audit) = (world.organization, world.audit(AuditAction::OrganizationDisabled));
+    let disabling = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
+    fails!(set_organization_state, disabling);
+    fails!(delete_organization, deletion(&world));
+
+    assert_eq!(world.audit_length().await, entries);
+    assert_eq!(world.listed(&principal).await, [credential]);
+    assert_eq!(world.accounts(Some(organization)).await.len(), 1);
+    let keys = world.store.organization_keys(organization).await.unwrap().unwrap();
+    assert_eq!(keys.keys.iter().map(|key| key.id).collect::<Vec<_>>(), [world.key]);
+    for table in ["integrations", "frozen_namespaces", "frozen namespaces"] {
+        assert!(!suite.rows(organization).await.iter().any(|left| left == table), "{table}");
+    }
+}
+
+/// A session lists its own organization's entries, while it lasts; nobody else's, and not those of all.
+pub async fn sessions_list_their_own_organizations_entries(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let holder = world.holder(Role::Admin).await;
+    let session = world.log_in(&holder).await;
+    let principal = Principal::Session(session.clone());
+    let list = async |scope| {
+        let of = AuditRange { scope, from: None, until: None, order: AuditOrder::NewestFirst };
+        let query = List { principal: principal.clone(), of, after: None, limit: 10, now: world.now() };
+        world.store.list_entries(query).await
+    };
+    assert!(list(Scope::One(world.organization)).await.is_ok());
+    for scope in [Scope::One(other.organization), Scope::All] {
+        assert!(matches!(list(scope).await, Err(StoreError::Denied(Denial::InsufficientRole))));
+    }
+    world.store.end_session(world.end_session(&session)).await.unwrap();
+    assert!(matches!(list(Scope::One(world.organization)).await, Err(StoreError::Denied(Denial::SessionEnded))));
+}
