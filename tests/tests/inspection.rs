@@ -291,7 +291,7 @@ fn a_server_inspects_what_is_stored_by_itself() {
     assert_eq!(rows(&vault)["result"], "warning");
     let before = vault.log().len();
     vault.serve_with(&["--inspect-every", "1h"]);
-    eventually("the inspection", || vault.log()[before..].contains("was inspected, and stands as it was written"));
+    eventually("the inspection", || vault.log()[before..].contains("inspected the stored rows: no findings"));
     assert!(vault.metric("orgvault_inspected_rows_total") > 0);
     assert_eq!(vault.metric("orgvault_inspection_findings"), 0);
     let recorded = sql.value(&format!(
@@ -301,7 +301,7 @@ fn a_server_inspects_what_is_stored_by_itself() {
     vault.stop();
     sql.run(&format!("UPDATE accounts SET role = 'admin' WHERE id = '{account}'"));
     vault.serve(); // with the same flags
-    eventually("the finding", || vault.log().contains("not all of it stands as it was written"));
+    eventually("the finding", || vault.log().contains("some were changed outside OrgVault or are damaged"));
     assert_eq!(vault.metric("orgvault_inspection_findings"), 1);
     assert!(vault.log().contains(&format!("row {account} of table accounts does not fit its code")));
 }

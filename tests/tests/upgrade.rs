@@ -193,10 +193,10 @@ fn an_upgrade_says_whether_servers_may_go_on() {
          DELETE FROM schema_versions WHERE version = '0016_recorded_states'",
     );
     let refused = owner(&["account", "list"]).refused();
-    assert!(refused.stderr.contains("Servers of the version before may go on"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("Servers of the previous version may keep running"), "{}", refused.stderr);
     let migrated = owner(&["migrate"]).done();
     assert!(
-        migrated.stdout.contains("0016_recorded_states\nServers of the version before may go on"),
+        migrated.stdout.contains("0016_recorded_states\nServers of the previous version may keep running"),
         "{}",
         migrated.stdout
     );
@@ -207,7 +207,7 @@ fn an_upgrade_says_whether_servers_may_go_on() {
     let refused = restored.vault.run(&["account", "list", "--database-url", &url]).refused();
     assert!(refused.stderr.contains("Stop all servers of earlier versions first"), "{}", refused.stderr);
     let migrated = Run::of(&mut restored.migrate()).done();
-    assert!(migrated.stdout.contains("Servers of earlier versions must not go on"), "{}", migrated.stdout);
+    assert!(migrated.stdout.contains("Stop all servers of earlier versions"), "{}", migrated.stdout);
 }
 
 /// The list of credentials, without what a new version may add to an item.

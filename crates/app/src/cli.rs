@@ -141,10 +141,10 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     /// Restore the embedded vault from a backup
     ///
-    /// Stop the server first. The restored database gets a new key. What is in the data directory is refused without
-    /// --replace, and with it moved into a directory beside, never deleted. Afterwards older access tokens, sessions,
-    /// recovery codes and passcodes do not work, and activations have ended. What the replaced database knows of disabled
-    /// organizations, of accounts, integrations, frozen namespaces and invitations is kept; what is lost is printed.
+    /// Stop the server first. The restored database gets a new key. If the data directory holds a vault, pass
+    /// --replace: its files are moved into a directory beside, never deleted. Afterwards older access tokens, sessions,
+    /// recovery codes and passcodes do not work, and activations have ended. The state of organizations, accounts,
+    /// integrations, frozen namespaces and invitations is taken over from the replaced database; what is lost is printed.
     Restore(RestoreArgs),
     /// Manage organizations, the tenants of the vault
     #[command(subcommand)]
@@ -215,8 +215,8 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
-    /// Also inspect all that is stored: that it opens where it is, that no row was changed, moved or put back in an earlier
-    /// state, and that the audit stands as it was written
+    /// Also check that all stored data can be decrypted, that no row was changed, moved or put back in an earlier state, and
+    /// that the audit is unchanged
     #[arg(long)]
     pub(crate) deep: bool,
 }
@@ -236,11 +236,11 @@ pub(crate) struct RestoreArgs {
     /// Replace the vault in the data directory; its files are moved aside
     #[arg(long, conflicts_with = "after_external")]
     pub(crate) replace: bool,
-    /// Accept a backup that is older than what the anchor knows of the vault: what came after is lost
+    /// Accept a backup that is older than the anchor's checkpoint: later changes are lost
     #[arg(long, conflicts_with = "after_external")]
     pub(crate) older: bool,
-    /// Restore nothing: other tools (pg_restore, a snapshot of the disk) have, and only tokens, sessions, recovery codes,
-    /// passcodes, activations and enrolment codes from before are to end
+    /// Restore no files: after another tool (pg_restore, a snapshot of the disk) has restored the database, end older tokens,
+    /// sessions, recovery codes, passcodes, activations and enrolment codes
     #[arg(long)]
     pub(crate) after_external: bool,
 }
@@ -305,7 +305,7 @@ pub(crate) struct ServeArgs {
 
 #[derive(Args)]
 pub(crate) struct MigrateToArgs {
-    /// Copy and compare, then undo it: tells beside a running server whether the move will work, and how long it takes
+    /// Copy and compare, then roll back: shows whether the move will work and how long it takes; the server may run
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// URL of the PostgreSQL database, for a role that may create tables. Put a URL with a password into the environment
@@ -392,7 +392,7 @@ pub(crate) enum AccountCommand {
     },
     /// Invite a person: print an enrolment code once, valid for 72 hours
     ///
-    /// The person enrols over HTTP with the printed commands and chooses a password that nobody else knows.
+    /// The person opens the printed link or runs the printed commands, and chooses a password.
     Invite {
         /// Name of the organization
         #[arg(long, value_name = "NAME")]
@@ -458,8 +458,8 @@ pub(crate) enum AccountCommand {
 pub(crate) enum AuditCommand {
     /// Verify that no entry was removed, changed, reordered or added outside the service
     ///
-    /// Prints what was found. Exit status: 0 if all entries stand as they were written, else 1. Entries of the last second,
-    /// and those that commands wrote without a running server, may not be sealed yet: of them only changes are found.
+    /// Prints what was found. Exit status: 0 if all entries are unchanged, else 1. Entries of the last second, and those
+    /// that commands wrote without a running server, may be in no checkpoint yet: of these, only changed ones are found.
     Verify,
     /// List entries, newest first
     List {
@@ -523,8 +523,8 @@ pub(crate) enum KeyCommand {
     /// With --instance a new instance key wraps the keys of organizations, and passwords, passcode seeds and the codes of
     /// accounts, invitations and integrations are sealed and made again. Logins, tokens and sessions stay valid.
     ///
-    /// With --root the vault opens with the root key in --new-root-key-file from then on, and with the old one no more.
-    /// Running servers go on, and need the new root key at their next start. Backups made before need the old one.
+    /// With --root, only the root key in --new-root-key-file opens the vault afterwards. Running servers keep serving, and
+    /// need the new root key at their next start. Backups made before need the old one.
     Rotate(RotateArgs),
 }
 
@@ -538,10 +538,10 @@ pub(crate) struct RotateArgs {
     /// The keys of all organizations
     #[arg(long)]
     pub(crate) all: bool,
-    /// The instance key: seal again what accounts log in with, and wrap again the keys of organizations
+    /// The instance key: seal passwords and passcode seeds again, and wrap the keys of organizations again
     #[arg(long)]
     pub(crate) instance: bool,
-    /// The root key: put the one in --new-root-key-file in the place of the one in --root-key-file
+    /// The root key: replace the one in --root-key-file by the one in --new-root-key-file
     #[arg(long, requires = "new-root", conflicts_with = "workers")]
     pub(crate) root: bool,
     /// File of the new root key (32 bytes, mode 0600); made if it does not exist

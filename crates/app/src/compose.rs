@@ -155,7 +155,7 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
         OpeningError::NotFound { database } => {
             let place = settings.database.file().map_or_else(|| database.clone(), |path| path.display().to_string());
             format!(
-                "no vault found at {place}. If yours is elsewhere, pass --data-dir or --database-url. If you have none yet, \
+                "no vault found at {place}. If yours is elsewhere, pass --data-dir or --database-url. If there is none yet, \
                  make one with `orgvault init` or `orgvault quickstart`"
             )
         }
@@ -181,7 +181,7 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
         ),
         OpeningError::MigrationsPending { database, count, rolling } => {
             let servers = match rolling {
-                true => "Servers of the version before may go on meanwhile",
+                true => "Servers of the previous version may keep running meanwhile",
                 false => "Stop all servers of earlier versions first",
             };
             format!(
@@ -189,9 +189,9 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             )
         }
         OpeningError::AnchorMissing { anchor, database, newest } => format!(
-            "{} does not exist, but {database} holds audit checkpoint {newest}, so it cannot be told whether the database was \
-             set back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. Else restore the file, or \
-             find out who removed it",
+            "{} does not exist, but {database} holds audit checkpoint {newest}, so OrgVault cannot check whether the database \
+             was set back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. Otherwise restore the \
+             file, or find out who removed it",
             anchor.display()
         ),
         OpeningError::OlderDatabase { anchor, .. } | OpeningError::OtherHistory { anchor, .. } => format!(

@@ -30,19 +30,22 @@ pub(crate) const BATCH_SIZES: (&str, [f64; 11]) =
 
 /// Says what each metric means.
 pub(crate) fn describe() {
-    metrics::describe_gauge!(WAITING, "Changes that wait for the writer of the embedded database");
+    metrics::describe_gauge!(
+        WAITING,
+        "Queued changes: on SQLite for the writer, on PostgreSQL for a shared transaction"
+    );
     metrics::describe_histogram!(BATCH, "Changes that the embedded database committed together");
     metrics::describe_gauge!(CONNECTIONS, "Database connections, by state");
     metrics::describe_gauge!(CONNECTION_LIMIT, "Most database connections that are used at once");
     metrics::describe_histogram!(
         CONNECTION_WAITS,
         metrics::Unit::Seconds,
-        "Waits for a database connection, where none was free at once, by whether one became free in time"
+        "Waits for a database connection when none was free, by whether one became free in time"
     );
     metrics::describe_gauge!(SEATS, "Seats in the queue of the password hash, by state");
     metrics::describe_gauge!(
         KEY_USES,
-        "Part of its uses that the most used active key has had, by purpose; at 1 it seals nothing more"
+        "Used part of the most used active key's limit, by purpose; at 1 it cannot seal"
     );
     metrics::describe_gauge!(
         AUDIT_LAG,

@@ -62,7 +62,7 @@ async fn inspect(inspector: &Inspector) {
             Err(error) => {
                 let error = Failure::from(error);
                 tracing::warn!(
-                    "the inspection of what is stored waits: {error}. It goes on in {} s",
+                    "inspecting the stored rows failed: {error}. It continues in {} s",
                     AFTER_FAILURE.as_secs()
                 );
                 AFTER_FAILURE
@@ -76,11 +76,11 @@ async fn inspect(inspector: &Inspector) {
     }
     let rows = round.rows();
     match found {
-        0 => tracing::info!(rows, "what is stored was inspected, and stands as it was written"),
+        0 => tracing::info!(rows, "inspected the stored rows: no findings"),
         _ => tracing::error!(
             rows,
             findings = found,
-            "what is stored was inspected, and not all of it stands as it was written. Run `orgvault doctor --deep`"
+            "inspected the stored rows: some were changed outside OrgVault or are damaged. Run `orgvault doctor --deep`"
         ),
     }
 }

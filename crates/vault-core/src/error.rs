@@ -137,7 +137,7 @@ pub enum Refusal {
     #[error("the row was changed at the same time by another request; retry")]
     Contended,
     /// The object has changed since the caller read it.
-    #[error("it has changed since it was read: read it again, then decide")]
+    #[error("the credential has changed since it was read: read it again, then retry")]
     Changed,
     /// The credential has no version of this number that can be promoted or destroyed.
     #[error("the credential has no such version")]
@@ -149,9 +149,7 @@ pub enum Refusal {
     #[error("the credential is of type {}; data can be replaced only by data of the same type", .0.as_str())]
     TypeDiffers(CredentialType),
     /// The credential may be handed out only as something short-lived, and its data has no such form.
-    #[error(
-        "the credential may be handed out only as something short-lived (vend: short), and this data has no such form: {0}"
-    )]
+    #[error("the credential has `vend: short`, but no short-lived form can be made of this data: {0}")]
     NoShortForm(CheckReason),
     /// The credential was saved before rules could be set.
     #[error("this credential was saved before `vend` could be set: replace its data first, then set `vend`")]
@@ -160,7 +158,7 @@ pub enum Refusal {
     #[error("this server does not check saved credentials")]
     ChecksUnavailable,
     /// No activation side was seen for a minute.
-    #[error("no activation listener was seen for a minute, so nobody would check the credential")]
+    #[error("no process with --activation-listen ran in the last minute, so the credential cannot be checked")]
     NoChecker,
     /// It was done too often within an hour; it is refused for this many seconds.
     #[error("too often within an hour; retry in {0} s")]

@@ -147,7 +147,7 @@ pub enum OpeningError {
     /// The anchor was away for so long that the entries it knows were removed, because their time was over.
     #[error(
         "the anchor {} knows audit checkpoint {anchored}, but entries up to checkpoint {start} of {database} were removed \
-         since, because their time was over. So it cannot be told whether the database was set back. Adopt it as it is if \
+         since, because they are too old. So OrgVault cannot check whether the database was set back. Adopt it as it is if \
          this replica was away for that long", .anchor.display()
     )]
     AnchorOvertaken {

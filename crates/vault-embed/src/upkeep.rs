@@ -102,7 +102,7 @@ async fn work(operator: Operator, accounts: Accounts, vault: Vault, mut ends: on
                 if let Some(skew_ms) = tidied.skew {
                     tracing::error!(
                         skew_ms,
-                        "nothing that has expired was deleted: this machine's clock and the database's differ. Synchronize them"
+                        "expired rows were not deleted: this machine's clock and the database's differ. Synchronize the clocks"
                     );
                 }
                 for (expired, error) in &tidied.failed {

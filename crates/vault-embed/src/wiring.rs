@@ -71,7 +71,7 @@ impl OpenVault {
 /// Inspections. With the opener of [`Opening::with_opener`](crate::Opening::with_opener), the data of credentials is opened,
 /// too, and dropped.
 impl OpenVault {
-    /// Sees that what is stored stands as it was written.
+    /// Finds stored rows that are damaged or were changed by others.
     pub fn inspector(&self, opener: Option<Arc<dyn Opener>>) -> Inspector {
         let ports = &self.ports;
         let crypto = InspectionCrypto {

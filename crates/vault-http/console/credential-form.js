@@ -149,7 +149,7 @@ class CredentialForm extends Page {
     const status = h('p', { class: 'hint', role: 'status' });
     const text = field({
       label: 'Paste what you have', rows: 2, mono: true,
-      hint: 'An AWS profile or variables, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. It is taken apart on this page.',
+      hint: 'An AWS profile or variables, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The text is parsed in your browser.',
     });
     text.row.querySelector('.optional')?.remove();
     const file = h('input', { type: 'file', class: 'hidden', 'aria-label': 'Choose a file to fill the form', accept: '.json,.ini,.conf,.env,.txt,application/json,text/plain' });
@@ -212,7 +212,7 @@ class CredentialForm extends Page {
     type.control.addEventListener('input', () => this.#choose(/** @type {CredentialType} */ (type.control.value)));
     const labels = field({ label: 'Labels', pointer: '/labels', rows: 2, mono: true, placeholder: 'team: data', hint: 'One in each line: name: value.', parse: (text) => text.trim() ? readLabels(text) : undefined });
     const description = field({ label: 'Description', pointer: '/description', maxlength: 500 });
-    const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When its issuer ends it.', parse: readTime });
+    const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When it expires at its issuer.', parse: readTime });
     const vend = field({ label: 'Handed out', pointer: '/vend', value: 'any', options: [['any', 'As jobs ask for it'], ['short', 'Only as short-lived credentials']] });
     const verify = verifyBox();
     this.#more = [namespace, type, labels, description, expires, vend];
@@ -239,7 +239,7 @@ class CredentialForm extends Page {
   }
 
   #replace() {
-    const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When the issuer ends this data.', parse: readTime });
+    const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When this data expires at its issuer.', parse: readTime });
     const stage = checkbox('Stage it: jobs get the current data until this version is promoted', { checked: this.query.get('stage') === 'true' });
     const verify = verifyBox();
     this.#more = [expires];
@@ -247,7 +247,7 @@ class CredentialForm extends Page {
     const id = this.params[0] ?? '';
     return form({
       fields: () => this.#fields(),
-      content: [h('p', { class: 'hint' }, 'Data is replaced as a whole: secrets have to be entered again. The credential keeps its id, so jobs notice nothing.'),
+      content: [h('p', { class: 'hint' }, 'Data is replaced as a whole: secrets have to be entered again. The credential keeps its id, so jobs need no change.'),
         this.#paste(null), this.#shown, expires.row, stage.row, verify.row],
       submit: 'Save as a new version', busy: 'Saving…',
       send: async () => {

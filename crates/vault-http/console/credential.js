@@ -176,7 +176,7 @@ class CredentialPage extends Page {
     } catch (error) {
       const { code, status, detail } = /** @type {import('./api.js').Problem} */ (error);
       note('bad', status === 400 ? 'This server does not check credentials on request. Ask the operator to start it with --recheck-every or --verify-on-save.'
-        : code === 'no-checker' ? 'No activation listener is running, which makes the checks. Ask the operator.' : detail);
+        : code === 'no-checker' ? 'Checks need an activation listener, and none is running. Ask the operator.' : detail);
     }
   }
 
@@ -187,7 +187,7 @@ class CredentialPage extends Page {
     const fields = {
       description: field({ label: 'Description', pointer: '/description', maxlength: 500, value: credential.description ?? '' }),
       labels: field({ label: 'Labels', pointer: '/labels', rows: 3, mono: true, value: text, hint: 'One in each line: name: value.', parse: readLabels }),
-      expires: field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', value: writeTime(credential.expires_at), hint: 'When its issuer ends the current data.', parse: readTime }),
+      expires: field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', value: writeTime(credential.expires_at), hint: 'When the current data expires at its issuer.', parse: readTime }),
       vend: field({ label: 'Handed out', pointer: '/vend', value: credential.vend, options: [['any', 'As jobs ask for it'], ['short', 'Only as short-lived credentials']] }),
     };
     const expiresBefore = fields.expires.control.value;

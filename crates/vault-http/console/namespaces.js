@@ -25,7 +25,7 @@ class Namespaces extends Page {
       ['Credentials', ({ credentials }) => credentials >= MOST ? '1,000 or more' : credentials],
       ['State', ({ frozen }) => frozen ? badge('frozen', 'warn') : badge('open', 'good')],
       ['(Actions)', (row) => this.#button(row)],
-    ], rows, 'No namespaces yet. A namespace is there as soon as a credential is saved in it.');
+    ], rows, 'No namespaces yet. Saving a credential creates its namespace.');
     return [this.#done && h('p', { class: 'note good', role: 'status' }, this.#done), await paged('/namespaces?limit=50', view, 'namespace')];
   }
 

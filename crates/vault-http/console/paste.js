@@ -1,4 +1,4 @@
-// What people have at hand, taken apart: profiles, environments, rclone sections, JSON of cloud tools, connection
+// Parses what people have at hand: profiles, environments, rclone sections, JSON of cloud tools, connection
 // strings, key files, links.
 
 /** @typedef {{type: import('./api.js').CredentialType, values: Record<string, string>, source: string}} Recognised */

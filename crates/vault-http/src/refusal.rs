@@ -115,7 +115,7 @@ impl From<Refusal> for Fault {
             ),
             Refusal::NoChecker => Self::new(
                 Code::NoChecker,
-                "No activation listener was seen for a minute, so nobody would check the credential. Ask an operator.",
+                "No process with --activation-listen ran in the last minute, so the credential cannot be checked. Ask an operator.",
             ),
             Refusal::TooOften(seconds) => Self::too_often(seconds),
             Refusal::NotUsable(report) => Self::not_usable(&report),

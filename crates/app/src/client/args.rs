@@ -114,7 +114,7 @@ pub(crate) enum CredentialCommand {
     },
     /// Show a credential: everything but its secrets
     Show(CredentialArg),
-    /// Replace the data of a credential. Its id and namespace stay, so jobs notice nothing
+    /// Replace the data of a credential. Its id and namespace stay, so jobs need no change
     ///
     /// The data is replaced as a whole by data of the same type. The new version is issued from now on; the old one is
     /// kept for a while (--keep-versions and --keep-previous of the server), and `credential promote` goes back to it.

@@ -98,7 +98,7 @@ async fn verify(settings: &Settings, vault: &OpenVault, output: Output) -> Resul
         text += &format!(" Not sealed yet: {}.", counted(unsealed, "entry"));
     }
     if start > 0 {
-        text += &format!(" Entries up to checkpoint {start} were removed, because their time was over.");
+        text += &format!(" Entries up to checkpoint {start} were removed, because they are older than --keep-audit.");
     }
     text += &match anchored {
         Some(number) => format!(" The anchor knows checkpoint {number}."),
@@ -107,7 +107,7 @@ async fn verify(settings: &Settings, vault: &OpenVault, output: Output) -> Resul
     output.print(&document, &text)?;
     if found > 0 {
         return Err(Failure::new(format!(
-            "the audit does not stand as it was written: {}. Keep a copy of the database, and compare it with a backup",
+            "the audit was changed outside OrgVault: {}. Keep a copy of the database, and compare it with a backup",
             counted(found, "finding")
         )));
     }

@@ -150,7 +150,7 @@ fn root_key(settings: &Settings) -> Check {
             format!("{} is on this machine, the database is on a server", path.display()),
         );
     };
-    let remedy = "Whoever gets the disk or a copy of it gets both. Store the root key elsewhere, for example as a systemd \
+    let remedy = "A stolen or copied disk exposes both. Store the root key elsewhere, for example as a systemd \
                   credential, and set --root-key-file (docs/OPERATIONS.md, \"The root key\").";
     let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
     if path.parent() == database.parent() {
@@ -167,19 +167,19 @@ fn root_key(settings: &Settings) -> Check {
 /// Whether the disk of the embedded database is encrypted.
 fn database_disk(settings: &Settings) -> Check {
     let Some(file) = settings.database.file() else {
-        let remedy = "Addresses, names, namespaces and the audit log are readable in PostgreSQL's files. See on the database \
-                      server, or with its provider, that its disk and its backups are encrypted.";
+        let remedy = "Addresses, names, namespaces and the audit log are readable in PostgreSQL's files. Check on the \
+                      database server, or with its provider, that its disk and its backups are encrypted.";
         let found = "the disk of the database server cannot be seen from here";
         return Check::other("disk", Outcome::Skipped, found, remedy);
     };
     let directory = file.parent().unwrap_or(Path::new("/"));
     let found = match disk::of(directory) {
         Ok(encryption) => encryption,
-        Err(error) => DiskEncryption::Unknown { place: format!("a disk that cannot be looked at ({error})") },
+        Err(error) => DiskEncryption::Unknown { place: format!("a disk that cannot be inspected ({error})") },
     };
     let text = format!("{}: {found}", directory.display());
-    let remedy = "The database file is encrypted in any case, and so are its backups. If the disk is encrypted by its hardware \
-                  or provider, see it there. Otherwise put the directory on LUKS (docs/OPERATIONS.md, \"Encrypt the disk\").";
+    let remedy = "The database file is encrypted in any case, and so are its backups. If the hardware or the provider \
+                  encrypts the disk, check it there. Otherwise put the directory on LUKS (docs/OPERATIONS.md, \"Encrypt the disk\").";
     match found {
         DiskEncryption::Encrypted { .. } => Check::passed("disk", text),
         DiskEncryption::NotSeen { .. } => Check::other("disk", Outcome::Warning, text, remedy),
@@ -245,7 +245,7 @@ async fn clock(vault: &OpenVault) -> Check {
         Err(error) => Check::other("clock", Outcome::Failed, format!("the database does not answer: {error}"), remedy),
         Ok(Some(skew)) if skew.abs() > MAX_SKEW => {
             let found = format!(
-                "this machine's clock and the database's differ by {skew} ms; more than {MAX_SKEW} is not ready"
+                "this machine's clock and the database's differ by {skew} ms; above {MAX_SKEW} ms a server is not ready"
             );
             Check::other("clock", Outcome::Failed, found, remedy)
         }

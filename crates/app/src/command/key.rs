@@ -232,11 +232,9 @@ impl From<vault_core::Error> for Stopped {
         use vault_core::{Error, Refusal};
         match error {
             Error::Refused(Refusal::NoOrganization) | Error::Denied(Denial::OrganizationClosed) => Self::Gone,
-            error if error.kind() == ErrorKind::Retry => {
-                Self::Failed(Failure::from(error).noting(
-                    "nothing is lost, and everything opens. Run the command again: it continues where it ended",
-                ))
-            }
+            error if error.kind() == ErrorKind::Retry => Self::Failed(
+                Failure::from(error).noting("no data is lost. Run the command again: it continues where it ended"),
+            ),
             error => Self::Failed(error.into()),
         }
     }

@@ -29,8 +29,8 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
     };
     let text = match (applied.is_empty(), rolling) {
         (true, _) => text,
-        (false, true) => format!("{text}\nServers of the version before may go on. Replace them one by one."),
-        (false, false) => format!("{text}\nServers of earlier versions must not go on."),
+        (false, true) => format!("{text}\nServers of the previous version may keep running. Replace them one by one."),
+        (false, false) => format!("{text}\nStop all servers of earlier versions."),
     };
     output.print(&Migrated { applied }, &text)
 }

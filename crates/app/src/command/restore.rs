@@ -159,7 +159,7 @@ fn failure(settings: &Settings, error: RestoreError) -> Failure {
         RestoreError::Opening(error @ OpeningError::Lock(_)) => compose::failure(settings, error),
         RestoreError::Opening(error) => Failure::new(format!("{}. {UNCHANGED}", compose::failure(settings, error))),
         RestoreError::Older { .. } => Failure::new(format!(
-            "{}. To restore it and lose what came after, pass --older. {UNCHANGED}",
+            "{}. To restore it and lose all later changes, pass --older. {UNCHANGED}",
             Failure::from(error)
         )),
         RestoreError::Full(_) => Failure::new(format!(
@@ -214,8 +214,8 @@ impl Document {
             if let Some(reason) = replaced_unread {
                 let _ = writeln!(
                     text,
-                    "They could not be read ({reason}), so what was disabled, frozen, revoked or deleted since the backup is \
-                     as it was in the backup, and nobody knows what is lost"
+                    "They could not be read ({reason}). What was disabled, frozen, revoked or deleted after the backup is no \
+                     longer: check accounts, integrations, organizations and namespaces"
                 );
             }
         }
@@ -223,7 +223,7 @@ impl Document {
         let _ = writeln!(
             text,
             "\nEnded: {sessions} sessions and every older access token, {recovery_codes} recovery codes, {activations} \
-             activations, {invitations} enrolment codes. Passcodes work from the next one on."
+             activations, {invitations} enrolment codes. Passcodes shown before now do not work; wait for the next one."
         );
         if let Some(kept) = &self.kept {
             let _ = writeln!(

@@ -16,8 +16,7 @@ use vault_embed::OpenVault;
 const TOLD: usize = 10_000;
 /// How many rows are read at a time.
 const AT_A_TIME: usize = 256;
-const SHARED_REMEDY: &str =
-    "Stop the server, keep a copy of the database, and compare it with a backup. Whoever changed it could write to it.";
+const SHARED_REMEDY: &str = "Stop the server, keep a copy of the database, and compare it with a backup. Whoever changed it may still have write access.";
 
 fn told(findings: &mut Vec<String>, finding: String) {
     if findings.len() < TOLD {
@@ -25,7 +24,7 @@ fn told(findings: &mut Vec<String>, finding: String) {
     }
 }
 
-/// Whether the audit stands as it was written, up to the checkpoint that the anchor knows.
+/// Whether the audit is unchanged, up to the checkpoint that the anchor knows.
 pub(super) async fn audit(
     settings: &Settings,
     vault: &OpenVault,
@@ -35,7 +34,7 @@ pub(super) async fn audit(
         Ok(anchor) => anchor.map(|anchor| anchor.checkpoint),
         Err(error) => {
             let found = format!("the anchor cannot be used: {error}");
-            let remedy = "See OPERATIONS.md, \"The database and its anchor\".";
+            let remedy = "See docs/OPERATIONS.md, \"The anchor\".";
             return Ok(Check::other("audit", Outcome::Failed, found, remedy));
         }
     };
@@ -47,7 +46,7 @@ pub(super) async fn audit(
         let found = format!("{} in the audit", counted(verified.findings, "finding"));
         return Ok(Check::other("audit", Outcome::Failed, found, SHARED_REMEDY));
     }
-    let found = format!("{} stand as they were written", counted(verified.entries, "entry"));
+    let found = format!("{} are unchanged", counted(verified.entries, "entry"));
     match anchor {
         Some(_) => Ok(Check::passed("audit", found)),
         None => {
@@ -80,9 +79,9 @@ pub(super) async fn rows(
         return Ok(Check::other("rows", Outcome::Failed, found, SHARED_REMEDY));
     }
     match round.unrecorded() {
-        0 => Ok(Check::passed("rows", format!("{rows} open and are as the audit recorded them"))),
+        0 => Ok(Check::passed("rows", format!("{rows} can be decrypted and match the audit"))),
         unrecorded => {
-            let found = format!("{rows} open; of {unrecorded} the audit does not say how they were left");
+            let found = format!("{rows} can be decrypted; the audit has no recorded state of {unrecorded} of them");
             let remedy = "They were written by an earlier version, or their entries are past --keep-audit. A server records those \
                           of accounts, invitations and integrations by itself (--inspect-every); a credential's with its next change.";
             Ok(Check::other("rows", Outcome::Warning, found, remedy))

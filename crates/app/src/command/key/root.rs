@@ -80,7 +80,7 @@ fn failure(settings: &Settings, error: RootRotationError) -> Failure {
 fn text(settings: &Settings, place: &RootKeyPlace, replaced: &Replaced) -> String {
     let Replaced { old_root_key, root_key, result, .. } = replaced;
     let done = match (*result, old_root_key) {
-        ("unchanged", _) => return format!("The vault is under root key {root_key} already; nothing was changed."),
+        ("unchanged", _) => return format!("The vault uses root key {root_key} already. Nothing was changed."),
         (_, Some(old)) => format!("Replaced root key {old} by {root_key}."),
         (_, None) => format!("Completed the replacement of the root key, which an earlier run had begun: {root_key}."),
     };

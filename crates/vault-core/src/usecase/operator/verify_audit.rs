@@ -1,4 +1,4 @@
-//! Verify that the audit stands as it was written.
+//! Verify that the audit is unchanged.
 
 use super::Operator;
 use crate::audit::{
