@@ -1,5 +1,6 @@
 //! Two PostgreSQL servers under Patroni with etcd, on loopback. Made and ended with a value.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -49,11 +50,16 @@ pub(crate) fn programs() -> Option<PathBuf> {
     (13..=17).rev().map(path).find(|path| path.join("initdb").is_file())
 }
 
-/// A program that runs as the servers' user, and ends with this process.
-fn as_user(program: &str) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", USER, "--regid", USER, "--init-groups", "--pdeathsig", "TERM", "--", program]);
-    command.current_dir("/").stdin(Stdio::null());
+/// Has what follows run as the servers' user, and end with its parent.
+const AS_USER: [&str; 9] = ["setpriv", "--reuid", USER, "--regid", USER, "--init-groups", "--pdeathsig", "KILL", "--"];
+/// Has what follows be the first process of a machine: of a namespace of processes, all of which end with it.
+const AS_MACHINE: [&str; 10] =
+    ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "--"];
+
+/// A command in front of which others stand.
+fn through(words: &[&str], program: &str) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(program).current_dir("/").stdin(Stdio::null());
     command
 }
 
@@ -71,7 +77,7 @@ impl Patroni {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
             path
         };
-        let mut etcd = as_user("etcd");
+        let mut etcd = through(&AS_USER, "etcd");
         etcd.arg("--data-dir").arg(own("etcd")).args(["--name", "one", "--log-level", "error"]);
         etcd.arg(format!("--listen-client-urls=http://{clients}"))
             .arg(format!("--advertise-client-urls=http://{clients}"));
@@ -96,9 +102,11 @@ impl Patroni {
         cluster
     }
 
+    /// Patroni is the first process of its machine, which also buries what nobody waits for: Patroni takes a server that it
+    /// stopped for alive until somebody has buried it.
     fn run(&mut self, number: usize) {
         let name = self.nodes[number].name;
-        let mut patroni = as_user("patroni");
+        let mut patroni = through(&[&AS_MACHINE[..], &AS_USER[..]].concat(), "patroni");
         patroni.arg(self.place.path().join(format!("{name}.yml")));
         let log = log(&self.place, &format!("{name}.log"));
         patroni.stdout(log.try_clone().unwrap()).stderr(log);
@@ -154,25 +162,23 @@ impl Patroni {
         ["etcd.log", "north.log", "south.log"].map(|name| format!("{name}:\n{}", end(read(name)))).join("\n")
     }
 
-    /// The process of a node's server.
-    fn postmaster(&self, number: usize) -> Option<i32> {
-        let file = self.place.path().join(self.nodes[number].name).join("data/postmaster.pid");
-        fs::read_to_string(file).ok()?.lines().next()?.parse().ok()
-    }
-
     /// Kills all of a node at once, as if its machine had lost power.
     pub(crate) fn kill(&mut self, number: usize) {
-        let postmaster = self.postmaster(number).expect("its server runs");
         if let Some(mut patroni) = self.nodes[number].patroni.take() {
-            patroni.kill().unwrap();
-            crate::fault::kill_all(postmaster);
-            patroni.wait().unwrap();
+            end(&mut patroni);
         }
     }
 
     /// Kills a node's server. Patroni lives.
     pub(crate) fn kill_server(&self, number: usize) {
-        crate::fault::kill_all(self.postmaster(number).expect("its server runs"));
+        let Node { name, patroni, .. } = &self.nodes[number];
+        let file = self.place.path().join(name).join("data/postmaster.pid");
+        let file = fs::read_to_string(file).expect("its server runs");
+        let postmaster = file.lines().next().expect("the number of its process");
+        let machine = first_process(patroni.as_ref().expect("its machine runs")).expect("its first process");
+        let mut kill = Command::new("nsenter");
+        kill.args(["--pid", "--target", &machine.to_string(), "--", "sh", "-c"]);
+        crate::fault::run(kill.arg(format!("kill -KILL {postmaster}")));
     }
 
     /// Starts a killed node again; it follows the other one.
@@ -190,19 +196,29 @@ impl Patroni {
 
 impl Drop for Patroni {
     fn drop(&mut self) {
-        for number in 0..self.nodes.len() {
-            let postmaster = self.postmaster(number);
-            if let Some(mut patroni) = self.nodes[number].patroni.take() {
-                let _ = patroni.kill();
-                let _ = patroni.wait();
-            }
-            if let Some(postmaster) = postmaster {
-                crate::fault::kill_all(postmaster);
+        for node in &mut self.nodes {
+            if let Some(mut patroni) = node.patroni.take() {
+                end(&mut patroni);
             }
         }
         let _ = self.etcd.kill();
         let _ = self.etcd.wait();
     }
+}
+
+/// Ends a machine, and waits until nothing of it is left.
+fn end(machine: &mut Child) {
+    if let Some(id) = first_process(machine).and_then(Pid::from_raw) {
+        let _ = kill_process(id, Signal::KILL); // it may have ended
+    }
+    let _ = machine.wait();
+}
+
+/// The process that the others of a machine end with.
+fn first_process(machine: &Child) -> Option<i32> {
+    let id = machine.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
 }
 
 fn log(place: &TempDir, name: &str) -> File {

@@ -8,8 +8,8 @@
 //!
 //! - [`ledger`]: what each key may hold, by what was acknowledged. [`crew`]: the clients, each the only writer of its keys.
 //! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it.
-//! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`cluster`]:
-//!   two PostgreSQL servers of which one follows the other.
+//! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`image`]: a disk that does.
+//!   [`cluster`]: two PostgreSQL servers of which one follows the other.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a campaign ends where its rig fails")]
 
@@ -18,6 +18,7 @@ mod cluster;
 mod crew;
 mod doorman;
 mod fault;
+mod image;
 mod ledger;
 mod log;
 mod options;

@@ -2,6 +2,7 @@
 
 use crate::crew::Tally;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use vault_tests::Database;
 
@@ -47,6 +48,22 @@ impl Report {
         if slowest > longest {
             self.losses.push(format!("an answer took {slowest:?}"));
         }
+    }
+
+    /// Counts what was lost instead of judging it: credentials, each once, and apart from them sessions and codes, and in
+    /// how many rounds. What is left of the losses is something else.
+    pub(crate) fn count_lost(&mut self, when: &str) {
+        let (lost, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.losses).into_iter().partition(|loss| {
+            ["crew/", "a session that", "a code that", ": 404: "].iter().any(|kind| loss.contains(kind))
+        });
+        self.losses = left;
+        let credential = |loss: &String| Some(loss.split("crew/").nth(1)?.split([':', '(']).next()?.to_owned());
+        let credentials: BTreeSet<_> = lost.iter().filter_map(credential).collect();
+        let logins = lost.iter().filter(|loss| loss.contains("a session that") || loss.contains("a code that")).count();
+        let rounds: BTreeSet<_> = lost.iter().filter_map(|loss| loss.split(':').next()).collect();
+        let figure =
+            format!("of {} credentials, and {logins} logins or logouts, in {} rounds", credentials.len(), rounds.len());
+        self.figure(&format!("acknowledged {when} and lost"), figure);
     }
 
     /// Median and worst of some times.

@@ -332,7 +332,11 @@ impl Rig {
                 continue;
             };
             for given in answer.json()["credentials"].as_array().expect("credentials") {
-                let Some(data) = given["id"].as_str().and_then(|id| expected.get(id)) else {
+                let id = given["id"].as_str().expect("an id");
+                let Some(data) = expected.get(id) else {
+                    if worker.is_unsure(id) {
+                        continue;
+                    }
                     return Err(format!("{} was handed out, and nobody saved it", given["id"]));
                 };
                 if !holds(&given["data"], data) {

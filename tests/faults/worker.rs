@@ -242,6 +242,11 @@ impl Worker {
         }
     }
 
+    /// Whether nobody knows what this credential holds.
+    pub(crate) fn is_unsure(&self, id: &str) -> bool {
+        self.keys.iter().any(|key| key.id.as_deref() == Some(id) && key.possible.sure().is_none())
+    }
+
     /// What an activation of its namespace must give: the data of each credential, by its id.
     pub(crate) fn expected(&self) -> HashMap<String, Value> {
         let holds = |key: &Key| match key.possible.sure() {

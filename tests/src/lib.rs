@@ -11,6 +11,7 @@
 //! - [`browser`]: a real browser.
 //! - [`machine`]: where and when something was measured.
 //! - [`disk`]: a small disk, and filling it.
+//! - [`earlier`]: vaults of earlier versions.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
 
 #![allow(
@@ -28,6 +29,7 @@ pub mod canary;
 pub mod client;
 pub mod database;
 pub mod disk;
+pub mod earlier;
 pub mod integration;
 pub mod machine;
 pub mod passcode;

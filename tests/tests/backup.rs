@@ -1,6 +1,5 @@
 //! Backups: made beside the server, of one moment, closed to others; and what they are not made of or restored from.
 
-use crate::upgrade::keyed;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use vault_tests::binary::Run;
+use vault_tests::earlier::keyed;
 use vault_tests::process::Server;
 use vault_tests::samples::small;
 use vault_tests::snapshot::{Snapshot, mode};

@@ -1,14 +1,13 @@
-//! Vaults of earlier versions, with their rows, are brought up to date and work as before. Each folder of `tests/upgrades`
-//! is one, as the binary of its time left it; none is ever changed.
+//! Vaults of earlier versions, with their rows, are brought up to date and work as before.
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use vault_tests::binary::Run;
 use vault_tests::database::new_postgres;
+use vault_tests::earlier::{DATABASE_KEY, Earlier, ROOT_KEY, folders, keyed};
 use vault_tests::passcode::current_step;
 use vault_tests::process::free_address;
 use vault_tests::samples::{every_type, small};
@@ -20,125 +19,43 @@ vault_tests::on_both_databases!(
     an_upgrade_that_is_killed_anywhere_is_finished_by_the_next
 );
 
-const ROOT_KEY: &str = "root.key";
-const DATABASE_KEY: &str = "orgvault.db.key";
+/// Serves the vault of an earlier version and sees that all that it had is there and works.
+fn is_whole(earlier: &Earlier, mut vault: Vault) {
+    let door = Door { address: free_address() };
+    vault.serve_with(&[&format!("--activation-listen={}", door.address)]);
+    let client = vault.client();
+    let account = |member: &str| Account::new(&earlier.known[member], earlier.known["password"].as_str());
+    let admin = account("admin");
 
-/// A vault that is still as an earlier version left it.
-struct Restored {
-    vault: Vault,
-    postgres: Option<String>,
-}
+    let code = admin.authenticator.code(current_step());
+    let session = Session::new(&client, &client.log_in(&admin.login(&code)).expect(200));
+    assert_eq!(listed(&session), earlier.known["listed"]);
+    account("other_admin").log_in(&client); // by a recovery code
+    client.log_in(&account("disabled").sound_login()).problem("invalid-login");
 
-impl Restored {
-    /// The command that brings it up to date, as the owner of the tables.
-    fn migrate(&self) -> Command {
-        let mut command = self.vault.command(&["migrate"]);
-        command.args(self.postgres.iter().flat_map(|url| ["--database-url", url]));
-        command
+    let integration = Integration::of(&vault, "nightly", &earlier.known["integration"]);
+    for (namespace, expected) in earlier.known["activated"].as_object().unwrap() {
+        let answer = integration.activate(&door.client(), namespace).expect(201).json();
+        assert_eq!(answer["credentials"], *expected, "{namespace}");
     }
+    integration.activate(&door.client(), "frozen").problem("frozen");
+    let stopped = Integration::of(&vault, "stopped", &earlier.known["stopped_integration"]);
+    assert_eq!(stopped.activate(&door.client(), "imports/0").status, 401);
 
-    /// The vault, up to date.
-    fn upgraded(mut self) -> Vault {
-        Run::of(&mut self.migrate()).done();
-        if let Some(url) = self.postgres {
-            self.vault.use_postgres(url);
-        }
-        self.vault
-    }
-}
-
-/// A vault as an earlier version left it.
-struct Earlier {
-    folder: PathBuf,
-    /// What its owners know, and what it showed them.
-    known: Value,
-}
-
-impl Earlier {
-    fn all() -> Vec<Self> {
-        let mut folders: Vec<PathBuf> = fs::read_dir(upgrades()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        folders.sort();
-        assert!(!folders.is_empty());
-        let read = |folder: PathBuf| {
-            let known = fs::read(folder.join("vault.json")).unwrap();
-            Self { known: serde_json::from_slice(&known).unwrap(), folder }
-        };
-        folders.into_iter().map(read).collect()
-    }
-
-    /// The vault, as it was, on `database`.
-    fn restored(&self, database: Database) -> Restored {
-        let vault = Vault::absent(Database::Sqlite);
-        let mut postgres = None;
-        let data = vault.data_dir();
-        fs::DirBuilder::new().mode(0o700).create(&data).unwrap();
-        let private = |name: &str, content: &[u8]| {
-            fs::write(data.join(name), content).unwrap();
-            fs::set_permissions(data.join(name), fs::Permissions::from_mode(0o600)).unwrap();
-        };
-        private(ROOT_KEY, &hex::decode(self.text("root_key")).unwrap());
-        match database {
-            Database::Sqlite => {
-                private(DATABASE_KEY, &hex::decode(self.text("database_key_file")).unwrap());
-                private("orgvault.db", b"");
-                let sql = unpacked(&self.folder.join("sqlite.sql.gz"));
-                keyed(&data.join("orgvault.db"), self.text("database_key")).execute_batch(&sql).unwrap();
-            }
-            Database::Postgres => {
-                let url = new_postgres();
-                let mut psql = Command::new("psql");
-                psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null", "--dbname", &url]);
-                let file = vault.scratch("earlier.sql");
-                fs::write(&file, unpacked(&self.folder.join("postgres.sql.gz"))).unwrap();
-                Run::of(psql.arg("--file").arg(file)).done();
-                postgres = Some(url);
-            }
-        }
-        Restored { vault, postgres }
-    }
-
-    fn text(&self, member: &str) -> &str {
-        self.known[member].as_str().unwrap()
-    }
-
-    /// Serves the vault and sees that all that it had is there and works.
-    fn is_whole(&self, mut vault: Vault) {
-        let door = Door { address: free_address() };
-        vault.serve_with(&[&format!("--activation-listen={}", door.address)]);
-        let client = vault.client();
-        let account = |member: &str| Account::new(&self.known[member], self.known["password"].as_str());
-        let admin = account("admin");
-
-        let code = admin.authenticator.code(current_step());
-        let session = Session::new(&client, &client.log_in(&admin.login(&code)).expect(200));
-        assert_eq!(listed(&session), self.known["listed"]);
-        account("other_admin").log_in(&client); // by a recovery code
-        client.log_in(&account("disabled").sound_login()).problem("invalid-login");
-
-        let integration = Integration::of(&vault, "nightly", &self.known["integration"]);
-        for (namespace, expected) in self.known["activated"].as_object().unwrap() {
-            let answer = integration.activate(&door.client(), namespace).expect(201).json();
-            assert_eq!(answer["credentials"], *expected, "{namespace}");
-        }
-        integration.activate(&door.client(), "frozen").problem("frozen");
-        let stopped = Integration::of(&vault, "stopped", &self.known["stopped_integration"]);
-        assert_eq!(stopped.activate(&door.client(), "imports/0").status, 401);
-
-        // What waits to be promoted is, and life goes on.
-        let versioned = self.text("versioned");
-        assert_eq!(session.versions(versioned)[..2], [(2, "current".to_owned()), (3, "staged".to_owned())]);
-        session.promote(versioned, 3).expect(200);
-        let promoted = integration.activate(&door.client(), "imports/0").expect(201).json();
-        assert_eq!(promoted["credentials"][0]["data"], small("imports/0", 3)["data"]);
-        let new = session.save(&small("imports/new", 9));
-        session.delete(&new).expect(204);
-        assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
-    }
+    // What waits to be promoted is, and life goes on.
+    let versioned = earlier.text("versioned");
+    assert_eq!(session.versions(versioned)[..2], [(2, "current".to_owned()), (3, "staged".to_owned())]);
+    session.promote(versioned, 3).expect(200);
+    let promoted = integration.activate(&door.client(), "imports/0").expect(201).json();
+    assert_eq!(promoted["credentials"][0]["data"], small("imports/0", 3)["data"]);
+    let new = session.save(&small("imports/new", 9));
+    session.delete(&new).expect(204);
+    assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
 fn a_vault_of_an_earlier_version_works_as_before(database: Database) {
     for earlier in Earlier::all() {
-        earlier.is_whole(earlier.restored(database).upgraded());
+        is_whole(&earlier, earlier.restored(database).upgraded());
     }
 }
 
@@ -152,7 +69,7 @@ fn an_upgrade_that_is_killed_anywhere_is_finished_by_the_next(database: Database
             let _ = migrate.kill();
             migrate.wait().unwrap();
         }
-        earlier.is_whole(restored.upgraded());
+        is_whole(&earlier, restored.upgraded());
     }
 }
 
@@ -232,22 +149,6 @@ fn listed(session: &Session) -> Value {
     items.collect()
 }
 
-fn upgrades() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("upgrades")
-}
-
-/// The embedded file at `path`, by its key in hexadecimal digits.
-/// The encrypted file at `path`, opened with a key in hexadecimal digits.
-pub(crate) fn keyed(path: &Path, key: &str) -> Connection {
-    let connection = Connection::open(path).unwrap();
-    connection.execute_batch(&format!("PRAGMA key = \"x'{key}'\"")).unwrap();
-    connection
-}
-
-fn unpacked(file: &Path) -> String {
-    Run::of(Command::new("gzip").args(["--decompress", "--stdout"]).arg(file)).done().stdout
-}
-
 fn pack(file: &Path, sql: &str) {
     fs::write(file, sql).unwrap();
     Run::of(Command::new("gzip").args(["--no-name", "--best", "--force"]).arg(file)).done();
@@ -325,7 +226,7 @@ fn make_the_vault_of_this_version() {
     let key = key.trim_start_matches("x'").trim_end_matches('\'').to_owned();
     let database = keyed(&vault.data_dir().join("orgvault.db"), &key);
     let newest: String = database.query_row("SELECT max(version) FROM schema_versions", [], |row| row.get(0)).unwrap();
-    let folder = upgrades().join(newest);
+    let folder = folders().join(newest);
     fs::create_dir_all(&folder).unwrap();
     let file = |name: &str| hex::encode(fs::read(vault.data_dir().join(name)).unwrap());
     let known = json!({

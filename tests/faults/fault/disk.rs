@@ -4,7 +4,6 @@ use super::Ground;
 use crate::report::Report;
 use crate::rig::Rig;
 use rustix::process::getuid;
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
@@ -81,7 +80,8 @@ impl Drop for Disk {
     }
 }
 
-pub(super) fn run(command: &mut Command) -> String {
+/// What a command prints, which must succeed.
+pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -147,10 +147,6 @@ pub(super) fn read_only(ground: &Ground<'_>) -> Report {
     rig.report.figure("servers that ended by themselves", ended);
     rig.report.times("from start to ready", starts);
     let mut report = rig.finish();
-    // One that is lost is found in every later round, too.
-    let object =
-        |line: &String| line.split("crew/").nth(1).map(|rest| rest.split([':', '(']).next().map(str::to_owned));
-    let lost: BTreeSet<_> = std::mem::take(&mut report.losses).iter().filter_map(object).collect();
-    report.figure("acknowledged in the moment of the error and lost", lost.len());
+    report.count_lost("in the moment of the error");
     report
 }

@@ -32,18 +32,13 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// Holds the lock until it goes.
-struct Holder(Child);
+/// Holds a lock until it goes.
+pub(super) struct Holder(Child);
 
 impl Holder {
     fn begin(rig: &Rig) -> Self {
         match rig.vault.database() {
-            // Every program that locks the file's bytes as SQLite does holds it up; its key is not needed for that.
-            Database::Sqlite => {
-                let mut holder = Command::new("python3");
-                holder.arg("-c").arg(LOCKING).arg(rig.vault.data_dir().join("orgvault.db-shm"));
-                Self(ready(holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()))
-            }
+            Database::Sqlite => Self::on_file(rig, LOCKING),
             Database::Postgres => {
                 let mut psql = Command::new("psql");
                 psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--dbname", rig.vault.url()]);
@@ -56,11 +51,44 @@ impl Holder {
     }
 }
 
+impl Holder {
+    /// Reads the embedded file as it is now, until it goes.
+    pub(super) fn reading(rig: &Rig) -> Self {
+        Self::on_file(rig, READING)
+    }
+
+    /// Every program that locks the bytes of the log's index as SQLite does is to it another SQLite; the file's key is not
+    /// needed for that.
+    fn on_file(rig: &Rig, program: &str) -> Self {
+        let mut holder = Command::new("python3");
+        holder.arg("-c").arg(program).arg(rig.vault.data_dir().join("orgvault.db-shm"));
+        Self(ready(holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()))
+    }
+}
+
 /// Locks the byte of the write-ahead log's index that stands for the right to write, and holds it until its input ends.
 const LOCKING: &str = "
 import fcntl, sys
 file = open(sys.argv[1], 'r+b')
 fcntl.lockf(file, fcntl.LOCK_EX, 1, 120)
+print('held', flush=True)
+sys.stdin.read()
+";
+
+/// Takes a share in the newest mark of readers: the log is not overwritten from there on until its input ends.
+const READING: &str = "
+import fcntl, struct, sys
+file = open(sys.argv[1], 'r+b')
+unused = 0xffffffff
+while True:
+    file.seek(100)
+    marks = struct.unpack('=5I', file.read(20))
+    newest, mark = max((mark, number) for number, mark in enumerate(marks) if number > 0 and mark != unused)
+    fcntl.lockf(file, fcntl.LOCK_SH, 1, 123 + mark)
+    file.seek(100)
+    if newest > 0 and struct.unpack('=5I', file.read(20))[mark] == newest:
+        break
+    fcntl.lockf(file, fcntl.LOCK_UN, 1, 123 + mark)
 print('held', flush=True)
 sys.stdin.read()
 ";

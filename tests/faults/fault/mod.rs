@@ -8,10 +8,14 @@ mod kill;
 mod lock;
 mod memory;
 mod network;
+mod pooler;
 mod power;
 mod replicas;
 mod rot;
+mod sectors;
 mod server;
+mod starvation;
+mod storm;
 mod syscalls;
 mod upgrade;
 
@@ -22,7 +26,7 @@ use clap::ValueEnum;
 use vault_tests::Database;
 use vault_tests::database::new_postgres;
 
-pub(crate) use server::kill_all;
+pub(crate) use disk::run;
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -35,6 +39,8 @@ pub(crate) enum Fault {
     PowerCut,
     /// R04: each sync to disk fails
     FailedSyncs,
+    /// R05: sectors of the disk cannot be read or written
+    BadSectors,
     /// R06: each write finds the disk full
     FullAtSyscalls,
     /// R06: the disk fills up, and has space again
@@ -45,6 +51,8 @@ pub(crate) enum Fault {
     Descriptors,
     /// R09: another program holds the database's lock
     Lock,
+    /// R10: a read that does not end keeps the write-ahead log from starting over
+    LongRead,
     /// R11: connections to PostgreSQL end
     Connections,
     /// R12: PostgreSQL is killed
@@ -59,10 +67,14 @@ pub(crate) enum Fault {
     Failover,
     /// R16: the same with an asynchronous standby, which may lose what was acknowledged last
     AsynchronousFailover,
+    /// A pooler of connections, pgbouncer, between the service and PostgreSQL is killed
+    Pooler,
     /// R17: PostgreSQL gives fewer connections than replicas want
     FewConnections,
     /// R19, R20: clocks of replicas are wrong
     Clocks,
+    /// R25: many more logins than can be hashed, in little memory
+    LoginStorm,
     /// R26: the service gets no more memory
     NoMemory,
     /// R28: replicas are restarted in turn
@@ -97,11 +109,6 @@ impl Fault {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// Whether its rig does not get through yet: the standby that comes back is not made synchronous again.
-    pub(crate) fn is_unfinished(self) -> bool {
-        matches!(self, Self::Failover | Self::AsynchronousFailover)
-    }
-
     /// Where it can happen.
     pub(crate) fn databases(self) -> &'static [Database] {
         match self {
@@ -110,6 +117,8 @@ impl Fault {
             | Self::FullAtSyscalls
             | Self::DiskFull
             | Self::ReadOnly
+            | Self::LongRead
+            | Self::BadSectors
             | Self::PowerCut
             | Self::BitRot => &[Database::Sqlite],
             Self::Connections
@@ -118,12 +127,15 @@ impl Fault {
             | Self::NetworkHangs
             | Self::SlowNetwork
             | Self::FewConnections
+            | Self::Pooler
             | Self::Failover
             | Self::AsynchronousFailover
             | Self::Clocks
             | Self::RollingUpgrade
             | Self::RollingRestart => &[Database::Postgres],
-            Self::Kill | Self::Descriptors | Self::Lock | Self::NoMemory => &[Database::Sqlite, Database::Postgres],
+            Self::Kill | Self::Descriptors | Self::Lock | Self::LoginStorm | Self::NoMemory => {
+                &[Database::Sqlite, Database::Postgres]
+            }
         }
     }
 
@@ -139,6 +151,9 @@ impl Fault {
             Self::ReadOnly => disk::read_only(ground),
             Self::Descriptors => descriptors::happen(ground),
             Self::Lock => lock::happen(ground),
+            Self::LongRead => starvation::happen(ground),
+            Self::BadSectors => sectors::bad(ground),
+            Self::LoginStorm => storm::happen(ground),
             Self::Connections => server::connections(ground),
             Self::Database => server::killed(ground),
             Self::LostCommits => network::lost_commits(ground),
@@ -146,6 +161,7 @@ impl Fault {
             Self::SlowNetwork => network::slow(ground),
             Self::Failover => failover::synchronous(ground),
             Self::AsynchronousFailover => failover::asynchronous(ground),
+            Self::Pooler => pooler::restarted(ground),
             Self::FewConnections => replicas::few_connections(ground),
             Self::Clocks => clock::skewed(ground),
             Self::NoMemory => memory::happen(ground),

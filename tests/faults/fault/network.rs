@@ -20,25 +20,23 @@ const HEALED: Duration = Duration::from_secs(5);
 fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> (Rig, Proxy) {
     let url = cluster.create_database();
     let (server, database) = url.rsplit_once('/').unwrap();
-    // The address has the socket's directory as its host, percent-encoded.
-    let host = server.rsplit('@').next().unwrap();
-    let directory = PathBuf::from(decoded(host));
-    let proxy = Proxy::start(free_address(), &directory.join(".s.PGSQL.5432"), ground.chance());
+    let proxy = Proxy::start(free_address(), &directory(server).join(".s.PGSQL.5432"), ground.chance());
     let vault = Vault::absent_in(&ground.options.dir, Some(url.clone())).set_up();
     let through = format!("postgres://postgres@{}/{database}?sslmode=disable", proxy.address);
     let rig = Rig::through(name, ground, vault, &through);
     (rig, proxy)
 }
 
-fn decoded(host: &str) -> String {
-    let mut pieces = host.split('%');
+/// The directory of a server's socket: the host of its address, percent-encoded.
+pub(super) fn directory(server: &str) -> PathBuf {
+    let mut pieces = server.rsplit('@').next().unwrap().split('%');
     let mut text = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let (code, rest) = piece.split_at(2);
         text.push(char::from(u8::from_str_radix(code, 16).unwrap()));
         text.push_str(rest);
     }
-    text
+    PathBuf::from(text)
 }
 
 /// R13: the answer to a commit is lost: what was saved stands or not, is not acknowledged, and is repeated with one effect.

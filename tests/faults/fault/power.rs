@@ -5,10 +5,11 @@
 //!
 //! What an acknowledged write needs was flushed before its answer came, so the length of the record at that moment tells what
 //! a disk must hold. Only the embedded file; a disk that lies about flushes is not shown, nor one that writes sectors wrongly.
+//! With `--without-sync` the service's syncs do nothing: that the same look then finds losses shows that it can.
 
 use super::Ground;
-use super::disk::run;
 use crate::chance::Chance;
+use crate::image::{self, EXPORTED, Export, Mounted};
 use crate::ledger::{Outcome, Possible, State};
 use crate::report::Report;
 use crate::rig::Rig;
@@ -16,10 +17,7 @@ use crate::worker::Write;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
 use tempfile::TempDir;
 use vault_tests::Vault;
 
@@ -32,7 +30,6 @@ const WRITES: usize = 200;
 const DISKS: usize = 1_000;
 /// Rows are looked at one by one on one disk of so many.
 const DEEPLY_EVERY: usize = 50;
-const LIMIT: Duration = Duration::from_secs(30);
 
 const FLUSH: u64 = 1;
 const DISCARD: u64 = 4;
@@ -55,14 +52,12 @@ struct Acknowledged {
 }
 
 pub(super) fn cut(ground: &Ground<'_>) -> Report {
-    if let Some(why) = impossible() {
+    let untraced = ground.options.without_sync.then(super::syscalls::cannot_trace).flatten();
+    if let Some(why) = image::impossible().or(untraced) {
         return Report::skipped("power-cut", ground.database, &why);
     }
     let place = tempfile::tempdir_in(&ground.options.log_dir).unwrap();
-    let disk = place.path().join("disk");
-    File::create(&disk).unwrap().set_len(SIZE << 20).unwrap();
-    let format = ["-q", "-J", "size=4", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
-    run(Command::new("mkfs.ext4").args(format).arg(&disk));
+    let disk = image::formatted(place.path(), SIZE, 1024);
     let mounted = place.path().join("mounted");
     fs::create_dir(&mounted).unwrap();
 
@@ -72,7 +67,8 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     drop(first);
     let mut bytes = fs::read(&disk).unwrap();
 
-    let (entries, acknowledged) = record(&mut rig, &place, &disk, &mounted);
+    let without_sync = ground.options.without_sync;
+    let (entries, acknowledged) = record(&mut rig, &place, &disk, &mounted, without_sync);
     let trial = place.path().join("trial");
     let mut chance = ground.chance();
     let flushes: Vec<usize> = (0..entries.len()).filter(|n| entries[*n].flush).collect();
@@ -111,6 +107,9 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     let disks = rig.report.rounds;
     rig.report.figure("disks", disks);
     rig.report.figure("disks that ext4 could not mount", unmountable);
+    if without_sync {
+        rig.report.figure("syncs", "none: losses are expected");
+    }
     // The vault as it was left.
     let _mounted = Mounted::new(&disk, &mounted);
     rig.serve();
@@ -134,14 +133,25 @@ fn lay(image: &mut [u8], entry: &Entry, chance: Option<&mut Chance>) {
     }
 }
 
-/// Writes on a disk whose every write is recorded.
-fn record(rig: &mut Rig, place: &TempDir, disk: &Path, mounted: &Path) -> (Vec<Entry>, Vec<Acknowledged>) {
+/// Writes on a disk whose every write is recorded; `without_sync`: by a service whose syncs do nothing.
+fn record(
+    rig: &mut Rig,
+    place: &TempDir,
+    disk: &Path,
+    mounted: &Path,
+    without_sync: bool,
+) -> (Vec<Entry>, Vec<Acknowledged>) {
     let log = place.path().join("record");
     File::create(&log).unwrap();
-    let recorder = Recorder::start(disk, &log, &place.path().join("export"));
-    let device = Mounted::new(&recorder.export, mounted);
+    let nodes = [
+        format!("driver=file,node-name=disk,filename={}", disk.display()),
+        format!("driver=file,node-name=log,filename={}", log.display()),
+        format!("driver=blklogwrites,node-name={EXPORTED},file=disk,log=log,log-sector-size=512"),
+    ];
+    let recorder = Export::start(&nodes, &place.path().join("export"));
+    let device = Mounted::new(&recorder.path, mounted);
     let length = || fs::metadata(&log).unwrap().len();
-    rig.serve();
+    rig.serve_by(without_sync.then(super::syscalls::without_sync));
     let client = rig.client();
     let mut acknowledged = Vec::new();
     let mut tally = crate::crew::Tally::default();
@@ -233,88 +243,4 @@ fn value(item: &Value) -> (String, usize) {
     let bucket = item["information"]["bucket"].as_str().unwrap_or_default();
     let number = bucket.strip_prefix("exports-").and_then(|number| number.parse().ok()).unwrap_or_default();
     (item["id"].as_str().expect("an id").to_owned(), number)
-}
-
-/// A disk, mounted through a loop device until it goes.
-struct Mounted {
-    device: String,
-    place: PathBuf,
-}
-
-impl Mounted {
-    fn new(disk: &Path, place: &Path) -> Self {
-        Self::try_new(disk, place).expect("the disk can be mounted")
-    }
-
-    fn try_new(disk: &Path, place: &Path) -> Option<Self> {
-        let device = run(Command::new("losetup").args(["-f", "--show"]).arg(disk)).trim().to_owned();
-        let mounted = Self { device, place: place.to_owned() };
-        let mut mount = Command::new("mount");
-        let status = mount.args(["-t", "ext4"]).arg(&mounted.device).arg(place).stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success()).then_some(mounted)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.place).stderr(Stdio::null()).status();
-        let _ = Command::new("losetup").args(["-d", &self.device]).status();
-    }
-}
-
-/// The program that records.
-struct Recorder {
-    child: Child,
-    export: PathBuf,
-}
-
-impl Recorder {
-    fn start(disk: &Path, log: &Path, export: &Path) -> Self {
-        File::create(export).unwrap();
-        let mut qemu = Command::new("qemu-storage-daemon");
-        qemu.arg("--blockdev").arg(format!("driver=file,node-name=disk,filename={}", disk.display()));
-        qemu.arg("--blockdev").arg(format!("driver=file,node-name=log,filename={}", log.display()));
-        qemu.args(["--blockdev", "driver=blklogwrites,node-name=top,file=disk,log=log,log-sector-size=512"]);
-        qemu.arg("--export")
-            .arg(format!("type=fuse,id=export,node-name=top,mountpoint={},writable=on", export.display()));
-        let recorder = Self { child: qemu.spawn().unwrap(), export: export.to_owned() };
-        let begun = Instant::now();
-        while fs::metadata(export).unwrap().len() == 0 {
-            assert!(begun.elapsed() < LIMIT, "qemu-storage-daemon exports nothing");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        recorder
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        // It writes the number of entries before it ends.
-        let id = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
-        let _ = self.child.wait();
-    }
-}
-
-/// Why disks cannot be recorded here, if they cannot.
-fn impossible() -> Option<String> {
-    if !rustix::process::getuid().is_root() {
-        return Some("only root can mount disks".to_owned());
-    }
-    let probe = tempfile::tempdir().unwrap();
-    let image = probe.path().join("image");
-    File::create(&image).unwrap().write_all_at(&[0], (1 << 20) - 1).unwrap();
-    match Command::new("losetup").args(["-f", "--show"]).arg(&image).output() {
-        Ok(output) if output.status.success() => {
-            let device = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-            let _ = Command::new("losetup").args(["-d", &device]).status();
-        }
-        _ => return Some("this machine has no loop devices".to_owned()),
-    }
-    let help = Command::new("qemu-storage-daemon").arg("--help").output();
-    match help {
-        Ok(help) if String::from_utf8_lossy(&help.stdout).contains("fuse") => None,
-        Ok(_) => Some("qemu-storage-daemon exports no disks by FUSE".to_owned()),
-        Err(_) => Some("qemu-storage-daemon is not installed (Debian: qemu-system-common, or qemu-utils)".to_owned()),
-    }
 }

@@ -95,11 +95,6 @@ fn kill(id: i32) {
     let _ = kill_process(Pid::from_raw(id).unwrap(), Signal::KILL); // it may have ended
 }
 
-/// Kills a server and all of its processes.
-pub(crate) fn kill_all(postmaster: i32) {
-    end_all(postmaster, Signal::KILL);
-}
-
 /// Sends a server a signal that ends it, and waits until its other processes have ended, as they do by themselves.
 fn end_all(postmaster: i32, signal: Signal) {
     let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap_or_default();

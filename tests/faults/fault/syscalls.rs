@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use vault_tests::earlier::Earlier;
 use vault_tests::process::Server;
 use vault_tests::{Database, Vault, binary};
 
@@ -30,10 +31,11 @@ enum Deed {
 
 /// R02: the service, and commands that change much, are killed at each of their calls.
 pub(super) fn killed(ground: &Ground<'_>) -> Report {
-    let mut report = each_call("kill-at-syscalls", ground, &WRITING, Deed::Kill, |_, _| {});
+    let mut report = each_call("kill-at-syscalls", ground, &WRITING, Deed::Kill, &[0, WRITES], |_, _| {});
     if report.rounds > 0 {
         first_start(ground, &mut report);
         rotation(ground, &mut report);
+        migration(ground, &mut report);
     }
     report
 }
@@ -41,7 +43,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
 /// R04: each sync fails once. What it was to sync is not acknowledged, and a server whose commit it was ends.
 pub(super) fn failed_syncs(ground: &Ground<'_>) -> Report {
     let mut ended = 0_usize;
-    let mut report = each_call("failed-syncs", ground, &SYNCING, Deed::Fail("EIO"), |run, losses| {
+    let mut report = each_call("failed-syncs", ground, &SYNCING, Deed::Fail("EIO"), &[WRITES], |run, losses| {
         ended += usize::from(run.ended);
         if run.ended && run.unsure == 0 && run.acknowledged == WRITES {
             losses.push("a server ended, and every write was acknowledged".to_owned());
@@ -53,7 +55,7 @@ pub(super) fn failed_syncs(ground: &Ground<'_>) -> Report {
 
 /// R06: each write of a file finds the disk full once. The server goes on.
 pub(super) fn full(ground: &Ground<'_>) -> Report {
-    each_call("full-at-syscalls", ground, &["pwrite64"], Deed::Fail("ENOSPC"), |run, losses| {
+    each_call("full-at-syscalls", ground, &["pwrite64"], Deed::Fail("ENOSPC"), &[WRITES], |run, losses| {
         if run.ready && run.ended {
             losses.push("a server ended for want of space".to_owned());
         }
@@ -73,11 +75,13 @@ struct Run {
     unsure: usize,
 }
 
+/// Each of `scenarios` is a start, a login, so many writes, and a stop.
 fn each_call(
     name: &'static str,
     ground: &Ground<'_>,
     calls: &[&str],
     deed: Deed,
+    scenarios: &[usize],
     mut judge: impl FnMut(&Run, &mut Vec<String>),
 ) -> Report {
     if let Some(why) = cannot_trace() {
@@ -85,10 +89,10 @@ fn each_call(
     }
     let mut rig = Rig::new(name, ground);
     rig.server.take().expect("its server runs").stop();
-    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut places: BTreeMap<(usize, &str), usize> = BTreeMap::new();
     let mut chance = ground.chance();
-    let mut step = |rig: &mut Rig, call: &str, place: usize| {
-        let run = run(rig, call, place, deed);
+    let mut step = |rig: &mut Rig, writes: usize, call: &str, place: usize| {
+        let run = run(rig, writes, call, place, deed);
         judge(&run, &mut rig.report.losses);
         rig.serve();
         rig.check();
@@ -99,31 +103,38 @@ fn each_call(
         // Some places only.
         Some(rounds) => {
             for _ in 0..rounds.get() {
+                let writes = scenarios[chance.below(scenarios.len())];
                 let call = calls[chance.below(calls.len())];
                 let place = 1 + chance.below(if call == "pwrite64" { 100 } else { 12 });
-                if step(&mut rig, call, place) {
-                    *places.entry(call).or_default() += 1;
+                if step(&mut rig, writes, call, place) {
+                    *places.entry((writes, call)).or_default() += 1;
                 }
             }
         }
         None => {
-            for call in calls {
-                let mut place = 1;
-                while step(&mut rig, call, place) {
-                    place += 1;
+            for &writes in scenarios {
+                for &call in calls {
+                    let mut place = 1;
+                    while step(&mut rig, writes, call, place) {
+                        place += 1;
+                    }
+                    places.insert((writes, call), place - 1);
                 }
-                places.insert(call, place - 1);
             }
         }
     }
     rig.serve();
-    let places: Vec<String> = places.iter().map(|(call, count)| format!("{call} {count}")).collect();
-    rig.report.figure("places", places.join(", "));
+    for &writes in scenarios {
+        let of_it = places.iter().filter(|((of, _), _)| *of == writes);
+        let of_it: Vec<String> = of_it.map(|((_, call), count)| format!("{call} {count}")).collect();
+        let what = if writes == 0 { "a login alone".to_owned() } else { format!("a login and {writes} writes") };
+        rig.report.figure(&format!("places of {what}"), of_it.join(", "));
+    }
     rig.finish()
 }
 
-/// Starts the server, logs in, writes, stops it, and has the deed done to the call at `place`.
-fn run(rig: &mut Rig, call: &str, place: usize, deed: Deed) -> Run {
+/// Starts the server, logs in, makes so many writes, stops it, and has the deed done to the call at `place`.
+fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, deed: Deed) -> Run {
     let trace = rig.vault.scratch("trace");
     let mut run = Run::default();
     let mut server = rig.spawn_by(Some(strace(&trace, call, place, deed)));
@@ -132,7 +143,7 @@ fn run(rig: &mut Rig, call: &str, place: usize, deed: Deed) -> Run {
         let client = rig.client();
         let mut tally = crate::crew::Tally::default();
         rig.crew.doorman.come_and_go(&client, &rig.log, &mut tally);
-        for _ in 0..WRITES {
+        for _ in 0..writes {
             match rig.crew.workers[0].write(&client, &rig.log, &mut tally) {
                 Outcome::Done => run.acknowledged += 1,
                 Outcome::Refused => {}
@@ -201,6 +212,16 @@ fn rotation(ground: &Ground<'_>, report: &mut Report) {
     report.figure("places of a key rotation", places);
 }
 
+/// The upgrade of an earlier version's vault is killed at each of its calls, and made again.
+fn migration(ground: &Ground<'_>, report: &mut Report) {
+    let again = |vault: &Vault| vault.run(&["migrate"]);
+    for earlier in Earlier::all() {
+        let made = || earlier.restored_in(&ground.options.dir, Database::Sqlite).vault;
+        let places = command(ground, report, "migration", &["migrate"], made, again);
+        report.figure("places of a migration", places);
+    }
+}
+
 fn command(
     ground: &Ground<'_>,
     report: &mut Report,
@@ -246,7 +267,7 @@ fn command(
 }
 
 /// Why calls cannot be traced, if they cannot.
-fn cannot_trace() -> Option<String> {
+pub(super) fn cannot_trace() -> Option<String> {
     let mut strace = Command::new("strace");
     strace.args(["-D", "-f", "-qq", "-o", "/dev/null", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
     match strace.status() {
@@ -263,8 +284,17 @@ fn strace(trace: &Path, call: &str, place: usize, deed: Deed) -> Command {
         Deed::Fail(error) => format!("error={error}"),
     };
     let _ = fs::remove_file(trace);
+    tracing(trace, call, &format!("{deed}:when={place}"))
+}
+
+/// A program that runs another one, whose syncs do nothing and succeed.
+pub(super) fn without_sync() -> Command {
+    tracing(Path::new("/dev/null"), &SYNCING.join(","), "retval=0")
+}
+
+fn tracing(trace: &Path, calls: &str, deed: &str) -> Command {
     let mut strace = Command::new("strace");
     strace.args(["-D", "-f", "-o"]).arg(trace);
-    strace.args(["-e", &format!("trace={call}"), "-e", &format!("inject={call}:{deed}:when={place}")]);
+    strace.args(["-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:{deed}")]);
     strace
 }

@@ -31,8 +31,8 @@ pub(crate) struct Source {
 const OLDEST_LIBRARY: [u32; 3] = [3, 51, 3];
 /// How long a reader waits for a lock, in milliseconds.
 const READER_WAIT: &str = "5000";
-/// Pages of log after which a commit also moves them to the file.
-const CHECKPOINT_PAGES: &str = "1000";
+/// SQLite itself moves nothing from the log to the file, since it would not say that the disk failed: the writer does.
+const CHECKPOINT_PAGES: &str = "0";
 
 /// A setting: its name, the value to give it and the value it must then have.
 type Setting = (&'static str, &'static str, &'static str);

@@ -129,3 +129,55 @@ async fn a_refusal_that_wrote_nothing_makes_no_other_run_again() {
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 60);
     assert_eq!(AtomicUsize::load(&runs, Ordering::Relaxed), 90);
 }
+
+/// Set in the process in which the disk is made to fail.
+const FAILING: &str = "ORGVAULT_TEST_FAILING_FILE";
+
+/// What is in the log is there, but whether the file has it nobody knows: SQLite would go on, and overwrite the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_the_disk_does_not_take_into_the_file_ends_the_store() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    if std::env::var_os(FAILING).is_none() {
+        // A process of its own, which lives through the signal that comes with a file too large.
+        let run = std::process::Command::new("sh")
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "sqlite::tests::a_log_that_the_disk_does_not_take_into_the_file_ends_the_store"])
+            .env(FAILING, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        return assert!(run.status.success() && said.contains("1 passed"), "{said}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
+        SqliteStore::open(settings).unwrap()
+    };
+    let run = |store: Arc<SqliteStore>, statement: &'static str| async move {
+        store
+            .write(statement, |connection, statement| {
+                Box::pin(async move {
+                    connection.batch_execute(statement).map_err(Failure::Sql)?;
+                    Ok(Verdict::Recorded(()))
+                })
+            })
+            .await
+    };
+    let store = open();
+    run(Arc::clone(&store), "CREATE TABLE t (x BLOB); INSERT INTO t VALUES (randomblob(6000000))").await.unwrap();
+    run(Arc::clone(&store), "INSERT INTO t VALUES ('small')").await.unwrap();
+    // The log's file is as large as this write needs; the database's cannot grow.
+    let limit = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(7_000_000), maximum: limit.maximum }).unwrap();
+    run(Arc::clone(&store), "INSERT INTO t VALUES (randomblob(5000000))").await.unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(10), store.failed()).await.unwrap();
+    setrlimit(Resource::Fsize, limit).unwrap();
+    assert!(run(Arc::clone(&store), "INSERT INTO t VALUES ('after')").await.is_err());
+    store.close().await;
+    let log = std::fs::metadata(folder.path().join("db-wal")).unwrap();
+    assert!(log.len() > 5_000_000, "the log is kept");
+    run(open(), "INSERT INTO t SELECT CASE count(*) WHEN 3 THEN 'whole' ELSE abs('-9223372036854775808') END FROM t")
+        .await
+        .unwrap();
+}

@@ -5,12 +5,14 @@ use super::backend::RunQuery as _;
 use super::batch::{Outcome, run_apart, run_together};
 use super::connection::{Purpose, Source, open};
 use super::settings::OpenError;
-use super::severity::{is_full, is_locked};
+use super::severity::{is_disk_failure, is_full, is_locked, judge};
 use super::statement::BeginWriting;
 use super::task::Task;
-use crate::failure::{NoSpace, Reports, no_space, unavailable};
+use crate::failure::{NoSpace, Reports, Severity, no_space, unavailable};
 use diesel::SqliteConnection;
 use diesel::connection::SimpleConnection as _;
+use diesel::dsl::sql;
+use diesel::sql_types::Integer;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +30,12 @@ const TRY_EVERY: Duration = Duration::from_millis(1);
 const BREAK_EVERY: Duration = Duration::from_millis(250);
 /// As above.
 const BREAK: Duration = Duration::from_millis(3);
+/// Pages of log from which they are moved into the file.
+const LONG_LOG: i32 = 1_000;
+/// How many pages the log has, and how many of them were moved.
+const LOG_PAGES: &str = "PRAGMA wal_checkpoint(NOOP)";
+/// Moves the pages that no reader holds up. When all are, the next commit begins the log anew.
+const MOVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 /// The log's size from which it is cut, should readers have kept it from starting over.
 const LOG_LIMIT: u64 = 64 * 1024 * 1024;
 /// How often the log's size is looked at.
@@ -87,11 +95,15 @@ impl Writer {
     ///
     /// After such a failure the kernel may have dropped what it was to write and will not say so again, so no later
     /// commit could be trusted that builds on the same log. What is in the log at the start is for the same reason
-    /// moved into the file first, which writes and syncs it anew.
+    /// moved into the file first, which writes and syncs it anew. If the disk fails that, or any later move, the log must
+    /// stay as it is until a process has read it anew: SQLite would not move twice what it has moved, and would overwrite it.
     pub(super) fn work(mut self, mut queue: mpsc::Receiver<Message>) {
-        self.cut_log(CUT);
+        self.tidy(CUT);
         let mut messages = Vec::with_capacity(LARGEST_BATCH);
         loop {
+            if *self.failure.borrow() {
+                return refuse_all(queue);
+            }
             let idle_since = Instant::now();
             if queue.blocking_recv_many(&mut messages, LARGEST_BATCH) == 0 {
                 break;
@@ -108,13 +120,12 @@ impl Writer {
             }
             if !tasks.is_empty() {
                 self.decide(tasks);
-                if *self.failure.borrow() {
-                    return refuse_all(queue);
+                if !*self.failure.borrow() {
+                    self.rest();
                 }
-                self.rest();
             }
         }
-        self.cut_log(CUT);
+        self.tidy(CUT);
     }
 
     /// Makes the decisions and answers their callers.
@@ -211,8 +222,11 @@ impl Writer {
         }
     }
 
-    /// Leaves the file free for a moment, if it has not been for long; and keeps the log short.
+    /// Keeps the log short; and leaves the file free for a moment, if it has not been for long.
     fn rest(&mut self) {
+        if self.pages_to_move() >= LONG_LOG {
+            self.tidy(MOVE);
+        }
         if self.last_break.elapsed() >= BREAK_EVERY {
             std::thread::sleep(BREAK);
             self.last_break = Instant::now();
@@ -220,16 +234,31 @@ impl Writer {
         if self.last_log_look.elapsed() >= LOG_LOOK_EVERY {
             self.last_log_look = Instant::now();
             if std::fs::metadata(&self.log).is_ok_and(|log| log.len() > LOG_LIMIT) {
-                self.cut_log("PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 0");
+                self.tidy("PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 0");
             }
         }
     }
 
-    fn cut_log(&mut self, statements: &str) {
-        if let Some(connection) = &mut self.connection
-            && let Err(error) = connection.batch_execute(statements)
-        {
-            tracing::warn!(error = %error, "the write-ahead log could not be cut");
+    /// How long the log is, unless all of it was moved.
+    fn pages_to_move(&mut self) -> i32 {
+        let Some(connection) = &mut self.connection else { return 0 };
+        let pages = sql::<(Integer, Integer, Integer)>(LOG_PAGES).get_result::<(i32, i32, i32)>(connection);
+        pages.into_inner().map_or(0, |(_, pages, moved)| if moved < pages { pages } else { 0 })
+    }
+
+    /// Moves the log into the file. Readers and full disks may hold that up; if the disk fails, nothing more is decided.
+    fn tidy(&mut self, statements: &str) {
+        let Some(connection) = &mut self.connection else { return };
+        match connection.batch_execute(statements) {
+            Ok(()) => {}
+            Err(error) if is_disk_failure(&error) || judge(&error) == Severity::BrokenElsewhere => {
+                let error: &(dyn std::error::Error + 'static) = &error;
+                tracing::error!(error, "the disk failed when the write-ahead log was moved into the database");
+                self.failure.send_replace(true);
+                // Whoever closes a file last moves the log, and removes it: this connection stays open as long as the process.
+                std::mem::forget(self.connection.take());
+            }
+            Err(error) => tracing::warn!(error = %error, "the write-ahead log could not be cut"),
         }
     }
 }

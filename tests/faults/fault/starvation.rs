@@ -1,0 +1,73 @@
+//! R10: a read that does not end keeps the write-ahead log from starting over, while clients write.
+
+use super::Ground;
+use super::lock::Holder;
+use crate::report::Report;
+use crate::rig::Rig;
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long the read lasts, unless it is one of a few rounds.
+const HELD: Duration = Duration::from_secs(60);
+const HELD_SHORTLY: Duration = Duration::from_secs(6);
+/// How soon the log has to start over after it.
+const HEALED: Duration = Duration::from_secs(5);
+/// The log's size that the program keeps to, and a write beyond it.
+const LOG_LIMIT: u64 = 65 << 20;
+/// How long a request may take meanwhile.
+const LONGEST: Duration = Duration::from_secs(5);
+
+pub(super) fn happen(ground: &Ground<'_>) -> Report {
+    let held = if ground.options.rounds.is_some() { HELD_SHORTLY } else { HELD };
+    let mut rig = Rig::new("long-read", ground);
+    let log = rig.vault.data_dir().join("orgvault.db-wal");
+    let size = || fs::metadata(&log).map_or(0, |log| log.len());
+    let (mut healed, mut largest, mut left) = (Vec::new(), 0, 0);
+    for _ in 0..ground.options.rounds(1) {
+        rig.work(|| sleep(Duration::from_millis(500)));
+        let reader = Holder::reading(&rig);
+        let begun = generation(&log);
+        rig.work(|| sleep(held));
+        if generation(&log) != begun {
+            rig.report.losses.push("the log started over under the read, so nothing was tested".to_owned());
+        }
+        largest = largest.max(size());
+        drop(reader);
+        let again = rig.work(|| {
+            let freed = Instant::now();
+            while generation(&log) == begun && freed.elapsed() < HEALED {
+                sleep(Duration::from_millis(10));
+            }
+            let again = freed.elapsed();
+            sleep(Duration::from_secs(2)); // as long as the program may take to look at the log's size, and to cut it
+            again
+        });
+        left = left.max(size());
+        if again >= HEALED {
+            rig.report.losses.push(format!("the log did not start over within {HEALED:?} after the read"));
+        }
+        if size() > LOG_LIMIT {
+            rig.report.losses.push(format!("the log still has {} bytes after the read", size()));
+        }
+        healed.push(again);
+        rig.check();
+    }
+    rig.report.figure("the read lasted", format!("{} s", held.as_secs()));
+    rig.report.figure(
+        "the write-ahead log",
+        format!("{} MiB at the end of the read, then {} MiB", largest >> 20, left >> 20),
+    );
+    rig.report.times("from its end until the log starts over", healed);
+    rig.report.slowest_answer(LONGEST);
+    rig.finish()
+}
+
+/// How often the log has started over: a number in its head.
+fn generation(log: &Path) -> [u8; 4] {
+    let mut number = [0; 4];
+    let _ = fs::File::open(log).and_then(|log| log.read_exact_at(&mut number, 12)); // one that was cut has no head
+    number
+}
