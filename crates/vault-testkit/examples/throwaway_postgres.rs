@@ -1,7 +1,7 @@
 //! Runs a command beside a PostgreSQL server of its own and stops the server after it:
 //!
 //! ```text
-//! cargo run -p vault-testkit --example throwaway_postgres -- cargo nextest run
+//! cargo run -p vault-testkit --features servers --example throwaway_postgres -- cargo nextest run
 //! ```
 //!
 //! Tests find the server by the variable `ORGVAULT_TEST_POSTGRES`. `THROWAWAY_FSYNC=on` makes commits reach the

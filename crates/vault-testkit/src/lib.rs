@@ -26,12 +26,12 @@
 //! - [`memory`]: every store port in memory, under one lock, by the rules of `vault-core`.
 //! - [`crypto`]: every crypto port, readable and insecure by design.
 //! - [`faulty`]: a store around any other that fails, waits and lies on purpose.
-//! - [`seed`]: the seeds of the fuzz targets, for property tests that begin with them.
 //! - [`storage`]: stores that vend and that are tried out, without any store.
-//! - [`stores`]: servers of outside stores that live as long as a test.
 //! - [`strategy`]: values for property tests.
 //! - [`contract`]: what every implementation of the store ports must do, as cases to run on it.
-//! - [`postgres`]: a PostgreSQL server that lives as long as a test.
+//!
+//! The feature `servers` is for the tests of the repository itself. It adds `postgres` and `stores`, servers that live as long as a
+//! test, and `seed`, the seeds of the fuzz targets.
 
 #![allow(
     clippy::unwrap_used,
@@ -46,10 +46,11 @@ pub mod crypto;
 pub mod fake;
 pub mod faulty;
 pub mod memory;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "servers"))]
 pub mod postgres;
+#[cfg(feature = "servers")]
 pub mod seed;
 pub mod storage;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "servers"))]
 pub mod stores;
 pub mod strategy;

@@ -13,6 +13,7 @@ mod rotation;
 mod sealing;
 mod simulation;
 mod simulation_of_a_day;
+#[cfg(feature = "servers")]
 mod throwaway_postgres;
 mod upkeep;
 mod usecases;
