@@ -1,4 +1,4 @@
-//! Reading what is stored row by row, to see that it stands as it was written. One damaged row hides no other.
+//! Reading stored rows one by one, to inspect them. One damaged row hides no other.
 
 use super::{AuditLog, InstancePart, InstancePlace, InstanceRow, StoreError, StoredVersions, TakenCredential};
 use crate::audit::{AuditEntry, RecordedRow, Subject};

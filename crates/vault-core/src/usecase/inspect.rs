@@ -1,5 +1,5 @@
-//! See that what is stored stands as it was written: that all of it opens where it lies, that rows that grant fit their codes,
-//! and that no row was put back in an earlier state.
+//! Inspect all stored rows: whether they can be decrypted where they are, whether rows that grant rights fit their codes, and
+//! whether a row was put back in an earlier state.
 
 use super::Ambient;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRow, RowState, Subject};
