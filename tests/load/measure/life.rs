@@ -79,14 +79,16 @@ fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let saving = Organization::create(ground.vault, ground.server, "BesideReplacements")?;
     for connections in ground.options.connections.iter().copied() {
         let plan = ground.round(connections);
-        let (mut sample, mut saves) = (Sample::empty()?, Sample::empty()?);
+        let (mut sample, mut saves, mut labelled) = (Sample::empty()?, Sample::empty()?, Sample::empty()?);
         for _ in 0..ground.options.rounds {
             sample.add(run(&plan, &mut workload)?)?;
             saves.add(run(&plan, &mut Saves::endless(address, &saving.token))?)?;
+            let template = Template::save_labelled(address, &saving.token, LABELS);
+            labelled.add(run(&plan, &mut Saves::endless_of(template))?)?;
         }
         let (rate, save) = (sample.rate(), saves.rate());
         let target = (connections == 64).then(|| Target::new("≥ 0.8 of saves", rate >= 0.8 * save));
-        let references = vec![Bound::new("save", save)];
+        let references = vec![Bound::new("save", save), Bound::new("save with labels", labelled.rate())];
         report.rate(Rate { what: "replace, 5 versions".to_owned(), connections, sample, references, target });
     }
     Ok(())

@@ -27,7 +27,12 @@ pub(super) struct Saves {
 impl Saves {
     /// Saves without end.
     pub(super) fn endless(address: SocketAddr, token: &str) -> Self {
-        Self { template: Template::save(address, token), number: 0, left: None, until: None, ids: None }
+        Self::endless_of(Template::save(address, token))
+    }
+
+    /// The same with saves of another kind.
+    pub(super) fn endless_of(template: Template) -> Self {
+        Self { template, number: 0, left: None, until: None, ids: None }
     }
 
     /// So many saves, or as many as are made within `patience`.
