@@ -68,8 +68,9 @@ pub struct StoredDescription {
     pub rule: SignedRule,
 }
 
-/// How many rows a filtered list looks at, at most, for one page.
-pub const LIST_WINDOW: usize = 10_000;
+/// How many rows a filtered list looks at, at most, for one page: so many that the index entries of several labels fit
+/// into a reader's cache together. Clients are promised no more than 10,000.
+pub const LIST_WINDOW: usize = 4_000;
 
 /// Reads a page of a list, newest first; with [`ListCredentials::expires_before`] the soonest to expire first, then by
 /// id.
