@@ -9,8 +9,8 @@ use crate::schema::{credential_labels, credentials};
 use crate::stored::{IdText, Read, ToIdText as _};
 use diesel::dsl::exists;
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, NullableExpressionMethods as _, OptionalExtension as _,
-    QueryDsl as _,
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
+    OptionalExtension as _, QueryDsl as _,
 };
 use vault_core::credential::{CredentialType, HealthState};
 use vault_core::digest::Digest;
@@ -24,10 +24,11 @@ const AFTER_ALL_IDS: &str = "~";
 
 diesel::alias!(credential_labels as other_labels: OtherLabels);
 
-/// Whether one statement reads the page: the whole list, or that of one namespace or type.
+/// Whether one statement reads the page: the whole list, or that of one namespace, type or label.
 pub(super) fn is_one_statement(query: &ListCredentials) -> bool {
     let ListCredentials { namespace, kind, labels, health, expires_before, .. } = query;
-    labels.is_empty() && health.is_none() && expires_before.is_none() && (namespace.is_none() || kind.is_none())
+    let filters = usize::from(namespace.is_some()) + usize::from(kind.is_some()) + labels.len();
+    filters <= 1 && health.is_none() && expires_before.is_none()
 }
 
 /// A page that takes several statements, in one snapshot.
@@ -39,7 +40,7 @@ pub(super) async fn list(connection: &mut Connection, query: &ListCredentials) -
     }
 }
 
-/// The whole list, or that of one namespace or type; judged too.
+/// The whole list, or that of one namespace, type or label; judged too.
 pub(super) async fn by_one_index(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
     let before = query.after.map(|after| after.id.text());
     let newest_first = credentials::table
@@ -47,18 +48,24 @@ pub(super) async fn by_one_index(connection: &mut Connection, query: &ListCreden
         .filter(credentials::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
         .order(credentials::id.desc())
         .select(columns!());
-    let namespace = query.namespace.as_ref().map(Namespace::as_str);
-    let kind = query.kind.map(CredentialType::as_str);
-    let rows: Vec<CredentialRow> = match (namespace, kind) {
-        (Some(namespace), _) => {
-            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
-            load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
-        }
-        (None, Some(kind)) => {
-            let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
-            load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
-        }
-        (None, None) => load_judged!(newest_first, connection, query.limit, &query.principal, query.now),
+    let rows: Vec<CredentialRow> = if let Some(label) = query.labels.as_slice().first() {
+        let of_both = credential_labels::organization_id.eq(credentials::organization_id);
+        let labelled = credential_labels::table
+            .inner_join(credentials::table.on(of_both.and(credential_labels::id.eq(credentials::id))))
+            .filter(credential_labels::organization_id.eq(query.organization.text()))
+            .filter(narrow!(credential_labels::label.eq(label.as_bytes().as_slice())))
+            .filter(credential_labels::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
+            .order(credential_labels::id.desc())
+            .select(columns!());
+        load_judged!(labelled, connection, query.limit, &query.principal, query.now)
+    } else if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
+        let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
+        load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
+    } else if let Some(kind) = query.kind.map(CredentialType::as_str) {
+        let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
+        load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
+    } else {
+        load_judged!(newest_first, connection, query.limit, &query.principal, query.now)
     };
     let rows = rows.into_iter().map(decode).collect::<Result<_, _>>()?;
     Ok(ListedRows { rows, searched_to: None })
@@ -135,10 +142,6 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
     if let Some(end) = &end {
         labelled = labelled.filter(credential_labels::id.ge(end));
     }
-    if is_one_label(query) {
-        // Every row of the label fits, so no more than a page of them is looked at.
-        labelled = labelled.order(credential_labels::id.desc()).limit(i64::try_from(query.limit).unwrap_or(i64::MAX));
-    }
     for other in query.labels.iter().filter(|other| *other != label) {
         labelled = labelled.filter(exists(
             other_labels
@@ -150,11 +153,6 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
     let rows = fitting(query).filter(credentials::id.eq_any(labelled)).order(credentials::id.desc()).select(columns!());
     let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;
     found(rows, end, query)
-}
-
-/// Whether a label is all that is asked for.
-fn is_one_label(query: &ListCredentials) -> bool {
-    query.labels.len() == 1 && query.namespace.is_none() && query.kind.is_none() && query.health.is_none()
 }
 
 fn last_of_window() -> i64 {
@@ -179,9 +177,6 @@ async fn rarest<'a>(
     query: &'a ListCredentials,
     before: &str,
 ) -> Result<Option<(Option<String>, &'a Digest)>, Failure> {
-    if is_one_label(query) {
-        return Ok(query.labels.as_slice().first().map(|label| (None, label)));
-    }
     let mut rarest = None;
     for label in &query.labels {
         let end: Option<String> = credential_labels::table
