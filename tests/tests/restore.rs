@@ -66,8 +66,9 @@ fn a_backup_works_on_another_machine() {
     assert!(session.is_live());
     vault.stop();
     let directory = elsewhere(&vault, "elsewhere");
-    let restored = vault.json(&["restore", text(&backup), "--data-dir", text(&directory)]);
+    // Before the restore: a step that begins after it is not spent.
     let step = current_step();
+    let restored = vault.json(&["restore", text(&backup), "--data-dir", text(&directory)]);
     assert_eq!(restored["ended"]["sessions"], 1, "{restored}");
     assert_eq!(restored["ended"]["activations"], 4, "{restored}");
     let key = |directory: &Path| fs::read(directory.join("orgvault.db.key")).unwrap();
@@ -280,7 +281,6 @@ fn pg_restore_brings_a_vault_back() {
     let refused = vault.run(&["restore", "--after-external"]).refused().stderr;
     assert!(refused.contains("permission denied"), "the service's role may not: {refused}");
 
-    // Before the restore: a step that begins after it is not spent.
     let step = current_step();
     let settled = vault.json(&["restore", "--after-external", "--database-url", &url]);
     assert_eq!(settled["ended"]["sessions"], 1, "{settled}");
@@ -316,11 +316,12 @@ fn point_in_time_recovery_brings_a_vault_back() {
     let recovered = cluster.recovered(&base, "before_the_accident");
     let url = vault.url().replace(&cluster.base_url(), &recovered.base_url());
     vault.use_postgres(url.clone());
+    let spent = current_step();
     vault.run(&["restore", "--after-external", "--database-url", &url]).done();
     vault.serve();
     let client = vault.client();
     assert!(!session.on(&client).is_live(), "an older token is dead");
-    client.log_in(&admin.sound_login()).problem("invalid-login");
+    client.log_in(&admin.login(&admin.authenticator.code(spent))).problem("invalid-login");
     let mut ids = log_in_anew(&vault, &admin, &client).ids();
     ids.sort();
     saved.sort();
