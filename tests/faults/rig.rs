@@ -18,6 +18,8 @@ use vault_tests::{Answer, Client, Database, Door, Integration, Vault, binary};
 const WORKERS: usize = 4;
 /// How long anything may take to work again.
 const LIMIT: Duration = Duration::from_secs(90);
+/// How soon the service has to work again.
+const HEALED: Duration = Duration::from_secs(5);
 
 /// A vault under faults.
 pub(crate) struct Rig {
@@ -213,6 +215,19 @@ impl Rig {
             std::thread::sleep(Duration::from_millis(20));
         }
         begun.elapsed()
+    }
+
+    /// Waits until the service answers and writes again, and gives the time it took. A service that takes too long is
+    /// reported as a loss.
+    pub(crate) fn heal(&mut self) -> Duration {
+        let begun = Instant::now();
+        self.wait_until_it_answers();
+        self.wait_until_it_writes();
+        let healed = begun.elapsed();
+        if healed > HEALED {
+            self.report.losses.push(format!("the service needed {healed:?} to work again"));
+        }
+        healed
     }
 
     /// Every credential, by its server.

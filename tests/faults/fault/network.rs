@@ -5,7 +5,7 @@ use crate::proxy::{Mode, Proxy};
 use crate::report::Report;
 use crate::rig::Rig;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::Vault;
 use vault_tests::process::free_address;
@@ -14,7 +14,6 @@ use vault_tests::process::free_address;
 const HANGING: Duration = Duration::from_secs(12);
 /// How long a request may take meanwhile: a change waits at most 7 s, and for a connection before.
 const LONGEST: Duration = Duration::from_secs(10);
-const HEALED: Duration = Duration::from_secs(5);
 
 /// A vault whose server is behind a proxy.
 fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> (Rig, Proxy) {
@@ -70,13 +69,7 @@ pub(super) fn hanging(ground: &Ground<'_>) -> Report {
             std::thread::sleep(HANGING);
             proxy.set(Mode::Pass);
         });
-        let begun = Instant::now();
-        rig.wait_until_it_answers();
-        rig.wait_until_it_writes();
-        healed.push(begun.elapsed());
-        if begun.elapsed() > HEALED {
-            rig.report.losses.push(format!("the service needed {:?} to work again", begun.elapsed()));
-        }
+        healed.push(rig.heal());
         rig.check();
     }
     rig.report.slowest_answer(LONGEST);

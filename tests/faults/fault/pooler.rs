@@ -9,13 +9,9 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::Vault;
 use vault_tests::process::free_address;
-
-/// How soon the service has to work again.
-const HEALED: Duration = Duration::from_secs(5);
 
 pub(super) fn restarted(ground: &Ground<'_>) -> Report {
     if Command::new("pgbouncer").arg("--version").output().is_err() {
@@ -39,13 +35,7 @@ pub(super) fn restarted(ground: &Ground<'_>) -> Report {
             drop(pooler);
             Pooler::start(place.path(), &socket, address)
         });
-        let begun = Instant::now();
-        rig.wait_until_it_answers();
-        rig.wait_until_it_writes();
-        healed.push(begun.elapsed());
-        if begun.elapsed() > HEALED {
-            rig.report.losses.push(format!("the service needed {:?} to work again", begun.elapsed()));
-        }
+        healed.push(rig.heal());
         rig.check();
     }
     rig.report.times("from the pooler's start to the next write", healed);

@@ -6,11 +6,9 @@ use crate::rig::Rig;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, test_kill_process, waitpid};
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vault_testkit::postgres::{Cluster, Options};
 
-/// How soon the service has to work again.
-const HEALED: Duration = Duration::from_secs(5);
 const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'orgvault'";
 
 /// R11: connections are ended by an operator, and processes of connections are killed, which has the whole server start
@@ -35,7 +33,7 @@ pub(super) fn connections(ground: &Ground<'_>) -> Report {
                 }
             }
         });
-        healed.push(heal(&mut rig));
+        healed.push(rig.heal());
         rig.check();
     }
     rig.report.times("from the last fault to the next write", healed);
@@ -59,22 +57,11 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
             end_all(postmaster, if round % 2 == 0 { Signal::KILL } else { Signal::QUIT });
             cluster.resume();
         });
-        healed.push(heal(&mut rig));
+        healed.push(rig.heal());
         rig.check();
     }
     rig.report.times("from the server's start to the next write", healed);
     finish(rig)
-}
-
-fn heal(rig: &mut Rig) -> Duration {
-    let begun = Instant::now();
-    rig.wait_until_it_answers();
-    rig.wait_until_it_writes();
-    let healed = begun.elapsed();
-    if healed > HEALED {
-        rig.report.losses.push(format!("the service needed {healed:?} to work again"));
-    }
-    healed
 }
 
 fn finish(rig: Rig) -> Report {

@@ -14,12 +14,18 @@ use vault_core::port::{AccountChange, IdGenerator};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 
-/// Whoever holds an ended session can do nothing any more, and leaves no trace.
-pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+/// A session of an editor, and what it has saved.
+async fn editor_at_work(world: &World<'_>) -> (SessionPrincipal, CredentialId) {
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let credential = world.saved(&Principal::Session(session.clone())).await;
+    (session, credential)
+}
+
+/// Whoever holds an ended session can do nothing any more, and leaves no trace.
+pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (session, credential) = editor_at_work(&world).await;
     assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
     refused_everything(&world, &session, credential, Denial::SessionEnded).await;
 }
@@ -27,9 +33,7 @@ pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
 /// A session works until the moment at which it expires, and not at it.
 pub async fn an_expired_session_is_refused_everything(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    let holder = world.holder(Role::Editor).await;
-    let session = world.log_in(&holder).await;
-    let credential = world.saved(&Principal::Session(session.clone())).await;
+    let (session, credential) = editor_at_work(&world).await;
     world.clock.advance_millis(SESSION_SECONDS * 1000 - 1);
     assert_eq!(world.listed(&Principal::Session(session.clone())).await, [credential]);
     world.clock.advance_millis(1);
@@ -51,9 +55,7 @@ pub async fn a_changed_account_is_refused_everything(suite: &dyn ContractStore) 
 /// A disabled organization's accounts are refused, whatever their sessions.
 pub async fn a_disabled_organization_is_refused_everything(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    let holder = world.holder(Role::Editor).await;
-    let session = world.log_in(&holder).await;
-    let credential = world.saved(&Principal::Session(session.clone())).await;
+    let (session, credential) = editor_at_work(&world).await;
     world.set_state(OrganizationState::Disabled).await;
     refused_everything(&world, &session, credential, Denial::OrganizationClosed).await;
 }

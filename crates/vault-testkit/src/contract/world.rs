@@ -96,9 +96,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) async fn at(suite: &'a dyn ContractStore, now: Timestamp) -> Self {
-        let (world, creation) = Self::prepare(suite, now);
-        assert!(world.store.create_organization(creation).await.unwrap(), "a new name is free");
-        world
+        Self::unmade(suite, suite.ports(), now).made().await
     }
 
     /// A world and the command that makes its organization.
@@ -119,10 +117,7 @@ pub(super) type Accounts<'a> = World<'a, dyn AccountStore>;
 
 impl<'a> Accounts<'a> {
     pub(super) async fn of_accounts(suite: &'a dyn AccountSubject) -> Self {
-        let world = Self::unmade(suite, suite.accounts(), ManualClock::START);
-        let creation = world.create_organization(world.organization, world.key, &world.name);
-        assert!(world.store.create_organization(creation).await.unwrap(), "a new name is free");
-        world
+        Self::unmade(suite, suite.accounts(), ManualClock::START).made().await
     }
 }
 
@@ -131,14 +126,18 @@ pub(super) type Operators<'a> = World<'a, dyn OperatorStore>;
 
 impl<'a> Operators<'a> {
     pub(super) async fn of_operators(suite: &'a dyn OperatorSubject) -> Self {
-        let world = Self::unmade(suite, suite.operator(), ManualClock::START);
-        let creation = world.create_organization(world.organization, world.key, &world.name);
-        assert!(world.store.create_organization(creation).await.unwrap(), "a new name is free");
-        world
+        Self::unmade(suite, suite.operator(), ManualClock::START).made().await
     }
 }
 
 impl<S: OrganizationRepository + ?Sized> World<'_, S> {
+    /// The world, after its organization was created.
+    async fn made(self) -> Self {
+        let creation = self.create_organization(self.organization, self.key, &self.name);
+        assert!(self.store.create_organization(creation).await.unwrap(), "a new name is free");
+        self
+    }
+
     pub(super) async fn set_state(&self, state: OrganizationState) {
         let action = match state {
             OrganizationState::Active => AuditAction::OrganizationEnabled,

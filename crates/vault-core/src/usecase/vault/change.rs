@@ -1,7 +1,7 @@
 //! Change a credential in steps that no other change comes between: read it, judge, write if it is still the same.
 
 use super::Vault;
-use super::list::Reading;
+use super::reading::Reading;
 use crate::activation::{SignedRule, VendRule};
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::credential::{CredentialType, Information, Metadata, effective_expiry};

@@ -1,7 +1,7 @@
 //! Read the expiry of credentials that were saved before expiries were stored.
 
 use super::Vault;
-use super::list::Reading;
+use super::reading::Reading;
 use crate::error::Error;
 
 /// How many are read at once.

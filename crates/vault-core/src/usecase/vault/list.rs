@@ -1,6 +1,7 @@
 //! List an organization's credentials, newest first.
 
 use super::Vault;
+use super::reading::Reading;
 use crate::activation::VendRule;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::credential::{CredentialType, Health, Information, Metadata};
@@ -46,41 +47,6 @@ pub struct ListedCredential {
     pub health: Health,
     /// When it was last activated, to the minute.
     pub last_activated_at: Option<Timestamp>,
-}
-
-/// Whether rows were read for the first time. A rotation may end between reading a row and reading the keys; read again,
-/// the row names the new key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
-    First,
-    Again,
-}
-
-impl Reading {
-    /// Runs an operation that reads rows and opens them, and once more if a row named an unknown key.
-    pub(super) async fn run<T, F: Future<Output = Result<T, Error>>>(
-        operation: impl Fn(Self) -> F,
-    ) -> Result<T, Error> {
-        match operation(Self::First).await {
-            Err(error) if error.is_unknown_key() => operation(Self::Again).await,
-            done => done,
-        }
-    }
-
-    /// Whether the row is to be read again.
-    pub(super) const fn is_to_repeat(self, error: &SealError) -> bool {
-        matches!((self, error), (Self::First, SealError::UnknownKey { .. }))
-    }
-
-    /// What was opened, unless it is to be read again.
-    pub(super) fn check<T>(self, opened: Vec<Result<T, SealError>>) -> Result<Vec<Result<T, SealError>>, SealError> {
-        let repeated = |one: &Result<T, SealError>| one.as_ref().is_err_and(|error| self.is_to_repeat(error));
-        if opened.iter().any(repeated) {
-            let found = opened.into_iter().find(repeated).and_then(Result::err);
-            return Err(found.unwrap_or(SealError::NoKeys));
-        }
-        Ok(opened)
-    }
 }
 
 impl Vault {

@@ -1,7 +1,7 @@
 //! Compare data with a credential's, by fingerprint: nothing is opened.
 
 use super::Vault;
-use super::list::Reading;
+use super::reading::Reading;
 use crate::audit::{AuditAction, Subject};
 use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};

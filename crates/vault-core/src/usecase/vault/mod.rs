@@ -8,6 +8,7 @@ mod expiry;
 mod list;
 mod matches;
 mod promote;
+mod reading;
 mod replace;
 mod request_check;
 mod save;

@@ -1,6 +1,6 @@
 //! Show one credential as a list would.
 
-use super::list::Reading;
+use super::reading::Reading;
 use super::{ListedCredential, Vault};
 use crate::audit::AuditAction;
 use crate::credential::CredentialType;

@@ -1,7 +1,7 @@
 //! List a credential's versions.
 
 use super::Vault;
-use super::list::Reading;
+use super::reading::Reading;
 use crate::audit::AuditAction;
 use crate::credential::{Information, LastCheck, VersionState};
 use crate::error::Error;

@@ -336,15 +336,15 @@ impl Place {
                     credential_secrets::data_key.eq(parts.data_key.as_slice()),
                     credential_secrets::data.eq(parts.data.as_slice()),
                 ));
-                let (since, failed) = (parts.check.1, parts.check.2.as_deref());
+                let (checked_at, check_since, check_failed) = &parts.check;
                 let made_current = (
                     credentials::version.eq(number),
                     credentials::version_created_at.eq(parts.created_at),
                     (row.key != parts.key).then(|| credentials::key_id.eq(parts.key.as_str())),
                     credentials::information.eq(parts.information.as_slice()),
-                    credentials::checked_at.eq(parts.check.0),
-                    credentials::check_since.eq(since),
-                    credentials::check_failed.eq(failed),
+                    credentials::checked_at.eq(checked_at),
+                    credentials::check_since.eq(check_since),
+                    credentials::check_failed.eq(check_failed.as_deref()),
                 );
                 let credential = diesel::update(credential).set((changed, made_current));
                 // What was current may be among those destroyed, so it is kept first. Mostly one at most goes.
