@@ -23,7 +23,10 @@ pub enum PasswordFlaw {
     #[error("this password is one of the most common; choose another")]
     Common,
     /// The address, its local part, the organization's name or this product's.
-    #[error("a password must not be the address, the organization's name or the name of this service")]
+    #[error(
+        "a password must not be the address, the part before its @, the organization's name or the name of this service, with or \
+         without digits after it"
+    )]
     Guessable,
 }
 
