@@ -39,6 +39,7 @@ mod schema;
 mod sqlite;
 mod stored;
 mod transfer;
+mod update;
 
 pub use load::StoreLoad;
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState, are_rolling};

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::new_row::NewEntry;
 use crate::schema::{audit, audit_checkpoints, audit_delivery};
 use crate::stored::ToIdText as _;
+use crate::update::update;
 use async_trait::async_trait;
 use diesel::query_builder::InsertStatement;
 use diesel::sql_types::Bool;
@@ -371,7 +372,7 @@ async fn cut(connection: &mut Connection, command: &CutAudit) -> Decided<bool> {
     let row = audit_checkpoints::table
         .filter(audit_checkpoints::number.eq(checkpoint.number))
         .filter(audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().as_slice()));
-    let emptied = diesel::update(row)
+    let emptied = update(row)
         .set((
             audit_checkpoints::entries.eq(Vec::new()),
             audit_checkpoints::key_id.eq(key.text()),
@@ -412,7 +413,7 @@ async fn take_delivery(connection: &mut Connection, delivery: &Delivery) -> Deci
         .or(audit_delivery::until.is_null())
         .or(audit_delivery::until.le(now.as_millis()));
     let row = audit_delivery::table.filter(audit_delivery::singleton.eq(SINGLETON));
-    let taken = diesel::update(row.filter(free))
+    let taken = update(row.filter(free))
         .set((audit_delivery::holder.eq(holder), audit_delivery::until.eq(until.as_millis())))
         .execute(connection)
         .await?;
@@ -427,6 +428,6 @@ async fn note_delivered(connection: &mut Connection, holder: Uuid, from: i64, to
         .filter(audit_delivery::singleton.eq(SINGLETON))
         .filter(audit_delivery::holder.eq(holder.hyphenated().to_string()))
         .filter(audit_delivery::checkpoint.eq(from));
-    let noted = diesel::update(row).set(audit_delivery::checkpoint.eq(to)).execute(connection).await?;
+    let noted = update(row).set(audit_delivery::checkpoint.eq(to)).execute(connection).await?;
     Ok(if noted == 1 { Verdict::Recorded(true) } else { Verdict::Refused(false) })
 }

@@ -4,6 +4,7 @@ use super::backend::{Connection, RunQuery, for_update};
 use crate::failure::Failure;
 use crate::schema::hourly_counts;
 use crate::stored::ToIdText as _;
+use crate::update::update;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::hourly::Hourly;
 use vault_core::id::OrganizationId;
@@ -56,7 +57,7 @@ pub(crate) async fn count(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let counted = held.plus_one(now);
-    diesel::update(row_of!(organization, subject))
+    update(row_of!(organization, subject))
         .set((
             hourly_counts::count.eq(i64::from(counted.count)),
             hourly_counts::since.eq(counted.since.unwrap_or(now).as_millis()),

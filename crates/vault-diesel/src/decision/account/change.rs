@@ -15,6 +15,7 @@ use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, idempotency_keys, recovery_codes, sessions,
 };
 use crate::stored::ToIdText as _;
+use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, takes_last_admin};
 use vault_core::digest::Digest;
@@ -110,10 +111,7 @@ async fn apply(connection: &mut Connection, act: &ChangeAccount, now: Timestamp)
     match &act.change {
         AccountChange::Grant | AccountChange::Unlock => {}
         AccountChange::Password(password) => {
-            diesel::update(row_of!(grant))
-                .set(accounts::password.eq(password.0.as_bytes()))
-                .execute(connection)
-                .await?;
+            update(row_of!(grant)).set(accounts::password.eq(password.0.as_bytes())).execute(connection).await?;
         }
         AccountChange::Passcode { seed, recovery_codes } => {
             set_passcode(connection, grant, seed, recovery_codes, NO_STEP, now).await?;
@@ -124,10 +122,7 @@ async fn apply(connection: &mut Connection, act: &ChangeAccount, now: Timestamp)
                 row_of!(grant).select((accounts::password, accounts::seed)).get_result(connection).await?;
             let gone = SealedSeed { id: act.after.seed, blob: Blob::from_bytes(vec![0; seed.len()]) };
             set_passcode(connection, grant, &gone, &[], NO_STEP, now).await?;
-            diesel::update(row_of!(grant))
-                .set(accounts::password.eq(vec![0; password.len()]))
-                .execute(connection)
-                .await?;
+            update(row_of!(grant)).set(accounts::password.eq(vec![0; password.len()])).execute(connection).await?;
             remove_invitation(connection, grant).await?;
             invitation_row::insert(connection, invitation, address).await?;
         }
@@ -159,11 +154,11 @@ pub(crate) async fn set_passcode(
     last_step: TimeStep,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    diesel::update(row_of!(grant))
+    update(row_of!(grant))
         .set((accounts::seed.eq(seed.blob.as_bytes()), accounts::passcode_enrolled_at.eq(now.as_millis())))
         .execute(connection)
         .await?;
-    diesel::update(rows_of!(grant, account_logins))
+    update(rows_of!(grant, account_logins))
         .set((
             account_logins::last_step.eq(last_step.0),
             account_logins::wrong_passcodes.eq(0),

@@ -11,6 +11,7 @@ use super::{change, directory};
 use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_drafts};
 use crate::stored::{Digests, Read, ToIdText as _};
+use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Refusal;
 use vault_core::account::AccountGrant;
@@ -112,10 +113,7 @@ async fn take_account(connection: &mut Connection, grant: &AccountGrant, version
 /// Gives the account that was taken the secrets of the draft.
 async fn renew(connection: &mut Connection, command: &ConfirmEnrolment, draft: &EnrolmentDraft) -> Result<(), Failure> {
     let grant = &command.signed.grant;
-    diesel::update(account_row!(grant))
-        .set(accounts::password.eq(draft.password.0.as_bytes()))
-        .execute(connection)
-        .await?;
+    update(account_row!(grant)).set(accounts::password.eq(draft.password.0.as_bytes())).execute(connection).await?;
     change::set_passcode(connection, grant, &draft.seed, &draft.recovery_codes, command.step, command.now).await?;
     sign(connection, &command.signed, &command.digest).await
 }

@@ -166,7 +166,7 @@ pub(crate) async fn insert(
 /// Replaces what an invitation grants.
 pub(crate) async fn update(connection: &mut Connection, after: &StoredInvitation) -> Result<(), Failure> {
     let grant = &after.invitation.grant;
-    diesel::update(row_of!(grant.organization, grant.account))
+    crate::update::update(row_of!(grant.organization, grant.account))
         .set((
             invitations::email.eq(grant.email.as_str()),
             invitations::role.eq(grant.role.as_str()),

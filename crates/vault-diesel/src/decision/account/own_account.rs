@@ -11,6 +11,7 @@ use super::row::{SignedRow, row_of, sign, signed_columns};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, organizations, recovery_codes};
 use crate::stored::{CodeColumns, Read, ToIdText as _};
+use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _};
 use vault_core::Command;
@@ -114,12 +115,12 @@ impl Decision for ConfirmPasscode {
         let waits = |pending: &PendingSeed| pending.seed.id == act.after.seed && *now < pending.expires_at;
         let pending = pending.filter(waits).filter(|_| version == act.version);
         let Some(PendingSeed { seed, .. }) = pending else { return Ok(Verdict::Refused(false)) };
-        diesel::update(row_of!(session))
+        update(row_of!(session))
             .set((accounts::seed.eq(seed.blob.as_bytes()), accounts::passcode_enrolled_at.eq(now.as_millis())))
             .execute(connection)
             .await?;
         sign(connection, &act.after, &act.digest).await?;
-        diesel::update(
+        update(
             account_logins::table
                 .filter(account_logins::organization_id.eq(organization.text()))
                 .filter(account_logins::account_id.eq(account.text())),

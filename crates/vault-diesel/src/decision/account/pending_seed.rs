@@ -4,6 +4,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use crate::failure::Failure;
 use crate::schema::pending_seeds;
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::sealed::{Blob, SealedSeed};
@@ -78,7 +79,7 @@ pub(crate) async fn count(
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<(), Failure> {
-    diesel::update(row_of!(organization, account))
+    update(row_of!(organization, account))
         .set(pending_seeds::tried.eq(pending_seeds::tried + 1))
         .execute(connection)
         .await?;

@@ -4,6 +4,7 @@ use super::super::backend::{Connection, RunQuery};
 use crate::failure::Failure;
 use crate::schema::accounts;
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::digest::RowCode;
@@ -69,7 +70,7 @@ impl SignedRow {
 
 /// Writes what a row is signed with, and its code.
 pub(crate) async fn sign(connection: &mut Connection, signed: &SignedAccount, digest: &RowCode) -> Result<(), Failure> {
-    diesel::update(row_of!(signed.grant))
+    update(row_of!(signed.grant))
         .set((
             accounts::email.eq(signed.grant.email.as_str()),
             accounts::role.eq(signed.grant.role.as_str()),

@@ -10,6 +10,7 @@ use super::activator::judge_and_take;
 use crate::failure::Failure;
 use crate::schema::{activations, credential_secrets, credentials, integrations};
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
 };
@@ -144,7 +145,7 @@ async fn note_use(
 ) -> Result<(), Failure> {
     let minute = now.floor_to_minute().as_millis();
     if principal.slot == TokenSlot::Current && last_used_at.is_none_or(|last| last < minute) {
-        diesel::update(row_of!(principal.organization, principal.integration))
+        update(row_of!(principal.organization, principal.integration))
             .set(integrations::last_used_at.eq(minute))
             .execute(connection)
             .await?;

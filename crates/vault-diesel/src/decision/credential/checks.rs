@@ -9,6 +9,7 @@ use crate::schema::{
     check_requests, check_rounds, credential_secrets, credential_versions, credentials, organizations,
 };
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
     OptionalExtension as _, QueryDsl as _,
@@ -155,7 +156,7 @@ pub(crate) async fn take(connection: &mut Connection, act: &TakeChecks) -> Decid
     if due.is_empty() && round == before && told {
         return Ok(Verdict::Recorded(Vec::new()));
     }
-    diesel::update(row)
+    update(row)
         .set((
             check_rounds::seen_at.eq(now.as_millis()),
             check_rounds::began_at.eq(round.began_at.map(Timestamp::as_millis)),
@@ -185,7 +186,7 @@ async fn requested(connection: &mut Connection, now: Timestamp, most: usize) -> 
     for (organization, id, version) in rows {
         let organization = organization.sound("check_requests", &"unknown", "organization_id")?;
         let id = id.sound("check_requests", &organization, "id")?;
-        diesel::update(of_credential!(check_requests, organization, id))
+        update(of_credential!(check_requests, organization, id))
             .set(check_requests::taken_at.eq(now.as_millis()))
             .execute(connection)
             .await?;
@@ -301,17 +302,12 @@ pub(crate) async fn record(connection: &mut Connection, act: &RecordCheck) -> De
     diesel::delete(waiting.filter(check_requests::version.eq(*version))).execute(connection).await?;
     let (at, since) = (check.at.as_millis(), check.since.as_millis());
     let failed = check.failed.map(|reason| reason.as_str());
-    let mut stored =
-        diesel::update(of_credential!(credentials, organization, id).filter(credentials::version.eq(*version)))
-            .set((
-                credentials::checked_at.eq(at),
-                credentials::check_since.eq(since),
-                credentials::check_failed.eq(failed),
-            ))
-            .execute(connection)
-            .await?;
+    let mut stored = update(of_credential!(credentials, organization, id).filter(credentials::version.eq(*version)))
+        .set((credentials::checked_at.eq(at), credentials::check_since.eq(since), credentials::check_failed.eq(failed)))
+        .execute(connection)
+        .await?;
     if stored == 0 {
-        stored = diesel::update(
+        stored = update(
             of_credential!(credential_versions, organization, id).filter(credential_versions::version.eq(*version)),
         )
         .set((
@@ -335,7 +331,7 @@ pub(crate) async fn note_activated(connection: &mut Connection, act: &NoteActiva
     ids.sort_unstable_by(|one, two| one.as_str().cmp(two.as_str()));
     for id in ids {
         let minute = act.minute.as_millis();
-        diesel::update(
+        update(
             credentials::table
                 .filter(credentials::organization_id.eq(act.organization.text()))
                 .filter(credentials::id.eq(id))

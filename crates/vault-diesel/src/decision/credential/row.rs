@@ -6,6 +6,7 @@ use super::super::{Decided, Verdict};
 use crate::failure::Failure;
 use crate::schema::credentials;
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::activation::{SignedRule, VendRule};
 use vault_core::check::CheckReason;
@@ -174,7 +175,7 @@ pub(super) async fn note_expiry(
     connection: &mut Connection,
     (organization, id, version, expires_at): &NotedExpiry,
 ) -> Decided<()> {
-    diesel::update(
+    update(
         of_credential!(credentials, organization, id)
             .filter(credentials::version.eq(*version))
             .filter(credentials::expires_at.is_null()),

@@ -12,6 +12,7 @@ use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credenti
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials};
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use diesel::dsl::case_when;
 use diesel::sql_types::{BigInt, Nullable};
 use diesel::{
@@ -332,7 +333,7 @@ impl Place {
         let record = audit::entry(&command.audit);
         match &current {
             Some((parts, destroy_at, destroyed)) => {
-                let secrets = diesel::update(of_credential!(credential_secrets, self.organization, self.id)).set((
+                let secrets = update(of_credential!(credential_secrets, self.organization, self.id)).set((
                     credential_secrets::data_key.eq(parts.data_key.as_slice()),
                     credential_secrets::data.eq(parts.data.as_slice()),
                 ));
@@ -346,7 +347,7 @@ impl Place {
                     credentials::check_since.eq(check_since),
                     credentials::check_failed.eq(check_failed.as_deref()),
                 );
-                let credential = diesel::update(credential).set((changed, made_current));
+                let credential = update(credential).set((changed, made_current));
                 // What was current may be among those destroyed, so it is kept first. Mostly one at most goes.
                 let (first, rest) =
                     destroyed.split_first().map_or((NO_VERSION, [].as_slice()), |(one, rest)| (*one, rest));
@@ -359,7 +360,7 @@ impl Place {
                 self.destroy(connection, rest).await?;
             }
             None => {
-                diesel::update(credential).set(changed).execute(connection).await?;
+                update(credential).set(changed).execute(connection).await?;
                 record.execute(connection).await?;
             }
         }

@@ -4,6 +4,7 @@ use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use crate::failure::Failure;
 use crate::schema::{activations, integration_tokens, integrations};
 use crate::stored::{CodeColumns, Read, ToIdText as _};
+use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::{Digest, RowCode};
 use vault_core::id::{IntegrationId, OrganizationId};
@@ -171,7 +172,7 @@ pub(crate) async fn replace(
     let unused = (token != integration.token).then_some(integrations::last_used_at.eq(None::<i64>));
     // With one statement: PostgreSQL checks the foreign key of a row that its transaction has changed before, and would
     // take the organization after the integration, against the order of locks.
-    diesel::update(row_of!(organization, id))
+    update(row_of!(organization, id))
         .set((
             integrations::patterns.eq(integration.patterns.to_stored()),
             integrations::expires_at.eq(integration.expires_at.map(|at| at.as_millis())),

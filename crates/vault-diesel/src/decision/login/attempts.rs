@@ -5,6 +5,7 @@ use super::super::backend::{Connection, RunQuery, for_update, hold_rows};
 use crate::failure::Failure;
 use crate::schema::{attempt_classes, known_networks};
 use crate::stored::ToIdText as _;
+use crate::update::update;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
@@ -112,7 +113,7 @@ impl Classes {
             ClassKey::Shared => SHARED_CLASS,
             ClassKey::Network(network) => network.as_bytes().as_slice(),
         };
-        diesel::update(classes_of!(self).filter(attempt_classes::network.eq(network)))
+        update(classes_of!(self).filter(attempt_classes::network.eq(network)))
             .set((
                 attempt_classes::attempts.eq(i64::from(class.attempts)),
                 attempt_classes::latest.eq(class.latest.map(Timestamp::as_millis)),
@@ -141,7 +142,7 @@ impl Classes {
         }
         if classes.networks.iter().any(|kept| kept.network == *network) {
             self.set(connection, ClassKey::Network(*network), AttemptClass::default()).await?;
-            diesel::update(classes_of!(self).filter(attempt_classes::network.eq(network.as_bytes().as_slice())))
+            update(classes_of!(self).filter(attempt_classes::network.eq(network.as_bytes().as_slice())))
                 .set(attempt_classes::last_login_at.eq(now.as_millis()))
                 .execute(connection)
                 .await?;
@@ -190,7 +191,7 @@ pub(crate) async fn reset_all(
 ) -> Result<(), Failure> {
     let AttemptClass { attempts, latest } = AttemptClass::default();
     take_all(connection, organization, Some(account)).await?;
-    diesel::update(classes_of!(Classes { organization, account }))
+    update(classes_of!(Classes { organization, account }))
         .set((
             attempt_classes::attempts.eq(i64::from(attempts)),
             attempt_classes::latest.eq(latest.map(Timestamp::as_millis)),
@@ -209,7 +210,7 @@ async fn note_network(connection: &mut Connection, network: &Digest, now: Timest
         .execute(connection)
         .await?;
     let stale = now.plus_seconds(-NETWORK_NOTED_SECONDS).as_millis();
-    diesel::update(
+    update(
         known_networks::table
             .filter(known_networks::network.eq(network))
             .filter(known_networks::last_login_at.le(stale)),

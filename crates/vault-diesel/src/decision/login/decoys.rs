@@ -6,6 +6,7 @@ use super::super::backend::{Connection, RunQuery, for_share, for_update};
 use super::logins::FoundRow;
 use crate::failure::Failure;
 use crate::schema::{decoy_accounts, decoys};
+use crate::update::update;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
@@ -101,7 +102,7 @@ pub(crate) async fn hold_account(connection: &mut Connection, decoy: u16) -> Res
 
 /// Writes a row. Its content changes every time: SQLite writes no page that stays the same.
 pub(crate) async fn write(connection: &mut Connection, part: Part, decoy: u16, now: Timestamp) -> Result<(), Failure> {
-    diesel::update(row_of!(part, decoy))
+    update(row_of!(part, decoy))
         .set((decoys::writes.eq(decoys::writes + 1), decoys::latest.eq(now.as_millis())))
         .execute(connection)
         .await?;
@@ -112,7 +113,7 @@ pub(crate) async fn write(connection: &mut Connection, part: Part, decoy: u16, n
 pub(crate) async fn record(connection: &mut Connection, decoy: u16, entry: &SealedAuditRecord) -> Result<(), Failure> {
     let mut content = entry.record.to_authenticated_bytes();
     content.extend_from_slice(entry.code.as_bytes());
-    diesel::update(row_of!(Part::Entry, decoy))
+    update(row_of!(Part::Entry, decoy))
         .set((
             decoys::writes.eq(decoys::writes + 1),
             decoys::latest.eq(entry.record.at.as_millis()),

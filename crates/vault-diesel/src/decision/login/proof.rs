@@ -15,6 +15,7 @@ use super::sessions;
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, recovery_codes};
 use crate::stored::ToIdText as _;
+use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, SignedAccount};
 use vault_core::audit::SealedAuditRecord;
@@ -166,7 +167,7 @@ async fn refuse(
     let counts = refusal == LoginRefusal::WrongPasscode && facts.account.is_some();
     let before = facts.wrong_passcodes;
     let after = if counts { before.plus_one(*now) } else { before };
-    diesel::update(logins_of!(grant))
+    update(logins_of!(grant))
         .set((
             account_logins::wrong_passcodes.eq(i64::from(after.count)),
             account_logins::wrong_at.eq(after.latest.map(Timestamp::as_millis)),
@@ -198,7 +199,7 @@ async fn carry_out(connection: &mut Connection, command: &ConcludeProof, proof: 
     spend(connection, command, proof).await?;
     Classes { organization, account }.note_login(connection, network, *now).await?;
     if let Some(SealedPassword(rehashed)) = &proof.rehashed {
-        diesel::update(row_of!(grant)).set(accounts::password.eq(rehashed.as_bytes())).execute(connection).await?;
+        update(row_of!(grant)).set(accounts::password.eq(rehashed.as_bytes())).execute(connection).await?;
     }
     match &proof.effect {
         ProofEffect::Session(session) => sessions::insert(connection, organization, account, session).await,
@@ -210,14 +211,11 @@ async fn carry_out(connection: &mut Connection, command: &ConcludeProof, proof: 
 async fn spend(connection: &mut Connection, command: &ConcludeProof, proof: &BroughtProof) -> Result<(), Failure> {
     let (grant, now) = (&command.reserved.grant, command.now);
     if let ProofEffect::Session(_) = proof.effect {
-        diesel::update(logins_of!(grant))
-            .set(account_logins::last_login_at.eq(now.as_millis()))
-            .execute(connection)
-            .await?;
+        update(logins_of!(grant)).set(account_logins::last_login_at.eq(now.as_millis())).execute(connection).await?;
     }
     match proof.passcode {
         PasscodeProof::Step(step) => {
-            diesel::update(logins_of!(grant)).set(account_logins::last_step.eq(step.0)).execute(connection).await?;
+            update(logins_of!(grant)).set(account_logins::last_step.eq(step.0)).execute(connection).await?;
         }
         PasscodeProof::RecoveryCode(code) => {
             diesel::delete(
@@ -245,10 +243,7 @@ async fn change_own(
             return pending_seed::put(connection, organization, account, seed, *expires_at).await;
         }
         OwnChange::Password { password, after, digest } => {
-            diesel::update(row_of!(principal))
-                .set(accounts::password.eq(password.0.as_bytes()))
-                .execute(connection)
-                .await?;
+            update(row_of!(principal)).set(accounts::password.eq(password.0.as_bytes())).execute(connection).await?;
             sign(connection, after, digest).await?;
         }
         OwnChange::RecoveryCodes(codes) => replace_recovery_codes(connection, organization, account, codes).await?,

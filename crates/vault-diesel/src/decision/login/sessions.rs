@@ -6,6 +6,7 @@ use super::super::{Decided, Decision, Verdict, decide};
 use crate::failure::Failure;
 use crate::schema::sessions;
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable};
 use vault_core::Command;
@@ -150,7 +151,7 @@ async fn note_uses(connection: &mut Connection, uses: &[SessionUse]) -> Decided<
     for used in uses {
         let at = used.at.as_millis();
         let earlier = sessions::last_used_at.is_null().or(sessions::last_used_at.lt(at));
-        diesel::update(
+        update(
             sessions::table
                 .filter(sessions::organization_id.eq(used.organization.text()))
                 .filter(sessions::id.eq(used.session.text()))

@@ -12,6 +12,7 @@ use crate::schema::{
     pending_seeds, retiring_instance_keys,
 };
 use crate::stored::{CodeColumns, Read, ToIdText as _};
+use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::sql_types::Bool;
@@ -159,7 +160,7 @@ async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> D
         ))
         .execute(connection)
         .await?;
-    diesel::update(instance::table)
+    update(instance::table)
         .set((
             instance::instance_key_id.eq(next.instance_key.text()),
             instance::wrapped.eq(next.wrapped.as_bytes()),
@@ -168,7 +169,7 @@ async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> D
         .execute(connection)
         .await?;
     for key in keys {
-        diesel::update(instance_keys::table.filter(instance_keys::id.eq(key.id.text())))
+        update(instance_keys::table.filter(instance_keys::id.eq(key.id.text())))
             .set(instance_keys::wrapped.eq(key.wrapped.as_bytes()))
             .execute(connection)
             .await?;
@@ -431,7 +432,7 @@ async fn move_organizations(connection: &mut Connection, command: &MoveToInstanc
             InstanceRow::Organization { organization, key, wrapped: before },
             InstanceRow::Organization { wrapped, .. },
         ) => Some(
-            diesel::update(
+            update(
                 organizations::table
                     .filter(organizations::id.eq(organization.text()))
                     .filter(organizations::fingerprint_key_id.eq(key.text()))
@@ -453,7 +454,7 @@ async fn move_organization_keys(
             InstanceRow::OrganizationKey { organization, key, wrapped: before },
             InstanceRow::OrganizationKey { wrapped, .. },
         ) => Some(
-            diesel::update(
+            update(
                 organization_keys::table
                     .filter(organization_keys::organization_id.eq(organization.text()))
                     .filter(organization_keys::id.eq(key.text()))
@@ -472,7 +473,7 @@ async fn move_accounts(connection: &mut Connection, command: &MoveToInstanceKey)
             InstanceRow::Account { signed, code: before, password: password_before, seed: seed_before },
             InstanceRow::Account { code, password, seed, .. },
         ) => Some(
-            diesel::update(
+            update(
                 accounts::table
                     .filter(accounts::organization_id.eq(signed.grant.organization.text()))
                     .filter(accounts::id.eq(signed.grant.account.text()))
@@ -496,7 +497,7 @@ async fn move_pending_seeds(connection: &mut Connection, command: &MoveToInstanc
     let rows = command.rows.iter().filter_map(|pair| match pair {
         (InstanceRow::PendingSeed { organization, account, seed: before }, InstanceRow::PendingSeed { seed, .. }) => {
             Some(
-                diesel::update(
+                update(
                     pending_seeds::table
                         .filter(pending_seeds::organization_id.eq(organization.text()))
                         .filter(pending_seeds::account_id.eq(account.text()))
@@ -515,7 +516,7 @@ async fn move_invitations(connection: &mut Connection, command: &MoveToInstanceK
         (InstanceRow::Invitation(before), InstanceRow::Invitation(after)) => {
             let grant = &before.invitation.grant;
             Some(
-                diesel::update(
+                update(
                     invitations::table
                         .filter(invitations::organization_id.eq(grant.organization.text()))
                         .filter(invitations::account_id.eq(grant.account.text()))
@@ -538,7 +539,7 @@ async fn move_drafts(connection: &mut Connection, command: &MoveToInstanceKey) -
             InstanceRow::Draft { organization, account, password: password_before, seed: seed_before },
             InstanceRow::Draft { password, seed, .. },
         ) => Some(
-            diesel::update(
+            update(
                 enrolment_drafts::table
                     .filter(enrolment_drafts::organization_id.eq(organization.text()))
                     .filter(enrolment_drafts::account_id.eq(account.text()))
@@ -560,7 +561,7 @@ async fn move_integrations(connection: &mut Connection, command: &MoveToInstance
         (InstanceRow::Integration(before), InstanceRow::Integration(after)) => {
             let integration = &before.integration;
             Some(
-                diesel::update(
+                update(
                     integrations::table
                         .filter(integrations::organization_id.eq(integration.organization.text()))
                         .filter(integrations::id.eq(integration.id.text()))

@@ -5,6 +5,7 @@ use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{instance, instance_keys, organization_keys, organizations, retiring_instance_keys};
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -123,7 +124,7 @@ async fn replace_root(connection: &mut Connection, command: &ReplaceRootKey) -> 
     if retiring {
         return Ok(Verdict::Refused(false));
     }
-    let replaced = diesel::update(
+    let replaced = update(
         instance::table
             .filter(instance::id.eq(current.id.text()))
             .filter(instance::root_key_id.eq(current.root_key.text()))
@@ -266,7 +267,7 @@ pub(crate) async fn insert(connection: &mut Connection, key: &OrganizationKeyRec
 }
 
 async fn take_uses(connection: &mut Connection, command: &TakeKeyUses) -> Decided<bool> {
-    let taken = diesel::update(
+    let taken = update(
         organization_keys::table
             .filter(organization_keys::organization_id.eq(command.organization.text()))
             .filter(organization_keys::id.eq(command.key.text()))
@@ -281,7 +282,7 @@ async fn take_uses(connection: &mut Connection, command: &TakeKeyUses) -> Decide
 
 async fn replace(connection: &mut Connection, command: &ReplaceOrganizationKey) -> Decided<bool> {
     require_active(connection, command.next.wrapped.key()).await?;
-    let retired = diesel::update(
+    let retired = update(
         organization_keys::table
             .filter(organization_keys::organization_id.eq(command.next.organization.text()))
             .filter(organization_keys::id.eq(command.current.text()))

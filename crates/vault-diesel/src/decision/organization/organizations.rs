@@ -12,6 +12,7 @@ use crate::schema::{
     invited_addresses, organization_keys, organizations, pending_seeds, recovery_codes, sessions,
 };
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::{KeyId, OrganizationId};
@@ -133,7 +134,7 @@ async fn list(connection: &mut Connection) -> Result<Vec<Organization>, Failure>
 
 async fn set_state(connection: &mut Connection, command: &SetOrganizationState) -> Decided<bool> {
     let organization = command.organization.text();
-    let changed = diesel::update(organizations::table.filter(organizations::id.eq(organization)))
+    let changed = update(organizations::table.filter(organizations::id.eq(organization)))
         .set(organizations::state.eq(command.state.as_str()))
         .execute(connection)
         .await?;

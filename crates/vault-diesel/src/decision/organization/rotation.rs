@@ -9,6 +9,7 @@ use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials, organization_keys};
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::{
@@ -230,7 +231,7 @@ async fn move_current(connection: &mut Connection, command: &MoveSealed) -> Resu
     let organization = command.organization.text();
     let (from, to) = (command.from.text(), command.to.text());
     let rows = versions(command).map(|(row, sealed)| {
-        diesel::update(
+        update(
             credentials::table
                 .filter(credentials::organization_id.eq(organization))
                 .filter(credentials::id.eq(row.credential.text()))
@@ -241,7 +242,7 @@ async fn move_current(connection: &mut Connection, command: &MoveSealed) -> Resu
     });
     let moved: Vec<usize> = execute_each!(connection, rows)?;
     let secrets = versions(command).zip(&moved).filter(|(_, moved)| **moved == 1).map(|((row, sealed), _)| {
-        diesel::update(
+        update(
             credential_secrets::table
                 .filter(credential_secrets::organization_id.eq(organization))
                 .filter(credential_secrets::id.eq(row.credential.text())),
@@ -256,7 +257,7 @@ async fn move_others(connection: &mut Connection, command: &MoveSealed) -> Resul
     let organization = command.organization.text();
     let (from, to) = (command.from.text(), command.to.text());
     let rows = versions(command).map(|(row, sealed)| {
-        diesel::update(
+        update(
             credential_versions::table
                 .filter(credential_versions::organization_id.eq(organization))
                 .filter(credential_versions::id.eq(row.credential.text()))
@@ -281,7 +282,7 @@ async fn move_metadata(connection: &mut Connection, command: &MoveSealed) -> Res
         SealedContent::Version(_) => None,
     });
     let rows = metadata.map(|(row, sealed)| {
-        diesel::update(
+        update(
             credentials::table
                 .filter(credentials::organization_id.eq(organization))
                 .filter(credentials::id.eq(row.credential.text()))

@@ -7,6 +7,7 @@ use crate::schema::{
     account_logins, activations, enrolment_codes, enrolment_drafts, instance, invitations, invited_addresses,
     pending_seeds, recovery_codes, sessions,
 };
+use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Command;
@@ -52,8 +53,8 @@ impl Decision for SettleRestore {
         let SettleRestore { epoch, step, ends_invitations } = command.act;
         let stored = i64::try_from(epoch).ok().filter(|_| epoch > before);
         let Some(stored) = stored else { return Ok(Verdict::Refused(None)) };
-        diesel::update(instance::table).set(instance::restore_epoch.eq(stored)).execute(connection).await?;
-        diesel::update(account_logins::table.filter(account_logins::last_step.lt(step.0)))
+        update(instance::table).set(instance::restore_epoch.eq(stored)).execute(connection).await?;
+        update(account_logins::table.filter(account_logins::last_step.lt(step.0)))
             .set(account_logins::last_step.eq(step.0))
             .execute(connection)
             .await?;
