@@ -9,6 +9,8 @@ use vault_tests::binary::Run;
 use vault_tests::passcode::current_step;
 use vault_tests::{Account, Client, Vault};
 
+/// Attempts in a row after which the next one waits.
+const FREE_ATTEMPTS: u32 = 5;
 /// How often a command is tried.
 const PATIENCE: usize = 40;
 
@@ -23,13 +25,16 @@ pub(crate) struct Doorman {
     live: Vec<String>,
     /// Sessions whose end was acknowledged.
     ended: Vec<String>,
+    /// Attempts since the last acknowledged login. One that was cut off counts, lest a crash win a guess.
+    attempts: u32,
 }
 
 impl Doorman {
     /// One with an account of its own.
     pub(crate) fn new(vault: &Vault) -> Self {
         let account = vault.account("Acme", "viewer");
-        let mut doorman = Self { account, codes: VecDeque::new(), spent: None, live: Vec::new(), ended: Vec::new() };
+        let (codes, live, ended) = (VecDeque::new(), Vec::new(), Vec::new());
+        let mut doorman = Self { account, codes, spent: None, live, ended, attempts: 0 };
         doorman.take_codes();
         doorman
     }
@@ -39,26 +44,36 @@ impl Doorman {
         self.codes.push_front(None);
     }
 
-    /// Has new codes if few are left.
+    /// Whether its next attempt has to wait.
+    fn must_wait(&self) -> bool {
+        self.attempts >= FREE_ATTEMPTS
+    }
+
+    /// Has new codes if few are left, and its account unlocked.
     pub(crate) fn refill(&mut self, vault: &Vault) {
-        if self.codes.len() < 4 {
+        if self.codes.len() < 4 || self.must_wait() {
             let printed = patiently(vault, &["account", "reset-passcode", "--email", &self.account.email, "--json"]);
             self.account = self.account.with_new_passcode(&printed.json());
             patiently(vault, &["account", "unlock", "--email", &self.account.email]);
             self.take_codes();
             self.spent = None;
             self.live.clear();
+            self.attempts = 0;
         }
     }
 
     /// Whether it can log in once more.
     pub(crate) fn has_codes(&self) -> bool {
-        !self.codes.is_empty()
+        !self.codes.is_empty() && !self.must_wait()
     }
 
     /// Logs in, and mostly out again.
     pub(crate) fn come_and_go(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+        if self.must_wait() {
+            return Outcome::Refused;
+        }
         let Some(code) = self.codes.pop_front() else { return Outcome::Refused };
+        self.attempts += 1;
         let code = code.unwrap_or_else(|| self.account.authenticator.code(current_step()));
         let begun = Instant::now();
         let answer = client.request("POST", "/v1/login").json(&self.account.login(&code)).try_send();
@@ -68,6 +83,7 @@ impl Doorman {
         let Some(answer) = answer.ok().filter(|_| outcome == Outcome::Done) else { return outcome };
         let token = answer.json()["access_token"].as_str().expect("a token").to_owned();
         self.spent = Some(code);
+        self.attempts = 0;
         if self.codes.len().is_multiple_of(4) {
             self.live.push(token);
             return outcome;
@@ -85,6 +101,7 @@ impl Doorman {
     /// What was used must not work again, what was ended stays ended, what was begun lasts.
     pub(crate) fn check(&mut self, client: &Client, losses: &mut Vec<String>) {
         if let Some(code) = self.spent.take() {
+            self.attempts += 1;
             let answer = client.log_in(&self.account.login(&code));
             if answer.status != 401 {
                 losses.push(format!("a code that logged in was answered {} the second time", answer.status));

@@ -60,6 +60,11 @@ impl Possible {
         }
     }
 
+    /// Whether it may hold `state`.
+    pub(crate) fn may_be(&self, state: State) -> bool {
+        self.states.contains(&state)
+    }
+
     /// What it surely holds.
     pub(crate) fn sure(&self) -> Option<State> {
         match *self.states {

@@ -12,7 +12,7 @@ use vault_tests::{Answer, Client};
 
 /// How many credentials a client has at most.
 const MOST: usize = 12;
-/// How many saves of unknown outcome a client leaves alone.
+/// How many saves of unknown outcome, and how many credentials of unknown value, a client leaves alone.
 const MOST_UNSURE: usize = 5;
 const VAULT: &str = "/v1/organization-vault";
 
@@ -52,6 +52,11 @@ impl Key {
     fn is_there(&self) -> bool {
         matches!(self.possible.sure(), Some(State::Holds(_)))
     }
+
+    /// Whether it was saved, and a later write of it came to nobody knows what.
+    fn is_doubtful(&self) -> bool {
+        self.id.is_some() && self.possible.sure().is_none()
+    }
 }
 
 impl Worker {
@@ -82,6 +87,10 @@ impl Worker {
         let mut unsure = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none());
         if let (Some(first), Some(_)) = (unsure.next(), unsure.nth(MOST_UNSURE - 2)) {
             return self.repeat(first, client, log, tally);
+        }
+        let mut doubtful = (0..self.keys.len()).filter(|n| self.keys[*n].is_doubtful());
+        if let (Some(first), Some(_)) = (doubtful.next(), doubtful.nth(MOST_UNSURE - 2)) {
+            return self.delete(first, client, log, tally);
         }
         match there.len() {
             0..3 => self.save(client, log, tally),
@@ -174,13 +183,16 @@ impl Worker {
         log: &AckLog,
         tally: &mut Tally,
     ) -> Outcome {
-        let outcome = tally.count(answer, begun.elapsed());
         let key = &mut self.keys[place];
+        let is_gone = answer.as_ref().is_ok_and(|answer| answer.status == 404);
+        // An earlier deletion of unknown outcome was made.
+        if is_gone && key.possible.may_be(State::Absent) && key.possible.seen(State::Absent).is_ok() {
+            return Outcome::Refused;
+        }
+        let outcome = tally.count(answer, begun.elapsed());
         log.note(&format!("{} {:?} {state:?}", self.namespace, key.id), outcome);
         // It is this client's alone, and was there.
-        if let Ok(answer) = answer
-            && answer.status == 404
-        {
+        if is_gone {
             tally.wrong.push(format!("{} save {}: a write was answered 404", self.namespace, key.save));
         }
         key.possible.attempted(state, outcome);

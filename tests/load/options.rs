@@ -73,6 +73,8 @@ pub(crate) enum Subject {
     Deletes,
     /// Replacing data, and lists of labels
     Life,
+    /// Saving in many organizations at once, and beside one whose saves are all refused
+    Tenants,
     /// Replacing the key of an organization
     Rotation,
     /// Logging in

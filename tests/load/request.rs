@@ -74,6 +74,14 @@ impl Template {
         Self::new(request(address, &format!("PATCH {VAULT}"), Some(token), Some(&body)), 8)
     }
 
+    /// Saves under one idempotency key: all but the first are refused, because their data differs.
+    pub(crate) fn save_under_one_key(address: SocketAddr, token: &str) -> Self {
+        let mut bytes = Self::save(address, token).bytes;
+        let end_of_line = bytes.windows(2).position(|two| two == b"\r\n").unwrap_or_default();
+        bytes.splice(end_of_line..end_of_line, *b"\r\nIdempotency-Key: the-same");
+        Self::new(bytes, 8)
+    }
+
     /// Replaces data.
     pub(crate) fn replace(address: SocketAddr, token: &str) -> Self {
         let line = format!("POST {VAULT}/{}/versions", "#".repeat(36));
@@ -108,6 +116,16 @@ impl Template {
 mod tests {
     use super::*;
     use std::net::Ipv4Addr;
+
+    #[test]
+    fn saves_under_one_key_name_it_and_still_change() {
+        let template = Template::save_under_one_key(SocketAddr::from((Ipv4Addr::LOCALHOST, 80)), "token");
+        let mut request = Vec::new();
+        template.write_number(0xBEEF, &mut request);
+        let request = String::from_utf8(request).unwrap();
+        assert!(request.starts_with("PATCH /v1/organization-vault HTTP/1.1\r\nIdempotency-Key: the-same\r\nHost: "));
+        assert_eq!(request.matches("0000BEEF").count(), 3);
+    }
 
     #[test]
     fn a_template_changes_in_all_its_places() {

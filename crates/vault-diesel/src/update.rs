@@ -52,8 +52,9 @@ impl<DB: Backend, Statement: QueryFragment<DB>> QueryFragment<DB> for PreparedOn
 mod tests {
     use super::update;
     use crate::schema::credential_counts;
+    use crate::sqlite::backend::RunQuery as _;
     use diesel::connection::{InstrumentationEvent, SimpleConnection as _};
-    use diesel::{Connection as _, ExpressionMethods as _, QueryDsl as _, RunQueryDsl as _, SqliteConnection};
+    use diesel::{Connection as _, ExpressionMethods as _, QueryDsl as _, SqliteConnection};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -70,7 +71,7 @@ mod tests {
         });
         for number in 1..=3 {
             let row = credential_counts::table.filter(credential_counts::organization_id.eq(format!("{number}")));
-            update(row).set(credential_counts::credentials.eq(number)).execute(&mut connection).unwrap();
+            update(row).set(credential_counts::credentials.eq(number)).execute(&mut connection).into_inner().unwrap();
         }
         assert_eq!(kept.load(Ordering::Relaxed), 1, "one text, kept");
     }

@@ -1,4 +1,4 @@
-//! Saves and deletes that share a transaction on PostgreSQL.
+//! Decisions that share a transaction on PostgreSQL.
 
 use crate::support;
 
@@ -45,6 +45,16 @@ fn delete(store: &Arc<PostgresStore>, world: &World, id: CredentialId) -> BoxFut
     let act = DeleteCredential { organization: world.organization, id, revision: None };
     let command = Command { principal: world.principal(), now: world.now(), audit, act };
     async move { store.delete_credential(command).await }.boxed()
+}
+
+fn replace(
+    store: &Arc<PostgresStore>,
+    world: &World,
+    id: CredentialId,
+    revision: i64,
+) -> BoxFuture<'static, Result<i64, StoreError>> {
+    let (store, command) = (Arc::clone(store), world.replace(id, revision));
+    async move { store.change_credential(command).await }.boxed()
 }
 
 /// A database of its own: whoever waits in it was made to wait by this test.
@@ -143,6 +153,41 @@ async fn writes_that_wait_share_a_transaction() {
         let left = format!("SELECT count(*) FROM {table} WHERE organization_id = '{of}'");
         assert_eq!(query(&scene.address, &left), "0", "{table}");
     }
+}
+
+/// Each is made or refused by itself, and finds what those before it left.
+#[tokio::test(flavor = "multi_thread")]
+async fn replacements_that_wait_share_a_transaction() {
+    let scene = Scene::new().await;
+    let mut saved = Vec::new();
+    for _ in 0..20 {
+        saved.push(scene.store.save_credential(scene.world.save()).await.unwrap());
+    }
+    let nobody = CredentialId::from_bytes([0; 16]);
+    let (first, last) = (saved[0], saved[19]);
+    // Not in the order of their ids, in which their rows are taken.
+    let mut replacements: Answers<_> =
+        saved.iter().rev().map(|id| replace(&scene.store, &scene.world, *id, 1)).collect();
+    replacements.push(replace(&scene.store, &scene.world, first, 1)); // replaced before
+    replacements.push(replace(&scene.store, &scene.world, first, 2));
+    replacements.push(replace(&scene.store, &scene.world, nobody, 1));
+    let mut outcomes = scene.hold_up_at("accounts", replacements, async |_| {}).await;
+    let rest = outcomes.split_off(20);
+    assert!(outcomes.into_iter().all(|replaced| replaced.unwrap() == 2));
+    assert!(
+        matches!(
+            rest.as_slice(),
+            [Err(StoreError::Refused(Refusal::Changed)), Ok(3), Err(StoreError::Refused(Refusal::NotFound))]
+        ),
+        "{rest:?}"
+    );
+    // The first was alone when it began.
+    assert_eq!(scene.count("sum(version) || ' in ' || count(DISTINCT xmin::text)"), "41 in 2");
+    assert_eq!(scene.audited("credential.replaced"), "21");
+    let of = scene.world.organization;
+    let kept = format!("SELECT count(*), max(version) FROM credential_versions WHERE organization_id = '{of}'");
+    assert_eq!(query(&scene.address, &kept), "21|2");
+    assert_eq!(scene.store.change_credential(scene.world.replace(last, 2)).await.unwrap(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ mod pool;
 mod rotation;
 mod saves;
 mod storm;
+mod tenants;
 mod timing;
 
 pub(crate) use cold::cold_start;
@@ -23,6 +24,7 @@ pub(crate) use logins::logins;
 pub(crate) use rotation::rotation;
 pub(crate) use saves::saves;
 pub(crate) use storm::storm;
+pub(crate) use tenants::tenants;
 pub(crate) use timing::timing;
 
 use crate::Result;

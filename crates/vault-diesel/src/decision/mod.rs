@@ -9,7 +9,7 @@
 //! invitation or the integration.
 
 mod account;
-mod activation;
+pub(super) mod activation;
 mod audit;
 pub(super) mod authorize;
 pub(super) mod credential;
@@ -88,6 +88,15 @@ pub(crate) async fn decide<P, A: Decision<P>>(
     command: &Command<A, P>,
 ) -> Decided<A::Outcome> {
     let held = A::authorize(connection, command).await?;
+    carry_out(connection, command, held).await
+}
+
+/// Carries out, and records, a decision whose principal was judged.
+pub(crate) async fn carry_out<P, A: Decision<P>>(
+    connection: &mut Connection,
+    command: &Command<A, P>,
+    held: A::Held,
+) -> Decided<A::Outcome> {
     let verdict = A::act(connection, command, held).await?;
     if let Verdict::Done(_) = verdict {
         audit::record(connection, &command.audit).await?;

@@ -3,7 +3,7 @@
 use super::decision::credential::count::{self, Count};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, Fates, Judged, Together, judge_each};
+use super::together::{Fate, Fates, Group, Judged, Together, judge_each, of_credentials};
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry};
 use crate::schema::credentials;
@@ -19,28 +19,17 @@ use vault_core::{Command, Refusal};
 
 type Outcome = Result<bool, Refusal>;
 
-/// The rows of a table that belong to one of the credentials.
-macro_rules! of_credentials {
-    ($table:ident, $organization:expr, $ids:expr) => {{
-        use crate::schema::$table as rows;
-        rows::table.filter(rows::organization_id.eq($organization.text())).filter(rows::id.eq_any($ids))
-    }};
-}
-
-impl Together for DeleteCredential {
+impl Together for Command<DeleteCredential> {
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>> {
         &store.gathered().deletes
     }
 
-    fn organization(&self) -> OrganizationId {
-        self.organization
+    fn group(&self) -> Group {
+        Group::of(self.act.organization)
     }
 
-    async fn decide_all(
-        connection: &mut AsyncPgConnection,
-        organization: OrganizationId,
-        commands: &[Command<Self>],
-    ) -> Fates<Outcome> {
+    async fn decide_all(connection: &mut AsyncPgConnection, group: Group, commands: &[Self]) -> Fates<Outcome> {
+        let organization = group.organization;
         // The count first, for the reason given at a single save.
         count::hold(connection, organization).await?;
         let judged = judge_each(connection, commands, organization, |_| None).await?;
@@ -65,15 +54,13 @@ impl Together for DeleteCredential {
             });
         }
         let deleted = delete(connection, &wanted, organization).await?;
-        let is_deleted = |command: &Command<Self>| deleted.contains(command.act.id.text().as_str());
+        let is_deleted = |command: &Self| deleted.contains(command.act.id.text().as_str());
         let made = || commands.iter().zip(&fates).filter(|(command, fate)| fate.is_none() && is_deleted(command));
         if !deleted.is_empty() {
             let entries = made().map(|(command, _)| NewEntry::of(&command.audit)).collect();
             forget(connection, &deleted, organization, entries).await?;
         }
-        let fate = |(fate, command): (Option<_>, &Command<Self>)| {
-            fate.unwrap_or_else(|| Fate::Decided(Ok(is_deleted(command))))
-        };
+        let fate = |(fate, command): (Option<_>, &Self)| fate.unwrap_or_else(|| Fate::Decided(Ok(is_deleted(command))));
         Ok((fates.into_iter().zip(commands).map(fate).collect(), !deleted.is_empty()))
     }
 }

@@ -1,80 +1,77 @@
-//! Decisions of one kind in one organization that wait together and share a transaction: durable writes rise with load,
-//! where otherwise each would wait for the commit of the one before. Organizations take turns at the connections.
+//! Decisions of one kind and group that wait together and share a transaction: durable writes rise with load, where
+//! otherwise each would wait for the commit of the one before. Groups take turns at the connections.
 
 use super::connections::{Connections, Failed, Haste, Taken};
-use super::decision::decide;
-use super::together::{AT_ONCE, Fate, Together, decide_together};
+use super::together::{AT_ONCE, Fate, Group, Together, decide_together};
 use crate::failure::{NoSpace, fault, no_space, unavailable};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::oneshot;
-use vault_core::Command;
-use vault_core::id::OrganizationId;
 use vault_core::port::StoreError;
 
 /// The most bytes in one transaction, unless the first decision has more.
 const LARGEST_SIZE: usize = 1024 * 1024;
-/// The most decisions that wait, of all organizations.
+/// The most decisions that wait, of all groups.
 const LONGEST_QUEUE: usize = 4_096;
 
 /// Decisions of one kind, where they wait.
-pub(super) struct Gathered<A: Together> {
+pub(super) struct Gathered<C: Together> {
     connections: Arc<Connections>,
-    waiting: Mutex<Queues<A>>,
+    waiting: Mutex<Queues<C>>,
 }
 
-struct Queues<A: Together> {
-    /// A queue for each organization that has a worker. The worker removes it when it ends.
-    of: HashMap<OrganizationId, VecDeque<Waiting<A>>>,
+struct Queues<C: Together> {
+    /// A queue for each group that has a worker. The worker removes it when it ends.
+    of: HashMap<Group, VecDeque<Waiting<C>>>,
     /// How many decisions there are in all of them.
     count: usize,
 }
 
-struct Waiting<A: Together> {
-    command: Command<A>,
-    caller: Caller<A>,
+struct Waiting<C: Together> {
+    command: C,
+    caller: Caller<C>,
 }
 
 /// Who waits for a decision.
-struct Caller<A: Together> {
-    reply: oneshot::Sender<Result<A::Outcome, StoreError>>,
+struct Caller<C: Together> {
+    reply: oneshot::Sender<Result<C::Outcome, StoreError>>,
     since: Instant,
 }
 
-impl<A: Together> Caller<A> {
-    fn tell(self, outcome: Result<A::Outcome, StoreError>) {
+impl<C: Together> Caller<C> {
+    fn tell(self, outcome: Result<C::Outcome, StoreError>) {
         // A caller that is gone misses its answer; the decision stands all the same.
         let _ = self.reply.send(outcome);
     }
 }
 
-impl<A: Together> Gathered<A> {
+impl<C: Together> Gathered<C> {
     pub(super) fn new(connections: &Arc<Connections>) -> Arc<Self> {
         let waiting = Mutex::new(Queues { of: HashMap::new(), count: 0 });
         Arc::new(Self { connections: Arc::clone(connections), waiting })
     }
 
     /// Makes a decision. Whoever goes away before its transaction begins withdraws it; later it is made all the same.
-    pub(super) async fn decide(self: &Arc<Self>, command: Command<A>) -> Result<A::Outcome, StoreError> {
+    pub(super) async fn decide(self: &Arc<Self>, command: C) -> Result<C::Outcome, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.queue(Waiting { command, caller: Caller { reply, since: Instant::now() } })?;
         let answer = async { answer.await.unwrap_or_else(|_| Err(unavailable("the decision was not made"))) };
         self.connections.in_time(answer).await
     }
 
-    fn queue(self: &Arc<Self>, waiting: Waiting<A>) -> Result<(), StoreError> {
-        let organization = waiting.command.act.organization();
+    fn queue(self: &Arc<Self>, waiting: Waiting<C>) -> Result<(), StoreError> {
+        let group = waiting.command.group();
         let mut queues = self.queues();
         if queues.count >= LONGEST_QUEUE {
             return Err(unavailable("too many writes are queued"));
         }
         queues.count += 1;
-        match queues.of.get_mut(&organization) {
+        match queues.of.get_mut(&group) {
             Some(queue) => queue.push_back(waiting),
             None => {
-                queues.of.insert(organization, VecDeque::from([waiting]));
-                let worker = Worker { gathered: Arc::clone(self), organization, ended: false };
+                queues.of.insert(group, VecDeque::from([waiting]));
+                let worker = Worker { gathered: Arc::clone(self), group, ended: false };
                 tokio::spawn(worker.work());
             }
         }
@@ -86,32 +83,32 @@ impl<A: Together> Gathered<A> {
         self.queues().count
     }
 
-    fn queues(&self) -> MutexGuard<'_, Queues<A>> {
+    fn queues(&self) -> MutexGuard<'_, Queues<C>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Makes the decisions of an organization until none waits.
-struct Worker<A: Together> {
-    gathered: Arc<Gathered<A>>,
-    organization: OrganizationId,
+/// Makes the decisions of a group until none waits.
+struct Worker<C: Together> {
+    gathered: Arc<Gathered<C>>,
+    group: Group,
     /// Whether its queue is gone. There may be another's by then.
     ended: bool,
 }
 
-impl<A: Together> Drop for Worker<A> {
+impl<C: Together> Drop for Worker<C> {
     /// Without a worker nobody may wait, however it ended.
     fn drop(&mut self) {
         if self.ended {
             return;
         }
         let mut queues = self.gathered.queues();
-        let left = queues.of.remove(&self.organization);
+        let left = queues.of.remove(&self.group);
         queues.count -= left.map_or(0, |left| left.len());
     }
 }
 
-impl<A: Together> Worker<A> {
+impl<C: Together> Worker<C> {
     async fn work(mut self) {
         while self.has_waiting() {
             let connections = &self.gathered.connections;
@@ -126,9 +123,9 @@ impl<A: Together> Worker<A> {
     /// Whether a decision waits. If not, the next that comes has a worker of its own.
     fn has_waiting(&mut self) -> bool {
         let mut queues = self.gathered.queues();
-        let waits = queues.of.get(&self.organization).is_some_and(|queue| !queue.is_empty());
+        let waits = queues.of.get(&self.group).is_some_and(|queue| !queue.is_empty());
         if !waits {
-            queues.of.remove(&self.organization);
+            queues.of.remove(&self.group);
             self.ended = true;
         }
         waits
@@ -136,14 +133,14 @@ impl<A: Together> Worker<A> {
 
     /// Takes what waits, up to `most` decisions of the size that a transaction may have; without those whose callers
     /// are gone, and those that have waited so long that their callers might not see the answer.
-    fn take(&self, most: usize) -> Vec<Waiting<A>> {
+    fn take(&self, most: usize) -> Vec<Waiting<C>> {
         let longest = self.gathered.connections.longest_wait() * 5 / 7;
         let (mut taken, mut size) = (Vec::new(), 0);
         let mut queues = self.gathered.queues();
         let Queues { of, count } = &mut *queues;
-        let Some(queue) = of.get_mut(&self.organization) else { return taken };
+        let Some(queue) = of.get_mut(&self.group) else { return taken };
         while let Some(next) = queue.front() {
-            size += next.command.act.size();
+            size += next.command.size();
             if taken.len() >= most || (size > LARGEST_SIZE && !taken.is_empty()) {
                 break;
             }
@@ -162,10 +159,10 @@ impl<A: Together> Worker<A> {
     }
 
     /// Puts decisions back that are to be made next.
-    fn put_back(&self, again: Vec<Waiting<A>>) {
+    fn put_back(&self, again: Vec<Waiting<C>>) {
         let mut queues = self.gathered.queues();
         queues.count += again.len();
-        let queue = queues.of.entry(self.organization).or_default();
+        let queue = queues.of.entry(self.group).or_default();
         again.into_iter().rev().for_each(|one| queue.push_front(one));
     }
 
@@ -181,26 +178,26 @@ impl<A: Together> Worker<A> {
         }
     }
 
-    async fn decide_alone(&self, taken: Option<Taken<'_>>, Waiting { command, caller }: Waiting<A>) {
+    async fn decide_alone(&self, taken: Option<Taken<'_>>, Waiting { command, caller }: Waiting<C>) {
         let connections = &self.gathered.connections;
         let decision = connections.write(
             taken,
             &command,
-            |connection, command| Box::pin(decide(connection, command)),
+            |connection, command| Box::pin(C::decide(connection, command)),
             Haste::Usual,
         );
         caller.tell(connections.in_time(decision).await.map_err(|failed: Failed| failed.error));
     }
 
-    async fn decide_all(&self, taken: Taken<'_>, batch: Vec<Waiting<A>>) {
+    async fn decide_all(&self, taken: Taken<'_>, batch: Vec<Waiting<C>>) {
         let (commands, callers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|Waiting { command, caller }| (command, caller)).unzip();
         let connections = &self.gathered.connections;
-        let all = (self.organization, &commands[..]);
+        let all = (self.group, &commands[..]);
         let decision = connections.write(
             Some(taken),
             &all,
-            |connection, (organization, commands)| Box::pin(decide_together(connection, *organization, commands)),
+            |connection, (group, commands)| Box::pin(decide_together(connection, *group, commands)),
             Haste::Usual,
         );
         let outcome = connections.in_time(decision).await;
@@ -225,7 +222,7 @@ impl<A: Together> Worker<A> {
         }
     }
 
-    async fn decide_each(&self, all: Vec<Waiting<A>>) {
+    async fn decide_each(&self, all: Vec<Waiting<C>>) {
         for one in all {
             if !one.caller.reply.is_closed() {
                 self.decide_alone(None, one).await;
@@ -235,7 +232,7 @@ impl<A: Together> Worker<A> {
 }
 
 /// Tells all of an error. The first is told its cause, for the log.
-fn refuse<A: Together>(all: impl IntoIterator<Item = Waiting<A>>, error: StoreError) {
+fn refuse<C: Together>(all: impl IntoIterator<Item = Waiting<C>>, error: StoreError) {
     let mut all = all.into_iter();
     let first = all.next();
     all.for_each(|one| one.caller.tell(Err(alike(&error))));

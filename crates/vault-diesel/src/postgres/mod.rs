@@ -1,6 +1,8 @@
 //! PostgreSQL 13 or later.
 
+mod activations;
 mod backend;
+mod changes;
 mod connect;
 mod connections;
 mod deletes;

@@ -4,7 +4,7 @@ use super::decision::credential::count::{self, Count};
 use super::decision::credential::credentials::{Earlier, Room, repeated, under_one_key};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, Fates, Judged, Together, judge_each};
+use super::together::{Fate, Fates, Group, Judged, Together, judge_each};
 use crate::failure::Failure;
 use crate::new_row::{NewClaim, NewClaims, NewCredential, NewCredentials, NewEntries, NewEntry, NewLabel, NewLabels};
 use crate::new_row::{NewSecret, NewSecrets};
@@ -24,26 +24,23 @@ use vault_core::port::{Idempotency, SaveCredential};
 
 type Outcome = Result<CredentialId, vault_core::Refusal>;
 
-impl Together for SaveCredential {
+impl Together for Command<SaveCredential> {
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>> {
         &store.gathered().saves
     }
 
-    fn organization(&self) -> OrganizationId {
-        self.organization
+    fn group(&self) -> Group {
+        Group::of(self.act.organization)
     }
 
     fn size(&self) -> usize {
-        let SaveCredential { sealed, description, .. } = self;
+        let SaveCredential { sealed, description, .. } = &self.act;
         let metadata = description.metadata.as_ref().map_or(0, |metadata| metadata.blob.as_bytes().len());
         sealed.data.as_bytes().len() + sealed.information.as_bytes().len() + metadata
     }
 
-    async fn decide_all(
-        connection: &mut AsyncPgConnection,
-        organization: OrganizationId,
-        commands: &[Command<Self>],
-    ) -> Fates<Outcome> {
+    async fn decide_all(connection: &mut AsyncPgConnection, group: Group, commands: &[Self]) -> Fates<Outcome> {
+        let organization = group.organization;
         // The count first, for the reason given at a single save.
         let credentials = count::hold(connection, organization).await?;
         let judged = judge_each(connection, commands, organization, |save| Some(save.sealed.key)).await?;

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument as _;
 use vault_core::Command;
-use vault_core::port::{DeleteCredential, EventSink, SaveCredential, StoreError};
+use vault_core::port::{
+    ChangeCredential, DeleteCredential, EventSink, ForIntegration, HandOut, SaveCredential, StoreError, TakeCredentials,
+};
 use vault_core::time::Timestamp;
 
 /// The store on PostgreSQL. Implements every port.
@@ -26,8 +28,11 @@ pub struct PostgresStore {
 
 /// The commands that wait for others of their kind.
 pub(super) struct AllGathered {
-    pub(super) saves: Arc<Gathered<SaveCredential>>,
-    pub(super) deletes: Arc<Gathered<DeleteCredential>>,
+    pub(super) saves: Arc<Gathered<Command<SaveCredential>>>,
+    pub(super) changes: Arc<Gathered<Command<ChangeCredential>>>,
+    pub(super) deletes: Arc<Gathered<Command<DeleteCredential>>>,
+    pub(super) takings: Arc<Gathered<ForIntegration<TakeCredentials>>>,
+    pub(super) hand_outs: Arc<Gathered<ForIntegration<HandOut>>>,
 }
 
 impl PostgresStore {
@@ -38,7 +43,13 @@ impl PostgresStore {
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
         let reports = Arc::new(Reports::default());
         let connections = Arc::new(Connections::open(settings, Arc::clone(&reports)).await?);
-        let gathered = AllGathered { saves: Gathered::new(&connections), deletes: Gathered::new(&connections) };
+        let gathered = AllGathered {
+            saves: Gathered::new(&connections),
+            changes: Gathered::new(&connections),
+            deletes: Gathered::new(&connections),
+            takings: Gathered::new(&connections),
+            hand_outs: Gathered::new(&connections),
+        };
         Ok(Arc::new(Self { connections, gathered, reports }))
     }
 
@@ -54,7 +65,9 @@ impl PostgresStore {
 
     /// How busy it is.
     pub fn load(&self) -> StoreLoad {
-        self.connections.busy(self.gathered.saves.waiting() + self.gathered.deletes.waiting())
+        let AllGathered { saves, changes, deletes, takings, hand_outs } = &self.gathered;
+        let waiting = [saves.waiting(), changes.waiting(), deletes.waiting(), takings.waiting(), hand_outs.waiting()];
+        self.connections.busy(waiting.iter().sum())
     }
 
     /// What decisions told of the store.
@@ -82,8 +95,8 @@ impl PostgresStore {
     }
 
     /// Makes a decision in one transaction with those of its kind that wait.
-    pub(super) async fn write_together<A: Together>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        self.reports.seen(A::gathered(self).decide(command).instrument(writing::<Command<A>>()).await)
+    pub(super) async fn write_together<C: Together>(&self, command: C) -> Result<C::Outcome, StoreError> {
+        self.reports.seen(C::gathered(self).decide(command).instrument(writing::<C>()).await)
     }
 
     /// Makes a decision that may take long.

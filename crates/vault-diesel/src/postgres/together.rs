@@ -1,39 +1,75 @@
-//! Many decisions of one kind in one organization in one transaction. What is refused is found before anything is written
-//! and drops out, so it undoes no other. Everything is read and written for all at once.
+//! Many decisions of one kind in one transaction. What is refused is found before anything is written and drops out, so it
+//! undoes no other. Saves and deletes are read and written for all at once; the others one after the other, which saves
+//! their commits and the waiting for rows that all of them take.
 
-use super::decision::{Decided, Decision, Verdict, authorize};
+use super::decision::{Decided, Decision, Verdict, authorize, carry_out, decide};
 use super::gather::Gathered;
 use super::store::PostgresStore;
 use crate::failure::Failure;
+use diesel::result::Error as SqlError;
 use diesel_async::AsyncPgConnection;
 use std::sync::Arc;
 use vault_core::Command;
-use vault_core::id::{KeyId, OrganizationId};
+use vault_core::id::{IntegrationId, KeyId, OrganizationId};
 use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
 
 /// The most decisions in one transaction that reads and writes for all of them at once.
 pub(super) const AT_ONCE: usize = 64;
 
-/// A decision that may share a transaction with others of its kind in its organization.
-pub(super) trait Together: Decision<Outcome: 'static> + Send + 'static {
+/// Decisions of one kind share transactions if they are alike in this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Group {
+    pub(super) organization: OrganizationId,
+    /// Of decisions that integrations make: which. All of one take the same row.
+    pub(super) integration: Option<IntegrationId>,
+}
+
+impl Group {
+    pub(super) const fn of(organization: OrganizationId) -> Self {
+        Self { organization, integration: None }
+    }
+}
+
+/// A command to decide.
+pub(super) trait Decidable: Send + Sync + Sized + 'static {
+    /// What its decision comes to.
+    type Outcome: Send + 'static;
+
+    /// Makes the decision.
+    fn decide(
+        connection: &mut AsyncPgConnection,
+        command: &Self,
+    ) -> impl Future<Output = Decided<Self::Outcome>> + Send;
+}
+
+impl<P: Send + Sync + 'static, A: Decision<P, Outcome: 'static> + Send + 'static> Decidable for Command<A, P> {
+    type Outcome = A::Outcome;
+
+    async fn decide(connection: &mut AsyncPgConnection, command: &Self) -> Decided<A::Outcome> {
+        decide(connection, command).await
+    }
+}
+
+/// The command of a decision that may share a transaction with others of its kind.
+pub(super) trait Together: Decidable {
     /// Where decisions of this kind wait.
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>>;
 
-    /// Its organization.
-    fn organization(&self) -> OrganizationId;
+    /// Whom it may share a transaction with.
+    fn group(&self) -> Group;
 
     /// About how many bytes it brings.
     fn size(&self) -> usize {
         0
     }
 
-    /// Makes decisions in one organization, in the order of locks, and records them. What each came to, in their order,
-    /// and whether anything was written.
+    /// Makes decisions of one group, in the order of locks, and records them. What each came to, in their order, and
+    /// whether anything was written.
     fn decide_all(
         connection: &mut AsyncPgConnection,
-        organization: OrganizationId,
-        commands: &[Command<Self>],
+        group: Group,
+        commands: &[Self],
     ) -> impl Future<Output = Fates<Self::Outcome>> + Send;
 }
 
@@ -54,14 +90,53 @@ pub(super) enum Fate<T> {
 pub(super) type Fates<T> = Result<(Vec<Fate<T>>, bool), Failure>;
 
 /// Makes the decisions in one transaction.
-pub(super) async fn decide_together<A: Together>(
+pub(super) async fn decide_together<C: Together>(
     connection: &mut AsyncPgConnection,
-    organization: OrganizationId,
-    commands: &[Command<A>],
-) -> Decided<Vec<Fate<A::Outcome>>> {
-    let (fates, written) = A::decide_all(connection, organization, commands).await?;
+    group: Group,
+    commands: &[C],
+) -> Decided<Vec<Fate<C::Outcome>>> {
+    let (fates, written) = C::decide_all(connection, group, commands).await?;
     Ok(if written { Verdict::Recorded(fates) } else { Verdict::Refused(fates) })
 }
+
+/// Carries decisions out one after the other; each finds what those before it left. `judged` has what each of them holds, or
+/// what it came to already.
+pub(super) async fn carry_out_in_turn<P: Sync, A: Decision<P>>(
+    connection: &mut AsyncPgConnection,
+    commands: &[Command<A, P>],
+    judged: Vec<Result<A::Held, Fate<A::Outcome>>>,
+) -> Fates<A::Outcome> {
+    let (mut fates, mut written) = (Vec::with_capacity(commands.len()), false);
+    for (command, judged) in commands.iter().zip(judged) {
+        let verdict = match judged {
+            Ok(held) => carry_out(connection, command, held).await?,
+            Err(fate) => {
+                fates.push(fate);
+                continue;
+            }
+        };
+        match verdict {
+            Verdict::Refused(outcome) => fates.push(Fate::Decided(outcome)),
+            // Nothing that shares its transaction would stand: each is to be decided alone.
+            Verdict::Undo(_) => return Err(SqlError::RollbackTransaction.into()),
+            verdict => {
+                written = true;
+                fates.push(Fate::Decided(verdict.into_outcome()));
+            }
+        }
+    }
+    Ok((fates, written))
+}
+
+/// The rows of a table that belong to one of the credentials.
+macro_rules! of_credentials {
+    ($table:ident, $organization:expr, $ids:expr) => {{
+        use crate::schema::$table as rows;
+        rows::table.filter(rows::organization_id.eq($organization.text())).filter(rows::id.eq_any($ids))
+    }};
+}
+
+pub(super) use of_credentials;
 
 /// What judging a principal came to.
 #[derive(Clone, Copy)]

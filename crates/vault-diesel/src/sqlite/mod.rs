@@ -1,6 +1,6 @@
 //! The embedded database: SQLite with its file encrypted whole by SQLCipher.
 
-mod backend;
+pub(crate) mod backend;
 mod batch;
 mod connection;
 mod copy;

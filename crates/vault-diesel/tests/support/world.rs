@@ -13,9 +13,9 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository, Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, CreateAccount,
-    CreateOrganization, EndSession, KeyedDigester, ListCredentials, LoginGuard, OrganizationRepository, ProofEffect,
-    RefusalRecords, SaveCredential, StoredDescription,
+    AccountRepository, Brought, BroughtProof, ChangeCredential, ConcludeAttempt, ConcludeProof, Conclusion,
+    CreateAccount, CreateOrganization, CredentialChange, EndSession, KeyedDigester, ListCredentials, LoginGuard,
+    NewVersion, OrganizationRepository, ProofEffect, RefusalRecords, SaveCredential, StoredDescription,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -278,6 +278,17 @@ impl World {
         };
         let actor = Actor::Account(self.account, self.session);
         let audit = self.audit(actor, AuditAction::CredentialSaved, Subject::Credential(id));
+        Command { principal: self.principal(), now: self.now(), audit, act }
+    }
+
+    /// Gives a credential at this revision new data.
+    pub(crate) fn replace(&self, id: CredentialId, revision: i64) -> Command<ChangeCredential> {
+        let SaveCredential { organization, sealed, .. } = self.save().act;
+        let version = NewVersion { number: revision + 1, sealed, idempotency: None, destroyed: Vec::new() };
+        let change = CredentialChange::Replace { version, destroy_at: self.now().plus_seconds(3_600) };
+        let act = ChangeCredential { organization, id, revision, change, description: None, expires_at: None };
+        let actor = Actor::Account(self.account, self.session);
+        let audit = self.audit(actor, AuditAction::CredentialReplaced, Subject::Credential(id));
         Command { principal: self.principal(), now: self.now(), audit, act }
     }
 }

@@ -54,7 +54,7 @@ impl CredentialRepository for Store {
     }
 
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {
-        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+        Ok(self.write_together(command).await??)
     }
 
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {

@@ -7,4 +7,4 @@ pub(super) mod labels;
 mod list;
 pub(crate) mod row;
 pub(crate) mod uses;
-pub(super) mod versions;
+pub(crate) mod versions;

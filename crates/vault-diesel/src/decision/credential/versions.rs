@@ -102,8 +102,7 @@ impl Decision for ChangeCredential {
         match sealing_key(act) {
             Some(key) => {
                 let active = judge_and_hold_with_key(connection, principal, act.organization, key, *now).await?;
-                let metadata = act.description.as_ref().and_then(|said| said.metadata.as_ref());
-                Ok(active && metadata.filter(|said| said.revision > act.revision).is_none_or(|said| said.key == key))
+                Ok(active && is_under_one_key(act, key))
             }
             None => {
                 judge_and_hold(connection, principal, *now).await??;
@@ -152,11 +151,19 @@ fn new_version(change: &CredentialChange) -> Option<&NewVersion> {
 }
 
 /// The key that something new is sealed under.
-fn sealing_key(act: &ChangeCredential) -> Option<KeyId> {
+pub(crate) fn sealing_key(act: &ChangeCredential) -> Option<KeyId> {
+    new_version(&act.change).map(|new| new.sealed.key).or(key_of_new_metadata(act))
+}
+
+/// Whether everything new is sealed under this key: another one was replaced meanwhile.
+pub(crate) fn is_under_one_key(act: &ChangeCredential, key: KeyId) -> bool {
+    key_of_new_metadata(act).is_none_or(|other| other == key)
+}
+
+fn key_of_new_metadata(act: &ChangeCredential) -> Option<KeyId> {
     let metadata = act.description.as_ref().and_then(|said| said.metadata.as_ref());
     // What was sealed for an earlier revision is stored again as it was.
-    let metadata = metadata.filter(|said| said.revision > act.revision);
-    new_version(&act.change).map(|new| new.sealed.key).or(metadata.map(|said| said.key))
+    metadata.filter(|said| said.revision > act.revision).map(|said| said.key)
 }
 
 async fn remember(

@@ -1,0 +1,108 @@
+//! Saves in many organizations at once, and saves of one organization beside another's.
+
+use super::saves::Saves;
+use super::{Ground, judge};
+use crate::Result;
+use crate::account::Organization;
+use crate::client::{Answer, Next, Plan, Sample, Verdict, Workload, run};
+use crate::report::{Bound, Rate, Report, Target};
+use crate::request::Template;
+use std::thread;
+use std::time::Instant;
+
+/// How many organizations save at once.
+const ORGANIZATIONS: usize = 64;
+/// Connections of each of two organizations that save side by side.
+const EACH: usize = 32;
+
+/// The connections take turns at the organizations.
+struct Spread(Vec<Saves>);
+
+impl Spread {
+    fn of(&mut self, slot: usize) -> &mut Saves {
+        let place = slot % self.0.len();
+        &mut self.0[place]
+    }
+}
+
+impl Workload for Spread {
+    fn next(&mut self, slot: usize, request: &mut Vec<u8>, now: Instant) -> Next {
+        self.of(slot).next(slot, request, now)
+    }
+
+    fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
+        self.of(slot).answered(slot, answer)
+    }
+}
+
+/// Saves under an idempotency key that an earlier request has used for other data: the store refuses each of them.
+struct Refused(Saves);
+
+impl Workload for Refused {
+    fn next(&mut self, slot: usize, request: &mut Vec<u8>, now: Instant) -> Next {
+        self.0.next(slot, request, now)
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        judge(answer, 422)
+    }
+}
+
+/// Measures both.
+pub(crate) fn tenants(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let one = Organization::create(ground.vault, ground.server, "One")?;
+    spread(ground, &one, report)?;
+    beside(ground, &one, report)
+}
+
+fn spread(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Result<()> {
+    let address = ground.server.address;
+    let organizations = (1..=ORGANIZATIONS)
+        .map(|number| Organization::create(ground.vault, ground.server, &format!("Of{ORGANIZATIONS}-{number}")))
+        .collect::<Result<Vec<_>>>()?;
+    let mut many = Spread(organizations.iter().map(|one| Saves::endless(address, &one.token)).collect());
+    for connections in ground.options.connections.iter().copied() {
+        let plan = ground.round(connections);
+        let (mut sample, mut alone) = (Sample::empty()?, Sample::empty()?);
+        for _ in 0..ground.options.rounds {
+            sample.add(run(&plan, &mut many)?)?;
+            alone.add(run(&plan, &mut Saves::endless(address, &one.token))?)?;
+        }
+        let what = format!("save in {ORGANIZATIONS} organizations");
+        let references = vec![Bound::new("one organization", alone.rate())];
+        report.rate(Rate { what, connections, sample, references, target: None });
+    }
+    Ok(())
+}
+
+/// Saves of one organization, while another's are all refused, and while another's are all made.
+fn beside(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Result<()> {
+    let other = Organization::create(ground.vault, ground.server, "Other")?;
+    let plan = ground.round(EACH);
+    let (mut refused, mut made, mut refusals) = (Sample::empty()?, Sample::empty()?, Sample::empty()?);
+    for _ in 0..ground.options.rounds {
+        let other_saves = || Saves::endless(plan.address, &other.token);
+        made.add(side_by_side(&plan, &one.token, other_saves())?.0)?;
+        let template = Template::save_under_one_key(plan.address, &other.token);
+        let (saved, neighbours) = side_by_side(&plan, &one.token, Refused(Saves::endless_of(template)))?;
+        refused.add(saved)?;
+        refusals.add(neighbours)?;
+    }
+    let (rate, wished) = (refused.rate(), 0.9 * made.rate());
+    let target = Target::new("≥ 0.9 of beside one whose saves are made", rate >= wished);
+    let references = vec![Bound::new("beside saves", made.rate()), Bound::new("refusals", refusals.rate())];
+    let what = "save beside an organization whose saves are refused".to_owned();
+    report.rate(Rate { what, connections: EACH, sample: refused, references, target: Some(target) });
+    Ok(())
+}
+
+/// Saves of one organization, and what another does meanwhile.
+fn side_by_side(plan: &Plan, token: &str, mut other: impl Workload + Send) -> Result<(Sample, Sample)> {
+    thread::scope(|scope| {
+        // Its error crosses threads as text.
+        let neighbour = scope.spawn(|| run(plan, &mut other).map_err(|error| error.to_string()));
+        let saved = run(plan, &mut Saves::endless(plan.address, token))?;
+        let meanwhile = neighbour.join().map_err(|_| "the other's load panicked")??;
+        Ok((saved, meanwhile))
+    })
+}
