@@ -1,4 +1,4 @@
-//! What every implementation of the store ports must do, as cases that run on any of them.
+//! What every implementation of the store ports, and of the ports of cryptography, must do, as cases that run on any of them.
 //!
 //! One module per subject, one function per case; its documentation says what it guarantees. Each case makes
 //! organizations and accounts of its own under ids of its own, so that cases can share a database and run in any order and
@@ -37,6 +37,10 @@
 //! A store without sessions, which acts for the users of embedding services alone, is declared by
 //! `credential_contract!(embedders: store())` and `integration_contract!(embedders: store())`; the cases about sessions are
 //! then skipped. Those of activations need none: integrations act there.
+//!
+//! Adapters of cryptography: [`sealing_contract!`](crate::sealing_contract), [`digest_contract!`](crate::digest_contract),
+//! [`token_contract!`](crate::token_contract), [`password_contract!`](crate::password_contract),
+//! [`passcode_contract!`](crate::passcode_contract).
 
 pub mod account;
 pub mod account_change;
@@ -47,6 +51,10 @@ pub mod audit;
 pub mod authority;
 pub mod check;
 pub mod credential;
+mod crypto;
+pub mod digest;
+pub mod entry_code;
+pub mod forgery;
 pub mod freeze;
 pub mod hand_out;
 pub mod health;
@@ -56,6 +64,7 @@ pub mod instance_rotation;
 pub mod integration;
 pub mod invitation;
 pub mod key;
+pub mod keyed;
 pub mod life;
 pub mod lockout;
 pub mod log;
@@ -67,16 +76,25 @@ pub mod model;
 mod model_activators;
 pub mod organization;
 pub mod own_account;
+pub mod passcode;
+pub mod password;
 pub mod re_enrolment;
 pub mod restore;
 pub mod rotation;
+pub mod sealed;
+pub mod sealing;
+pub mod seed;
 pub mod session;
 pub mod standing;
 pub mod tenant;
+pub mod token;
 mod tools;
+pub mod verifier;
 pub mod version;
 pub mod whole;
 mod world;
+
+pub use self::crypto::*;
 
 use self::world::World;
 use crate::clock::ManualClock;
@@ -742,7 +760,7 @@ mod tests {
     #[test]
     fn every_case_is_in_the_list() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
-        let list = include_str!("contract.rs");
+        let list = concat!(include_str!("contract.rs"), include_str!("contract/crypto.rs"));
         let mut cases = 0;
         for file in std::fs::read_dir(source).unwrap() {
             let path = file.unwrap().path();
@@ -752,7 +770,7 @@ mod tests {
             let text = std::fs::read_to_string(path).unwrap();
             let parts: Vec<_> = text.split("\npub async fn ").collect();
             for (before, rest) in parts.iter().zip(&parts[1..]) {
-                let case = rest.split('(').next().unwrap();
+                let case = rest.split(['(', '<']).next().unwrap();
                 if case == "play" {
                     continue; // what a failing sequence is pasted into
                 }
@@ -776,7 +794,8 @@ mod tests {
         assert!(named.len() > 60, "{named:?}");
         for (subject, case) in named {
             let source = std::fs::read_to_string(source(subject)).unwrap();
-            assert!(source.contains(&format!("\npub async fn {case}(")), "{subject}::{case}");
+            let starts = |next: char| source.contains(&format!("\npub async fn {case}{next}"));
+            assert!(starts('(') || starts('<'), "{subject}::{case}");
         }
     }
 
@@ -797,7 +816,8 @@ mod tests {
     #[test]
     fn every_page_is_there() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-        let pages = include_str!("contract.rs").split(" in \"").skip(1).filter_map(|rest| rest.split_once('"'));
+        let lists = concat!(include_str!("contract.rs"), include_str!("contract/crypto.rs"));
+        let pages = lists.split(" in \"").skip(1).filter_map(|rest| rest.split_once('"'));
         let pages: Vec<_> = pages.filter(|(_, rest)| rest.starts_with(" {")).map(|(page, _)| page).collect();
         assert!(pages.len() > 20 && pages.iter().all(|page| docs.join(page).is_file()), "{pages:?}");
     }
