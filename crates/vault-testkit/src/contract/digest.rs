@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use vault_core::digest::{Digest, DigestPurpose, RowCode};
 use vault_core::id::KeyId;
 
-pub(super) const PURPOSES: [DigestPurpose; 13] = [
+const PURPOSES: [DigestPurpose; 13] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
@@ -19,6 +19,14 @@ pub(super) const PURPOSES: [DigestPurpose; 13] = [
     DigestPurpose::Cursor,
     DigestPurpose::Label,
     DigestPurpose::VendRule,
+];
+
+/// What rows and cursors are signed for.
+pub(super) const SIGNED: [DigestPurpose; 4] = [
+    DigestPurpose::AccountGrant,
+    DigestPurpose::InvitationGrant,
+    DigestPurpose::IntegrationGrant,
+    DigestPurpose::Cursor,
 ];
 
 /// What is looked up is found: equal parts have equal digests, whoever computes them in the deployment.
@@ -67,14 +75,7 @@ pub async fn parts_do_not_run_together<S: DigestSubject>(make: impl AsyncFn() ->
 pub async fn a_code_is_of_what_was_signed<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
     let digester = subject.digester();
-    let purposes = [
-        DigestPurpose::AccountGrant,
-        DigestPurpose::InvitationGrant,
-        DigestPurpose::IntegrationGrant,
-        DigestPurpose::Cursor,
-        DigestPurpose::VendRule,
-    ];
-    for purpose in purposes {
+    for purpose in SIGNED {
         let code = digester.sign(purpose, &[b"row 1", b"viewer"]);
         digester.know(&[code.key]).await.unwrap();
         assert_eq!(code.key, digester.active_key());
@@ -82,7 +83,7 @@ pub async fn a_code_is_of_what_was_signed<S: DigestSubject>(make: impl AsyncFn()
         for parts in [&[b"row 1".as_slice(), b"editor"][..], &[b"row 2", b"viewer"], &[b"row 1viewer"], &[]] {
             assert!(!digester.is_signed(purpose, parts, &code), "{purpose:?}");
         }
-        for other in purposes.into_iter().filter(|other| *other != purpose) {
+        for other in SIGNED.into_iter().filter(|other| *other != purpose) {
             assert!(!digester.is_signed(other, &[b"row 1", b"viewer"], &code), "{purpose:?} for {other:?}");
         }
         let mut bytes = *code.code.as_bytes();

@@ -1,13 +1,13 @@
 //! Cases of digests and codes that only something with keys passes.
 
 use super::crypto::DigestSubject;
-use super::digest::PURPOSES;
+use super::digest::SIGNED;
 use super::entry_code::{checkpoint, is_genuine, record};
 
 /// Without the deployment's keys nobody makes a code of a row, of an entry or of a checkpoint, whatever key it names.
 pub async fn no_code_is_another_deployments<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let (ours, strange) = (make().await, make().await);
-    for purpose in PURPOSES {
+    for purpose in SIGNED {
         let mut code = strange.digester().sign(purpose, &[b"row"]);
         assert!(!ours.digester().is_signed(purpose, &[b"row"], &code), "{purpose:?}");
         code.key = ours.digester().active_key();
