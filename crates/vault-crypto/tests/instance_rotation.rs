@@ -1,8 +1,6 @@
 //! The instance key is rotated beside its use, with real keys: interrupted after every step, by processes that were started
 //! before, while and after.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,4 +1,4 @@
-//! What every implementation of the store ports must do, as cases that run on any of them.
+//! What every implementation of the store ports, and of the ports of cryptography, must do, as cases that run on any of them.
 //!
 //! One module per subject, one function per case; its documentation says what it guarantees. Each case makes
 //! organizations and accounts of its own under ids of its own, so that cases can share a database and run in any order and
@@ -25,18 +25,38 @@
 //! An adapter with the ports of accounts alone implements [`Subject`] and [`AccountSubject`]; its line is
 //! `account_contract!(store())`. One with the ports of operators alone: [`OperatorSubject`], `operator_contract!(store())`.
 //!
-//! An adapter with the ports of credentials alone implements [`Subject`], [`CredentialSubject`] and, if it has sessions,
-//! [`SessionSubject`]. Its line is `credential_contract!(store())`, or `credential_contract!(embedders: store())` for a store
-//! without sessions, which acts for the users of embedding services alone; the cases about sessions are then skipped.
+//! Ports of other groups make no organizations: an adapter with these alone also implements [`Organizations`], and
+//! [`SessionSubject`] if it has sessions.
+//!
+//! | Ports of | Trait | Line |
+//! |---|---|---|
+//! | credentials | [`CredentialSubject`] | `credential_contract!(store())` |
+//! | integrations | [`IntegrationSubject`] | `integration_contract!(store())` |
+//! | activations | [`ActivationSubject`] | `activation_contract!(store())` |
+//!
+//! A store without sessions, which acts for the users of embedding services alone, is declared by
+//! `credential_contract!(embedders: store())` and `integration_contract!(embedders: store())`; the cases about sessions are
+//! then skipped. Those of activations need none: integrations act there.
+//!
+//! Adapters of cryptography: [`sealing_contract!`](crate::sealing_contract), [`digest_contract!`](crate::digest_contract),
+//! [`token_contract!`](crate::token_contract), [`password_contract!`](crate::password_contract),
+//! [`passcode_contract!`](crate::passcode_contract).
 
 pub mod account;
 pub mod account_change;
 pub mod activation;
 mod activators;
+pub mod admin;
 pub mod audit;
 pub mod authority;
+pub mod check;
 pub mod credential;
+mod crypto;
+pub mod digest;
+pub mod entry_code;
+pub mod forgery;
 pub mod freeze;
+pub mod hand_out;
 pub mod health;
 pub mod housekeeping;
 pub mod idempotency;
@@ -44,6 +64,7 @@ pub mod instance_rotation;
 pub mod integration;
 pub mod invitation;
 pub mod key;
+pub mod keyed;
 pub mod life;
 pub mod lockout;
 pub mod log;
@@ -55,16 +76,25 @@ pub mod model;
 mod model_activators;
 pub mod organization;
 pub mod own_account;
+pub mod passcode;
+pub mod password;
 pub mod re_enrolment;
 pub mod restore;
 pub mod rotation;
+pub mod sealed;
+pub mod sealing;
+pub mod seed;
 pub mod session;
 pub mod standing;
 pub mod tenant;
+pub mod token;
 mod tools;
+pub mod verifier;
 pub mod version;
 pub mod whole;
 mod world;
+
+pub use self::crypto::*;
 
 use self::world::World;
 use crate::clock::ManualClock;
@@ -72,12 +102,13 @@ use crate::memory::MemoryStore;
 use async_trait::async_trait;
 use std::future::Future;
 use std::sync::Arc;
-use vault_core::audit::AuditAction;
+use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AccountStore, ActivationStore, CreateOrganization, CredentialStore, Expired, IntegrationStore, OperatorStore,
-    RotationStore, SetOrganizationState,
+    AccountStore, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CreateOrganization,
+    CredentialStore, DeleteCredential, Expired, FreezeNamespace, IntegrationStore, OperatorStore, RotationStore,
+    SaveCredential,
 };
 use vault_core::principal::SessionPrincipal;
 use vault_core::role::Role;
@@ -134,13 +165,9 @@ impl<T: ContractStore> OperatorSubject for T {
     }
 }
 
-/// A store under test that has the ports of credentials. The suite asks for organizations, because no port of this group
-/// makes any.
+/// A store under test whose organizations can be made: what the suite asks for where no port of a group makes any.
 #[async_trait]
-pub trait CredentialSubject: Subject {
-    /// Its ports.
-    fn credentials(&self) -> Arc<dyn CredentialStore>;
-
+pub trait Organizations: Subject {
     /// Adds an organization that is in use, with its keys.
     async fn add_organization(&self, command: CreateOrganization);
 
@@ -151,34 +178,66 @@ pub trait CredentialSubject: Subject {
     async fn delete_organization(&self, organization: OrganizationId);
 }
 
-/// A [`CredentialSubject`] that has sessions, too.
+/// A store under test that has the ports of credentials: [`CredentialStore`].
+pub trait CredentialSubject: Organizations {
+    /// Its ports.
+    fn credentials(&self) -> Arc<dyn CredentialStore>;
+}
+
+/// A store under test that has the ports of integrations: [`IntegrationStore`].
 #[async_trait]
-pub trait SessionSubject: CredentialSubject {
-    /// Two sessions of one new account with the role [`Role::Editor`], made now.
-    async fn sessions(&self, organization: OrganizationId, now: Timestamp) -> [SessionPrincipal; 2];
+pub trait IntegrationSubject: Organizations {
+    /// Its ports.
+    fn integrations(&self) -> Arc<dyn IntegrationStore>;
+
+    /// Saves a credential, which counts in its namespace.
+    async fn add_credential(&self, command: Command<SaveCredential>);
+}
+
+/// A store under test that has the ports of activations: [`ActivationStore`]. The suite asks for all that activations are
+/// decided on. Commands come as the ports of their names take them, and none of them is to be refused.
+#[async_trait]
+pub trait ActivationSubject: Organizations {
+    /// Its ports.
+    fn activations(&self) -> Arc<dyn ActivationStore>;
+
+    /// Makes an integration.
+    async fn create_integration(&self, command: Command<CreateIntegration>);
+
+    /// Puts another integration in the place of one, or deletes it.
+    async fn change_integration(&self, command: Command<ChangeIntegration>);
+
+    /// Freezes a namespace, or thaws it.
+    async fn freeze_namespace(&self, command: Command<FreezeNamespace>);
+
+    /// Saves a credential.
+    async fn save_credential(&self, command: Command<SaveCredential>);
+
+    /// Replaces a credential's data, or what is said of it; stages or promotes a version.
+    async fn change_credential(&self, command: Command<ChangeCredential>);
+
+    /// Deletes a credential.
+    async fn delete_credential(&self, command: Command<DeleteCredential>);
+}
+
+/// A store under test that has sessions.
+#[async_trait]
+pub trait SessionSubject: Organizations {
+    /// Two sessions of one new account with this role, made now.
+    async fn sessions(&self, organization: OrganizationId, role: Role, now: Timestamp) -> [SessionPrincipal; 2];
 
     /// Ends a session.
     async fn end_session(&self, session: SessionPrincipal, now: Timestamp);
 }
 
 #[async_trait]
-impl<T: ContractStore> CredentialSubject for T {
-    fn credentials(&self) -> Arc<dyn CredentialStore> {
-        self.ports()
-    }
-
+impl<T: ContractStore> Organizations for T {
     async fn add_organization(&self, command: CreateOrganization) {
         assert!(self.ports().create_organization(command).await.unwrap(), "a new name is free");
     }
 
     async fn set_state(&self, organization: OrganizationId, state: OrganizationState) {
-        let action = match state {
-            OrganizationState::Active => AuditAction::OrganizationEnabled,
-            OrganizationState::Disabled => AuditAction::OrganizationDisabled,
-        };
-        let audit = World::within(self, organization, ManualClock::START).audit(action);
-        let command = SetOrganizationState { organization, state, audit };
-        assert!(self.ports().set_organization_state(command).await.unwrap());
+        World::within(self, organization, ManualClock::START).set_state(state).await;
     }
 
     async fn delete_organization(&self, organization: OrganizationId) {
@@ -188,11 +247,59 @@ impl<T: ContractStore> CredentialSubject for T {
     }
 }
 
+impl<T: ContractStore> CredentialSubject for T {
+    fn credentials(&self) -> Arc<dyn CredentialStore> {
+        self.ports()
+    }
+}
+
+#[async_trait]
+impl<T: ContractStore> IntegrationSubject for T {
+    fn integrations(&self) -> Arc<dyn IntegrationStore> {
+        self.ports()
+    }
+
+    async fn add_credential(&self, command: Command<SaveCredential>) {
+        self.ports().save_credential(command).await.unwrap();
+    }
+}
+
+#[async_trait]
+impl<T: ContractStore> ActivationSubject for T {
+    fn activations(&self) -> Arc<dyn ActivationStore> {
+        self.ports()
+    }
+
+    async fn create_integration(&self, command: Command<CreateIntegration>) {
+        self.ports().create_integration(command).await.unwrap();
+    }
+
+    async fn change_integration(&self, command: Command<ChangeIntegration>) {
+        self.ports().change_integration(command).await.unwrap();
+    }
+
+    async fn freeze_namespace(&self, command: Command<FreezeNamespace>) {
+        assert!(self.ports().freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
+    }
+
+    async fn save_credential(&self, command: Command<SaveCredential>) {
+        self.ports().save_credential(command).await.unwrap();
+    }
+
+    async fn change_credential(&self, command: Command<ChangeCredential>) {
+        self.ports().change_credential(command).await.unwrap();
+    }
+
+    async fn delete_credential(&self, command: Command<DeleteCredential>) {
+        assert!(self.ports().delete_credential(command).await.unwrap());
+    }
+}
+
 #[async_trait]
 impl<T: ContractStore> SessionSubject for T {
-    async fn sessions(&self, organization: OrganizationId, now: Timestamp) -> [SessionPrincipal; 2] {
+    async fn sessions(&self, organization: OrganizationId, role: Role, now: Timestamp) -> [SessionPrincipal; 2] {
         let world = World::within(self, organization, now);
-        let holder = world.holder(Role::Editor).await;
+        let holder = world.holder(role).await;
         [world.log_in(&holder).await, world.log_in(&holder).await]
     }
 
@@ -240,6 +347,8 @@ macro_rules! store_contract {
         $crate::credential_contract!($make);
         $crate::account_contract!($make);
         $crate::operator_contract!($make);
+        $crate::integration_contract!($make);
+        $crate::activation_contract!($make);
         $crate::contract_cases! { $make;
             whole in "EMBEDDING.md" {
                 disabling_ends_sessions_for_good
@@ -258,49 +367,12 @@ macro_rules! store_contract {
                 the_end_of_a_session_takes_effect_at_once
                 credentials_outlast_the_account_that_saved_them
             }
-            integration in "ACTIVATION.md" {
-                an_integration_is_found_as_it_was_made
-                an_integrations_name_is_its_organizations_own
-                parallel_integrations_of_one_name_make_one
-                an_integration_needs_an_organization
-                the_number_of_integrations_is_limited
-                integrations_are_listed_by_organization_and_name
-                a_rotated_integration_is_found_by_both_tokens
-                a_stale_or_stray_change_of_an_integration_changes_nothing
-                parallel_rotations_of_one_version_make_one
-                an_admins_session_reaches_its_own_integrations
-                an_ended_session_administers_no_integration
-                an_integration_does_not_outlast_its_organization
-            }
-            freeze in "ACTIVATION.md" {
-                a_namespace_is_frozen_until_it_is_thawed
-                a_session_freezes_its_own_organizations_namespaces
-                a_freeze_holds_beside_activations
-                namespaces_are_listed_with_what_they_have
-            }
-            activation in "ACTIVATION.md" {
-                credentials_are_taken_as_they_were_saved
-                refusals_come_in_their_order
-                a_changed_integration_is_refused
-                a_closed_organizations_integrations_are_refused
-                the_number_of_live_activations_is_exact
-                activations_are_listed_to_their_integration
-                an_activation_ends_once_in_parallel
-                an_aborted_activation_is_gone
-                what_is_handed_out_is_recorded
-                what_was_revoked_meanwhile_is_not_handed_out
-                a_hand_out_and_a_deletion_are_decided_one_after_the_other
-                the_use_of_a_token_is_noted_to_the_minute
-            }
             health in "ACTIVATION.md" {
-                an_activation_takes_the_current_version
                 a_list_is_filtered_by_health
                 counts_of_comparisons_are_swept
                 a_requested_check_is_made_once
                 requested_checks_are_limited
-                checks_come_in_rounds
                 what_is_handed_out_is_a_use
-                a_rule_that_came_meanwhile_holds
             }
             rotation in "ROTATION.md" {
                 what_a_key_seals_is_found_in_slices
@@ -567,6 +639,84 @@ macro_rules! credential_contract {
     };
 }
 
+/// Makes a test of every case of the ports of integrations: integrations and frozen namespaces. Takes an expression for a
+/// future that comes to an [`IntegrationSubject`](crate::contract::IntegrationSubject) that is a
+/// [`SessionSubject`](crate::contract::SessionSubject), too, or, after `embedders:`, to one that need not be; it is evaluated
+/// once per case.
+#[macro_export]
+macro_rules! integration_contract {
+    (@each $make:expr; $sessions:ident) => {
+        $crate::contract_cases! { $make;
+            integration in "ACTIVATION.md" {
+                an_integration_is_found_as_it_was_made
+                an_integrations_name_is_its_organizations_own
+                parallel_integrations_of_one_name_make_one
+                an_integration_needs_an_organization
+                the_number_of_integrations_is_limited
+                integrations_are_listed_by_organization_and_name
+                a_stale_or_stray_change_of_an_integration_changes_nothing
+                parallel_rotations_of_one_version_make_one
+                an_integration_does_not_outlast_its_organization
+                an_embedder_administers_its_own_organization
+            }
+            freeze in "ACTIVATION.md" {
+                a_namespace_is_frozen_until_it_is_thawed
+                parallel_freezes_of_one_namespace_make_one
+                namespaces_are_listed_with_what_they_have
+            }
+        }
+        $crate::$sessions! { $make;
+            admin in "ACTIVATION.md" {
+                an_admins_session_reaches_its_own_integrations
+                an_ended_session_administers_no_integration
+                a_session_freezes_its_own_organizations_namespaces
+            }
+        }
+    };
+    (embedders: $make:expr) => {
+        $crate::integration_contract! { @each $make; skipped_cases }
+    };
+    ($make:expr) => {
+        $crate::integration_contract! { @each $make; contract_cases }
+    };
+}
+
+/// Makes a test of every case of the ports of activations. Takes an expression for a future that comes to an
+/// [`ActivationSubject`](crate::contract::ActivationSubject); it is evaluated once per case.
+#[macro_export]
+macro_rules! activation_contract {
+    ($make:expr) => {
+        $crate::contract_cases! { $make;
+            activation in "ACTIVATION.md" {
+                a_token_finds_its_integration
+                a_rotated_integration_is_found_by_both_tokens
+                credentials_are_taken_as_they_were_saved
+                an_activation_takes_the_current_version
+                refusals_come_in_their_order
+                a_freeze_holds_beside_activations
+                a_changed_integration_is_refused
+                a_closed_organizations_integrations_are_refused
+                the_number_of_live_activations_is_exact
+                activations_are_listed_to_their_integration
+                an_activation_ends_once_in_parallel
+                an_aborted_activation_is_gone
+                the_use_of_a_token_is_noted_to_the_minute
+            }
+            hand_out in "ACTIVATION.md" {
+                what_is_handed_out_is_recorded
+                what_was_revoked_meanwhile_is_not_handed_out
+                a_hand_out_and_a_deletion_are_decided_one_after_the_other
+                a_rule_that_came_meanwhile_holds
+            }
+            check in "ACTIVATION.md" {
+                checks_come_in_rounds
+                a_check_is_of_the_version_that_it_was_made_of
+                the_latest_activation_is_noted
+            }
+        }
+    };
+}
+
 #[doc(hidden)]
 #[macro_export]
 macro_rules! contract_cases {
@@ -610,7 +760,7 @@ mod tests {
     #[test]
     fn every_case_is_in_the_list() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
-        let list = include_str!("contract.rs");
+        let list = concat!(include_str!("contract.rs"), include_str!("contract/crypto.rs"));
         let mut cases = 0;
         for file in std::fs::read_dir(source).unwrap() {
             let path = file.unwrap().path();
@@ -620,7 +770,7 @@ mod tests {
             let text = std::fs::read_to_string(path).unwrap();
             let parts: Vec<_> = text.split("\npub async fn ").collect();
             for (before, rest) in parts.iter().zip(&parts[1..]) {
-                let case = rest.split('(').next().unwrap();
+                let case = rest.split(['(', '<']).next().unwrap();
                 if case == "play" {
                     continue; // what a failing sequence is pasted into
                 }
@@ -644,7 +794,8 @@ mod tests {
         assert!(named.len() > 60, "{named:?}");
         for (subject, case) in named {
             let source = std::fs::read_to_string(source(subject)).unwrap();
-            assert!(source.contains(&format!("\npub async fn {case}(")), "{subject}::{case}");
+            let starts = |next: char| source.contains(&format!("\npub async fn {case}{next}"));
+            assert!(starts('(') || starts('<'), "{subject}::{case}");
         }
     }
 
@@ -665,7 +816,8 @@ mod tests {
     #[test]
     fn every_page_is_there() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-        let pages = include_str!("contract.rs").split(" in \"").skip(1).filter_map(|rest| rest.split_once('"'));
+        let lists = concat!(include_str!("contract.rs"), include_str!("contract/crypto.rs"));
+        let pages = lists.split(" in \"").skip(1).filter_map(|rest| rest.split_once('"'));
         let pages: Vec<_> = pages.filter(|(_, rest)| rest.starts_with(" {")).map(|(page, _)| page).collect();
         assert!(pages.len() > 20 && pages.iter().all(|page| docs.join(page).is_file()), "{pages:?}");
     }

@@ -1,42 +1,93 @@
-//! The fakes keep what use cases rely on.
+//! The fakes keep what use cases rely on. Of cryptography, they keep the contract as far as it hides and proves nothing.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Subject};
-use vault_core::credential::{CredentialData, CredentialType, Information};
-use vault_core::id::{AuditId, CredentialId, KeyId, OrganizationId};
-use vault_core::namespace::Namespace;
-use vault_core::organization::{Organization, OrganizationName, OrganizationState};
+use vault_core::id::{AuditId, InstanceId};
 use vault_core::port::*;
-use vault_core::sealed::SealedCredential;
 use vault_testkit::clock::{ManualClock, SequentialIds};
-use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
+use vault_testkit::contract::{
+    DigestSubject, PasscodeSubject, PasswordSubject, SealingPorts, SealingSubject, TokenSubject,
+};
+use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 
 const NOW: vault_core::time::Timestamp = ManualClock::START;
 
-struct Setting {
+/// The fakes of one deployment.
+pub(crate) struct Fakes {
     ids: Arc<SequentialIds>,
-    sealer: PlainSealer,
-    organization: OrganizationId,
-    key: KeyId,
+    digester: FakeDigester,
+    hasher: Arc<FakeHasher>,
+    instance: InstanceId,
 }
 
-/// An organization with keys of the fake sealer.
-async fn setting() -> Setting {
-    let (ids, store) = (Arc::new(SequentialIds::default()), Arc::new(MemoryStore::new()));
-    let sealer = PlainSealer::new(store.clone(), ids.clone());
-    let organization = OrganizationId::from_uuid(ids.ordered(NOW));
-    let name = OrganizationName::parse("Acme").unwrap();
-    let keys = sealer.new_organization_keys(organization, NOW).unwrap();
-    let key = keys.keys[0].id;
-    let command = CreateOrganization {
-        organization: Organization { id: organization, name, state: OrganizationState::Active, created_at: NOW },
-        keys,
-        audit: FakeAuditSealer.seal(record(&ids, AuditAction::OrganizationCreated)),
-    };
-    assert!(store.create_organization(command).await.unwrap());
-    Setting { ids, sealer, organization, key }
+pub(crate) async fn fakes() -> Fakes {
+    static IDS: LazyLock<SequentialIds> = LazyLock::new(SequentialIds::default);
+    static DEPLOYMENTS: AtomicU64 = AtomicU64::new(0);
+    let number = DEPLOYMENTS.fetch_add(1, Ordering::SeqCst);
+    Fakes {
+        ids: Arc::new(SequentialIds::seeded(number)),
+        digester: FakeDigester::keyed(number),
+        hasher: Arc::default(),
+        instance: InstanceId::from_uuid(IDS.random()),
+    }
 }
+
+impl Fakes {
+    pub(crate) fn passcodes_with(&self, digester: Arc<dyn KeyedDigester>) -> FakePasscodes {
+        FakePasscodes::new(self.ids.clone(), digester)
+    }
+}
+
+impl SealingSubject for Fakes {
+    fn start(&self, keys: Arc<dyn KeyRepository>) -> SealingPorts {
+        let plain = Arc::new(PlainSealer::new(keys, self.ids.clone()));
+        SealingPorts { sealer: plain.clone(), lister: plain.clone(), opener: plain.clone(), rewrapper: plain }
+    }
+}
+
+impl DigestSubject for Fakes {
+    fn digester(&self) -> Arc<dyn KeyedDigester> {
+        Arc::new(self.digester)
+    }
+
+    fn audit_sealer(&self) -> Arc<dyn AuditSealer> {
+        Arc::new(FakeAuditSealer)
+    }
+}
+
+impl TokenSubject for Fakes {
+    fn issuer(&self) -> Arc<dyn TokenIssuer> {
+        Arc::new(FakeTokens::new(self.instance))
+    }
+
+    fn instance(&self) -> InstanceId {
+        self.instance
+    }
+}
+
+impl PasswordSubject for Fakes {
+    fn hasher(&self) -> Arc<dyn PasswordHasher> {
+        self.hasher.clone()
+    }
+}
+
+impl PasscodeSubject for Fakes {
+    fn passcodes(&self) -> Arc<dyn PasscodeVerifier> {
+        Arc::new(self.passcodes_with(Arc::new(self.digester)))
+    }
+
+    fn digester(&self) -> Arc<dyn KeyedDigester> {
+        Arc::new(self.digester)
+    }
+}
+
+vault_testkit::sealing_contract!(fakes: fakes());
+vault_testkit::digest_contract!(fakes: fakes());
+vault_testkit::token_contract!(fakes: fakes());
+vault_testkit::password_contract!(fakes: fakes());
+vault_testkit::passcode_contract!(fakes: fakes());
 
 fn record(ids: &SequentialIds, action: AuditAction) -> AuditRecord {
     AuditRecord {
@@ -51,59 +102,6 @@ fn record(ids: &SequentialIds, action: AuditAction) -> AuditRecord {
         origin: vault_core::audit::Origin::default(),
         rows: Vec::new(),
     }
-}
-
-fn data() -> CredentialData {
-    let json = br#"{"url":"https://files.example/a?sig=q11abcdefghijklmnop"}"#;
-    CredentialData::from_canonical_json(CredentialType::DirectLink, json).unwrap()
-}
-
-fn namespace(name: &str) -> Namespace {
-    Namespace::parse(name, "").unwrap()
-}
-
-async fn seal(setting: &Setting, context: CredentialContext) -> Result<SealedCredential, SealError> {
-    let information = Information::from_json("{}".to_owned()).unwrap();
-    setting.sealer.seal(setting.key, context, &namespace("imports"), &data().to_canonical_json(), &information).await
-}
-
-#[tokio::test]
-async fn what_was_sealed_opens_in_its_own_place_only() {
-    let setting = setting().await;
-    let organization = setting.organization;
-    let credential = CredentialId::from_uuid(setting.ids.ordered(NOW));
-    let context = CredentialContext { organization, credential, version: 1 };
-    let sealed = seal(&setting, context).await.unwrap();
-    let opened =
-        setting.sealer.open(context, &namespace("imports"), CredentialType::DirectLink, &sealed, true).await.unwrap();
-    assert_eq!(opened.to_canonical_json().expose(), data().to_canonical_json().expose());
-    let rows = [SealedInformation { context, key: sealed.key, blob: &sealed.information }];
-    assert_eq!(
-        setting.sealer.open_information(organization, &rows).await.unwrap()[0].as_ref().unwrap().as_json(),
-        "{}"
-    );
-
-    let stray = OrganizationId::from_uuid(setting.ids.random());
-    for elsewhere in [
-        CredentialContext { version: 2, ..context },
-        CredentialContext { credential: CredentialId::from_uuid(setting.ids.random()), ..context },
-        CredentialContext { organization: stray, ..context },
-    ] {
-        let opened =
-            setting.sealer.open(elsewhere, &namespace("imports"), CredentialType::DirectLink, &sealed, true).await;
-        assert!(matches!(opened, Err(SealError::Integrity { .. } | SealError::NoKeys)));
-    }
-    let moved = setting.sealer.open(context, &namespace("exports"), CredentialType::DirectLink, &sealed, true).await;
-    assert!(matches!(moved, Err(SealError::Integrity { .. })));
-    let swapped = SealedCredential { data: sealed.information.clone(), ..sealed.clone() };
-    assert!(
-        setting.sealer.open(context, &namespace("imports"), CredentialType::DirectLink, &swapped, true).await.is_err()
-    );
-    assert!(setting.sealer.open_information(stray, &rows).await.unwrap()[0].is_err());
-    let nowhere = seal(&setting, CredentialContext { organization: stray, ..context }).await;
-    assert!(matches!(nowhere, Err(SealError::NoKeys)));
-    let unknown = Setting { key: KeyId::from_bytes([9; 16]), ..setting };
-    assert!(matches!(seal(&unknown, context).await, Err(SealError::UnknownKey { .. })));
 }
 
 #[tokio::test]

@@ -88,6 +88,17 @@ fn concludes_anyway(refusal: LoginRefusal) -> impl FnOnce(Wrong) -> Wrong {
     }
 }
 
+/// It takes credentials though it has to refuse.
+fn takes_anyway(refused: impl Fn(&StoreError) -> bool + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
+    move |store| {
+        store.answering("take_credentials", move |answer: &mut Result<Vec<TakenCredential>, StoreError>| {
+            if answer.as_ref().is_err_and(&refused) {
+                *answer = Ok(Vec::new());
+            }
+        })
+    }
+}
+
 fn idempotency(alter: impl Fn(&mut Idempotency) + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
     save(move |act| {
         act.idempotency.as_mut().map(&alter);
@@ -269,6 +280,149 @@ wrong_stores! {
         => integration::parallel_integrations_of_one_name_make_one;
     it_rotates_an_integration_twice: says_done("change_integration")
         => integration::parallel_rotations_of_one_version_make_one;
+    it_has_room_for_one_integration_too_many: |store: Wrong| {
+        store.altered(|command: &mut Command<CreateIntegration>| command.act.limit += 1)
+    } => integration::the_number_of_integrations_is_limited;
+    its_pages_of_integrations_begin_anew: |store: Wrong| {
+        let pages = Mutex::new(0);
+        store.altered(move |query: &mut List<NamePosition>| {
+            let mut pages = pages.lock().unwrap();
+            *pages += 1; // not for ever, or the case would not end
+            if *pages < 8 {
+                query.after = None;
+            }
+        })
+    } => integration::integrations_are_listed_by_organization_and_name;
+    it_finds_integrations_of_all: |store: Wrong| {
+        store.altered(|query: &mut Find<IntegrationKey>| query.principal = Principal::Operator)
+    } => integration::an_embedder_administers_its_own_organization;
+    it_lists_integrations_of_all: |store: Wrong| {
+        store.altered(|query: &mut List<NamePosition>| {
+            query.of = Scope::All;
+            query.principal = Principal::Operator;
+        })
+    } => admin::an_admins_session_reaches_its_own_integrations;
+    it_lets_an_ended_session_administer: |store: Wrong| {
+        store.altered(|command: &mut Command<ChangeIntegration>| command.principal = Principal::Operator)
+    } => admin::an_ended_session_administers_no_integration;
+    it_freezes_for_other_organizations: |store: Wrong| {
+        store.altered(|command: &mut Command<FreezeNamespace>| command.principal = Principal::Operator)
+    } => admin::a_session_freezes_its_own_organizations_namespaces;
+    it_changes_what_was_changed: |store: Wrong| {
+        store.answering("change_integration", |answer: &mut Result<(), StoreError>| {
+            if let Err(StoreError::Refused(vault_core::Refusal::Contended)) = answer {
+                *answer = Ok(());
+            }
+        })
+    } => integration::a_stale_or_stray_change_of_an_integration_changes_nothing;
+    it_tells_everybody_that_they_froze: |store: Wrong| {
+        store.answering("freeze_namespace", |answer: &mut Result<Option<Freezing>, StoreError>| {
+            if let Ok(Some(freezing)) = answer {
+                freezing.changed = true;
+            }
+        })
+    } => freeze::parallel_freezes_of_one_namespace_make_one;
+    it_lists_no_empty_namespace: |store: Wrong| {
+        store.answering("list_namespaces", |answer: &mut Result<Vec<ListedNamespace>, StoreError>| {
+            if let Ok(page) = answer {
+                page.retain(|row| row.credentials > 0);
+            }
+        })
+    } => freeze::namespaces_are_listed_with_what_they_have;
+    it_forgets_the_previous_token: |store: Wrong| {
+        store.altered(|command: &mut Command<ChangeIntegration>| {
+            if let IntegrationChange::Replace { integration, .. } = &mut command.act.change {
+                integration.previous = None;
+            }
+        })
+    } => activation::a_rotated_integration_is_found_by_both_tokens;
+    it_finds_closed_organizations_open: |store: Wrong| {
+        store.answering("find_integration_by_token", |answer: &mut Result<Option<FoundIntegration>, StoreError>| {
+            if let Ok(Some(found)) = answer {
+                found.organization_active = true;
+            }
+        })
+    } => activation::a_token_finds_its_integration;
+    it_notes_no_use_of_tokens: |store: Wrong| {
+        store.answering("find_integration_by_token", |answer: &mut Result<Option<FoundIntegration>, StoreError>| {
+            if let Ok(Some(found)) = answer {
+                found.stored.last_used_at = None;
+            }
+        })
+    } => activation::the_use_of_a_token_is_noted_to_the_minute;
+    it_takes_the_newest_first: |store: Wrong| {
+        store.answering("take_credentials", |answer: &mut Result<Vec<TakenCredential>, StoreError>| {
+            if let Ok(taken) = answer {
+                taken.reverse();
+            }
+        })
+    } => activation::credentials_are_taken_as_they_were_saved;
+    it_promotes_nothing: |store: Wrong| {
+        store.altered(|command: &mut Command<ChangeCredential>| {
+            if let CredentialChange::Promote { .. } = command.act.change {
+                command.act.change = CredentialChange::Describe;
+            }
+        })
+    } => activation::an_activation_takes_the_current_version;
+    it_takes_what_is_frozen: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
+        => activation::a_freeze_holds_beside_activations;
+    it_takes_more_than_allowed: |store: Wrong| {
+        store.altered(|command: &mut ForIntegration<TakeCredentials>| command.act.most += 1)
+    } => activation::refusals_come_in_their_order;
+    it_lets_a_changed_integration_act: takes_anyway(|error| matches!(error, StoreError::Denied(_)))
+        => activation::a_changed_integration_is_refused;
+    it_lets_a_closed_organizations_integrations_act: |store: Wrong| {
+        store.altered(|command: &mut SetOrganizationState| command.state = OrganizationState::Active)
+    } => activation::a_closed_organizations_integrations_are_refused;
+    its_activations_outlast_their_time: |store: Wrong| {
+        store.altered(|command: &mut ForIntegration<TakeCredentials>| {
+            if let Some(activation) = &mut command.act.activation {
+                activation.expires_at = activation.expires_at.plus_seconds(1);
+            }
+        })
+    } => activation::activations_are_listed_to_their_integration;
+    it_keeps_what_was_aborted: |store: Wrong| {
+        let ids = SequentialIds::seeded(9);
+        store.altered(move |command: &mut AbortActivation| {
+            command.activation = vault_core::id::ActivationId::from_uuid(ids.random());
+        })
+    } => activation::an_aborted_activation_is_gone;
+    it_records_no_hand_out: |store: Wrong| {
+        store.altered(|command: &mut ForIntegration<HandOut>| {
+            command.audit.record.action = vault_core::audit::AuditAction::ActivationBegun;
+        })
+    } => hand_out::what_is_handed_out_is_recorded;
+    it_hands_out_what_was_deleted: |store: Wrong| {
+        store.altered(|command: &mut ForIntegration<HandOut>| command.act.credentials.clear())
+    } => hand_out::a_hand_out_and_a_deletion_are_decided_one_after_the_other;
+    it_knows_no_rules: |store: Wrong| {
+        store.altered(|command: &mut ForIntegration<HandOut>| {
+            for one in &mut command.act.credentials {
+                one.form = vault_core::activation::VendedForm::Short;
+            }
+        })
+    } => hand_out::a_rule_that_came_meanwhile_holds;
+    its_rounds_pass_credentials_over: |store: Wrong| {
+        store.answering("take_checks", |answer: &mut Result<Vec<DueCheck>, StoreError>| {
+            if let Ok(due) = answer {
+                due.pop();
+            }
+        })
+    } => check::checks_come_in_rounds;
+    it_records_checks_of_anything: says_yes("record_check") => check::a_check_is_of_the_version_that_it_was_made_of;
+    it_sets_the_last_activation_back: |store: Wrong| {
+        let latest = Mutex::new(None::<vault_core::time::Timestamp>);
+        store.answering("take_credentials", move |answer: &mut Result<Vec<TakenCredential>, StoreError>| {
+            for row in answer.iter_mut().flatten() {
+                let mut latest = latest.lock().unwrap();
+                row.last_activated_at = row.last_activated_at.map(|at| {
+                    let shown = latest.map_or(at, |_| at.plus_seconds(-60));
+                    *latest = Some(at);
+                    shown
+                });
+            }
+        })
+    } => check::the_latest_activation_is_noted;
     it_ends_an_activation_twice: says_yes("end_activation") => activation::an_activation_ends_once_in_parallel;
     it_has_room_for_one_activation_too_many: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<TakeCredentials>| {
@@ -279,7 +433,7 @@ wrong_stores! {
     } => activation::the_number_of_live_activations_is_exact;
     it_hands_out_what_was_revoked: |store: Wrong| {
         store.answering("hand_out", |answer: &mut Result<Option<HandOutRefusal>, StoreError>| *answer = Ok(None))
-    } => activation::what_was_revoked_meanwhile_is_not_handed_out;
+    } => hand_out::what_was_revoked_meanwhile_is_not_handed_out;
     it_thaws_what_it_freezes: |store: Wrong| {
         store.altered(|command: &mut Command<FreezeNamespace>| command.act.frozen = false)
     } => freeze::a_namespace_is_frozen_until_it_is_thawed;

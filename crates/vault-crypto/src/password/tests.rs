@@ -28,34 +28,6 @@ async fn verify(
     hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
 }
 
-#[tokio::test]
-async fn the_right_password_and_no_other() {
-    let hasher = hasher(Argon2Parameters::LEAST);
-    for password in ["correct horse", "correct horse ", "pass\0word", "\u{1f511}\u{1f511}", &"x".repeat(1024)] {
-        let stored = hash(&hasher, account(1), password).await;
-        let right = verify(&hasher, Some(account(1)), password, Some(&stored)).await;
-        assert!(matches!(right, PasswordVerdict::Right { rehashed: None }), "{password}");
-        for wrong in
-            [format!("{password}x"), password.chars().skip(1).collect(), password.to_uppercase(), String::new()]
-        {
-            if wrong != password {
-                let verdict = verify(&hasher, Some(account(1)), &wrong, Some(&stored)).await;
-                assert!(matches!(verdict, PasswordVerdict::Wrong), "{wrong}");
-            }
-        }
-    }
-}
-
-/// A13
-#[tokio::test]
-async fn no_password_is_cut_short() {
-    let hasher = hasher(Argon2Parameters::LEAST);
-    let password = "p".repeat(73);
-    let stored = hash(&hasher, account(1), &password).await;
-    let verdict = verify(&hasher, Some(account(1)), &password[..72], Some(&stored)).await;
-    assert!(matches!(verdict, PasswordVerdict::Wrong));
-}
-
 /// The sizes of the hashes made so far, in KiB.
 async fn hashes(hasher: &Argon2Hasher) -> Vec<usize> {
     let permit = hasher.permit(Requester::Trusted).unwrap();
@@ -93,31 +65,6 @@ async fn a_password_that_no_account_has_is_not_hashed() {
     let permit = hasher.permit(Requester::Trusted).unwrap();
     assert!(matches!(hasher.hash(permit, account(1), long.into()).await, Err(HashError::Fault(_))));
     assert_eq!(hashes(&hasher).await, [19_456]);
-}
-
-/// A63
-#[tokio::test]
-async fn a_row_copied_to_another_account_refuses_both_passwords() {
-    let hasher = hasher(Argon2Parameters::LEAST);
-    let attackers = hash(&hasher, account(1), "the attacker's").await;
-    hash(&hasher, account(2), "the victim's").await;
-    for password in ["the attacker's", "the victim's"] {
-        let verdict = verify(&hasher, Some(account(2)), password, Some(&attackers)).await;
-        assert!(matches!(verdict, PasswordVerdict::Damaged));
-    }
-}
-
-#[tokio::test]
-async fn every_damaged_row_is_refused() {
-    let hasher = hasher(Argon2Parameters::LEAST);
-    let stored = hash(&hasher, account(1), "correct horse").await;
-    for place in (0..stored.0.as_bytes().len()).step_by(23) {
-        let mut bytes = stored.0.as_bytes().to_vec();
-        bytes[place] ^= 1;
-        let damaged = SealedPassword(vault_core::sealed::Blob::from_bytes(bytes));
-        let verdict = verify(&hasher, Some(account(1)), "correct horse", Some(&damaged)).await;
-        assert!(matches!(verdict, PasswordVerdict::Damaged), "byte {place}");
-    }
 }
 
 /// A64: sealed soundly, but what is inside is out of bounds.

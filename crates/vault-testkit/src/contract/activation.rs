@@ -1,12 +1,12 @@
 //! Cases of [`ActivationRepository`](vault_core::port::ActivationRepository).
 
-use super::ContractStore;
-use super::activators::ACTIVATION_SECONDS;
+use super::ActivationSubject;
+use super::activators::{ACTIVATION_SECONDS, Activators};
 use super::tools::{Settled as _, namespace, race, with};
-use super::world::World;
 use std::sync::Arc;
+use tokio::task::JoinSet;
 use vault_core::Refusal;
-use vault_core::activation::{Activation, HandOutRefusal, VendMode};
+use vault_core::activation::{Activation, VendMode};
 use vault_core::audit::AuditAction;
 use vault_core::id::ActivationId;
 use vault_core::integration::{
@@ -14,13 +14,62 @@ use vault_core::integration::{
 };
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AbortActivation, ForIntegration, HandOut, IdGenerator, ListActivations, TakeCredentials, TakenCredential,
+    AbortActivation, CredentialChange, ForIntegration, FoundIntegration, IdGenerator, ListActivations, TakeCredentials,
+    TakenCredential,
 };
 use vault_core::principal::Denial;
 
+/// A token finds its integration, and whether its organization is in use; after a deletion, and from elsewhere, nothing.
+pub async fn a_token_finds_its_integration(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
+    let stored = world.integration().await;
+    let integration = &stored.integration;
+    let found = |organization_active| Some(FoundIntegration { stored: stored.clone(), organization_active });
+    assert!(stored.is_sound(&crate::crypto::FakeDigester::default()), "what is stored is what was signed");
+    assert_eq!(world.find_by_token(integration.token).await, found(true));
+    assert_eq!(world.find_by_token(world.token()).await, None);
+    world.set_state(OrganizationState::Disabled).await;
+    assert_eq!(world.find_by_token(integration.token).await.filter(|found| found.organization_active), None);
+    world.set_state(OrganizationState::Active).await;
+    assert_eq!(world.find_by_token(integration.token).await, found(true));
+    world.delete_integration(&stored).await;
+    assert_eq!(world.find_by_token(integration.token).await, None);
+
+    let stored = world.integration().await;
+    suite.delete_organization(world.organization).await;
+    assert_eq!(world.find_by_token(stored.integration.token).await, None);
+}
+
+/// After a rotation both tokens find the integration, after the next one the newest two.
+pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
+    let first = world.integration().await;
+    let rotate = async |stored: &StoredIntegration, overlap| {
+        let rotated = stored.integration.clone().rotated(world.token(), overlap, world.now());
+        world.replace_integration(stored, rotated).await
+    };
+    let second = rotate(&first, Overlap::DEFAULT).await;
+    assert_eq!(second.integration.version, first.integration.version + 1);
+    assert!(second.is_sound(&crate::crypto::FakeDigester::default()), "what is stored is what was signed");
+    let by = async |token| world.find_by_token(token).await.map(|found| found.stored);
+    for token in [first.integration.token, second.integration.token] {
+        assert_eq!(by(token).await.as_ref(), Some(&second));
+    }
+    let third = rotate(&second, Overlap::DEFAULT).await;
+    assert_eq!(by(first.integration.token).await, None);
+    assert_eq!(by(second.integration.token).await.as_ref(), Some(&third));
+    // Whoever shows one that was replaced at once is found too, to be told apart from a guesser.
+    let fourth = rotate(&third, Overlap::parse(Some(0), "").unwrap()).await;
+    assert_eq!(by(second.integration.token).await, None);
+    let found = by(third.integration.token).await.unwrap();
+    let judged = found.integration.judge(third.integration.token, world.now());
+    assert_eq!((found, judged), (fourth.clone(), Err(IntegrationRefusal::Replaced)));
+    assert_eq!(by(fourth.integration.token).await, Some(fourth));
+}
+
 /// All credentials of exactly that namespace and organization, as they were saved, oldest first; a deleted one not.
-pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubject) {
+    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     let principal = world.activator(&world.integration().await);
     let mut saved = Vec::new();
     for _ in 0..5 {
@@ -31,9 +80,7 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ContractStore)
         other.saved_in("below/a").await;
     }
     let gone = saved.remove(2);
-    let principal_of_credentials = world.embedder();
-    let deleted = world.store.delete_credential(world.delete(&principal_of_credentials, gone.id)).await;
-    assert!(deleted.unwrap());
+    world.delete_credential(gone.id).await;
     let expected: Vec<_> = saved
         .into_iter()
         .map(|command| TakenCredential {
@@ -67,9 +114,32 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ContractStore)
     assert_eq!(world.audited(AuditAction::ActivationBegun).await, 2);
 }
 
+/// An activation takes the current version, whatever else is stored.
+pub async fn an_activation_takes_the_current_version(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
+    let id = world.saved_in("contract").await.id;
+    let principal = world.activator(&world.integration().await);
+    let taken = async || {
+        let taken = world.taken(world.take(&principal, "contract")).await;
+        assert_eq!(taken.len(), 1);
+        (taken[0].version, taken[0].sealed.clone())
+    };
+    let staged = CredentialChange::Stage(world.new_version(id, 2));
+    world.change_credential(id, 1, staged, None).await;
+    assert_eq!(taken().await.0, 1);
+    let promotion = || CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: vec![] };
+    world.change_credential(id, 2, promotion(), None).await;
+    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
+    let replaced = CredentialChange::Replace { version: world.new_version(id, 3), destroy_at: world.destroy_at() };
+    world.change_credential(id, 3, replaced, None).await;
+    assert_eq!(taken().await, (3, world.sealed_version(id, 3)));
+    world.change_credential(id, 4, promotion(), None).await;
+    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
+}
+
 /// What is refused is refused for the first of its reasons, and leaves nothing behind.
-pub async fn refusals_come_in_their_order(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
     let take = async |most, limit| {
         let command = with(world.take(&principal, "contract"), |act| {
@@ -109,9 +179,34 @@ pub async fn refusals_come_in_their_order(suite: &dyn ContractStore) {
     }
 }
 
+/// What is taken after a namespace was frozen is refused, whoever else is taking from it.
+pub async fn a_freeze_holds_beside_activations(suite: &dyn ActivationSubject) {
+    const FROZEN: Result<Vec<TakenCredential>, Refusal> = Err(Refusal::Frozen);
+    let world = Activators::new(suite).await;
+    world.saved_in("contract").await;
+    let principal = world.activator(&world.integration().await);
+    let mut takers = JoinSet::new();
+    for _ in 0..6 {
+        let store = Arc::clone(&world.store);
+        let commands: Vec<_> = (0..6).map(|_| world.take(&principal, "contract")).collect();
+        takers.spawn(async move {
+            let mut frozen = false;
+            for command in commands {
+                // Before the freeze or after it, but nothing in between.
+                let outcome = store.take_credentials(command).await.decided();
+                assert!(outcome == FROZEN || !frozen && outcome.is_ok(), "{outcome:?}");
+                frozen = outcome.is_err();
+            }
+        });
+    }
+    world.set_frozen("contract", true).await;
+    assert_eq!(world.store.take_credentials(world.take(&principal, "contract")).await.decided(), FROZEN);
+    takers.join_all().await;
+}
+
 /// Whatever was changed of an integration since it was verified, it is refused until it is verified again.
-pub async fn a_changed_integration_is_refused(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn a_changed_integration_is_refused(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let mut stored = world.integration().await;
     let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
@@ -132,8 +227,8 @@ pub async fn a_changed_integration_is_refused(suite: &dyn ContractStore) {
 }
 
 /// A closed organization's integrations are refused, and work again when it is open.
-pub async fn a_closed_organizations_integrations_are_refused(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_closed_organizations_integrations_are_refused(suite: &dyn ActivationSubject) {
+    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     world.saved_in("contract").await;
     other.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
@@ -147,8 +242,8 @@ pub async fn a_closed_organizations_integrations_are_refused(suite: &dyn Contrac
 }
 
 /// As many live activations as allowed, however many ask at once; other integrations' do not count.
-pub async fn the_number_of_live_activations_is_exact(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
     let neighbour = world.activator(&world.integration().await);
@@ -178,8 +273,8 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ContractStore) 
 }
 
 /// One's own, newest first, while they live.
-pub async fn activations_are_listed_to_their_integration(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn activations_are_listed_to_their_integration(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let (principal, neighbour) =
         (world.activator(&world.integration().await), world.activator(&world.integration().await));
@@ -189,7 +284,7 @@ pub async fn activations_are_listed_to_their_integration(suite: &dyn ContractSto
         world.activate(&neighbour, "contract").await;
         world.clock.advance_seconds(ACTIVATION_SECONDS / 4);
     }
-    assert_eq!(ids(&world, &principal).await, expected);
+    assert_eq!(live(&world, &principal).await, expected);
     let mut paged = Vec::new();
     while paged.len() < expected.len() {
         let query = ListActivations { after: paged.last().copied(), limit: 1, ..world.list_activations(&principal) };
@@ -197,15 +292,15 @@ pub async fn activations_are_listed_to_their_integration(suite: &dyn ContractSto
     }
     assert_eq!(paged, expected);
     world.clock.advance_seconds(ACTIVATION_SECONDS / 4 - 1);
-    assert_eq!(ids(&world, &principal).await, expected);
+    assert_eq!(live(&world, &principal).await, expected);
     world.clock.advance_seconds(1);
     expected.pop();
-    assert_eq!(ids(&world, &principal).await, expected);
+    assert_eq!(live(&world, &principal).await, expected);
 }
 
 /// Of several that end an activation at once, one is told that it did; nobody ends another's, or one that is over.
-pub async fn an_activation_ends_once_in_parallel(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_activation_ends_once_in_parallel(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let (principal, neighbour) =
         (world.activator(&world.integration().await), world.activator(&world.integration().await));
@@ -230,147 +325,31 @@ pub async fn an_activation_ends_once_in_parallel(suite: &dyn ContractStore) {
 }
 
 /// What is taken back is gone, and that is on record, even if it was gone already; another organization's stays.
-pub async fn an_aborted_activation_is_gone(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn an_aborted_activation_is_gone(suite: &dyn ActivationSubject) {
+    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     world.saved_in("contract").await;
     let principal = world.activator(&world.integration().await);
     let (id, _) = world.activate(&principal, "contract").await;
-    let abort = |world: &World<'_>| AbortActivation {
+    let abort = |world: &Activators<'_>| AbortActivation {
         organization: world.organization,
         activation: id,
         audit: world.audit(AuditAction::ActivationFailed),
     };
     other.store.abort_activation(abort(&other)).await.unwrap();
-    assert_eq!(ids(&world, &principal).await, [id]);
+    assert_eq!(live(&world, &principal).await, [id]);
     for turn in 1..=2 {
         world.store.abort_activation(abort(&world)).await.unwrap();
-        assert_eq!(ids(&world, &principal).await, []);
+        assert_eq!(live(&world, &principal).await, []);
         assert_eq!(world.audited(AuditAction::ActivationFailed).await, turn);
     }
 }
 
-/// What is handed out is recorded once, and stays live.
-pub async fn what_is_handed_out_is_recorded(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
-    let principal = world.activator(&world.integration().await);
-    let (id, taken) = world.activate(&principal, "contract").await;
-    assert_eq!(taken, saved);
-    // What was saved meanwhile stops nothing.
-    world.saved_in("contract").await;
-    let command = world.hand_out(&principal, "contract", id, &taken);
-    assert_eq!(world.store.hand_out(command).await.unwrap(), None);
-    assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 1);
-    assert_eq!(world.audited(AuditAction::ActivationFailed).await, 0);
-    assert_eq!(ids(&world, &principal).await, [id]);
-}
-
-/// Whatever was revoked since the activation began, nothing is handed out: the activation is gone, and that is recorded.
-pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
-    let mut stored = world.integration().await;
-    let mut failed = 0;
-    let mut refused = async |stored: &StoredIntegration,
-                             principal: &IntegrationPrincipal,
-                             id,
-                             act: &dyn Fn(&mut HandOut),
-                             expected| {
-        let command = with(world.hand_out(principal, "contract", id, &saved), act);
-        assert_eq!(world.store.hand_out(command).await.unwrap(), Some(expected));
-        failed += 1;
-        assert_eq!(world.audited(AuditAction::ActivationFailed).await, failed);
-        let again = world.read_integration(&stored.integration).await.map(|now| world.activator(&now));
-        if let Some(principal) = again.filter(|_| !matches!(expected, HandOutRefusal::Denied(_))) {
-            assert_eq!(ids(&world, &principal).await, []);
-        }
-    };
-    let unchanged: &dyn Fn(&mut HandOut) = &|_| {};
-
-    let principal = world.activator(&stored);
-    let (id, _) = world.activate(&principal, "contract").await;
-    world.set_frozen("contract", true).await;
-    refused(&stored, &principal, id, unchanged, HandOutRefusal::Frozen).await;
-    world.set_frozen("contract", false).await;
-    refused(&stored, &principal, id, unchanged, HandOutRefusal::Ended).await;
-
-    let (id, _) = world.activate(&principal, "contract").await;
-    assert!(world.store.end_activation(world.end_activation(&principal, id)).await.unwrap());
-    refused(&stored, &principal, id, unchanged, HandOutRefusal::Ended).await;
-
-    let (id, _) = world.activate(&principal, "contract").await;
-    let replaced: &dyn Fn(&mut HandOut) = &|act| act.credentials[1].version = 2;
-    refused(&stored, &principal, id, replaced, HandOutRefusal::Changed).await;
-    let (id, _) = world.activate(&principal, "contract").await;
-    let elsewhere: &dyn Fn(&mut HandOut) = &|act| act.namespace = namespace("below/a");
-    refused(&stored, &principal, id, elsewhere, HandOutRefusal::Changed).await;
-    let (id, _) = world.activate(&principal, "contract").await;
-    let now = world.now();
-    let over: &dyn Fn(&mut HandOut) = &|act| act.expires_at = now;
-    refused(&stored, &principal, id, over, HandOutRefusal::Expired).await;
-    let (id, _) = world.activate(&principal, "contract").await;
-    let dead: &dyn Fn(&mut HandOut) = &|act| act.credentials[0].expires_at = Some(now);
-    refused(&stored, &principal, id, dead, HandOutRefusal::Expired).await;
-
-    let (id, _) = world.activate(&principal, "contract").await;
-    let member = world.embedder();
-    assert!(world.store.delete_credential(world.delete(&member, saved[1])).await.unwrap());
-    refused(&stored, &principal, id, unchanged, HandOutRefusal::Changed).await;
-
-    let (id, _) = world.activate(&principal, "contract").await;
-    let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
-    let before = principal;
-    stored = world.replace_integration(&stored, rotated).await;
-    let changed = HandOutRefusal::Denied(IntegrationRefusal::Changed);
-    refused(&stored, &before, id, unchanged, changed).await;
-
-    let principal = world.activator(&stored);
-    let (id, _) = world.activate(&principal, "contract").await;
-    world.set_state(OrganizationState::Disabled).await;
-    let closed = HandOutRefusal::Denied(IntegrationRefusal::OrganizationClosed);
-    refused(&stored, &principal, id, unchanged, closed).await;
-    world.set_state(OrganizationState::Active).await;
-
-    let (id, _) = world.activate(&principal, "contract").await;
-    world.delete_integration(&stored).await;
-    refused(&stored, &principal, id, unchanged, HandOutRefusal::Denied(IntegrationRefusal::Unknown)).await;
-    assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 0);
-}
-
-/// A hand-out and a deletion of its credential at once: one is decided first.
-pub async fn a_hand_out_and_a_deletion_are_decided_one_after_the_other(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.activator(&world.integration().await);
-    let member = world.embedder();
-    for _ in 0..8 {
-        let saved = world.saved_in("contract").await.id;
-        let (id, taken) = world.activate(&principal, "contract").await;
-        let outcomes = race((0..2).map(|turn| {
-            let store = Arc::clone(&world.store);
-            let (hand_out, delete) = (world.hand_out(&principal, "contract", id, &taken), world.delete(&member, saved));
-            async move {
-                if turn == 0 {
-                    store.hand_out(hand_out).await.unwrap()
-                } else {
-                    assert!(store.delete_credential(delete).await.unwrap());
-                    None
-                }
-            }
-        }))
-        .await;
-        assert!(matches!(outcomes[0], None | Some(HandOutRefusal::Changed)));
-        let after = world.hand_out(&principal, "contract", id, &taken);
-        assert!(world.store.hand_out(after).await.unwrap().is_some());
-    }
-}
-
 /// The use of the current token is noted to the minute; a rotation forgets it, another change does not.
-pub async fn the_use_of_a_token_is_noted_to_the_minute(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn the_use_of_a_token_is_noted_to_the_minute(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
     world.saved_in("contract").await;
     let stored = world.integration().await;
-    let used =
-        async |stored: &StoredIntegration| world.read_integration(&stored.integration).await.unwrap().last_used_at;
+    let used = async |stored: &StoredIntegration| world.as_stored(&stored.integration).await.last_used_at;
     assert_eq!(used(&stored).await, None);
     let principal = world.activator(&stored);
     world.activate(&principal, "contract").await;
@@ -397,12 +376,12 @@ fn dry(command: ForIntegration<TakeCredentials>) -> ForIntegration<TakeCredentia
     with(command, |act| act.activation = None)
 }
 
-async fn ids(world: &World<'_>, principal: &IntegrationPrincipal) -> Vec<ActivationId> {
+pub(super) async fn live(world: &Activators<'_>, principal: &IntegrationPrincipal) -> Vec<ActivationId> {
     world.activations(principal).await.into_iter().map(|activation| activation.id).collect()
 }
 
 /// The principal is refused everything for this reason, and nothing is changed or recorded.
-async fn denied(world: &World<'_>, principal: &IntegrationPrincipal, refusal: IntegrationRefusal) {
+async fn denied(world: &Activators<'_>, principal: &IntegrationPrincipal, refusal: IntegrationRefusal) {
     let entries = world.audit_length().await;
     let denial = Denial::Integration(refusal);
     let outcome = world.store.take_credentials(world.take(principal, "contract")).await.settled();

@@ -1,8 +1,10 @@
 //! A world's integrations, and what they ask for.
 
-use super::tools::{namespace, with};
+use super::ActivationSubject;
+use super::tools::namespace;
 use super::world::{NO_LIMIT, World};
 use crate::crypto::FakeDigester;
+use std::ops::Deref;
 use vault_core::Command;
 use vault_core::activation::{Activation, HandedOut, VendMode, VendedForm};
 use vault_core::audit::AuditAction;
@@ -12,19 +14,19 @@ use vault_core::integration::{
     Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
 };
 use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ChangeIntegration, CreateIntegration, EndActivation, Find, ForIntegration, FreezeNamespace, HandOut, IdGenerator,
-    IntegrationChange, IntegrationKey, KeyedDigester, List, ListActivations, NamePosition, NewActivation,
-    SaveCredential, TakeCredentials, TakenCredential,
+    ActivationRepository, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CredentialChange,
+    EndActivation, Find, ForIntegration, FoundIntegration, FreezeNamespace, FreezeRepository, HandOut, IdGenerator,
+    IntegrationChange, IntegrationKey, IntegrationRepository, KeyedDigester, List, ListActivations, NamePosition,
+    NewActivation, SaveCredential, StoredDescription, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::{Principal, Scope};
 
 /// How long the activations of cases last, in seconds.
 pub(super) const ACTIVATION_SECONDS: i64 = 600;
 
-impl World<'_> {
-    // Integrations
-
+impl<S: ?Sized> World<'_, S> {
     /// The digest of a token that nothing has yet.
     pub(super) fn token(&self) -> Digest {
         FakeDigester::default().digest(DigestPurpose::IntegrationToken, &[self.ids.random().as_bytes()])
@@ -59,39 +61,8 @@ impl World<'_> {
         }
     }
 
-    /// An integration that an operator made, under a name of its own.
-    pub(super) async fn integration(&self) -> StoredIntegration {
-        let integration = self.new_integration(&self.ids.random().to_string());
-        let outcome = self.store.create_integration(self.create_integration(&Principal::Operator, &integration)).await;
-        outcome.unwrap();
-        self.read_integration(&integration).await.expect("the integration is there")
-    }
-
-    pub(super) async fn read_integration(&self, integration: &Integration) -> Option<StoredIntegration> {
-        self.find_integration(&Principal::Operator, IntegrationKey::Id(integration.id)).await
-    }
-
-    pub(super) async fn find_integration(
-        &self,
-        principal: &Principal,
-        key: IntegrationKey,
-    ) -> Option<StoredIntegration> {
-        let (principal, organization) = (principal.clone(), self.organization);
-        self.store.find_integration(Find { principal, of: organization, key, now: self.now() }).await.unwrap()
-    }
-
-    /// The integration, if it has this token and its organization is active.
-    pub(super) async fn find_by_token(&self, token: Digest) -> Option<StoredIntegration> {
-        let found = self.store.find_integration_by_token(token).await.unwrap();
-        found.filter(|found| found.organization_active).map(|found| found.stored)
-    }
-
     pub(super) fn list_integrations(&self, principal: &Principal, scope: Scope) -> List<NamePosition> {
         List { principal: principal.clone(), of: scope, after: None, limit: 1_000, now: self.now() }
-    }
-
-    pub(super) async fn integrations(&self, principal: &Principal, scope: Scope) -> Vec<StoredIntegration> {
-        self.store.list_integrations(self.list_integrations(principal, scope)).await.unwrap()
     }
 
     pub(super) fn change_integration(
@@ -116,21 +87,8 @@ impl World<'_> {
         Integration { version, ..rotated }
     }
 
-    /// Puts `integration` in the place of `stored`; as it is stored then.
-    pub(super) async fn replace_integration(
-        &self,
-        stored: &StoredIntegration,
-        integration: Integration,
-    ) -> StoredIntegration {
-        let integration = Integration { version: stored.integration.next_version(), ..integration };
-        let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
-        self.store.change_integration(command).await.unwrap();
-        self.read_integration(&integration).await.expect("the integration is there")
-    }
-
-    pub(super) async fn delete_integration(&self, stored: &StoredIntegration) {
-        let command = self.change_integration(&Principal::Operator, stored, IntegrationChange::Delete);
-        self.store.change_integration(command).await.unwrap();
+    pub(super) fn deletion(&self, stored: &StoredIntegration) -> Command<ChangeIntegration> {
+        self.change_integration(&Principal::Operator, stored, IntegrationChange::Delete)
     }
 
     /// The holder of its current token.
@@ -138,31 +96,15 @@ impl World<'_> {
         stored.integration.principal(stored.integration.token, stored.digest.code, self.now()).expect("the token works")
     }
 
-    // Frozen namespaces
-
     pub(super) fn freeze(&self, principal: &Principal, name: &str, frozen: bool) -> Command<FreezeNamespace> {
         let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
         let act = FreezeNamespace { organization: self.organization, namespace: namespace(name), frozen };
         Command { audit: self.audit(action), ..self.command(principal, action, act) }
     }
 
-    pub(super) async fn set_frozen(&self, name: &str, frozen: bool) {
-        let command = self.freeze(&Principal::Operator, name, frozen);
-        assert!(self.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
-    }
-
     pub(super) fn list_namespaces(&self) -> List<Namespace, OrganizationId> {
         let (principal, organization) = (Principal::Operator, self.organization);
         List { principal, of: organization, after: None, limit: 1_000, now: self.now() }
-    }
-
-    // Activations
-
-    /// Saves a credential under a namespace; the command that did.
-    pub(super) async fn saved_in(&self, name: &str) -> SaveCredential {
-        let command = with(self.save(&self.embedder()), |save| save.namespace = namespace(name));
-        self.store.save_credential(command.clone()).await.unwrap();
-        command.act
     }
 
     /// A command of an integration.
@@ -183,21 +125,6 @@ impl World<'_> {
             most: 100,
         };
         self.by(principal, AuditAction::ActivationBegun, act)
-    }
-
-    pub(super) async fn taken(&self, command: ForIntegration<TakeCredentials>) -> Vec<TakenCredential> {
-        self.store.take_credentials(command).await.unwrap()
-    }
-
-    /// Begins to activate a namespace; the activation and the credentials that it took.
-    pub(super) async fn activate(
-        &self,
-        principal: &IntegrationPrincipal,
-        name: &str,
-    ) -> (ActivationId, Vec<CredentialId>) {
-        let command = self.take(principal, name);
-        let id = command.act.activation.as_ref().expect("it begins one").id;
-        (id, self.taken(command).await.into_iter().map(|row| row.id).collect())
     }
 
     /// Hands the first versions of `credentials` out.
@@ -229,16 +156,168 @@ impl World<'_> {
         ListActivations { principal: principal.clone(), after: None, limit: 1_000, now: self.now() }
     }
 
-    pub(super) async fn activations(&self, principal: &IntegrationPrincipal) -> Vec<Activation> {
-        self.store.list_activations(self.list_activations(principal)).await.unwrap()
-    }
-
     pub(super) fn end_activation(
         &self,
         principal: &IntegrationPrincipal,
         activation: ActivationId,
     ) -> ForIntegration<EndActivation> {
         self.by(principal, AuditAction::ActivationEnded, EndActivation { activation })
+    }
+}
+
+impl<S: IntegrationRepository + ?Sized> World<'_, S> {
+    /// An integration that an operator made, under a name of its own.
+    pub(super) async fn integration(&self) -> StoredIntegration {
+        let integration = self.new_integration(&self.ids.random().to_string());
+        let outcome = self.store.create_integration(self.create_integration(&Principal::Operator, &integration)).await;
+        outcome.unwrap();
+        self.read_integration(&integration).await.expect("the integration is there")
+    }
+
+    pub(super) async fn read_integration(&self, integration: &Integration) -> Option<StoredIntegration> {
+        self.find_integration(&Principal::Operator, IntegrationKey::Id(integration.id)).await
+    }
+
+    pub(super) async fn find_integration(
+        &self,
+        principal: &Principal,
+        key: IntegrationKey,
+    ) -> Option<StoredIntegration> {
+        let (principal, organization) = (principal.clone(), self.organization);
+        self.store.find_integration(Find { principal, of: organization, key, now: self.now() }).await.unwrap()
+    }
+
+    pub(super) async fn integrations(&self, principal: &Principal, scope: Scope) -> Vec<StoredIntegration> {
+        self.store.list_integrations(self.list_integrations(principal, scope)).await.unwrap()
+    }
+
+    /// Puts `integration` in the place of `stored`; as it is stored then.
+    pub(super) async fn replace_integration(
+        &self,
+        stored: &StoredIntegration,
+        integration: Integration,
+    ) -> StoredIntegration {
+        let integration = Integration { version: stored.integration.next_version(), ..integration };
+        let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
+        self.store.change_integration(command).await.unwrap();
+        self.read_integration(&integration).await.expect("the integration is there")
+    }
+
+    pub(super) async fn delete_integration(&self, stored: &StoredIntegration) {
+        self.store.change_integration(self.deletion(stored)).await.unwrap();
+    }
+}
+
+impl<S: FreezeRepository + ?Sized> World<'_, S> {
+    pub(super) async fn set_frozen(&self, name: &str, frozen: bool) {
+        let command = self.freeze(&Principal::Operator, name, frozen);
+        assert!(self.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
+    }
+}
+
+impl<S: ActivationRepository + ?Sized> World<'_, S> {
+    pub(super) async fn taken(&self, command: ForIntegration<TakeCredentials>) -> Vec<TakenCredential> {
+        self.store.take_credentials(command).await.unwrap()
+    }
+
+    /// Begins to activate a namespace; the activation and the credentials that it took.
+    pub(super) async fn activate(
+        &self,
+        principal: &IntegrationPrincipal,
+        name: &str,
+    ) -> (ActivationId, Vec<CredentialId>) {
+        let command = self.take(principal, name);
+        let id = command.act.activation.as_ref().expect("it begins one").id;
+        (id, self.taken(command).await.into_iter().map(|row| row.id).collect())
+    }
+
+    pub(super) async fn activations(&self, principal: &IntegrationPrincipal) -> Vec<Activation> {
+        self.store.list_activations(self.list_activations(principal)).await.unwrap()
+    }
+}
+
+/// A world of the ports of activations alone, and all that its store has besides.
+pub(super) struct Activators<'a> {
+    suite: &'a dyn ActivationSubject,
+    world: World<'a, dyn ActivationStore>,
+}
+
+impl<'a> Deref for Activators<'a> {
+    type Target = World<'a, dyn ActivationStore>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.world
+    }
+}
+
+impl<'a> Activators<'a> {
+    pub(super) async fn new(suite: &'a dyn ActivationSubject) -> Self {
+        Self { suite, world: World::of_activations(suite).await }
+    }
+
+    /// An integration that an operator made, under a name of its own.
+    pub(super) async fn integration(&self) -> StoredIntegration {
+        let integration = self.new_integration(&self.ids.random().to_string());
+        self.suite.create_integration(self.create_integration(&Principal::Operator, &integration)).await;
+        self.as_stored(&integration).await
+    }
+
+    /// The integration, as its token finds it.
+    pub(super) async fn as_stored(&self, integration: &Integration) -> StoredIntegration {
+        self.find_by_token(integration.token).await.expect("the integration is there").stored
+    }
+
+    pub(super) async fn find_by_token(&self, token: Digest) -> Option<FoundIntegration> {
+        self.store.find_integration_by_token(token).await.unwrap()
+    }
+
+    /// Puts `integration` in the place of `stored`; as it is stored then.
+    pub(super) async fn replace_integration(
+        &self,
+        stored: &StoredIntegration,
+        integration: Integration,
+    ) -> StoredIntegration {
+        let integration = Integration { version: stored.integration.next_version(), ..integration };
+        let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
+        self.suite.change_integration(command).await;
+        self.as_stored(&integration).await
+    }
+
+    pub(super) async fn delete_integration(&self, stored: &StoredIntegration) {
+        self.suite.change_integration(self.deletion(stored)).await;
+    }
+
+    pub(super) async fn set_frozen(&self, name: &str, frozen: bool) {
+        self.suite.freeze_namespace(self.freeze(&Principal::Operator, name, frozen)).await;
+    }
+
+    pub(super) async fn set_state(&self, state: OrganizationState) {
+        self.suite.set_state(self.organization, state).await;
+    }
+
+    /// Saves a credential under a namespace; the command that did.
+    pub(super) async fn saved_in(&self, name: &str) -> SaveCredential {
+        let command = self.save_in(name);
+        self.suite.save_credential(command.clone()).await;
+        command.act
+    }
+
+    /// Changes a credential at a revision, or what is said of it.
+    pub(super) async fn change_credential(
+        &self,
+        id: CredentialId,
+        revision: i64,
+        change: CredentialChange,
+        description: Option<StoredDescription>,
+    ) {
+        let (organization, expires_at) = (self.organization, None);
+        let act = ChangeCredential { organization, id, revision, change, description, expires_at };
+        let command = self.command(&self.embedder(), AuditAction::CredentialReplaced, act);
+        self.suite.change_credential(command).await;
+    }
+
+    pub(super) async fn delete_credential(&self, id: CredentialId) {
+        self.suite.delete_credential(self.delete(&self.embedder(), id)).await;
     }
 }
 

@@ -1,37 +1,36 @@
 //! Cases of what the activation side notes of credentials: whether they work and where they are used.
 
 use super::ContractStore;
-use super::idempotency::digest;
 use super::tools::{Settled as _, race};
-use super::world::{World, undescribed};
+use super::world::World;
 use std::sync::Arc;
 use vault_core::Refusal;
-use vault_core::activation::{HandOutRefusal, HandedOut, SignedRule, VendRule, VendedForm};
+use vault_core::activation::VendedForm;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
 use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
 use vault_core::hourly::{HOUR_SECONDS, Hourly};
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, DueCheck, Expired, HandOut, List, ListCredentials,
-    NoteActivated, RecordCheck, StoredDescription, TakeChecks, USE_SECONDS, UsePosition,
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, Expired, List, ListCredentials, NoteActivated, RecordCheck,
+    TakeChecks, USE_SECONDS, UsePosition,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 
 impl World<'_> {
-    async fn take_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
-        let checks = self.store.take_checks(TakeChecks { now: self.now(), most: 10, turn }).await.unwrap();
-        // A store may hold other organizations.
-        checks.into_iter().filter(|check| check.organization == self.organization).collect()
-    }
-
-    async fn record_check(&self, due: &DueCheck, failed: Option<CheckReason>) -> bool {
+    /// Records what a check of a version found after `before`.
+    async fn record_check(
+        &self,
+        (id, version): (CredentialId, i64),
+        before: Option<LastCheck>,
+        failed: Option<CheckReason>,
+    ) -> bool {
         let act = RecordCheck {
-            organization: due.organization,
-            id: due.credential.id,
-            version: due.credential.version,
-            check: LastCheck::after(due.before, self.now(), failed),
+            organization: self.organization,
+            id,
+            version,
+            check: LastCheck::after(before, self.now(), failed),
             audit: Some(self.audit(AuditAction::CredentialFailing)),
         };
         self.store.record_check(act).await.unwrap()
@@ -43,31 +42,6 @@ impl World<'_> {
         let uses = self.store.list_uses(query).await.unwrap()?;
         Some(uses.into_iter().map(|one| one.activation.to_string()).collect())
     }
-}
-
-/// An activation takes the current version, whatever else is stored.
-pub async fn an_activation_takes_the_current_version(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let id = world.saved(&principal).await;
-    let activator = world.activator(&world.integration().await);
-    let taken = async || {
-        let taken = world.taken(world.take(&activator, "contract")).await;
-        assert_eq!(taken.len(), 1);
-        (taken[0].version, taken[0].sealed.clone())
-    };
-    let read = world.versions(&principal, id).await;
-    let staged = CredentialChange::Stage(world.new_version(id, 2));
-    let read = world.changed(&principal, &read, staged).await;
-    assert_eq!(taken().await.0, 1);
-    let promotion = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: vec![] };
-    let read = world.changed(&principal, &read, promotion).await;
-    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
-    let read = world.changed(&principal, &read, world.replacement(&read)).await;
-    assert_eq!(taken().await, (3, world.sealed_version(id, 3)));
-    let back = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: vec![] };
-    world.changed(&principal, &read, back).await;
-    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
 }
 
 /// Each state of health that a list is filtered by.
@@ -85,9 +59,9 @@ pub async fn a_list_is_filtered_by_health(suite: &dyn ContractStore) {
     assert_eq!(world.page(health(HealthState::Expiring)).await, [second, first, third]);
     assert_eq!(world.page(health(HealthState::Unchecked)).await, [later, never]);
     assert_eq!(world.page(health(HealthState::Failing)).await, []);
-    for due in world.take_checks(Some((100, 0))).await {
-        let fails = [first, later].contains(&due.credential.id);
-        assert!(world.record_check(&due, fails.then_some(CheckReason::UnknownKey)).await);
+    for id in ids {
+        let failed = [first, later].contains(&id).then_some(CheckReason::UnknownKey);
+        assert!(world.record_check((id, 1), None, failed).await);
     }
     assert_eq!(world.page(health(HealthState::Expired)).await, [expired]);
     assert_eq!(world.page(health(HealthState::Failing)).await, [later, first]);
@@ -138,7 +112,7 @@ pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     // Whoever took it may have died.
     world.clock.advance_millis(CHECK_AGAIN_SECONDS * 1_000);
     assert_eq!(world.take_checks(None).await.len(), 1);
-    assert!(world.record_check(&ours[0], Some(CheckReason::UnknownKey)).await);
+    assert!(world.record_check((id, 2), ours[0].before, Some(CheckReason::UnknownKey)).await);
     world.clock.advance_millis(CHECK_AGAIN_SECONDS * 1_000);
     assert_eq!(world.take_checks(None).await, []);
 
@@ -152,7 +126,7 @@ pub async fn a_requested_check_is_made_once(suite: &dyn ContractStore) {
     assert_eq!((read.current.check, read.others[0].check), (failed(checked_at), None));
     assert_eq!(world.audited(AuditAction::CredentialFailing).await, 1);
     assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Ok(true));
-    assert!(!world.record_check(&ours[0], None).await, "it is gone");
+    assert!(!world.record_check((id, 2), None, None).await, "it is gone");
 }
 
 /// An organization requests sixty checks an hour.
@@ -167,27 +141,6 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
     let refused = world.store.request_check(world.request_check(&principal, id, None)).await.decided();
     assert!(matches!(refused, Err(Refusal::TooOften(1..=3_601))), "{refused:?}");
     assert_eq!(world.audited(AuditAction::CredentialCheckRequested).await, Hourly::CHECKS as usize);
-}
-
-/// Every credential has its turn once in a round, and the next round begins when it may.
-pub async fn checks_come_in_rounds(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let mut saved = Vec::new();
-    for _ in 0..7 {
-        saved.push(world.saved(&principal).await);
-    }
-    let mut seen = Vec::new();
-    // Stores that are shared hold credentials of other organizations too.
-    for _ in 0..10_000 {
-        let due = world.take_checks(Some((3, 1_000_000))).await;
-        seen.extend(due.iter().map(|check| check.credential.id));
-        if seen.len() >= saved.len() {
-            break;
-        }
-        world.clock.advance_millis(1);
-    }
-    assert_eq!(seen, saved);
 }
 
 /// Handing out is a use of each credential, which its organization sees, newest first, for thirty days.
@@ -224,24 +177,4 @@ pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
     world.clock.advance_millis(USE_SECONDS * 1_000);
     while world.store.sweep(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), Vec::<String>::new());
-}
-
-/// What may only be handed out as something short-lived does not leave as it is, whatever was made ready.
-pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let activator = world.activator(&world.integration().await);
-    let id = world.saved(&principal).await;
-    let (begun, _) = world.activate(&activator, "contract").await;
-    let read = world.versions(&principal, id).await;
-    let rule = SignedRule { vend: VendRule::Short, code: Some(digest("short")) };
-    let change = world.described(&principal, &read, StoredDescription { rule, ..undescribed() });
-    world.store.change_credential(change).await.unwrap();
-    let raw = world.hand_out(&activator, "contract", begun, &[id]);
-    assert_eq!(world.store.hand_out(raw).await.unwrap(), Some(HandOutRefusal::Changed));
-    let (begun, _) = world.activate(&activator, "contract").await;
-    let mut short = world.hand_out(&activator, "contract", begun, &[id]);
-    let HandOut { credentials, .. } = &mut short.act;
-    *credentials = vec![HandedOut { credential: id, version: 1, form: VendedForm::Short, expires_at: None }];
-    assert_eq!(world.store.hand_out(short).await.unwrap(), None);
 }

@@ -1,6 +1,6 @@
 //! Cases of [`IntegrationRepository`](vault_core::port::IntegrationRepository).
 
-use super::ContractStore;
+use super::IntegrationSubject;
 use super::activators::replacement;
 use super::tools::{Settled as _, race, with};
 use super::world::World;
@@ -8,19 +8,16 @@ use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
-use vault_core::integration::{
-    Integration, IntegrationName, IntegrationRefusal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
-};
+use vault_core::integration::{Integration, IntegrationName, IntegrationState, NamespacePatterns, StoredIntegration};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{DeleteOrganization, Find, IdGenerator, IntegrationChange, IntegrationKey, List, NamePosition};
+use vault_core::port::{Find, IdGenerator, IntegrationChange, IntegrationKey, List, NamePosition};
 use vault_core::principal::{Denial, Principal, Scope};
-use vault_core::role::Role;
 
 const OPERATOR: Principal = Principal::Operator;
 
-/// Every member comes back, by id, by name and by token; under another organization it is not there.
-pub async fn an_integration_is_found_as_it_was_made(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+/// Every member comes back, by id and by name; under another organization it is not there.
+pub async fn an_integration_is_found_as_it_was_made(suite: &dyn IntegrationSubject) {
+    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let many: Vec<_> = (0..64).map(|n| format!("Namespace.{n}/{}*", "x/".repeat(n % 20))).collect();
     let mut made = world.new_integration("Nightly “Ωmega” % _ \\ '");
     for (patterns, expires_at) in [(many, None), (vec!["one".to_owned()], made.expires_at)] {
@@ -41,16 +38,14 @@ pub async fn an_integration_is_found_as_it_was_made(suite: &dyn ContractStore) {
             assert_eq!(world.find_integration(&OPERATOR, key.clone()).await.as_ref(), Some(&found));
             assert_eq!(other.find_integration(&OPERATOR, key).await, None);
         }
-        assert_eq!(world.find_by_token(made.token).await, Some(found));
         assert_eq!(other.read_integration(&made).await, None);
     }
-    assert_eq!(world.find_by_token(world.token()).await, None);
     assert_eq!(world.audited(AuditAction::IntegrationCreated).await, 2);
 }
 
 /// Within an organization a name is taken whatever its ASCII case; others may have it.
-pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn IntegrationSubject) {
+    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     for (place, name, outcome) in [
         (&world, "Größe nightly", Ok(())),
         (&world, "Größe NIGHTLY", Err(Refusal::NameTaken)),
@@ -64,8 +59,8 @@ pub async fn an_integrations_name_is_its_organizations_own(suite: &dyn ContractS
 }
 
 /// Of several that make an integration of one name at once, one is told that it did.
-pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn IntegrationSubject) {
+    let world = World::of_integrations(suite).await;
     let outcomes = race((0..8).map(|_| {
         let command = world.create_integration(&OPERATOR, &world.new_integration("nightly"));
         let store = Arc::clone(&world.store);
@@ -79,19 +74,18 @@ pub async fn parallel_integrations_of_one_name_make_one(suite: &dyn ContractStor
 }
 
 /// Without an organization there is none.
-pub async fn an_integration_needs_an_organization(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn an_integration_needs_an_organization(suite: &dyn IntegrationSubject) {
+    let world = World::of_integrations(suite).await;
     let nobody = OrganizationId::from_uuid(world.ids.random());
     let integration = Integration { organization: nobody, ..world.new_integration("nightly") };
     let outcome = world.store.create_integration(world.create_integration(&OPERATOR, &integration)).await.decided();
     assert_eq!(outcome, Err(Refusal::NoOrganization));
     assert_eq!(world.audited_in(nobody, AuditAction::IntegrationCreated).await, 0);
-    assert_eq!(world.find_by_token(integration.token).await, None);
 }
 
 /// No more than an organization may have.
-pub async fn the_number_of_integrations_is_limited(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn the_number_of_integrations_is_limited(suite: &dyn IntegrationSubject) {
+    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     other.integration().await;
     let limited =
         |name: &str| with(world.create_integration(&OPERATOR, &world.new_integration(name)), |act| act.limit = 2);
@@ -102,8 +96,8 @@ pub async fn the_number_of_integrations_is_limited(suite: &dyn ContractStore) {
 }
 
 /// By organization, then by name without regard to case.
-pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn IntegrationSubject) {
+    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     for (place, name) in [(&world, "b"), (&world, "C"), (&other, "a"), (&world, "a")] {
         let command = place.create_integration(&OPERATOR, &place.new_integration(name));
         place.store.create_integration(command).await.unwrap();
@@ -134,36 +128,9 @@ pub async fn integrations_are_listed_by_organization_and_name(suite: &dyn Contra
     }
 }
 
-/// After a rotation both tokens find the integration, after the next one the newest two.
-pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let first = world.integration().await;
-    let rotate = async |stored: &StoredIntegration, overlap| {
-        let rotated = stored.integration.clone().rotated(world.token(), overlap, world.now());
-        world.replace_integration(stored, rotated).await
-    };
-    let second = rotate(&first, Overlap::DEFAULT).await;
-    assert_eq!(second.integration.version, first.integration.version + 1);
-    assert!(second.is_sound(&crate::crypto::FakeDigester::default()), "what is stored is what was signed");
-    let by = async |token| world.find_by_token(token).await;
-    for token in [first.integration.token, second.integration.token] {
-        assert_eq!(by(token).await.as_ref(), Some(&second));
-    }
-    let third = rotate(&second, Overlap::DEFAULT).await;
-    assert_eq!(by(first.integration.token).await, None);
-    assert_eq!(by(second.integration.token).await.as_ref(), Some(&third));
-    // Whoever shows one that was replaced at once is found too, to be told apart from a guesser.
-    let fourth = rotate(&third, Overlap::parse(Some(0), "").unwrap()).await;
-    assert_eq!(by(second.integration.token).await, None);
-    let found = by(third.integration.token).await.unwrap();
-    let judged = found.integration.judge(third.integration.token, world.now());
-    assert_eq!((found, judged), (fourth.clone(), Err(IntegrationRefusal::Replaced)));
-    assert_eq!(by(fourth.integration.token).await, Some(fourth));
-}
-
 /// A change of an old version, of another organization or of nothing changes nothing.
-pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
+pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &dyn IntegrationSubject) {
+    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let before = world.integration().await;
     let disabled = Integration { state: IntegrationState::Disabled, ..before.integration.clone() };
     let now = world.replace_integration(&before, disabled).await;
@@ -185,8 +152,8 @@ pub async fn a_stale_or_stray_change_of_an_integration_changes_nothing(suite: &d
 }
 
 /// Of several that change one version at once, one is told that it did.
-pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
+pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn IntegrationSubject) {
+    let world = World::of_integrations(suite).await;
     let stored = world.integration().await;
     let rotations: Vec<_> = (0..8).map(|_| world.rotated(&stored)).collect();
     let outcomes = race(rotations.iter().map(|rotated| {
@@ -206,76 +173,62 @@ pub async fn parallel_rotations_of_one_version_make_one(suite: &dyn ContractStor
     assert_eq!(world.audited(AuditAction::IntegrationRotated).await, 1);
 }
 
-/// An admin's session makes, finds, lists and changes its own organization's integrations; another's are not there.
-pub async fn an_admins_session_reaches_its_own_integrations(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let admin = world.holder(Role::Admin).await;
-    let session = world.log_in(&admin).await;
-    let (authority, own) = (Principal::Session(session), Scope::One(world.organization));
-    let made = world.new_integration("nightly");
-    let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.decided();
-    assert_eq!(outcome, Ok(()));
-    let stored = world.find_integration(&authority, IntegrationKey::Id(made.id)).await.unwrap();
-    assert_eq!(world.integrations(&authority, own).await, std::slice::from_ref(&stored));
-
-    let strange = other.integration().await;
-    let outcome = other.store.create_integration(other.create_integration(&authority, &other.new_integration("mine")));
-    assert_eq!(outcome.await.decided(), Err(Refusal::NoOrganization));
-    assert_eq!(other.find_integration(&authority, IntegrationKey::Id(strange.integration.id)).await, None);
-    for scope in [Scope::One(other.organization), Scope::All] {
-        let listed = world.store.list_integrations(world.list_integrations(&authority, scope)).await.settled();
-        assert_eq!(listed, Err(Denial::InsufficientRole));
-    }
-    let attempt = other.change_integration(&authority, &strange, IntegrationChange::Delete);
-    assert_eq!(other.store.change_integration(attempt).await.decided(), Err(Refusal::NotFound));
-
-    let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
-    world.store.change_integration(deletion).await.unwrap();
-    assert_eq!(world.integrations(&authority, own).await, []);
-}
-
-/// A session that has ended is refused everything, before anything else.
-pub async fn an_ended_session_administers_no_integration(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let admin = world.holder(Role::Admin).await;
-    let session = world.log_in(&admin).await;
+/// A closed organization's integrations stay as they are; once it is deleted, nothing is left.
+pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn IntegrationSubject) {
+    let world = World::of_integrations(suite).await;
     let stored = world.integration().await;
-    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
-    let entries = world.audit_length().await;
-    let (authority, ended) = (Principal::Session(session), Denial::SessionEnded);
-    let made = world.create_integration(&authority, &stored.integration);
-    assert_eq!(world.store.create_integration(made).await.settled(), Err(ended));
-    let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
-    let stale = with(deletion, |act| act.version -= 1);
-    assert_eq!(world.store.change_integration(stale).await.settled(), Err(ended));
-    let (organization, now) = (world.organization, world.now());
-    let key = IntegrationKey::Id(stored.integration.id);
-    let query = Find { principal: authority.clone(), of: organization, key, now };
-    assert_eq!(world.store.find_integration(query).await.settled(), Err(ended));
-    let query = world.list_integrations(&authority, Scope::One(organization));
-    assert_eq!(world.store.list_integrations(query).await.settled(), Err(ended));
-    assert_eq!(world.read_integration(&stored.integration).await, Some(stored));
-    assert_eq!(world.audit_length().await, entries);
-}
-
-/// While an organization is closed, no token finds anything; once it is deleted, nothing is left.
-pub async fn an_integration_does_not_outlast_its_organization(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let stored = world.integration().await;
-    let token = stored.integration.token;
-    world.set_state(OrganizationState::Disabled).await;
-    assert_eq!(world.find_by_token(token).await, None);
+    suite.set_state(world.organization, OrganizationState::Disabled).await;
     assert_eq!(world.read_integration(&stored.integration).await.as_ref(), Some(&stored));
-    world.set_state(OrganizationState::Active).await;
-    assert_eq!(world.find_by_token(token).await.as_ref(), Some(&stored));
+    suite.set_state(world.organization, OrganizationState::Active).await;
+    assert_eq!(world.read_integration(&stored.integration).await.as_ref(), Some(&stored));
     world.set_frozen("contract", true).await;
 
-    let audit = world.audit(AuditAction::OrganizationDeleted);
-    let deletion = DeleteOrganization { organization: world.organization, audit };
-    assert!(world.store.delete_organization(deletion).await.unwrap());
-    assert_eq!(world.find_by_token(token).await, None);
+    suite.delete_organization(world.organization).await;
     assert_eq!(world.read_integration(&stored.integration).await, None);
     assert_eq!(world.integrations(&OPERATOR, Scope::One(world.organization)).await, []);
+    assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
+}
+
+/// A user of an embedding service administers its own organization's integrations and namespaces, while it is in use.
+pub async fn an_embedder_administers_its_own_organization(suite: &dyn IntegrationSubject) {
+    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+    let user = world.embedder();
+    let made = world.new_integration("nightly");
+    let outcome = world.store.create_integration(world.create_integration(&user, &made)).await.decided();
+    assert_eq!(outcome, Ok(()));
+    let stored = world.find_integration(&user, IntegrationKey::Id(made.id)).await.unwrap();
+    let frozen = world.store.freeze_namespace(world.freeze(&user, "contract", true)).await.unwrap();
+    assert_eq!(frozen.map(|freezing| (freezing.changed, freezing.integrations)), Some((true, 1)));
+
+    let strange = other.integration().await;
+    assert_eq!(other.find_integration(&user, IntegrationKey::Id(strange.integration.id)).await, None);
+    let outcome = other.store.create_integration(other.create_integration(&user, &other.new_integration("mine")));
+    assert_eq!(outcome.await.decided(), Err(Refusal::NoOrganization));
+    let deletion = other.change_integration(&user, &strange, IntegrationChange::Delete);
+    assert_eq!(other.store.change_integration(deletion).await.decided(), Err(Refusal::NotFound));
+    assert_eq!(other.store.freeze_namespace(other.freeze(&user, "contract", true)).await.unwrap(), None);
+    assert_eq!(other.read_integration(&strange.integration).await, Some(strange));
+
+    suite.set_state(world.organization, OrganizationState::Disabled).await;
+    let entries = world.audit_length().await;
+    let store = &world.store;
+    let (own, of, now) = (Scope::One(world.organization), world.organization, world.now());
+    macro_rules! denied {
+        ($method:ident($command:expr)) => {
+            let answer = store.$method($command).await.settled().err();
+            assert_eq!(answer, Some(Denial::OrganizationClosed), stringify!($method));
+        };
+    }
+    denied!(create_integration(world.create_integration(&user, &world.new_integration("later"))));
+    let key = IntegrationKey::Id(made.id);
+    denied!(find_integration(Find { principal: user.clone(), of, key, now }));
+    denied!(list_integrations(world.list_integrations(&user, own)));
+    denied!(change_integration(world.change_integration(&user, &stored, IntegrationChange::Delete)));
+    denied!(freeze_namespace(world.freeze(&user, "contract", false)));
+    denied!(list_frozen(world.list_integrations(&user, own)));
+    denied!(list_namespaces(List { principal: user.clone(), ..world.list_namespaces() }));
+    assert_eq!(world.audit_length().await, entries);
+    assert_eq!(world.read_integration(&made).await, Some(stored));
 }
 
 fn names(listed: &[StoredIntegration]) -> Vec<&str> {

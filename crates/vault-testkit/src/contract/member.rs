@@ -1,16 +1,16 @@
 //! Cases of sessions that act on credentials, for stores that have sessions.
 
-use super::SessionSubject;
 use super::idempotency::keyed;
 use super::tools::Settled as _;
 use super::world::World;
+use super::{CredentialSubject, SessionSubject};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 
 /// A later session of the same account repeats a request of an earlier one.
-pub async fn a_key_outlasts_its_session(suite: &dyn SessionSubject) {
+pub async fn a_key_outlasts_its_session(suite: &(impl CredentialSubject + SessionSubject)) {
     let world = World::of_credentials(suite).await;
-    let [session, later] = suite.sessions(world.organization, world.now()).await;
+    let [session, later] = suite.sessions(world.organization, Role::Editor, world.now()).await;
     let command = keyed(&world, &Principal::Session(session.clone()), "key", "body");
     let made = command.act.id;
     world.store.save_credential(command).await.unwrap();
@@ -22,9 +22,9 @@ pub async fn a_key_outlasts_its_session(suite: &dyn SessionSubject) {
 }
 
 /// A session acts until it ends, within its own organization, account and role.
-pub async fn a_session_acts_until_it_ends(suite: &dyn SessionSubject) {
+pub async fn a_session_acts_until_it_ends(suite: &(impl CredentialSubject + SessionSubject)) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
-    let [session, later] = suite.sessions(world.organization, world.now()).await;
+    let [session, later] = suite.sessions(world.organization, Role::Editor, world.now()).await;
     let principal = Principal::Session(session.clone());
     let id = world.saved(&principal).await;
     let list = async |claim: SessionPrincipal| {

@@ -20,14 +20,7 @@ use vault_core::{Command, Error, Refusal};
 /// How long previous versions are kept in these cases, in seconds.
 const KEPT_SECONDS: i64 = 1_000;
 
-impl<S: CredentialStore + ?Sized> World<'_, S> {
-    pub(super) async fn versions(&self, principal: &Principal, id: CredentialId) -> StoredVersions {
-        let versions = self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists");
-        let for_change = self.store.versions_for_change(self.show(principal, id)).await.unwrap();
-        assert_eq!(for_change.as_ref(), Some(&versions), "what is read for a change is what is shown");
-        versions
-    }
-
+impl<S: ?Sized> World<'_, S> {
     pub(super) fn sealed_version(&self, id: CredentialId, number: i64) -> SealedCredential {
         SealedCredential {
             key: self.key,
@@ -67,6 +60,15 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 
     pub(super) fn destroy_at(&self) -> Timestamp {
         self.now().plus_seconds(KEPT_SECONDS)
+    }
+}
+
+impl<S: CredentialStore + ?Sized> World<'_, S> {
+    pub(super) async fn versions(&self, principal: &Principal, id: CredentialId) -> StoredVersions {
+        let versions = self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists");
+        let for_change = self.store.versions_for_change(self.show(principal, id)).await.unwrap();
+        assert_eq!(for_change.as_ref(), Some(&versions), "what is read for a change is what is shown");
+        versions
     }
 
     /// A credential whose data was replaced once.

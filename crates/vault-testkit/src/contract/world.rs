@@ -1,8 +1,11 @@
 //! An organization of a case's own, and the commands that cases give.
 
 use super::idempotency::digest;
-use super::tools::{Settled as _, address, blob, chance, conclude, decoy, name, namespace, principal_of};
-use super::{AccountSubject, ContractStore, CredentialSubject, OperatorSubject, Store, Subject as Tested};
+use super::tools::{Settled as _, address, blob, chance, conclude, decoy, name, namespace, principal_of, with};
+use super::{
+    AccountSubject, ActivationSubject, ContractStore, CredentialSubject, IntegrationSubject, OperatorSubject,
+    Organizations, Store, Subject as Tested,
+};
 use crate::clock::{ManualClock, SequentialIds};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
@@ -18,10 +21,11 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Se
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountStore, AuditSealer, Brought, BroughtProof, ChangeAccount, Clock, ConcludeProof, Conclusion,
-    CreateAccount, CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find, IdGenerator, KeyedDigester,
-    ListCredentials, OperatorStore, OrganizationRepository, ProofEffect, RefusalRecords, ReplaceOrganizationKey,
-    Reservation, ReserveAttempt, ReservedAccount, SaveCredential, SetOrganizationState, StoredDescription,
+    AccountChange, AccountStore, ActivationStore, AuditSealer, Brought, BroughtProof, ChangeAccount, Clock,
+    ConcludeProof, Conclusion, CreateAccount, CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find,
+    IdGenerator, IntegrationStore, KeyedDigester, ListCredentials, OperatorStore, OrganizationRepository, ProofEffect,
+    RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
+    SetOrganizationState, StoredDescription,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -318,9 +322,22 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
 impl<'a> World<'a, dyn CredentialStore> {
     pub(super) async fn of_credentials(suite: &'a dyn CredentialSubject) -> Self {
-        let world = Self::unmade(suite, suite.credentials(), ManualClock::START);
-        suite.add_organization(world.create_organization(world.organization, world.key, &world.name)).await;
-        world
+        Self::unmade(suite, suite.credentials(), ManualClock::START).added_to(suite).await
+    }
+}
+
+/// A world of the ports of integrations alone.
+pub(super) type Integrations<'a> = World<'a, dyn IntegrationStore>;
+
+impl<'a> Integrations<'a> {
+    pub(super) async fn of_integrations(suite: &'a dyn IntegrationSubject) -> Self {
+        Self::unmade(suite, suite.integrations(), ManualClock::START).added_to(suite).await
+    }
+}
+
+impl<'a> World<'a, dyn ActivationStore> {
+    pub(super) async fn of_activations(suite: &'a dyn ActivationSubject) -> Self {
+        Self::unmade(suite, suite.activations(), ManualClock::START).added_to(suite).await
     }
 }
 
@@ -338,6 +355,12 @@ impl<'a, S: ?Sized> World<'a, S> {
             organization,
             steps: AtomicI64::new(0),
         }
+    }
+
+    /// The world, after its organization was added by the subject.
+    async fn added_to<T: Organizations + ?Sized>(self, suite: &T) -> Self {
+        suite.add_organization(self.create_organization(self.organization, self.key, &self.name)).await;
+        self
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -417,9 +440,9 @@ impl<'a, S: ?Sized> World<'a, S> {
             audit: self.audit(AuditAction::OrganizationKeyReplaced),
         }
     }
-}
 
-impl<S: CredentialStore + ?Sized> World<'_, S> {
+    // Commands
+
     /// A user of an embedding service, for cases in which it does not matter who acts.
     pub(super) fn embedder(&self) -> Principal {
         Principal::Embedder(EmbedderPrincipal {
@@ -457,6 +480,18 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
         self.command(principal, AuditAction::CredentialSaved, act)
     }
 
+    /// Saves a credential of a namespace for a user of an embedding service.
+    pub(super) fn save_in(&self, name: &str) -> Command<SaveCredential> {
+        with(self.save(&self.embedder()), |save| save.namespace = namespace(name))
+    }
+
+    pub(super) fn delete(&self, principal: &Principal, id: CredentialId) -> Command<DeleteCredential> {
+        let act = DeleteCredential { organization: principal.organization().unwrap(), id, revision: None };
+        self.command(principal, AuditAction::CredentialDeleted, act)
+    }
+}
+
+impl<S: CredentialStore + ?Sized> World<'_, S> {
     pub(super) async fn saved(&self, principal: &Principal) -> CredentialId {
         let command = self.save(principal);
         let id = command.act.id;
@@ -495,11 +530,6 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
     pub(super) fn show(&self, principal: &Principal, id: CredentialId) -> Find<CredentialId> {
         let organization = principal.organization().unwrap();
         Find { principal: principal.clone(), of: organization, key: id, now: self.now() }
-    }
-
-    pub(super) fn delete(&self, principal: &Principal, id: CredentialId) -> Command<DeleteCredential> {
-        let act = DeleteCredential { organization: principal.organization().unwrap(), id, revision: None };
-        self.command(principal, AuditAction::CredentialDeleted, act)
     }
 }
 

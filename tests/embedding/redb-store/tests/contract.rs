@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use vault_core::id::OrganizationId;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{CreateOrganization, CredentialStore};
-use vault_testkit::contract::{self, CredentialSubject};
+use vault_testkit::contract::{self, CredentialSubject, Organizations};
 
 struct Subject {
     store: Arc<RedbStore>,
@@ -31,12 +31,14 @@ impl contract::Subject for Subject {
     }
 }
 
-#[async_trait]
 impl CredentialSubject for Subject {
     fn credentials(&self) -> Arc<dyn CredentialStore> {
         self.store.clone()
     }
+}
 
+#[async_trait]
+impl Organizations for Subject {
     async fn add_organization(&self, command: CreateOrganization) {
         let CreateOrganization { organization, keys, audit } = command;
         self.store.add_organization(organization.id, keys, audit).await.unwrap();

@@ -63,23 +63,26 @@ impl Decision for FreezeNamespace {
         if !changed {
             return Ok(Verdict::Refused(freezing));
         }
-        if *frozen {
+        // Without integrations no row was taken that others wait for: of several at once, the one that changes the row did it.
+        let rows = if *frozen {
+            let values = (
+                frozen_namespaces::organization_id.eq(organization.text()),
+                frozen_namespaces::namespace.eq(namespace.as_str()),
+                frozen_namespaces::frozen_at.eq(command.now.as_millis()),
+            );
             diesel::insert_into(frozen_namespaces::table)
-                .values((
-                    frozen_namespaces::organization_id.eq(organization.text()),
-                    frozen_namespaces::namespace.eq(namespace.as_str()),
-                    frozen_namespaces::frozen_at.eq(command.now.as_millis()),
-                ))
+                .values(values)
+                .on_conflict_do_nothing()
                 .execute(connection)
-                .await?;
+                .await?
         } else {
-            diesel::delete(
-                frozen_namespaces::table
-                    .filter(frozen_namespaces::organization_id.eq(organization.text()))
-                    .filter(frozen_namespaces::namespace.eq(namespace.as_str())),
-            )
-            .execute(connection)
-            .await?;
+            let row = frozen_namespaces::table
+                .filter(frozen_namespaces::organization_id.eq(organization.text()))
+                .filter(frozen_namespaces::namespace.eq(namespace.as_str()));
+            diesel::delete(row).execute(connection).await?
+        };
+        if rows == 0 {
+            return Ok(Verdict::Refused(Some(Freezing { changed: false, credentials, integrations })));
         }
         Ok(Verdict::Done(freezing))
     }

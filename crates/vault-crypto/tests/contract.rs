@@ -1,0 +1,77 @@
+//! The adapters keep the contract of the ports of cryptography.
+
+use std::sync::Arc;
+use vault_core::id::InstanceId;
+use vault_core::port::{
+    AuditSealer, IdGenerator as _, KeyRepository, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer,
+};
+use vault_crypto::{Argon2Parameters, CredentialCrypto, HashingPool, Keyring, OsEntropy, RootKeyFile};
+use vault_testkit::clock::{ManualClock, SequentialIds};
+use vault_testkit::contract::{
+    DigestSubject, PasscodeSubject, PasswordSubject, SealingPorts, SealingSubject, TokenSubject,
+};
+
+/// A new deployment's keys.
+async fn keyring() -> Keyring {
+    let directory = tempfile::tempdir().unwrap();
+    let root = RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
+    let instance = InstanceId::from_uuid(SequentialIds::seeded(1).random());
+    Keyring::create(&root, Arc::new(OsEntropy), instance, ManualClock::START).await.unwrap().keyring
+}
+
+struct Deployment(Keyring);
+
+/// Only their keys tell deployments apart: they have one id.
+async fn deployment() -> Deployment {
+    Deployment(keyring().await)
+}
+
+impl SealingSubject for Deployment {
+    fn start(&self, keys: Arc<dyn KeyRepository>) -> SealingPorts {
+        let CredentialCrypto { sealer, list_opener, rewrapper, opener } = self.0.credentials(keys);
+        SealingPorts { sealer, lister: list_opener, opener, rewrapper }
+    }
+}
+
+impl DigestSubject for Deployment {
+    fn digester(&self) -> Arc<dyn KeyedDigester> {
+        Arc::new(self.0.digester())
+    }
+
+    fn audit_sealer(&self) -> Arc<dyn AuditSealer> {
+        Arc::new(self.0.audit_sealer())
+    }
+}
+
+impl TokenSubject for Deployment {
+    fn issuer(&self) -> Arc<dyn TokenIssuer> {
+        Arc::new(self.0.token_issuer(7).unwrap())
+    }
+
+    fn instance(&self) -> InstanceId {
+        self.0.instance()
+    }
+}
+
+impl PasswordSubject for Deployment {
+    fn hasher(&self) -> Arc<dyn PasswordHasher> {
+        let pool = HashingPool::with_size(1, 1).unwrap();
+        Arc::new(self.0.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap())
+    }
+}
+
+impl PasscodeSubject for Deployment {
+    fn passcodes(&self) -> Arc<dyn PasscodeVerifier> {
+        Arc::new(self.0.passcodes(PasscodeSubject::digester(self)))
+    }
+
+    fn digester(&self) -> Arc<dyn KeyedDigester> {
+        Arc::new(self.0.digester())
+    }
+}
+
+vault_testkit::sealing_contract!(deployment());
+vault_testkit::digest_contract!(deployment());
+vault_testkit::token_contract!(deployment());
+vault_testkit::password_contract!(deployment());
+vault_testkit::passcode_contract!(deployment());

@@ -1,0 +1,100 @@
+//! Cases of sessions that administer integrations and namespaces, for stores that have sessions.
+
+use super::tools::{Settled as _, with};
+use super::world::{Integrations, World};
+use super::{IntegrationSubject, SessionSubject};
+use vault_core::Refusal;
+use vault_core::audit::AuditAction;
+use vault_core::id::OrganizationId;
+use vault_core::port::{Find, IdGenerator, IntegrationChange, IntegrationKey, List};
+use vault_core::principal::{Denial, Principal, Scope};
+use vault_core::role::Role;
+
+const OPERATOR: Principal = Principal::Operator;
+
+/// An admin's session makes, finds, lists and changes its own organization's integrations; another's are not there.
+pub async fn an_admins_session_reaches_its_own_integrations(suite: &(impl IntegrationSubject + SessionSubject)) {
+    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+    let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
+    let (authority, own) = (Principal::Session(session), Scope::One(world.organization));
+    let made = world.new_integration("nightly");
+    let outcome = world.store.create_integration(world.create_integration(&authority, &made)).await.decided();
+    assert_eq!(outcome, Ok(()));
+    let stored = world.find_integration(&authority, IntegrationKey::Id(made.id)).await.unwrap();
+    assert_eq!(world.integrations(&authority, own).await, std::slice::from_ref(&stored));
+
+    let strange = other.integration().await;
+    let outcome = other.store.create_integration(other.create_integration(&authority, &other.new_integration("mine")));
+    assert_eq!(outcome.await.decided(), Err(Refusal::NoOrganization));
+    assert_eq!(other.find_integration(&authority, IntegrationKey::Id(strange.integration.id)).await, None);
+    for scope in [Scope::One(other.organization), Scope::All] {
+        let listed = world.store.list_integrations(world.list_integrations(&authority, scope)).await.settled();
+        assert_eq!(listed, Err(Denial::InsufficientRole));
+    }
+    let attempt = other.change_integration(&authority, &strange, IntegrationChange::Delete);
+    assert_eq!(other.store.change_integration(attempt).await.decided(), Err(Refusal::NotFound));
+
+    let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
+    world.store.change_integration(deletion).await.unwrap();
+    assert_eq!(world.integrations(&authority, own).await, []);
+}
+
+/// A session that has ended is refused everything, before anything else.
+pub async fn an_ended_session_administers_no_integration(suite: &(impl IntegrationSubject + SessionSubject)) {
+    let world = World::of_integrations(suite).await;
+    let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
+    let stored = world.integration().await;
+    suite.end_session(session.clone(), world.now()).await;
+    let entries = world.audit_length().await;
+    let (authority, ended) = (Principal::Session(session), Denial::SessionEnded);
+    let made = world.create_integration(&authority, &stored.integration);
+    assert_eq!(world.store.create_integration(made).await.settled(), Err(ended));
+    let deletion = world.change_integration(&authority, &stored, IntegrationChange::Delete);
+    let stale = with(deletion, |act| act.version -= 1);
+    assert_eq!(world.store.change_integration(stale).await.settled(), Err(ended));
+    let (organization, now) = (world.organization, world.now());
+    let key = IntegrationKey::Id(stored.integration.id);
+    let query = Find { principal: authority.clone(), of: organization, key, now };
+    assert_eq!(world.store.find_integration(query).await.settled(), Err(ended));
+    let query = world.list_integrations(&authority, Scope::One(organization));
+    assert_eq!(world.store.list_integrations(query).await.settled(), Err(ended));
+    assert_eq!(world.read_integration(&stored.integration).await, Some(stored));
+    assert_eq!(world.audit_length().await, entries);
+}
+
+/// An admin's session freezes and lists its own organization's alone, an ended one nothing.
+pub async fn a_session_freezes_its_own_organizations_namespaces(suite: &(impl IntegrationSubject + SessionSubject)) {
+    let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
+    let [session, _] = suite.sessions(world.organization, Role::Admin, world.now()).await;
+    let authority = Principal::Session(session.clone());
+    let command = world.freeze(&authority, "contract", true);
+    assert!(world.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
+    let query = |world: &Integrations<'_>, scope| List {
+        principal: authority.clone(),
+        of: scope,
+        after: None,
+        limit: 10,
+        now: world.now(),
+    };
+    let own = Scope::One(world.organization);
+    assert_eq!(world.store.list_frozen(query(&world, own)).await.unwrap().len(), 1);
+    for scope in [Scope::One(other.organization), Scope::All] {
+        assert_eq!(world.store.list_frozen(query(&world, scope)).await.settled(), Err(Denial::InsufficientRole));
+    }
+    let strange = List { principal: authority.clone(), ..other.list_namespaces() };
+    assert_eq!(world.store.list_namespaces(strange).await.settled(), Err(Denial::InsufficientRole));
+    let nobody = OrganizationId::from_uuid(world.ids.random());
+    let nowhere = with(world.freeze(&OPERATOR, "contract", true), |act| act.organization = nobody);
+    for command in [other.freeze(&authority, "contract", true), nowhere] {
+        assert_eq!(world.store.freeze_namespace(command).await.unwrap(), None);
+    }
+    suite.end_session(session.clone(), world.now()).await;
+    let ended = Denial::SessionEnded;
+    let command = world.freeze(&authority, "contract", false);
+    assert_eq!(world.store.freeze_namespace(command).await.settled(), Err(ended));
+    assert_eq!(world.store.list_frozen(query(&world, own)).await.settled(), Err(ended));
+    let namespaces = List { principal: authority.clone(), ..world.list_namespaces() };
+    assert_eq!(world.store.list_namespaces(namespaces).await.settled(), Err(ended));
+    assert_eq!(world.audited(AuditAction::NamespaceThawed).await, 0);
+    assert_eq!(other.audited(AuditAction::NamespaceFrozen).await, 0);
+}

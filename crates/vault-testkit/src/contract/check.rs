@@ -1,0 +1,78 @@
+//! Cases of checks, and of what the activation side notes of credentials, for stores with its ports alone.
+
+use super::ActivationSubject;
+use super::activators::Activators;
+use super::world::World;
+use vault_core::audit::AuditAction;
+use vault_core::check::CheckReason;
+use vault_core::credential::LastCheck;
+use vault_core::port::{ActivationRepository, CredentialChange, DueCheck, NoteActivated, RecordCheck, TakeChecks};
+
+impl<S: ActivationRepository + ?Sized> World<'_, S> {
+    pub(super) async fn take_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
+        let checks = self.store.take_checks(TakeChecks { now: self.now(), most: 10, turn }).await.unwrap();
+        // A store may hold other organizations.
+        checks.into_iter().filter(|check| check.organization == self.organization).collect()
+    }
+}
+
+/// Every credential has its turn once in a round, and the next round begins when it may.
+pub async fn checks_come_in_rounds(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
+    let mut saved = Vec::new();
+    for _ in 0..7 {
+        saved.push(world.saved_in("contract").await.id);
+    }
+    let mut seen = Vec::new();
+    // Stores that are shared hold credentials of other organizations too.
+    for _ in 0..10_000 {
+        let due = world.take_checks(Some((3, 1_000_000))).await;
+        seen.extend(due.iter().map(|check| check.credential.id));
+        if seen.len() >= saved.len() {
+            break;
+        }
+    }
+    assert_eq!(seen, saved);
+}
+
+/// What a check found is stored with its version, and recorded; not if there is no such version any more.
+pub async fn a_check_is_of_the_version_that_it_was_made_of(suite: &dyn ActivationSubject) {
+    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
+    let id = world.saved_in("contract").await.id;
+    world.change_credential(id, 1, CredentialChange::Stage(world.new_version(id, 2)), None).await;
+    let check = LastCheck::after(None, world.now(), Some(CheckReason::UnknownKey));
+    let record = async |of: &Activators<'_>, version| {
+        let audit = Some(of.audit(AuditAction::CredentialFailing));
+        let act = RecordCheck { organization: of.organization, id, version, check, audit };
+        world.store.record_check(act).await.unwrap()
+    };
+    for (of, version, recorded) in [(&world, 1, true), (&world, 2, true), (&world, 3, false), (&other, 1, false)] {
+        assert_eq!(record(of, version).await, recorded, "version {version}");
+    }
+    world.delete_credential(id).await;
+    assert!(!record(&world, 1).await, "it is gone");
+    assert_eq!(world.audited(AuditAction::CredentialFailing).await, 2);
+    assert_eq!(other.audited(AuditAction::CredentialFailing).await, 0);
+}
+
+/// The latest minute in which a credential was activated is kept, and shown to whoever takes it.
+pub async fn the_latest_activation_is_noted(suite: &dyn ActivationSubject) {
+    let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
+    let (id, neighbour) = (world.saved_in("contract").await.id, world.saved_in("contract").await.id);
+    let principal = world.activator(&world.integration().await);
+    let minute = world.now().floor_to_minute();
+    let note = async |of: &Activators<'_>, minute| {
+        let act = NoteActivated { organization: of.organization, credentials: vec![id], minute };
+        world.store.note_activated(act).await.unwrap();
+    };
+    let noted = async || {
+        let taken = world.taken(world.take(&principal, "contract")).await;
+        taken.iter().map(|row| (row.id, row.last_activated_at)).collect::<Vec<_>>()
+    };
+    note(&other, minute).await;
+    assert_eq!(noted().await, [(id, None), (neighbour, None)]);
+    for (at, latest) in [(minute, minute), (minute.plus_seconds(-60), minute)] {
+        note(&world, at).await;
+        assert_eq!(noted().await, [(id, Some(latest)), (neighbour, None)]);
+    }
+}

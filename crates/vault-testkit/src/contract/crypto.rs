@@ -1,0 +1,297 @@
+//! What every implementation of the ports of cryptography must do: sealing, digests and codes, access tokens, passwords and
+//! passcodes.
+//!
+//! Each macro takes an expression for a future that comes to a subject: the adapters of a new deployment, whose keys no other
+//! deployment has. It is evaluated as often as a case needs deployments. An adapter writes, at the top level of a file under
+//! `tests/`:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use vault_core::id::InstanceId;
+//! use vault_core::port::TokenIssuer;
+//! use vault_testkit::clock::SequentialIds;
+//! use vault_testkit::contract::TokenSubject;
+//! use vault_testkit::crypto::FakeTokens;
+//!
+//! struct Deployment(InstanceId);
+//!
+//! impl TokenSubject for Deployment {
+//!     fn issuer(&self) -> Arc<dyn TokenIssuer> {
+//!         Arc::new(FakeTokens::new(self.0))
+//!     }
+//!
+//!     fn instance(&self) -> InstanceId {
+//!         self.0
+//!     }
+//! }
+//!
+//! async fn deployment() -> Deployment {
+//!     use vault_core::port::IdGenerator as _;
+//!     static IDS: std::sync::LazyLock<SequentialIds> = std::sync::LazyLock::new(SequentialIds::default);
+//!     Deployment(InstanceId::from_uuid(IDS.random()))
+//! }
+//!
+//! vault_testkit::token_contract!(deployment());
+//! # fn main() {}
+//! ```
+//!
+//! Fakes, which hide and prove nothing, put `fakes:` before the expression: the cases that only cryptography passes are then
+//! skipped.
+
+use std::sync::Arc;
+use vault_core::id::InstanceId;
+use vault_core::port::{
+    AuditSealer, InformationOpener, KeyRepository, KeyedDigester, Opener, PasscodeVerifier, PasswordHasher, Rewrapper,
+    Sealer, TokenIssuer,
+};
+
+/// The ports of sealing.
+#[derive(Clone)]
+pub struct SealingPorts {
+    /// Seals; cannot open.
+    pub sealer: Arc<dyn Sealer>,
+    /// Opens information and metadata.
+    pub lister: Arc<dyn InformationOpener>,
+    /// Opens data.
+    pub opener: Arc<dyn Opener>,
+    /// Seals again under another key.
+    pub rewrapper: Arc<dyn Rewrapper>,
+}
+
+/// The adapters of a deployment that seal and open credentials.
+pub trait SealingSubject {
+    /// Its ports, as a process has them that starts now. The organizations' keys are in `keys`.
+    fn start(&self, keys: Arc<dyn KeyRepository>) -> SealingPorts;
+}
+
+/// The adapters of a deployment that compute digests and codes.
+pub trait DigestSubject {
+    /// Digests, and codes of rows.
+    fn digester(&self) -> Arc<dyn KeyedDigester>;
+
+    /// Codes of audit entries and checkpoints.
+    fn audit_sealer(&self) -> Arc<dyn AuditSealer>;
+}
+
+/// The adapter of a deployment that issues access tokens.
+pub trait TokenSubject {
+    /// Its port.
+    fn issuer(&self) -> Arc<dyn TokenIssuer>;
+
+    /// The deployment that its tokens name.
+    fn instance(&self) -> InstanceId;
+}
+
+/// The adapter of a deployment that hashes passwords. Cases hash some hundred times: choose the least parameters.
+pub trait PasswordSubject {
+    /// Its port.
+    fn hasher(&self) -> Arc<dyn PasswordHasher>;
+}
+
+/// The adapter of a deployment that makes and verifies passcodes.
+pub trait PasscodeSubject {
+    /// Its port.
+    fn passcodes(&self) -> Arc<dyn PasscodeVerifier>;
+
+    /// What its recovery codes are digested by.
+    fn digester(&self) -> Arc<dyn KeyedDigester>;
+}
+
+/// Makes a test of every case of the ports of sealing. Takes an expression for a future that comes to a
+/// [`SealingSubject`](crate::contract::SealingSubject), or, after `fakes:`, to one that encrypts nothing.
+#[macro_export]
+macro_rules! sealing_contract {
+    (@each $make:expr; $cryptography:ident) => {
+        $crate::deployment_cases! { $make;
+            sealing in "EMBEDDING.md" {
+                what_is_sealed_opens
+                a_credential_is_sealed_under_the_key_that_is_named
+                a_credential_opens_in_its_place_only
+                a_list_is_of_one_organization
+                a_list_may_lie_under_several_keys
+                fingerprints_tell_data_apart_within_an_organization
+                an_organization_without_keys_neither_seals_nor_opens
+                new_keys_have_ids_of_their_own
+                what_was_moved_to_another_key_opens_with_that_key_alone
+                what_does_not_open_is_not_moved
+                no_secret_is_in_an_error
+            }
+        }
+        $crate::$cryptography! { $make;
+            sealed in "CRYPTO.md" {
+                every_flipped_byte_is_refused
+                every_other_length_is_refused
+                nothing_is_sealed_twice_alike
+                no_plaintext_is_in_what_is_sealed
+                another_deployment_opens_nothing
+                data_of_a_row_without_its_rule_opens_no_more
+            }
+        }
+    };
+    (fakes: $make:expr) => {
+        $crate::sealing_contract! { @each $make; cases_without_fakes }
+    };
+    ($make:expr) => {
+        $crate::sealing_contract! { @each $make; deployment_cases }
+    };
+}
+
+/// Makes a test of every case of digests and codes. Takes an expression for a future that comes to a
+/// [`DigestSubject`](crate::contract::DigestSubject), or, after `fakes:`, to one that has no keys.
+#[macro_export]
+macro_rules! digest_contract {
+    (@each $make:expr; $cryptography:ident) => {
+        $crate::deployment_cases! { $make;
+            digest in "EMBEDDING.md" {
+                equal_parts_have_equal_digests
+                digests_of_different_purposes_never_agree
+                parts_do_not_run_together
+                a_code_is_of_what_was_signed
+                digests_of_different_deployments_never_agree
+            }
+            entry_code in "EMBEDDING.md" {
+                a_change_of_any_field_shows
+                a_change_of_any_column_shows
+                a_change_of_a_checkpoint_shows
+            }
+        }
+        $crate::$cryptography! { $make;
+            keyed in "CRYPTO.md" {
+                no_code_is_another_deployments
+            }
+        }
+    };
+    (fakes: $make:expr) => {
+        $crate::digest_contract! { @each $make; cases_without_fakes }
+    };
+    ($make:expr) => {
+        $crate::digest_contract! { @each $make; deployment_cases }
+    };
+}
+
+/// Makes a test of every case of access tokens. Takes an expression for a future that comes to a
+/// [`TokenSubject`](crate::contract::TokenSubject), or, after `fakes:`, to one whose tokens anybody could write.
+#[macro_export]
+macro_rules! token_contract {
+    (@each $make:expr; $cryptography:ident) => {
+        $crate::deployment_cases! { $make;
+            token in "EMBEDDING.md" {
+                what_is_issued_is_verified
+                every_flipped_bit_is_refused
+                other_lengths_are_refused
+                a_token_works_until_it_expires
+                a_token_of_the_future_is_refused
+                no_token_is_another_deployments
+            }
+        }
+        $crate::$cryptography! { $make;
+            forgery in "CRYPTO.md" {
+                no_token_is_put_together_of_two
+                no_token_shows_what_it_says
+            }
+        }
+    };
+    (fakes: $make:expr) => {
+        $crate::token_contract! { @each $make; cases_without_fakes }
+    };
+    ($make:expr) => {
+        $crate::token_contract! { @each $make; deployment_cases }
+    };
+}
+
+/// Makes a test of every case of passwords. Takes an expression for a future that comes to a
+/// [`PasswordSubject`](crate::contract::PasswordSubject), or, after `fakes:`, to one that stores passwords.
+#[macro_export]
+macro_rules! password_contract {
+    (@each $make:expr; $cryptography:ident) => {
+        $crate::deployment_cases! { $make;
+            password in "EMBEDDING.md" {
+                the_right_password_and_no_other
+                no_password_is_cut_short
+                without_a_stored_password_every_password_is_wrong
+                a_row_copied_to_another_account_refuses_both_passwords
+            }
+        }
+        $crate::$cryptography! { $make;
+            verifier in "CRYPTO.md" {
+                every_damaged_row_is_refused
+                no_password_is_stored
+                equal_passwords_are_stored_differently
+                no_password_is_another_deployments
+            }
+        }
+    };
+    (fakes: $make:expr) => {
+        $crate::password_contract! { @each $make; cases_without_fakes }
+    };
+    ($make:expr) => {
+        $crate::password_contract! { @each $make; deployment_cases }
+    };
+}
+
+/// Makes a test of every case of passcodes. Takes an expression for a future that comes to a
+/// [`PasscodeSubject`](crate::contract::PasscodeSubject), or, after `fakes:`, to one that seals nothing.
+#[macro_export]
+macro_rules! passcode_contract {
+    (@each $make:expr; $cryptography:ident) => {
+        $crate::deployment_cases! { $make;
+            passcode in "EMBEDDING.md" {
+                this_step_and_the_one_before
+                a_recovery_code_is_no_time_based_code
+                every_seed_has_codes_of_its_own
+                a_seed_opens_in_its_place_only
+                every_flipped_byte_of_a_seed_is_refused
+                recovery_codes_are_ten_and_found_by_their_digest
+            }
+        }
+        $crate::$cryptography! { $make;
+            seed in "CRYPTO.md" {
+                no_seed_is_in_what_is_sealed
+                no_seed_is_another_deployments
+            }
+        }
+    };
+    (fakes: $make:expr) => {
+        $crate::passcode_contract! { @each $make; cases_without_fakes }
+    };
+    ($make:expr) => {
+        $crate::passcode_contract! { @each $make; deployment_cases }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! deployment_cases {
+    ($make:expr; $($subject:ident in $page:literal { $($case:ident)* })*) => {
+        $($crate::deployment_cases! { @one $make; $subject in $page { $($case)* } })*
+    };
+    (@one $make:expr; $subject:ident in $page:literal { $($case:ident)* }) => {
+        mod $subject {
+            #[allow(unused_imports, reason = "what makes the deployment lies where the contract is called for")]
+            use super::*;
+
+            $(
+                #[test]
+                fn $case() {
+                    $crate::contract::run(async {}, $page, async |(): &_| {
+                        $crate::contract::$subject::$case(async || $make.await).await;
+                    });
+                }
+            )*
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! cases_without_fakes {
+    ($make:expr; $($subject:ident in $page:literal { $($case:ident)* })*) => {
+        $(mod $subject {
+            $(
+                #[test]
+                #[ignore = "the adapter is declared to be a fake, which hides and proves nothing"]
+                fn $case() {}
+            )*
+        })*
+    };
+}

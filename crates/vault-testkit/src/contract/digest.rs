@@ -1,0 +1,104 @@
+//! Cases of [`KeyedDigester`](vault_core::port::KeyedDigester) that fakes pass, too.
+
+use super::crypto::DigestSubject;
+use std::collections::HashSet;
+use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::id::KeyId;
+
+const PURPOSES: [DigestPurpose; 13] = [
+    DigestPurpose::Address,
+    DigestPurpose::AttemptBucket,
+    DigestPurpose::Network,
+    DigestPurpose::AccountGrant,
+    DigestPurpose::InvitationGrant,
+    DigestPurpose::EnrolmentCode,
+    DigestPurpose::RecoveryCode,
+    DigestPurpose::IntegrationGrant,
+    DigestPurpose::IntegrationToken,
+    DigestPurpose::IdempotentBody,
+    DigestPurpose::Cursor,
+    DigestPurpose::Label,
+    DigestPurpose::VendRule,
+];
+
+/// What rows and cursors are signed for.
+pub(super) const SIGNED: [DigestPurpose; 4] = [
+    DigestPurpose::AccountGrant,
+    DigestPurpose::InvitationGrant,
+    DigestPurpose::IntegrationGrant,
+    DigestPurpose::Cursor,
+];
+
+/// What is looked up is found: equal parts have equal digests, whoever computes them in the deployment.
+pub async fn equal_parts_have_equal_digests<S: DigestSubject>(make: impl AsyncFn() -> S) {
+    let subject = make().await;
+    for purpose in PURPOSES {
+        for parts in [&[b"one".as_slice(), b"two"][..], &[b""], &[]] {
+            assert_eq!(subject.digester().digest(purpose, parts), subject.digester().digest(purpose, parts));
+        }
+    }
+}
+
+/// What a digest is for is part of it.
+pub async fn digests_of_different_purposes_never_agree<S: DigestSubject>(make: impl AsyncFn() -> S) {
+    let digester = make().await.digester();
+    let digests: HashSet<_> =
+        PURPOSES.iter().map(|purpose| *digester.digest(*purpose, &[b"same"]).as_bytes()).collect();
+    assert_eq!(digests.len(), PURPOSES.len());
+}
+
+/// Digests of different parts differ, also if the parts' bytes are the same in a row: of one label in two organizations, of one
+/// code of two accounts.
+pub async fn parts_do_not_run_together<S: DigestSubject>(make: impl AsyncFn() -> S) {
+    let digester = make().await.digester();
+    let all: [&[&[u8]]; 12] = [
+        &[b"organization 1", b"stage=nightly"],
+        &[b"organization 2", b"stage=nightly"],
+        &[b"organization 1", b"stage=nightlY"],
+        &[b"organization 1stage=nightly"],
+        &[b"organization 1s", b"tage=nightly"],
+        &[b"organization 1", b"stage=nightly", b""],
+        &[b"", b"organization 1", b"stage=nightly"],
+        &[b"stage=nightly", b"organization 1"],
+        &[b"organization 1", b"stage=nightly\0"],
+        &[b""],
+        &[b"", b""],
+        &[],
+    ];
+    for purpose in PURPOSES {
+        let digests: HashSet<_> = all.iter().map(|parts| *digester.digest(purpose, parts).as_bytes()).collect();
+        assert_eq!(digests.len(), all.len(), "{purpose:?}");
+    }
+}
+
+/// A code says that these parts were signed for this purpose under the key that it names; of nothing else.
+pub async fn a_code_is_of_what_was_signed<S: DigestSubject>(make: impl AsyncFn() -> S) {
+    let subject = make().await;
+    let digester = subject.digester();
+    for purpose in SIGNED {
+        let code = digester.sign(purpose, &[b"row 1", b"viewer"]);
+        digester.know(&[code.key]).await.unwrap();
+        assert_eq!(code.key, digester.active_key());
+        assert!(subject.digester().is_signed(purpose, &[b"row 1", b"viewer"], &code), "{purpose:?}");
+        for parts in [&[b"row 1".as_slice(), b"editor"][..], &[b"row 2", b"viewer"], &[b"row 1viewer"], &[]] {
+            assert!(!digester.is_signed(purpose, parts, &code), "{purpose:?}");
+        }
+        for other in SIGNED.into_iter().filter(|other| *other != purpose) {
+            assert!(!digester.is_signed(other, &[b"row 1", b"viewer"], &code), "{purpose:?} for {other:?}");
+        }
+        let mut bytes = *code.code.as_bytes();
+        bytes[31] ^= 1;
+        let renamed = RowCode { key: KeyId::from_bytes([9; 16]), ..code };
+        for wrong in [RowCode { code: Digest::from_bytes(bytes), ..code }, renamed] {
+            assert!(!digester.is_signed(purpose, &[b"row 1", b"viewer"], &wrong), "{purpose:?}");
+        }
+    }
+}
+
+/// Without the deployment's keys nobody computes a digest, of whatever may be guessed.
+pub async fn digests_of_different_deployments_never_agree<S: DigestSubject>(make: impl AsyncFn() -> S) {
+    let (ours, strange) = (make().await.digester(), make().await.digester());
+    for purpose in PURPOSES {
+        assert_ne!(ours.digest(purpose, &[b"same"]), strange.digest(purpose, &[b"same"]), "{purpose:?}");
+    }
+}

@@ -1,0 +1,34 @@
+//! Cases of access tokens that only cryptography passes.
+
+use super::crypto::TokenSubject;
+use super::token::{NOW, claims, issue};
+use vault_core::role::Role;
+
+/// The beginning of one token and the end of another, of the same length, are none.
+pub async fn no_token_is_put_together_of_two<S: TokenSubject>(make: impl AsyncFn() -> S) {
+    let subject = make().await;
+    let issuer = subject.issuer();
+    let [one, two] = [(); 2].map(|()| issue(&*issuer, &claims(subject.instance(), Role::Editor)));
+    assert_eq!(one.len(), two.len());
+    let (mut mixed, mut whole) = (0, 0);
+    for place in 0..one.len() {
+        let text = format!("{}{}", &one[..place], &two[place..]);
+        if text == one || text == two {
+            whole += 1;
+        } else {
+            mixed += 1;
+            assert!(issuer.verify(&text, NOW).is_err(), "{place}");
+        }
+    }
+    assert!(mixed > 40 && whole < one.len(), "{mixed} were put together");
+}
+
+/// Whoever sees a token does not read in it whose it is.
+pub async fn no_token_shows_what_it_says<S: TokenSubject>(make: impl AsyncFn() -> S) {
+    let subject = make().await;
+    let claims = claims(subject.instance(), Role::Editor);
+    let token = issue(&*subject.issuer(), &claims);
+    for said in [claims.account.to_string(), claims.session.to_string(), claims.role.to_string()] {
+        assert!(!token.contains(&said), "{said}");
+    }
+}

@@ -1,0 +1,25 @@
+//! Cases of digests and codes that only something with keys passes.
+
+use super::crypto::DigestSubject;
+use super::digest::SIGNED;
+use super::entry_code::{checkpoint, is_genuine, record};
+
+/// Without the deployment's keys nobody makes a code of a row, of an entry or of a checkpoint, whatever key it names.
+pub async fn no_code_is_another_deployments<S: DigestSubject>(make: impl AsyncFn() -> S) {
+    let (ours, strange) = (make().await, make().await);
+    for purpose in SIGNED {
+        let mut code = strange.digester().sign(purpose, &[b"row"]);
+        assert!(!ours.digester().is_signed(purpose, &[b"row"], &code), "{purpose:?}");
+        code.key = ours.digester().active_key();
+        assert!(!ours.digester().is_signed(purpose, &[b"row"], &code), "{purpose:?}");
+    }
+    let (ours, strange) = (ours.audit_sealer(), strange.audit_sealer());
+    let mut entry = strange.seal(record());
+    assert!(!is_genuine(&*ours, &entry));
+    entry.key = ours.seal(record()).key;
+    assert!(!is_genuine(&*ours, &entry));
+    let mut sealed = strange.seal_checkpoint(checkpoint());
+    assert!(!ours.is_genuine_checkpoint(&sealed));
+    sealed.key = ours.seal_checkpoint(checkpoint()).key;
+    assert!(!ours.is_genuine_checkpoint(&sealed));
+}

@@ -1,0 +1,135 @@
+//! Cases of [`PasscodeVerifier`](vault_core::port::PasscodeVerifier) that fakes pass, too.
+
+use super::crypto::PasscodeSubject;
+use crate::clock::ManualClock;
+use secrecy::ExposeSecret as _;
+use std::collections::HashSet;
+use vault_core::digest::DigestPurpose;
+use vault_core::email::EmailAddress;
+use vault_core::id::{AccountId, SeedId};
+use vault_core::passcode::{Digits, Passcode, TimeStep};
+use vault_core::port::{NewSeed, PasscodeVerifier, SealError};
+use vault_core::sealed::{Blob, SealedSeed};
+use vault_core::time::Timestamp;
+
+const NOW: Timestamp = ManualClock::START;
+pub(super) const ACCOUNT: AccountId = AccountId::from_bytes([1; 16]);
+const ANOTHER: AccountId = AccountId::from_bytes([2; 16]);
+
+pub(super) fn new_seed(passcodes: &dyn PasscodeVerifier) -> NewSeed {
+    passcodes.new_seed(ACCOUNT, &EmailAddress::parse("first+last@example.com").unwrap()).unwrap()
+}
+
+fn digits(text: &str) -> Digits {
+    match Passcode::read(&text.into()) {
+        Passcode::TimeBased(digits) | Passcode::Recovery(digits) => digits,
+        Passcode::Impossible => panic!("{text}"),
+    }
+}
+
+fn code(passcodes: &dyn PasscodeVerifier, seed: &SealedSeed, step: TimeStep) -> String {
+    passcodes.code_at(ACCOUNT, seed, step).unwrap().expose_secret().to_owned()
+}
+
+/// Whether a seed is refused as one of `account`, for whatever code.
+pub(super) fn refused(passcodes: &dyn PasscodeVerifier, account: AccountId, seed: &SealedSeed) -> bool {
+    let found = passcodes.matching_step(account, seed, &digits("755224"), NOW);
+    matches!(found, Err(SealError::Integrity { .. } | SealError::UnknownKey { .. }))
+        && passcodes.code_at(account, seed, TimeStep::at(NOW)).is_err()
+}
+
+/// The code of this step and of the one before are taken, no other; also after a restart.
+pub async fn this_step_and_the_one_before<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+    let subject = make().await;
+    let passcodes = subject.passcodes();
+    let seed = new_seed(&*passcodes).sealed;
+    let current = TimeStep::at(NOW);
+    let codes: Vec<_> = (-3..=3).map(|offset| TimeStep(current.0 + offset)).collect();
+    for step in &codes {
+        let text = code(&*passcodes, &seed, *step);
+        assert_eq!(text.len(), Passcode::TIME_BASED_DIGITS);
+        for second in [0, TimeStep::SECONDS - 1] {
+            let now = current.begins_at().plus_seconds(second);
+            let found = subject.passcodes().matching_step(ACCOUNT, &seed, &digits(&text), now).unwrap();
+            // Two steps may have one code.
+            let right = [current, current.previous()].into_iter().find(|one| code(&*passcodes, &seed, *one) == text);
+            assert_eq!(found, right, "{step:?} at {second}");
+        }
+    }
+    let different: HashSet<_> = codes.iter().map(|step| code(&*passcodes, &seed, *step)).collect();
+    assert!(different.len() > 3, "codes hardly change");
+}
+
+/// Twenty digits are no six.
+pub async fn a_recovery_code_is_no_time_based_code<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+    let passcodes = make().await.passcodes();
+    let seed = new_seed(&*passcodes).sealed;
+    let twice = code(&*passcodes, &seed, TimeStep::at(NOW)).repeat(4)[..Passcode::RECOVERY_DIGITS].to_owned();
+    assert_eq!(passcodes.matching_step(ACCOUNT, &seed, &digits(&twice), NOW).unwrap(), None);
+}
+
+/// A new seed has an id, a secret and codes of its own.
+pub async fn every_seed_has_codes_of_its_own<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+    let passcodes = make().await.passcodes();
+    let seeds: Vec<_> = (0..4).map(|_| new_seed(&*passcodes)).collect();
+    let codes = |seed: &NewSeed| {
+        let steps = (0..4).map(|step| TimeStep(TimeStep::at(NOW).0 + step));
+        steps.map(|step| code(&*passcodes, &seed.sealed, step)).collect::<String>()
+    };
+    assert_eq!(seeds.iter().map(codes).collect::<HashSet<_>>().len(), 4);
+    assert_eq!(seeds.iter().map(|seed| seed.secret.secret.expose_secret()).collect::<HashSet<_>>().len(), 4);
+    assert_eq!(seeds.iter().map(|seed| *seed.sealed.id.as_bytes()).collect::<HashSet<_>>().len(), 4);
+    for seed in &seeds {
+        assert!(seed.secret.uri.expose_secret().contains(seed.secret.secret.expose_secret()), "the owner is shown it");
+    }
+}
+
+/// A seed is one account's, under one id.
+pub async fn a_seed_opens_in_its_place_only<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+    let passcodes = make().await.passcodes();
+    let (seed, next) = (new_seed(&*passcodes).sealed, new_seed(&*passcodes).sealed);
+    assert!(!refused(&*passcodes, ACCOUNT, &seed));
+    assert!(refused(&*passcodes, ANOTHER, &seed));
+    assert!(refused(&*passcodes, ACCOUNT, &SealedSeed { id: SeedId::from_bytes([6; 16]), ..seed.clone() }));
+    assert!(refused(&*passcodes, ACCOUNT, &SealedSeed { blob: next.blob, ..seed }));
+}
+
+/// A change of any byte shows, and one of the length.
+pub async fn every_flipped_byte_of_a_seed_is_refused<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+    let passcodes = make().await.passcodes();
+    let seed = new_seed(&*passcodes).sealed;
+    let sound = seed.blob.as_bytes();
+    let altered = |bytes: Vec<u8>| SealedSeed { blob: Blob::from_bytes(bytes), ..seed.clone() };
+    for place in 0..sound.len() {
+        let mut bytes = sound.to_vec();
+        bytes[place] ^= 1;
+        assert!(refused(&*passcodes, ACCOUNT, &altered(bytes)), "byte {place}");
+        assert!(refused(&*passcodes, ACCOUNT, &altered(sound[..place].to_vec())), "{place} bytes");
+    }
+    assert!(refused(&*passcodes, ACCOUNT, &altered([sound, &[0]].concat())));
+}
+
+/// Ten, each another, each found by the digest of its account and digits, with or without hyphens.
+pub async fn recovery_codes_are_ten_and_found_by_their_digest<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+    let subject = make().await;
+    let (passcodes, digester) = (subject.passcodes(), subject.digester());
+    let mut seen = HashSet::new();
+    for account in [ACCOUNT, ACCOUNT, ANOTHER] {
+        let new = passcodes.new_recovery_codes(account).unwrap();
+        assert_eq!((new.codes.len(), new.digests.len()), (10, 10));
+        for (code, digest) in std::iter::zip(&new.codes, &new.digests) {
+            let shown = code.0.expose_secret();
+            assert_eq!(shown.split('-').map(str::len).collect::<Vec<_>>(), [5; 4]);
+            assert!(seen.insert(shown.to_owned()), "it was made before");
+            for presented in [shown.to_owned(), shown.replace('-', "")] {
+                let of = |account: AccountId| {
+                    let digits = digits(&presented);
+                    let parts: [&[u8]; 2] = [account.as_bytes(), digits.expose().as_bytes()];
+                    digester.digest(DigestPurpose::RecoveryCode, &parts)
+                };
+                assert_eq!(of(account), *digest);
+                assert_ne!(of(AccountId::from_bytes([7; 16])), *digest);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Cases of [`PasswordHasher`](vault_core::port::PasswordHasher) that fakes pass, too.
+
+use super::crypto::PasswordSubject;
+use vault_core::id::AccountId;
+use vault_core::port::{PasswordHasher, PasswordVerdict};
+use vault_core::sealed::SealedPassword;
+use vault_core::seats::Requester;
+
+pub(super) const ACCOUNT: AccountId = AccountId::from_bytes([1; 16]);
+pub(super) const ANOTHER: AccountId = AccountId::from_bytes([2; 16]);
+
+pub(super) async fn hash(hasher: &dyn PasswordHasher, of: AccountId, password: &str) -> SealedPassword {
+    let permit = hasher.permit(Requester::Trusted).unwrap();
+    hasher.hash(permit, of, password.into()).await.unwrap()
+}
+
+pub(super) async fn verify(
+    hasher: &dyn PasswordHasher,
+    of: Option<AccountId>,
+    password: &str,
+    stored: Option<&SealedPassword>,
+) -> PasswordVerdict {
+    let permit = hasher.permit(Requester::Trusted).unwrap();
+    hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
+}
+
+/// Every byte counts, and nothing is trimmed or normalised.
+pub async fn the_right_password_and_no_other<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+    let hasher = make().await.hasher();
+    for password in ["correct horse", "correct horse ", "pass\0word", "\u{1f511}\u{1f511}", &"x".repeat(1024)] {
+        let stored = hash(&*hasher, ACCOUNT, password).await;
+        let right = verify(&*hasher, Some(ACCOUNT), password, Some(&stored)).await;
+        assert!(matches!(right, PasswordVerdict::Right { rehashed: None }), "{password}");
+        let wrongs = [
+            format!("{password}x"),
+            format!(" {password}"),
+            format!("{password} "),
+            password.trim().to_owned(),
+            password.chars().skip(1).collect(),
+            password.to_uppercase(),
+            String::new(),
+        ];
+        for wrong in wrongs {
+            if wrong != password {
+                let verdict = verify(&*hasher, Some(ACCOUNT), &wrong, Some(&stored)).await;
+                assert!(matches!(verdict, PasswordVerdict::Wrong), "{wrong}");
+            }
+        }
+    }
+}
+
+/// Not after 72 bytes, as bcrypt would, nor after more.
+pub async fn no_password_is_cut_short<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+    let hasher = make().await.hasher();
+    for length in [73, 129, 1024] {
+        let password = "p".repeat(length);
+        let stored = hash(&*hasher, ACCOUNT, &password).await;
+        let verdict = verify(&*hasher, Some(ACCOUNT), &password[..length - 1], Some(&stored)).await;
+        assert!(matches!(verdict, PasswordVerdict::Wrong), "{length}");
+    }
+}
+
+/// Whoever has no account, or an account without a password, has no right one.
+pub async fn without_a_stored_password_every_password_is_wrong<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+    let hasher = make().await.hasher();
+    for of in [None, Some(ACCOUNT)] {
+        for password in ["", "correct horse"] {
+            assert!(matches!(verify(&*hasher, of, password, None).await, PasswordVerdict::Wrong));
+        }
+    }
+}
+
+/// Whoever can write the database cannot give an account the password of another.
+pub async fn a_row_copied_to_another_account_refuses_both_passwords<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+    let hasher = make().await.hasher();
+    let attackers = hash(&*hasher, ACCOUNT, "the attacker's").await;
+    hash(&*hasher, ANOTHER, "the victim's").await;
+    for password in ["the attacker's", "the victim's"] {
+        let verdict = verify(&*hasher, Some(ANOTHER), password, Some(&attackers)).await;
+        assert!(matches!(verdict, PasswordVerdict::Damaged));
+    }
+}

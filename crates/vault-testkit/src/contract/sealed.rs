@@ -1,0 +1,115 @@
+//! Cases of sealing that only something that encrypts passes.
+
+use super::crypto::SealingSubject;
+use super::sealing::{Deployment, INFORMATION, LINK, METADATA, is_damaged, namespace};
+use vault_core::credential::CredentialType;
+use vault_core::port::{CredentialContext, SealedContent};
+use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
+
+/// The parts of a version that are sealed.
+const PARTS: [fn(&mut SealedCredential) -> &mut Blob; 3] =
+    [|sealed| &mut sealed.data_key, |sealed| &mut sealed.data, |sealed| &mut sealed.information];
+
+/// What is sealed, all of it altered in one part as `alter` says, is refused.
+async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
+    let deployment = Deployment::new(&make).await;
+    let place = deployment.place().await;
+    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let to = deployment.next_key(place.organization).await;
+    let ports = &deployment.ports;
+    for (part, blob) in PARTS.iter().enumerate() {
+        for (number, bytes) in alter(blob(&mut sealed.clone()).as_bytes()).into_iter().enumerate() {
+            let mut damaged = sealed.clone();
+            *blob(&mut damaged) = Blob::from_bytes(bytes);
+            let refused = match part {
+                2 => is_damaged(ports.list(place, &damaged).await),
+                _ => is_damaged(ports.open(place, &damaged).await),
+            };
+            assert!(refused, "part {part}, alteration {number}");
+            // Data is not opened when it is moved.
+            if part != 1 {
+                let moved = deployment.rewrap(place, to, SealedContent::Version(damaged)).await;
+                assert!(is_damaged(moved), "part {part}, alteration {number}");
+            }
+        }
+    }
+    for (number, bytes) in alter(said.blob.as_bytes()).into_iter().enumerate() {
+        let damaged = SealedMetadata { blob: Blob::from_bytes(bytes), ..said.clone() };
+        assert!(is_damaged(ports.read(place, &damaged).await), "alteration {number}");
+        let moved = deployment.rewrap(place, to, SealedContent::Metadata(damaged)).await;
+        assert!(is_damaged(moved), "alteration {number}");
+    }
+}
+
+/// A change of any byte shows, when it is opened and when it is moved.
+pub async fn every_flipped_byte_is_refused<S: SealingSubject>(make: impl AsyncFn() -> S) {
+    let flipped = |bytes: &[u8], place: usize| {
+        let mut bytes = bytes.to_vec();
+        bytes[place] ^= 0x10;
+        bytes
+    };
+    altered(make, |bytes| (0..bytes.len()).map(|place| flipped(bytes, place)).collect()).await;
+}
+
+/// What was cut short or made longer does not open.
+pub async fn every_other_length_is_refused<S: SealingSubject>(make: impl AsyncFn() -> S) {
+    altered(make, |bytes| {
+        let mut others: Vec<_> = (0..bytes.len()).map(|end| bytes[..end].to_vec()).collect();
+        others.extend([[bytes, &[0]].concat(), [&[0], bytes].concat(), [bytes, bytes].concat()]);
+        others
+    })
+    .await;
+}
+
+/// Two seals of one value have nothing in common but their length.
+pub async fn nothing_is_sealed_twice_alike<S: SealingSubject>(make: impl AsyncFn() -> S) {
+    let deployment = Deployment::new(&make).await;
+    let place = deployment.place().await;
+    let (mut one, mut two) = (deployment.seal(place).await, deployment.seal(place).await);
+    assert_eq!(one.key, two.key);
+    let said = [deployment.seal_metadata(place).await.blob, deployment.seal_metadata(place).await.blob];
+    let blobs = PARTS.map(|part| [part(&mut one).clone(), part(&mut two).clone()]);
+    for [one, two] in blobs.into_iter().chain([said]) {
+        let (one, two) = (one.as_bytes(), two.as_bytes());
+        assert_eq!(one.len(), two.len());
+        let (one, two) = (&one[one.len() - 16..], &two[two.len() - 16..]);
+        assert_ne!(one, two);
+    }
+}
+
+/// No piece of what is sealed stands in it.
+pub async fn no_plaintext_is_in_what_is_sealed<S: SealingSubject>(make: impl AsyncFn() -> S) {
+    let deployment = Deployment::new(&make).await;
+    let place = deployment.place().await;
+    let SealedCredential { data_key, data, information, .. } = deployment.seal(place).await;
+    let said = deployment.seal_metadata(place).await.blob;
+    for plain in [LINK, INFORMATION.as_bytes(), METADATA.as_bytes()] {
+        for piece in plain.windows(6) {
+            for blob in [&data_key, &data, &information, &said] {
+                assert!(!blob.as_bytes().windows(6).any(|bytes| bytes == piece), "{piece:?}");
+            }
+        }
+    }
+}
+
+/// Whoever has the rows, but not the deployment's keys, opens nothing.
+pub async fn another_deployment_opens_nothing<S: SealingSubject>(make: impl AsyncFn() -> S) {
+    let deployment = Deployment::new(&make).await;
+    let place = deployment.place().await;
+    let (sealed, said) = (deployment.seal(place).await, deployment.seal_metadata(place).await);
+    let intruder = deployment.intruded(&make).await;
+    assert!(intruder.open(place, &sealed).await.is_err());
+    assert!(intruder.list(place, &sealed).await.is_err());
+    assert!(intruder.read(place, &said).await.is_err());
+}
+
+/// Data that was sealed since there are rules opens only for a row that has the code over its rule: taking the code away
+/// takes no rule away.
+pub async fn data_of_a_row_without_its_rule_opens_no_more<S: SealingSubject>(make: impl AsyncFn() -> S) {
+    let deployment = Deployment::new(&make).await;
+    let place: CredentialContext = deployment.place().await;
+    let sealed = deployment.seal(place).await;
+    let opener = &deployment.ports.opener;
+    assert!(opener.open(place, &namespace(), CredentialType::DirectLink, &sealed, true).await.is_ok());
+    assert!(is_damaged(opener.open(place, &namespace(), CredentialType::DirectLink, &sealed, false).await));
+}

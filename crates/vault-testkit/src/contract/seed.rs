@@ -1,0 +1,32 @@
+//! Cases of passcode seeds that only something that encrypts them passes.
+
+use super::crypto::PasscodeSubject;
+use super::passcode::{ACCOUNT, new_seed, refused};
+use secrecy::ExposeSecret as _;
+
+/// The secret does not stand in what is sealed: neither its text, nor its bytes, nor these in hexadecimal digits.
+pub async fn no_seed_is_in_what_is_sealed<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+    let new = new_seed(&*make().await.passcodes());
+    let secret = new.secret.secret.expose_secret();
+    let bit = |index: usize| {
+        let letter = secret.as_bytes()[index / 5];
+        let value = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".iter().position(|known| *known == letter).unwrap();
+        value >> (4 - index % 5) & 1
+    };
+    let byte = |start: usize| (start..start + 8).fold(0, |value, index| value << 1 | bit(index)) as u8;
+    let bytes: Vec<_> = (0..secret.len() * 5 / 8).map(|index| byte(index * 8)).collect();
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sealed = new.sealed.blob.as_bytes();
+    for plain in [secret.as_bytes(), &bytes, digits.as_bytes()] {
+        assert!(plain.len() >= 16);
+        for piece in plain.windows(6) {
+            assert!(!sealed.windows(6).any(|bytes| bytes == piece));
+        }
+    }
+}
+
+/// A row of another deployment has no codes.
+pub async fn no_seed_is_another_deployments<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
+    let seed = new_seed(&*make().await.passcodes()).sealed;
+    assert!(refused(&*make().await.passcodes(), ACCOUNT, &seed));
+}

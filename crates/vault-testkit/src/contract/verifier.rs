@@ -1,0 +1,50 @@
+//! Cases of stored passwords that only something that hashes and seals them passes.
+
+use super::crypto::PasswordSubject;
+use super::password::{ACCOUNT, ANOTHER, hash, verify};
+use vault_core::port::PasswordVerdict;
+use vault_core::sealed::{Blob, SealedPassword};
+
+const PASSWORD: &str = "correct horse battery";
+
+/// A change of a byte, or of the length, shows; no such row lets anybody in.
+pub async fn every_damaged_row_is_refused<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+    let hasher = make().await.hasher();
+    let stored = hash(&*hasher, ACCOUNT, PASSWORD).await;
+    let sound = stored.0.as_bytes();
+    let flipped = (0..sound.len()).step_by(23).map(|place| {
+        let mut bytes = sound.to_vec();
+        bytes[place] ^= 1;
+        bytes
+    });
+    let cut = (0..sound.len()).step_by(23).map(|end| sound[..end].to_vec());
+    for (number, bytes) in flipped.chain(cut).chain([[sound, &[0]].concat()]).enumerate() {
+        let damaged = SealedPassword(Blob::from_bytes(bytes));
+        let verdict = verify(&*hasher, Some(ACCOUNT), PASSWORD, Some(&damaged)).await;
+        assert!(matches!(verdict, PasswordVerdict::Damaged), "damage {number}");
+    }
+}
+
+/// No piece of a password stands in what is stored of it.
+pub async fn no_password_is_stored<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+    let stored = hash(&*make().await.hasher(), ACCOUNT, PASSWORD).await;
+    for piece in PASSWORD.as_bytes().windows(6) {
+        assert!(!stored.0.as_bytes().windows(6).any(|bytes| bytes == piece));
+    }
+}
+
+/// Nobody sees that two accounts, or one before and after a change, have one password.
+pub async fn equal_passwords_are_stored_differently<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+    let hasher = make().await.hasher();
+    let (one, two) = (hash(&*hasher, ACCOUNT, PASSWORD).await, hash(&*hasher, ACCOUNT, PASSWORD).await);
+    let tail = |stored: &SealedPassword| stored.0.as_bytes()[stored.0.as_bytes().len() - 16..].to_vec();
+    assert_ne!(tail(&one), tail(&two));
+    assert_ne!(tail(&one), tail(&hash(&*hasher, ANOTHER, PASSWORD).await));
+}
+
+/// A row of another deployment lets nobody in.
+pub async fn no_password_is_another_deployments<S: PasswordSubject>(make: impl AsyncFn() -> S) {
+    let stored = hash(&*make().await.hasher(), ACCOUNT, PASSWORD).await;
+    let verdict = verify(&*make().await.hasher(), Some(ACCOUNT), PASSWORD, Some(&stored)).await;
+    assert!(matches!(verdict, PasswordVerdict::Damaged));
+}
