@@ -73,6 +73,6 @@ mod tests {
             let row = credential_counts::table.filter(credential_counts::organization_id.eq(format!("{number}")));
             update(row).set(credential_counts::credentials.eq(number)).execute(&mut connection).into_inner().unwrap();
         }
-        assert_eq!(kept.load(Ordering::Relaxed), 1, "one text, kept");
+        assert_eq!(AtomicUsize::load(&kept, Ordering::Relaxed), 1, "one text, kept");
     }
 }
