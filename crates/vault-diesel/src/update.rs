@@ -4,47 +4,54 @@
 //! take a few forms; to prepare one costs as much as to carry it out.
 
 use diesel::backend::Backend;
-use diesel::query_builder::{AsChangeset, AsQuery, AstPass, IntoUpdateTarget, QueryFragment, QueryId, UpdateStatement};
+use diesel::query_builder::{AsChangeset, AstPass, IntoUpdateTarget, QueryFragment, QueryId};
 use diesel::{QueryResult, QuerySource, Table};
 
-/// An `UPDATE` of `target`. Its text must take one of a few forms: a connection keeps each of them prepared until it ends.
-/// A list of any length (`eq_any`) makes a form of each length on SQLite.
-pub(crate) fn update<Target>(target: Target) -> Update<Target::Table, Target::WhereClause>
+/// An `UPDATE` of `target`. Its text should take one of a few forms: a connection keeps each of them prepared until it ends.
+pub(crate) fn update<Target>(target: Target) -> Update<<Target::Table as QuerySource>::FromClause, Target::WhereClause>
 where
-    Target: IntoUpdateTarget<Table: QuerySource>,
+    Target: IntoUpdateTarget<Table: Table>,
 {
-    Update(diesel::update(target))
+    let target = target.into_update_target();
+    Update { table: target.table.from_clause(), filter: target.where_clause, changes: () }
 }
 
-/// An `UPDATE` that does not say yet what it sets.
-pub(crate) struct Update<T: QuerySource, Where>(UpdateStatement<T, Where>);
+/// An `UPDATE`, and what it sets.
+pub(crate) struct Update<From, Where, Changes = ()> {
+    table: From,
+    filter: Where,
+    changes: Changes,
+}
 
-impl<T: Table, Where> Update<T, Where> {
+impl<From, Where> Update<From, Where> {
     /// Says what it sets.
-    pub(crate) fn set<Values>(self, values: Values) -> PreparedOnce<UpdateStatement<T, Where, Values::Changeset>>
+    pub(crate) fn set<Values>(self, values: Values) -> Update<From, Where, Values::Changeset>
     where
-        Values: AsChangeset<Target = T>,
-        UpdateStatement<T, Where, Values::Changeset>: AsQuery,
+        Values: AsChangeset<Target: QuerySource<FromClause = From>>,
     {
-        PreparedOnce(self.0.set(values))
+        Update { table: self.table, filter: self.filter, changes: values.as_changeset() }
     }
 }
 
-/// A statement that its connection finds by its text when it carries it out again.
-pub(crate) struct PreparedOnce<Statement>(Statement);
-
-impl<Statement> QueryId for PreparedOnce<Statement> {
+impl<From, Where, Changes> QueryId for Update<From, Where, Changes> {
     type QueryId = ();
+    // A connection finds it by its text.
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
-impl<DB: Backend, Statement: QueryFragment<DB>> QueryFragment<DB> for PreparedOnce<Statement> {
-    fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        self.0.walk_ast(out)
-    }
-
-    fn is_safe_to_cache_prepared(&self, _backend: &DB) -> QueryResult<bool> {
-        Ok(true)
+impl<DB, From, Where, Changes> QueryFragment<DB> for Update<From, Where, Changes>
+where
+    DB: Backend,
+    From: QueryFragment<DB>,
+    Where: QueryFragment<DB>,
+    Changes: QueryFragment<DB>,
+{
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        out.push_sql("UPDATE ");
+        self.table.walk_ast(out.reborrow())?;
+        out.push_sql(" SET ");
+        self.changes.walk_ast(out.reborrow())?;
+        self.filter.walk_ast(out.reborrow())
     }
 }
 

@@ -353,7 +353,7 @@ async fn add(connection: &mut Connection, sealed: &SealedCheckpoint) -> Decided<
     let ids: Vec<_> = checkpoint.entries.iter().map(|id| id.text()).collect();
     let mut noted = 0;
     for ids in ids.chunks(LARGEST_LIST) {
-        noted += diesel::update(audit::table.filter(audit::id.eq_any(ids)).filter(audit::checkpoint.is_null()))
+        noted += update(audit::table.filter(audit::id.eq_any(ids)).filter(audit::checkpoint.is_null()))
             .set(audit::checkpoint.eq(checkpoint.number))
             .execute(connection)
             .await?;
