@@ -54,10 +54,8 @@ impl AttemptClass {
     pub fn wait_seconds(self) -> i64 {
         match self.attempts.checked_sub(FREE_ATTEMPTS) {
             None => 0,
-            Some(beyond) => FIRST_WAIT_SECONDS
-                .checked_shl(beyond)
-                .filter(|_| beyond < 16)
-                .map_or(LONGEST_WAIT_SECONDS, |wait| wait.min(LONGEST_WAIT_SECONDS)),
+            // Doubled 16 times it is far above the longest already.
+            Some(beyond) => (FIRST_WAIT_SECONDS << beyond.min(16)).min(LONGEST_WAIT_SECONDS),
         }
     }
 
