@@ -18,4 +18,5 @@ mod throwaway_postgres;
 mod upkeep;
 mod usecases;
 mod vault;
+mod versions;
 mod wrong_stores;
