@@ -286,6 +286,25 @@ async fn what_was_moved_to_another_key_opens_with_that_key_alone() {
     assert!(is_unknown(rewrap(&fresh, to, version_row(place, &before)).await), "from a key that is gone");
 }
 
+/// Rows of several keys are moved at once, in any order.
+#[tokio::test]
+async fn each_row_is_moved_from_its_own_key() {
+    let (bench, crypto) = crypto(1).await;
+    let (place, other) = (context(1, 2, 3), context(1, 4, 1));
+    let first = seal(&bench, &crypto, place).await;
+    let second = add_key(&bench, &crypto, place.organization);
+    let SealedContent::Version(beside) = rewrap(&crypto, second, version_row(place, &first)).await.unwrap() else {
+        panic!("a version stays one")
+    };
+    let third = add_key(&bench, &crypto, place.organization);
+    let rows = [&first, &beside, &beside, &first].map(|sealed| version_row(place, sealed));
+    let moved = crypto.rewrapper.rewrap(place.organization, third, rows.to_vec()).await.unwrap();
+    assert!(moved.iter().all(Result::is_ok));
+    let elsewhere = vec![version_row(place, &first), version_row(other, &beside), version_row(place, &beside)];
+    let moved = crypto.rewrapper.rewrap(place.organization, third, elsewhere).await.unwrap();
+    assert_eq!(moved.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
+}
+
 /// Nothing is moved that would not open where it is: a blob from another row, or a damaged one.
 #[tokio::test]
 async fn what_does_not_open_is_not_moved() {

@@ -116,6 +116,11 @@ fn other_lengths_are_refused() {
         assert!(issuer().verify(&format!("{token}{end}"), NOW).is_err(), "{end:?}");
         assert!(issuer().verify(&format!("{end}{token}"), NOW).is_err(), "{end:?}");
     }
+    // As long as a token may be, it is looked at: whether it is authentic is the last question.
+    let footer = &issuer().newest.encoded_footer;
+    let body = |length: usize| format!("v4.local.{}.{footer}", "A".repeat(length - "v4.local..".len() - footer.len()));
+    assert_eq!(issuer().verify(&body(PasetoIssuer::LONGEST), NOW), Err(TokenRefusal::NotAuthentic));
+    assert_eq!(issuer().verify(&body(PasetoIssuer::LONGEST + 1), NOW), Err(TokenRefusal::Malformed));
     let long = format!("{}{}", &token[..token.len() - 1], "A".repeat(10_240));
     assert_eq!(issuer().verify(&long, NOW), Err(TokenRefusal::Malformed));
 }
