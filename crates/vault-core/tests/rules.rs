@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 use secrecy::SecretString;
-use vault_core::credential::VersionLimits;
-use vault_core::digest::Digest;
+use std::collections::HashSet;
+use vault_core::credential::{VersionLimits, VersionState};
+use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
-use vault_core::integration::MAX_OVERLAP_SECONDS;
+use vault_core::integration::{IntegrationRefusal, MAX_OVERLAP_SECONDS};
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{
     AttemptClass, AttemptDecision, CLOSING_ATTEMPTS, FORGIVEN_SECONDS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS,
@@ -14,6 +15,7 @@ use vault_core::lockout::{
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::notice::NOTICE_SECONDS;
+use vault_core::organization::OrganizationName;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, Passcode, TimeStep};
 use vault_core::principal::{Denial, SessionFacts, SessionPrincipal, judge_session};
 use vault_core::role::{Action, Role};
@@ -140,7 +142,7 @@ proptest! {
 
     /// Digits of nearly the right number, nearly all digits, and nearly the right groups.
     #[test]
-    fn what_nearly_is_a_passcode_is_none(text in "[0-9]{0,25}|[0-9]{4,6}[0-9a]|[0-9]{18,20}[0-9a]|[0-9a]{5}(-[0-9a]{4,6}){2,4}") {
+    fn what_nearly_is_a_passcode_is_none(text in "[0-9]{0,25}|[0-9]{4,6}[0-9a]|[0-9]{18,20}[0-9a]|[0-9]{5}(-[0-9]{5}){2,4}|[0-9]{4,6}(-[0-9]{5}){3}|[0-9]{5}(-[0-9]{5}){2}-[0-9a]{5}") {
         let is = |length: usize| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
         let groups: Vec<_> = text.split('-').collect();
         let grouped = groups.len() == 4 && groups.iter().all(|group| group.len() == 5 && group.bytes().all(|byte| byte.is_ascii_digit()));
@@ -263,6 +265,43 @@ fn what_is_secret_is_not_shown() {
     let digits = Passcode::read(&SecretString::from("123456"));
     assert_eq!(format!("{digits:?}"), "TimeBased(Digits(…))");
     assert_eq!(format!("{:?}", Digest::from_bytes([7; 32])), "Digest(…)");
+}
+
+#[test]
+fn digests_of_different_purposes_have_keys_of_their_own() {
+    use DigestPurpose::*;
+    let purposes = [
+        Address,
+        AttemptBucket,
+        Network,
+        AccountGrant,
+        InvitationGrant,
+        EnrolmentCode,
+        RecoveryCode,
+        IntegrationGrant,
+        IntegrationToken,
+        IdempotentBody,
+        Cursor,
+        Label,
+        VendRule,
+    ];
+    let labels: HashSet<_> = purposes.iter().map(|purpose| purpose.label()).collect();
+    assert_eq!(labels.len(), purposes.len());
+}
+
+#[test]
+fn states_and_refusals_have_names_of_their_own() {
+    assert_eq!(
+        [VersionState::Current, VersionState::Staged, VersionState::Previous].map(VersionState::as_str),
+        ["current", "staged", "previous"]
+    );
+    use IntegrationRefusal::*;
+    assert_eq!(
+        [Unknown, Replaced, Disabled, Expired, OrganizationClosed, Changed].map(IntegrationRefusal::as_str),
+        ["unknown", "replaced", "disabled", "expired", "organization-closed", "changed"]
+    );
+    let name = OrganizationName::parse("Acme & Söhne").unwrap();
+    assert_eq!((name.to_string().as_str(), name.uniqueness_key().as_str()), ("Acme & Söhne", "acme & söhne"));
 }
 
 /// The figures of docs/SECURITY.md and docs/API.md: a change of one is a decision, not an accident.
