@@ -4,6 +4,7 @@
 
 mod activation;
 mod audit;
+mod audit_reader;
 mod fakes;
 mod groups;
 mod machine;
