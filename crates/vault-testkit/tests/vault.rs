@@ -1,14 +1,16 @@
 //! The vault on the store in memory.
 
 use std::sync::Arc;
+use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{CredentialData, CredentialType, HealthState};
+use vault_core::credential::{CredentialData, CredentialType, Description, HealthState};
 use vault_core::id::AccountId;
 use vault_core::namespace::Namespace;
 use vault_core::port::Event;
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
+use vault_core::time::Timestamp;
 use vault_core::usecase::{IdempotencyKey, ReplaceRequest, SaveRequest};
 use vault_core::{Error, Refusal};
 use vault_testkit::fake::FakeVault;
@@ -35,8 +37,52 @@ async fn a_save_that_is_asked_for_twice_is_told_of_once() {
     let (fake, editor) = setting().await;
     let request = || SaveRequest { idempotency: Some(IdempotencyKey::parse("first").unwrap()), ..request("") };
     let saved = fake.vault().save(&editor, request()).await.unwrap();
-    assert_eq!(fake.vault().save(&editor, request()).await.unwrap(), saved);
+    for _ in 0..2 {
+        assert_eq!(fake.events.recorded(AuditAction::CredentialSaved), 1);
+        assert_eq!(fake.vault().save(&editor, request()).await.unwrap(), saved);
+    }
     assert_eq!(fake.events.recorded(AuditAction::CredentialSaved), 1);
+}
+
+/// Whatever a request says is part of it: none is taken for another one under the same idempotency key.
+#[tokio::test]
+async fn an_idempotency_key_is_for_one_request() {
+    let described = |text: &str| {
+        let description = Description::parse(text, "").unwrap();
+        SaveRequest { description: Some(description), ..request("") }
+    };
+    let ruled = |vend| {
+        let json = br#"{"access_key_id":"AKIA2TESTONLY7SAMPLE","bucket":"nightly","role_arn":"arn:aws:iam::123456789012:role/batch","secret_access_key":"plain secret"}"#;
+        let data = CredentialData::from_canonical_json(CredentialType::S3, json).unwrap();
+        SaveRequest { vend, ..SaveRequest::new(Namespace::parse("imports", "").unwrap(), data) }
+    };
+    let end = |seconds: i64| SaveRequest { expires_at: Some(Timestamp::from_millis(seconds * 1_000)), ..request("") };
+    let named = |name: &str| SaveRequest { namespace: Namespace::parse(name, "").unwrap(), ..request("") };
+    let requests = || {
+        let vend = [VendRule::Any, VendRule::Short].map(ruled);
+        let described = [described("one"), described("two")];
+        vend.into_iter().chain(described).chain([
+            request(""),
+            end(4_000_000_000),
+            end(4_000_000_001),
+            named("exports"),
+            request("?2"),
+        ])
+    };
+    for (index, first) in requests().enumerate() {
+        let (fake, editor) = setting().await;
+        let key = || Some(IdempotencyKey::parse("first").unwrap());
+        fake.vault().save(&editor, SaveRequest { idempotency: key(), ..first }).await.unwrap();
+        for (other, second) in requests().enumerate() {
+            let again = fake.vault().save(&editor, SaveRequest { idempotency: key(), ..second }).await;
+            match again {
+                Ok(_) => assert_eq!(index, other),
+                Err(Error::Refused(Refusal::IdempotencyMismatch)) => assert_ne!(index, other),
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        assert!(!fake.vault().read_expiries().await.unwrap(), "all expiries are stored");
+    }
 }
 
 #[tokio::test]

@@ -209,6 +209,11 @@ async fn a_replacement_that_is_asked_for_twice_is_made_once() {
     assert_eq!(setting.replace(None, false, None, 3).await.unwrap(), 3);
     assert_eq!(setting.replace(None, false, Some("first"), 2).await.unwrap(), 2, "the first answer");
     assert_eq!(setting.listed().await[0], (3, VersionState::Current));
+    // The first answer, too, if the revision that it was asked for is long gone.
+    let revision = Some(setting.revision().await);
+    for _ in 0..2 {
+        assert_eq!(setting.replace(revision, false, Some("second"), 4).await.unwrap(), 4);
+    }
     for (data, stage) in [(4, false), (2, true)] {
         let other = setting.replace(None, stage, Some("first"), data).await;
         assert!(matches!(other, Err(Error::Refused(Refusal::IdempotencyMismatch))), "{other:?}");
