@@ -10,6 +10,7 @@ mod groups;
 mod machine;
 mod memory_contract;
 mod memory_contract_shared;
+mod rereading;
 mod rotation;
 mod sealing;
 mod simulation;
