@@ -265,6 +265,14 @@ fn of_two_states_of_a_row_the_later_one_has_the_higher_number() {
 }
 
 #[test]
+fn rows_are_named_after_their_tables() {
+    use RecordedRow::*;
+    let rows = [Account, Invitation, Integration, Credential, Organization, Namespace];
+    let tables = ["accounts", "invitations", "integrations", "credentials", "organizations", "frozen_namespaces"];
+    assert_eq!(rows.map(RecordedRow::table), tables);
+}
+
+#[test]
 fn a_finding_names_what_it_is_about() {
     let entry = AuditId::from_uuid(uuid(1));
     let text = || "a row".to_owned();

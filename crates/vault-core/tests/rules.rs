@@ -312,6 +312,9 @@ fn the_limits_are_those_of_the_documentation() {
         [4, 5, 6, 7, 8, 9, 10, 11, 21, 36, 99].map(|attempts| AttemptClass { attempts, latest: None }.wait_seconds());
     assert_eq!(waits, [0, 30, 60, 120, 240, 480, 900, 900, 900, 900, 900]);
     assert_eq!(LONGEST_WAIT_SECONDS, 900);
+    let class = AttemptClass { attempts: FREE_ATTEMPTS, latest: Some(Timestamp::from_millis(0)) };
+    assert_eq!(class.decide(Timestamp::from_millis(29_999)), AttemptDecision::Wait);
+    assert!(matches!(class.decide(Timestamp::from_millis(30_000)), AttemptDecision::Evaluate(_)), "the wait is over");
     assert_eq!(NETWORK_KNOWN_SECONDS, 7_776_000, "90 days");
     assert_eq!(FORGIVEN_SECONDS, 604_800, "7 days");
     assert_eq!(INVITATION_SECONDS, 259_200, "72 h");
