@@ -74,8 +74,10 @@ fn full() -> AuditRecord {
     }
 }
 
+type Change = fn(&mut AuditRecord);
+
 /// Changes of one thing each. Those of what an entry need not have give it to one that has it not.
-fn changes() -> Vec<(&'static str, fn(&mut AuditRecord))> {
+fn changes() -> Vec<(&'static str, Change)> {
     fn noted(record: &mut AuditRecord) -> &mut AuditNote {
         record.note.get_or_insert_with(|| note("imports"))
     }
@@ -183,8 +185,8 @@ fn an_entry_is_stored_as_it_was_recorded() {
 
 #[test]
 fn no_column_of_an_entry_can_be_changed_unseen() {
-    type Change = fn(&mut AuditEntry);
-    let columns: [(&str, Change); 18] = [
+    type ColumnChange = fn(&mut AuditEntry);
+    let columns: [(&str, ColumnChange); 18] = [
         ("id", |entry| entry.id = uuid(99).to_string()),
         ("at", |entry| entry.at = at(1_001)),
         ("organization", |entry| entry.organization = Some(uuid(99).to_string())),
@@ -217,7 +219,7 @@ fn no_column_of_an_entry_can_be_changed_unseen() {
     }
     // An empty text is not the same as none.
     let entry = FakeAuditSealer.seal(bare()).to_entry();
-    let emptied: [Change; 9] = [
+    let emptied: [ColumnChange; 9] = [
         |entry| entry.organization = Some(String::new()),
         |entry| entry.account = Some(String::new()),
         |entry| entry.session = Some(String::new()),
