@@ -204,3 +204,21 @@ fn with_position_parts<T>(list: ListName, scope: Scope, position: &[u8], digest:
     let parts: [&[u8]; 5] = [b"position", list.as_str().as_bytes(), kind, organization, position];
     digest(&parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows are read one more than the page holds: the one too many is not shown, and says that there is a next page.
+    #[test]
+    fn a_page_has_a_cursor_if_there_is_more() {
+        for (limit, stored) in (0_usize..5).flat_map(|limit| (0_usize..8).map(move |stored| (limit, stored))) {
+            let request = PageRequest { limit, cursor: None };
+            let read: Vec<_> = (0..stored).take(request.rows()).collect();
+            let page = Page::of(read, &request, |last| format!("after {last}"));
+            assert_eq!(page.items, (0..stored.min(limit)).collect::<Vec<_>>());
+            let next = (stored > limit && limit > 0).then(|| format!("after {}", limit - 1));
+            assert_eq!(page.next, next);
+        }
+    }
+}

@@ -29,6 +29,12 @@ pub const DECOYS: u16 = 4_096;
 /// How long after the latest wrong passcode one is forgiven, in seconds: 7 days. After twice as long two are, and so on.
 pub const FORGIVEN_SECONDS: i64 = 7 * 24 * 3600;
 
+/// The decoy of the address with this digest.
+pub(crate) fn decoy_of(address: &Digest) -> u16 {
+    let [high, low, ..] = *address.as_bytes();
+    u16::from_be_bytes([high, low]) % DECOYS
+}
+
 /// The attempts of one class since its last successful login.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptClass {
@@ -54,10 +60,8 @@ impl AttemptClass {
     pub fn wait_seconds(self) -> i64 {
         match self.attempts.checked_sub(FREE_ATTEMPTS) {
             None => 0,
-            Some(beyond) => FIRST_WAIT_SECONDS
-                .checked_shl(beyond)
-                .filter(|_| beyond < 16)
-                .map_or(LONGEST_WAIT_SECONDS, |wait| wait.min(LONGEST_WAIT_SECONDS)),
+            // Doubled 16 times it is far above the longest already.
+            Some(beyond) => (FIRST_WAIT_SECONDS << beyond.min(16)).min(LONGEST_WAIT_SECONDS),
         }
     }
 
@@ -207,5 +211,22 @@ impl WrongPasscodes {
     /// Whether time-based passcodes are disabled until the passcode is reset.
     pub const fn disables(self) -> bool {
         self.count >= WRONG_PASSCODES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_spread_over_all_decoys() {
+        let digest = |number: u16| {
+            let mut bytes = [0; 32];
+            bytes[..2].copy_from_slice(&number.to_be_bytes());
+            Digest::from_bytes(bytes)
+        };
+        let mut addresses = vec![0; usize::from(DECOYS)];
+        (0..=u16::MAX).for_each(|number| addresses[usize::from(decoy_of(&digest(number)))] += 1);
+        assert!(addresses.iter().all(|count| *count == 16), "evenly");
     }
 }

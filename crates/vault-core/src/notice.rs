@@ -74,11 +74,11 @@ impl NoticeCode {
 
     /// The code that is stored so.
     pub fn parse_stored(text: &str) -> Option<Self> {
-        let Some((name, account)) = text.split_once(':') else {
+        let Some((_, account)) = text.split_once(':') else {
             return Self::STORED.into_iter().find(|code| code.as_str() == text);
         };
         let code = Self::ColleagueReEnrolled(account.parse().ok()?);
-        Some(code).filter(|code| code.as_str() == name && code.stored() == text)
+        Some(code).filter(|code| code.stored() == text)
     }
 
     /// Whether only the newest of it is kept, so that nobody can fill another account with notices by repeating what

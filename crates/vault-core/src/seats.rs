@@ -44,7 +44,10 @@ impl Seats {
 
     /// The most seats that one network holds: a quarter, but at least one.
     pub const fn most_of_a_network(&self) -> usize {
-        if self.total < 4 { 1 } else { self.total / 4 }
+        match self.total / 4 {
+            0 => 1,
+            quarter => quarter,
+        }
     }
 
     /// The most seats that all unknown networks hold together. The other half is kept for known networks.

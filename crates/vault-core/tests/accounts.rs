@@ -8,13 +8,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
-use vault_core::account::{AccountGrant, AccountState, SignedAccount, takes_last_admin};
+use vault_core::account::{AccountGrant, AccountLogins, AccountState, SignedAccount, takes_last_admin};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
 use vault_core::hourly::{HOUR_SECONDS, Hourly};
 use vault_core::id::{AccountId, OrganizationId, SeedId, SessionId};
-use vault_core::invitation::Invitation;
+use vault_core::invitation::{Invitation, StoredInvitation};
+use vault_core::lockout::{AttemptLock, WRONG_PASSCODES};
 use vault_core::notice::{FEW_RECOVERY_CODES, NOTICE_SECONDS, NoticeCode, StoredNotice, notices};
 use vault_core::passcode::{CONFIRMATIONS, may_be_confirmed};
 use vault_core::port::{Entropy, NoEntropy};
@@ -174,6 +175,42 @@ proptest! {
             let within = counted.iter().filter(|at| *at >= from && **at < from.plus_seconds(HOUR_SECONDS));
             prop_assert!(within.count() <= 2 * usize::try_from(Hourly::ADDRESS_CONFLICTS).unwrap());
         }
+    }
+
+    #[test]
+    fn an_hour_begins_with_the_first_time_and_ends(count in 0_u32..30, since in 0_i64..1 << 40, later in 0..2 * HOUR_SECONDS * 1000) {
+        let counts = Hourly { count, since: Some(at(since)) };
+        let now = at(since + later);
+        let expected = if later < HOUR_SECONDS * 1000 {
+            Hourly { count: count + 1, since: counts.since }
+        } else {
+            Hourly { count: 1, since: Some(now) }
+        };
+        prop_assert_eq!(counts.plus_one(now), expected);
+        let end = at(since + HOUR_SECONDS * 1000);
+        prop_assert_eq!(counts.plus_one(end), Hourly { count: 1, since: Some(end) });
+        prop_assert_eq!(Hourly::default().plus_one(now), Hourly { count: 1, since: Some(now) });
+    }
+
+    /// Each of the three alone keeps the owner out.
+    #[test]
+    fn an_account_is_locked_if_anything_keeps_its_owner_out(closed in any::<bool>(), waits in any::<bool>(), wrong in 0_u32..40) {
+        let attempts = AttemptLock { attempts: 1, waits_until: waits.then_some(at(1)), closed };
+        let logins = AccountLogins { attempts, wrong_passcodes: wrong, ..AccountLogins::default() };
+        prop_assert_eq!(logins.passcode_disabled(), wrong >= WRONG_PASSCODES);
+        prop_assert_eq!(logins.is_locked(), closed || waits || wrong >= WRONG_PASSCODES);
+    }
+
+    #[test]
+    fn an_invitation_with_another_role_is_a_later_version(invitation in invitations(), version in 1_i64..9, role in select(&Role::ALL[..])) {
+        let before = StoredInvitation::sign(invitation, version, &Hashes);
+        let after = before.with_role(role, &Hashes);
+        prop_assert!(before.is_sound(&Hashes) && after.is_sound(&Hashes));
+        prop_assert_eq!((after.version, after.invitation.grant.role), (version + 1, role));
+        let planted = StoredInvitation { digest: before.digest, ..after.clone() };
+        prop_assert!(!planted.is_sound(&Hashes), "the code of another version");
+        let grant = AccountGrant { role: before.invitation.grant.role, ..after.invitation.grant.clone() };
+        prop_assert_eq!(Invitation { grant, ..after.invitation }, before.invitation);
     }
 
     #[test]

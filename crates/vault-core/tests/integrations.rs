@@ -379,3 +379,15 @@ fn states_are_read_as_they_are_written() {
     }
     assert_eq!(IntegrationState::parse("Active"), None);
 }
+
+#[test]
+fn names_and_patterns_say_what_is_wrong_with_them() {
+    let name = |length: usize| IntegrationName::parse(&"ä".repeat(length), "/name");
+    assert!(name(64).is_ok());
+    assert_eq!(name(65).unwrap_err().code, FieldCode::TooLong);
+    for text in ["*", "imports*", "*/imports", "imports/*/nightly"] {
+        let flaw = NamespacePattern::parse(text, "/namespaces/0").unwrap_err();
+        assert_eq!((flaw.pointer.as_str(), flaw.code), ("/namespaces/0", FieldCode::Malformed));
+        assert!(flaw.detail.contains("imports/*"), "{text}: {flaw}");
+    }
+}

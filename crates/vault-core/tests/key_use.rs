@@ -6,7 +6,7 @@ use vault_core::key_use::{KeyUseDecision, KeyUseLimits};
 #[test]
 fn the_limits_are_those_of_the_documentation() {
     let limits = KeyUseLimits::default();
-    assert_eq!(limits.block(), 65_536);
+    assert_eq!((limits.block(), limits.replace_at(), limits.stop_at()), (65_536, 1 << 24, 1 << 28));
     assert_eq!(limits.decide(0), KeyUseDecision::Take);
     assert_eq!(limits.decide((1 << 24) - 1), KeyUseDecision::Take);
     assert_eq!(limits.decide(1 << 24), KeyUseDecision::ReplaceOrTake);

@@ -4,10 +4,12 @@
 
 mod accounts;
 mod activations;
+mod audit_entries;
 mod checks;
 mod credential_data;
 mod credential_information;
 mod credential_refusals;
+mod cursors;
 mod forms;
 mod integrations;
 mod json_document;

@@ -3,17 +3,21 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
-use vault_core::digest::Digest;
+use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
+use vault_core::digest::{Digest, RowCode};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, OrganizationId, SeedId};
+use vault_core::id::{AccountId, AuditId, KeyId, OrganizationId, SeedId, SessionId};
 use vault_core::lockout::{
     AttemptClass, AttemptClasses, CLOSING_ATTEMPTS, ClassKey, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork,
     NETWORK_KNOWN_SECONDS, WRONG_PASSCODES, WrongPasscodes,
 };
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::LoginRefusal;
+use vault_core::port::{Brought, BroughtProof, LoginRefusal, OwnChange, ProofEffect};
+use vault_core::principal::SessionPrincipal;
 use vault_core::proof::{Claim, ProofFacts, is_as_reserved, judge_proof};
 use vault_core::role::Role;
+use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
 
 const WEEK: i64 = FORGIVEN_SECONDS * 1000;
@@ -188,4 +192,62 @@ proptest! {
             prop_assert!(until > now);
         }
     }
+}
+
+#[test]
+fn a_proof_names_the_keys_that_its_change_is_under() {
+    let key = |number: u8| KeyId::from_bytes([number; 16]);
+    let blob = |number: u8| Blob::from_bytes([&[Blob::VERSION, 0][..], &[number; 16], b"sealed"].concat());
+    assert_eq!(blob(1).key(), Some(key(1)));
+    for none in [vec![], vec![Blob::VERSION; 17], [&[Blob::VERSION + 1, 0][..], &[1; 16]].concat()] {
+        assert_eq!(Blob::from_bytes(none.clone()).into_bytes(), none);
+        assert_eq!(Blob::from_bytes(none).key(), None, "there is no header");
+    }
+
+    let (seed, owner) = (SeedId::from_bytes([3; 16]), account());
+    let digest = RowCode { key: key(2), code: network(0) };
+    let principal = SessionPrincipal {
+        organization: owner.grant.organization,
+        account: owner.grant.account,
+        session: SessionId::from_bytes([4; 16]),
+        role: owner.grant.role,
+    };
+    let own = |change| ProofEffect::Own { principal: principal.clone(), change };
+    let session = NewSession {
+        id: principal.session,
+        created_at: at(0),
+        expires_at: at(1),
+        network: String::new(),
+        client: None,
+    };
+    let password = OwnChange::Password { password: SealedPassword(blob(1)), after: owner, digest };
+    let draft = OwnChange::PendingSeed { seed: SealedSeed { id: seed, blob: blob(3) }, expires_at: at(1) };
+    let changes = [
+        (ProofEffect::Session(session), vec![]),
+        (own(password), vec![key(1), key(2)]),
+        (own(draft), vec![key(3)]),
+        (own(OwnChange::RecoveryCodes(Vec::new())), vec![]),
+    ];
+    let record = AuditRecord {
+        id: AuditId::from_bytes([5; 16]),
+        at: at(0),
+        organization: None,
+        actor: Actor::System,
+        action: AuditAction::LoginSucceeded,
+        subject: Subject::Vault,
+        count: 1,
+        note: None,
+        origin: Origin::default(),
+        rows: Vec::new(),
+    };
+    for (effect, keys) in changes {
+        for rehashed in [None, Some(SealedPassword(blob(9)))] {
+            let expected: Vec<_> = rehashed.iter().map(|_| key(9)).chain(keys.clone()).collect();
+            let audit = SealedAuditRecord { record: record.clone(), key: key(8), code: network(0) };
+            let passcode = PasscodeProof::Step(TimeStep(1));
+            let brought = Brought::Proof(Box::new(BroughtProof { passcode, rehashed, effect: effect.clone(), audit }));
+            assert_eq!(brought.instance_keys(), expected);
+        }
+    }
+    assert_eq!(Brought::WrongPasscode.instance_keys(), []);
 }

@@ -2,13 +2,24 @@
 
 use proptest::prelude::*;
 use secrecy::SecretString;
+use std::collections::HashSet;
+use vault_core::credential::{VersionLimits, VersionState};
+use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
-use vault_core::lockout::{AttemptClass, AttemptDecision, CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS};
+use vault_core::integration::{IntegrationRefusal, MAX_OVERLAP_SECONDS};
+use vault_core::invitation::INVITATION_SECONDS;
+use vault_core::lockout::{
+    AttemptClass, AttemptDecision, CLOSING_ATTEMPTS, FORGIVEN_SECONDS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS,
+    NETWORK_KNOWN_SECONDS, WRONG_PASSCODES,
+};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
-use vault_core::passcode::{Passcode, TimeStep};
+use vault_core::notice::NOTICE_SECONDS;
+use vault_core::organization::OrganizationName;
+use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, Passcode, TimeStep};
 use vault_core::principal::{Denial, SessionFacts, SessionPrincipal, judge_session};
 use vault_core::role::{Action, Role};
+use vault_core::session::{CLIENT_LENGTH, client_name};
 use vault_core::time::{Timestamp, Ttl};
 
 fn addresses() -> impl Strategy<Value = String> {
@@ -129,6 +140,21 @@ proptest! {
         }
     }
 
+    /// Digits of nearly the right number, nearly all digits, and nearly the right groups.
+    #[test]
+    fn what_nearly_is_a_passcode_is_none(text in "[0-9]{0,25}|[0-9]{4,6}[0-9a]|[0-9]{18,20}[0-9a]|[0-9]{5}(-[0-9]{5}){2,4}|[0-9]{4,6}(-[0-9]{5}){3}|[0-9]{5}(-[0-9]{5}){2}-[0-9a]{5}") {
+        let is = |length: usize| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+        let groups: Vec<_> = text.split('-').collect();
+        let grouped = groups.len() == 4 && groups.iter().all(|group| group.len() == 5 && group.bytes().all(|byte| byte.is_ascii_digit()));
+        let expected = if is(6) { "time-based" } else if is(20) || grouped { "recovery" } else { "impossible" };
+        let read = match Passcode::read(&SecretString::from(text.as_str())) {
+            Passcode::TimeBased(_) => "time-based",
+            Passcode::Recovery(_) => "recovery",
+            Passcode::Impossible => "impossible",
+        };
+        prop_assert_eq!(read, expected);
+    }
+
     #[test]
     fn hyphens_between_groups_make_no_difference(groups in prop::collection::vec("[0-9]{5}", 4)) {
         let plain = Passcode::read(&SecretString::from(groups.concat()));
@@ -144,6 +170,25 @@ proptest! {
         let time = Timestamp::from_millis(millis);
         let step = TimeStep::at(time);
         prop_assert!(step.begins_at() <= time && time < step.next().begins_at());
+    }
+
+    #[test]
+    fn rounding_down_leaves_whole_seconds_and_minutes(millis in -1_i64 << 40..1 << 40) {
+        let time = Timestamp::from_millis(millis);
+        for (rounded, unit) in [(time.floor_to_second(), 1_000), (time.floor_to_minute(), 60_000)] {
+            prop_assert_eq!(rounded.as_millis().rem_euclid(unit), 0);
+            prop_assert!((0..unit).contains(&time.millis_since(rounded)));
+        }
+    }
+
+    /// What a client calls itself is shown to the account's owner: nothing in it may lead the eye astray.
+    #[test]
+    fn a_session_keeps_the_first_characters_of_its_clients_name(text in "\\PC{0,120}", control in "\\p{Cc}{0,3}") {
+        let kept: String = text.chars().filter(|c| !c.is_control()).take(CLIENT_LENGTH).collect();
+        let expected = (!kept.is_empty()).then_some(kept);
+        prop_assert_eq!(client_name(&text), expected.clone());
+        prop_assert_eq!(client_name(&format!("{control}{text}")), expected, "control characters do not count");
+        prop_assert_eq!(client_name(&control), None);
     }
 
     #[test]
@@ -179,6 +224,104 @@ fn spellings_of_one_address_are_one_account() {
     {
         assert_eq!(EmailAddress::parse(same).as_ref(), Ok(&canonical), "{same}");
     }
+}
+
+/// An address of this many bytes, of which `local` stand before the `@`.
+fn long_address(local: usize, length: usize) -> String {
+    let mut domain = "d".repeat(length - local - 1);
+    for place in (60..domain.len() - 1).step_by(61) {
+        domain.replace_range(place..=place, ".");
+    }
+    format!("{}@{domain}", "a".repeat(local))
+}
+
+#[test]
+fn an_address_has_its_lengths() {
+    for (local, length, sound) in [(64, 254, true), (64, 255, false), (65, 254, false), (1, 254, true), (1, 255, false)]
+    {
+        let text = long_address(local, length);
+        assert_eq!(text.len(), length);
+        assert_eq!(EmailAddress::parse(&text).is_ok(), sound, "{local} of {length}");
+    }
+    // A soft hyphen vanishes from a domain. The text may be four times as long as the address, and no longer.
+    let padded = |bytes: usize| {
+        let text = format!("ab@{}example.com", "\u{ad}".repeat((bytes - "ab@example.com".len()) / 2));
+        assert_eq!(text.len(), bytes);
+        EmailAddress::parse(&text)
+    };
+    assert_eq!(padded(4 * 254).unwrap().as_str(), "ab@example.com");
+    assert!(padded(4 * 254 + 2).is_err() && padded(4 * 254 + 4).is_err());
+}
+
+#[test]
+fn an_address_is_shown_in_its_canonical_spelling() {
+    let address = EmailAddress::parse("Ada@Example.COM").unwrap();
+    assert_eq!((address.to_string().as_str(), address.local_part()), ("ada@example.com", "ada"));
+    assert_eq!(format!("{address:?}"), "EmailAddress(ada@example.com)");
+}
+
+#[test]
+fn what_is_secret_is_not_shown() {
+    let digits = Passcode::read(&SecretString::from("123456"));
+    assert_eq!(format!("{digits:?}"), "TimeBased(Digits(…))");
+    assert_eq!(format!("{:?}", Digest::from_bytes([7; 32])), "Digest(…)");
+}
+
+#[test]
+fn digests_of_different_purposes_have_keys_of_their_own() {
+    use DigestPurpose::*;
+    let purposes = [
+        Address,
+        AttemptBucket,
+        Network,
+        AccountGrant,
+        InvitationGrant,
+        EnrolmentCode,
+        RecoveryCode,
+        IntegrationGrant,
+        IntegrationToken,
+        IdempotentBody,
+        Cursor,
+        Label,
+        VendRule,
+    ];
+    let labels: HashSet<_> = purposes.iter().map(|purpose| purpose.label()).collect();
+    assert_eq!(labels.len(), purposes.len());
+}
+
+#[test]
+fn states_and_refusals_have_names_of_their_own() {
+    assert_eq!(
+        [VersionState::Current, VersionState::Staged, VersionState::Previous].map(VersionState::as_str),
+        ["current", "staged", "previous"]
+    );
+    use IntegrationRefusal::*;
+    assert_eq!(
+        [Unknown, Replaced, Disabled, Expired, OrganizationClosed, Changed].map(IntegrationRefusal::as_str),
+        ["unknown", "replaced", "disabled", "expired", "organization-closed", "changed"]
+    );
+    let name = OrganizationName::parse("Acme & Söhne").unwrap();
+    assert_eq!((name.to_string().as_str(), name.uniqueness_key().as_str()), ("Acme & Söhne", "acme & söhne"));
+}
+
+/// The figures of docs/SECURITY.md and docs/API.md: a change of one is a decision, not an accident.
+#[test]
+fn the_limits_are_those_of_the_documentation() {
+    assert_eq!((FREE_ATTEMPTS, CLOSING_ATTEMPTS, WRONG_PASSCODES), (5, 100, 20));
+    let waits =
+        [4, 5, 6, 7, 8, 9, 10, 11, 21, 36, 99].map(|attempts| AttemptClass { attempts, latest: None }.wait_seconds());
+    assert_eq!(waits, [0, 30, 60, 120, 240, 480, 900, 900, 900, 900, 900]);
+    assert_eq!(LONGEST_WAIT_SECONDS, 900);
+    let class = AttemptClass { attempts: FREE_ATTEMPTS, latest: Some(Timestamp::from_millis(0)) };
+    assert_eq!(class.decide(Timestamp::from_millis(29_999)), AttemptDecision::Wait);
+    assert!(matches!(class.decide(Timestamp::from_millis(30_000)), AttemptDecision::Evaluate(_)), "the wait is over");
+    assert_eq!(NETWORK_KNOWN_SECONDS, 7_776_000, "90 days");
+    assert_eq!(FORGIVEN_SECONDS, 604_800, "7 days");
+    assert_eq!(INVITATION_SECONDS, 259_200, "72 h");
+    assert_eq!((PENDING_SECONDS, CONFIRMATIONS), (3_600, 5));
+    assert_eq!(MAX_OVERLAP_SECONDS, 604_800, "7 days");
+    assert_eq!(NOTICE_SECONDS, 7_776_000, "90 days");
+    assert_eq!(VersionLimits::default(), VersionLimits { versions: 5, previous_seconds: 2_592_000 });
 }
 
 #[test]

@@ -50,6 +50,7 @@ proptest! {
                         };
                     let seat = seats.take(requester);
                     prop_assert_eq!(seat.is_some(), allowed, "{:?} beside {:?}", requester, held);
+                    prop_assert_eq!((seats.taken(), seats.total()), (held.len() + usize::from(allowed), total));
                     if let Some(seat) = seat {
                         held.push(requester);
                         tokens.push(seat);

@@ -108,3 +108,23 @@ pub(crate) fn sealing_key(blob: &Blob) -> Option<KeyId> {
     let (key, _) = rest.split_first_chunk()?;
     Some(KeyId::from_bytes(*key))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_in_port_errors_is_what_the_error_says() {
+        let errors = [
+            OpenError::Truncated,
+            OpenError::UnknownVersion,
+            OpenError::UnknownAlgorithm,
+            OpenError::OtherKey,
+            OpenError::NotAuthentic,
+            OpenError::Malformed,
+        ];
+        for error in errors {
+            assert_eq!(error.reason(), error.to_string());
+        }
+    }
+}

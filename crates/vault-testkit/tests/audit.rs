@@ -250,7 +250,9 @@ async fn what_is_over_is_removed_up_to_a_checkpoint() {
     assert_eq!(cut(0, None).await, removed(0));
     assert_eq!(cut(2, Some(1)).await, removed(3), "what was not delivered stays");
     assert_eq!(cut(2, None).await, removed(4));
-    assert_eq!(cut(60, None).await, removed(0), "the newest checkpoint stays");
+    for last in [None, Some(3), Some(9)] {
+        assert_eq!(cut(60, last).await, removed(0), "the newest checkpoint stays");
+    }
     // Two entries about it, in a checkpoint of their own.
     assert_eq!(setting.seal().await.entries, 2);
     let newest = setting.operator.newest_checkpoint().await.unwrap();
@@ -339,6 +341,108 @@ async fn entries_are_delivered_in_order_by_one_process() {
     setting.clock.advance_seconds(61);
     assert_eq!(deliver(one).await.unwrap(), delivered(0, 7), "a process that went away is replaced");
     assert_eq!(*sink.taken.lock().unwrap(), ids.iter().map(ToString::to_string).collect::<Vec<_>>());
+}
+
+/// How far verifying is: each checkpoint is a step, and going through the entries takes as many again.
+#[tokio::test]
+async fn progress_is_told_in_steps_of_checkpoints() {
+    let setting = setting();
+    setting.sealed().await;
+    let mut steps = Vec::new();
+    setting.operator.verify_audit(None, &mut |_| {}, &mut |done, total| steps.push((done, total))).await.unwrap();
+    assert_eq!(steps, [(1, 6), (2, 6), (3, 6), (6, 6)]);
+    // Entries are gone through page by page; those that no checkpoint holds do not count.
+    let setting = self::setting();
+    setting.write(3 * CHECKPOINT_ENTRIES / 2).await;
+    setting.seal().await;
+    setting.write(CHECKPOINT_ENTRIES).await;
+    steps.clear();
+    setting.operator.verify_audit(None, &mut |_| {}, &mut |done, total| steps.push((done, total))).await.unwrap();
+    assert_eq!(steps, [(1, 4), (2, 4), (3, 4), (4, 4), (4, 4)]);
+}
+
+/// An entry that names another checkpoint than the one that holds it, or none, says so.
+#[tokio::test]
+async fn an_entry_that_names_another_checkpoint_is_found() {
+    let setting = setting();
+    let ids = setting.sealed().await;
+    setting.store.tamper_with_checkpoints(|_, numbers| {
+        numbers.insert(ids[0], 2);
+        numbers.remove(&ids[1]);
+    });
+    let (verification, findings) = setting.verify(None).await;
+    let reordered = |entry: AuditId, says: &str| AuditFinding::Reordered {
+        entry: entry.to_string(),
+        belongs: format!("checkpoint 1, and its row says {says}"),
+    };
+    assert_eq!(findings[..2], [reordered(ids[0], "checkpoint 2"), reordered(ids[1], "that none holds it")]);
+    assert_eq!(verification.entries, 10);
+}
+
+/// Checkpoints that entries name and that were never made are missing, each once, and not without end.
+#[tokio::test]
+async fn entries_that_name_checkpoints_to_come_are_found() {
+    let setting = setting();
+    setting.sealed().await;
+    let planted = setting.write(1_300).await;
+    let name = |of: fn(i64) -> i64| {
+        setting.store.tamper_with_checkpoints(|_, numbers| {
+            numbers.extend((0..).zip(&planted).map(|(index, id)| (*id, of(index))));
+        });
+    };
+    name(|index| 50 + index % 2);
+    let missing = |number| AuditFinding::CheckpointsMissing { first: number, last: number };
+    assert_eq!(setting.verify(None).await.1, [missing(50), missing(51)]);
+    name(|index| 50 + index);
+    assert_eq!(setting.verify(None).await.1, (50..1_050).map(missing).collect::<Vec<_>>());
+}
+
+/// In one transaction no more entries are removed than a checkpoint holds, so that the audit is never locked for long.
+#[tokio::test]
+async fn what_is_over_is_removed_checkpoint_by_checkpoint() {
+    let setting = setting();
+    for count in [400, 600, 300, 701, 5] {
+        setting.write(count).await;
+        setting.seal().await;
+    }
+    setting.clock.advance_seconds(1);
+    let now = setting.clock.now();
+    assert_eq!(setting.operator.audit_start().await.unwrap(), None);
+    let round = setting.operator.cut_audit(now, None, 0).await.unwrap();
+    assert_eq!(round, RemovedAudit { entries: 1_000, damaged: None, more: true }, "its time is used");
+    assert_eq!(setting.operator.audit_start().await.unwrap().unwrap().number, 2);
+    let round = setting.operator.cut_audit(now, None, MILLIS).await.unwrap();
+    assert_eq!(round, RemovedAudit { entries: 1_001, damaged: None, more: false });
+    let counts: Vec<_> =
+        setting.store.audit().iter().filter(|one| one.action == AuditAction::AuditCut).map(|one| one.count).collect();
+    assert_eq!(counts, [1_000, 300, 701]);
+    // An entry of a checkpoint before the start.
+    let added = setting.write(1).await[0];
+    setting.store.tamper_with_checkpoints(|_, numbers| assert!(numbers.insert(added, 1).is_none()));
+    let (verification, findings) = setting.verify(setting.operator.audit_start().await.unwrap()).await;
+    assert_eq!(findings, [AuditFinding::Added { entry: added.to_string(), checkpoint: Some(1) }]);
+    assert_eq!((verification.start, verification.entries, verification.unsealed), (4, 5, 3));
+    // A start that does not fit its code is none.
+    setting.store.tamper_with_checkpoints(|checkpoints, _| {
+        checkpoints.get_mut(&4).unwrap().checkpoint.at = Timestamp::from_millis(0);
+    });
+    assert_eq!(setting.operator.audit_start().await.unwrap(), None);
+}
+
+/// A round that has delivered something ends when its time is used; one that has not delivers at least one checkpoint.
+#[tokio::test]
+async fn a_round_of_delivery_ends_when_its_time_is_used() {
+    let setting = setting();
+    let (sink, holder) = (Sink::default(), Uuid::from_u128(1));
+    let deliver = async |millis| setting.operator.deliver_audit(&sink, holder, millis).await.unwrap().unwrap();
+    deliver(MILLIS).await;
+    setting.sealed().await;
+    for (entries, checkpoint) in [(3, 1), (4, 2)] {
+        let waiting = 3 - checkpoint;
+        assert_eq!(deliver(0).await, DeliveredAudit { entries, checkpoint, waiting });
+    }
+    assert_eq!(deliver(MILLIS).await, DeliveredAudit { entries: 5, checkpoint: 3, waiting: 0 });
+    assert_eq!(deliver(0).await, DeliveredAudit { entries: 0, checkpoint: 3, waiting: 0 });
 }
 
 /// What somebody does to one entry.

@@ -4,11 +4,13 @@
 
 mod activation;
 mod audit;
+mod audit_reader;
 mod fakes;
 mod groups;
 mod machine;
 mod memory_contract;
 mod memory_contract_shared;
+mod rereading;
 mod rotation;
 mod sealing;
 mod simulation;
@@ -18,5 +20,6 @@ mod throwaway_postgres;
 mod upkeep;
 mod usecases;
 mod vault;
+mod versions;
 mod wrong_crypto;
 mod wrong_stores;

@@ -1,6 +1,7 @@
 //! The use cases around accounts, on the store in memory and the crypto of the fakes.
 
 mod administration;
+mod edges;
 mod enrolment;
 mod logins;
 mod own_account;

@@ -1,14 +1,150 @@
 //! The vault on the store in memory.
 
-use vault_core::credential::{CredentialData, CredentialType};
+use std::sync::Arc;
+use vault_core::activation::VendRule;
+use vault_core::audit::AuditAction;
+use vault_core::credential::{CredentialData, CredentialType, Description, HealthState};
 use vault_core::id::AccountId;
 use vault_core::namespace::Namespace;
 use vault_core::port::Event;
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
-use vault_core::usecase::SaveRequest;
+use vault_core::time::Timestamp;
+use vault_core::usecase::{IdempotencyKey, ReplaceRequest, SaveRequest};
+use vault_core::{Error, Refusal};
 use vault_testkit::fake::FakeVault;
+use vault_testkit::storage::FakeStorage;
+
+/// A vault with one organization, and somebody who saves in it.
+async fn setting() -> (FakeVault, Principal) {
+    let fake = FakeVault::new();
+    let organization = fake.operator().ensure_organization("Acme").await.unwrap().id;
+    (fake, Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor))
+}
+
+fn link(query: &str) -> CredentialData {
+    let json = format!(r#"{{"url":"https://files.example/a{query}"}}"#);
+    CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap()
+}
+
+fn request(query: &str) -> SaveRequest {
+    SaveRequest::new(Namespace::parse("imports", "").unwrap(), link(query))
+}
+
+#[tokio::test]
+async fn a_save_that_is_asked_for_twice_is_told_of_once() {
+    let (fake, editor) = setting().await;
+    let request = || SaveRequest { idempotency: Some(IdempotencyKey::parse("first").unwrap()), ..request("") };
+    let saved = fake.vault().save(&editor, request()).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(fake.events.recorded(AuditAction::CredentialSaved), 1);
+        assert_eq!(fake.vault().save(&editor, request()).await.unwrap(), saved);
+    }
+    assert_eq!(fake.events.recorded(AuditAction::CredentialSaved), 1);
+}
+
+/// Whatever a request says is part of it: none is taken for another one under the same idempotency key.
+#[tokio::test]
+async fn an_idempotency_key_is_for_one_request() {
+    let described = |text: &str| {
+        let description = Description::parse(text, "").unwrap();
+        SaveRequest { description: Some(description), ..request("") }
+    };
+    let ruled = |vend| {
+        let json = br#"{"access_key_id":"AKIA2TESTONLY7SAMPLE","bucket":"nightly","role_arn":"arn:aws:iam::123456789012:role/batch","secret_access_key":"plain secret"}"#;
+        let data = CredentialData::from_canonical_json(CredentialType::S3, json).unwrap();
+        SaveRequest { vend, ..SaveRequest::new(Namespace::parse("imports", "").unwrap(), data) }
+    };
+    let end = |seconds: i64| SaveRequest { expires_at: Some(Timestamp::from_millis(seconds * 1_000)), ..request("") };
+    let named = |name: &str| SaveRequest { namespace: Namespace::parse(name, "").unwrap(), ..request("") };
+    let requests = || {
+        let vend = [VendRule::Any, VendRule::Short].map(ruled);
+        let described = [described("one"), described("two")];
+        vend.into_iter().chain(described).chain([
+            request(""),
+            end(4_000_000_000),
+            end(4_000_000_001),
+            named("exports"),
+            request("?2"),
+        ])
+    };
+    for (index, first) in requests().enumerate() {
+        let (fake, editor) = setting().await;
+        let key = || Some(IdempotencyKey::parse("first").unwrap());
+        fake.vault().save(&editor, SaveRequest { idempotency: key(), ..first }).await.unwrap();
+        for (other, second) in requests().enumerate() {
+            let again = fake.vault().save(&editor, SaveRequest { idempotency: key(), ..second }).await;
+            match again {
+                Ok(_) => assert_eq!(index, other),
+                Err(Error::Refused(Refusal::IdempotencyMismatch)) => assert_ne!(index, other),
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        assert!(!fake.vault().read_expiries().await.unwrap(), "all expiries are stored");
+    }
+}
+
+#[tokio::test]
+async fn an_organization_has_no_more_credentials_than_its_limit() {
+    let (fake, editor) = setting().await;
+    let vault = fake.vault().limit(2);
+    for _ in 0..2 {
+        vault.save(&editor, request("")).await.unwrap();
+    }
+    let refused = vault.save(&editor, request("")).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::LimitReached { .. }))), "{refused:?}");
+    fake.vault().limit(3).save(&editor, request("")).await.unwrap();
+}
+
+#[tokio::test]
+async fn looks_at_a_vault_are_counted() {
+    let (fake, editor) = setting().await;
+    let credential = fake.vault().save(&editor, request("")).await.unwrap();
+    for _ in 0..2 {
+        fake.vault().list(&editor, Default::default(), Default::default()).await.unwrap();
+    }
+    fake.vault().show(&editor, credential).await.unwrap();
+    fake.vault().versions(&editor, credential).await.unwrap();
+    fake.tally.flush(true).await.unwrap();
+    let counted = |action| fake.store.audit().into_iter().filter(|one| one.action == action).map(|one| one.count).sum();
+    let counts: [i64; 2] = [counted(AuditAction::CredentialsListed), counted(AuditAction::CredentialShown)];
+    assert_eq!(counts, [2, 2]);
+}
+
+/// What waits to be promoted has no say in when the credential expires, nor has what is destroyed.
+#[tokio::test]
+async fn a_credential_expires_with_its_current_version() {
+    let (fake, editor) = setting().await;
+    let vault = fake.vault();
+    let hour = request("?X-Amz-Date=20300101T000000Z&X-Amz-Expires=3600");
+    let ends = hour.data.expires_at();
+    assert!(ends.is_some());
+    let credential = vault.save(&editor, hour).await.unwrap();
+    let expires_at = async || vault.show(&editor, credential).await.unwrap().expires_at;
+    assert_eq!(expires_at().await, ends);
+    let staged = ReplaceRequest {
+        credential: credential.into(),
+        data: link(""),
+        expires_at: None,
+        stage: true,
+        idempotency: None,
+        verify: false,
+    };
+    vault.replace(&editor, staged).await.unwrap();
+    assert_eq!(expires_at().await, ends);
+    vault.promote(&editor, credential.into(), 2).await.unwrap();
+    assert_eq!(expires_at().await, None);
+    vault.promote(&editor, credential.into(), 1).await.unwrap();
+    vault.destroy_version(&editor, credential.into(), 2).await.unwrap();
+    assert_eq!(expires_at().await, ends);
+    // As long before its end as the setting says.
+    for (seconds, state) in [(3_599, HealthState::Unchecked), (3_601, HealthState::Expiring)] {
+        let vault = fake.vault().expiring_seconds(seconds);
+        assert_eq!(vault.show(&editor, credential).await.unwrap().health.state, state);
+    }
+    assert!(!vault.verifies() && vault.probe(Some(Arc::new(FakeStorage::default()))).verifies());
+}
 
 #[tokio::test]
 async fn a_damaged_row_costs_itself_and_not_the_page() {

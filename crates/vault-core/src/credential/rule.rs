@@ -150,6 +150,29 @@ mod tests {
     }
 
     #[test]
+    fn names_have_their_lengths_and_characters() {
+        type Check = fn(&str) -> Result<(), Flaw>;
+        let checks: [(&str, Check, usize, &str); 5] = [
+            ("access key id", access_key_id, 255, "a b"),
+            ("region", region, 64, "eu/1"),
+            ("tenant", tenant, 255, "a_b"),
+            ("client id", client_id, 255, "a:b"),
+            ("key prefix", key_prefix, 1_024, &"ä".repeat(513)),
+        ];
+        for (name, check, longest, wrong) in checks {
+            assert!(check(&"a".repeat(longest)).is_ok(), "{name}");
+            assert!(check(&"a".repeat(longest + 1)).is_err(), "{name}");
+            assert!(check(wrong).is_err(), "{name}");
+        }
+        assert!(access_key_id("schlüssel").is_err());
+        let url = |length: usize| format!("https://h/{}", "a".repeat(length - "https://h/".len()));
+        assert!(endpoint(&url(2_048)).is_ok());
+        for length in [2_049, 2_050] {
+            assert!(endpoint(&url(length)).is_err_and(|flaw| flaw.code == FieldCode::TooLong));
+        }
+    }
+
+    #[test]
     fn role_names() {
         assert!(role_arn("arn:aws:iam::123456789012:role/path/name").is_ok());
         for text in ["role/name", "arn:aws:iam", "arn:aws:iam::1:role/a b"] {

@@ -2,7 +2,8 @@ use crate::testing::{Bench, NOW, id};
 use vault_core::credential::{Information, SecretBytes};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::CredentialContext;
+use vault_core::port::{CredentialContext, SealedContent, SealedRow};
+use vault_core::sealed::SealedCredential;
 
 /// What any sealing does is in the contract, `tests/contract.rs`; this is what ours does.
 #[tokio::test]
@@ -22,4 +23,38 @@ async fn lengths_tell_nothing_and_each_version_has_a_data_key_of_its_own() {
     }
     assert!(sealed.iter().all(|data| data.as_bytes().len() == 30 + 256 + 16));
     assert_ne!(sealed[0].as_bytes()[2..18], sealed[1].as_bytes()[2..18], "the id of the data key");
+}
+
+/// Rows of several keys are moved at once, in any order.
+#[tokio::test]
+async fn each_row_is_moved_from_its_own_key() {
+    let bench = Bench::new().await;
+    let crypto = bench.keyring.credentials(bench.keys.clone());
+    let organization = OrganizationId::from_uuid(id(1));
+    let keys = crypto.sealer.new_organization_keys(organization, NOW).unwrap();
+    bench.keys.rows.lock().unwrap().insert(organization, keys);
+    let add_key = || {
+        let next = crypto.sealer.new_organization_key(organization, NOW).unwrap();
+        let id = next.id;
+        bench.keys.rows.lock().unwrap().get_mut(&organization).unwrap().keys.push(next);
+        id
+    };
+    let place = CredentialContext { organization, credential: CredentialId::from_uuid(id(2)), version: 3 };
+    let row = |sealed: &SealedCredential, credential: u128| SealedRow {
+        credential: CredentialId::from_uuid(id(credential)),
+        version: place.version,
+        content: SealedContent::Version(sealed.clone()),
+    };
+    let (data, information) = (SecretBytes::from(b"{}".to_vec()), Information::from_json("{}".to_owned()).unwrap());
+    let (key, namespace) = (bench.active_key(organization), Namespace::parse("imports", "").unwrap());
+    let first = crypto.sealer.seal(key, place, &namespace, &data, &information).await.unwrap();
+    let moved = crypto.rewrapper.rewrap(organization, add_key(), vec![row(&first, 2)]).await.unwrap().remove(0);
+    let SealedContent::Version(second) = moved.unwrap().content else { panic!("a version stays one") };
+    let third = add_key();
+    let own = [&first, &second, &second, &first].map(|sealed| row(sealed, 2)).to_vec();
+    let moved = crypto.rewrapper.rewrap(organization, third, own).await.unwrap();
+    assert!(moved.iter().all(Result::is_ok));
+    let elsewhere = vec![row(&first, 2), row(&second, 4), row(&second, 2)];
+    let moved = crypto.rewrapper.rewrap(organization, third, elsewhere).await.unwrap();
+    assert_eq!(moved.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
 }

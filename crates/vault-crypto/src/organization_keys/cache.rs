@@ -44,7 +44,7 @@ impl Cache {
                 entries.remove(&organization);
             }
         }
-        let age = self.age.fetch_add(1, Ordering::Relaxed) + 1;
+        let age = self.age.fetch_add(1, Ordering::Relaxed);
         entry.last_used.store(age, Ordering::Relaxed);
         entries.insert(entry.organization(), entry);
     }

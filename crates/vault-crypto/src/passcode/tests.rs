@@ -166,6 +166,22 @@ fn every_digit_is_as_likely() {
     assert!(counts.iter().all(|count| count.abs_diff(10_000) < 570), "{counts:?}");
 }
 
+/// Bytes from 250 on would make the digits 0 to 5 likelier than the others.
+#[test]
+fn bytes_that_favour_digits_are_passed_over() {
+    struct Bytes;
+    impl Entropy for Bytes {
+        fn fill(&self, bytes: &mut [u8]) -> Result<(), vault_core::port::NoEntropy> {
+            bytes
+                .iter_mut()
+                .zip([250, 9, 251, 252, 9, 253, 254, 249, 255].iter().cycle())
+                .for_each(|(to, from)| *to = *from);
+            Ok(())
+        }
+    }
+    assert_eq!(*recovery::random_digits(&Bytes).unwrap(), "9".repeat(20));
+}
+
 #[test]
 fn without_entropy_nothing_is_made() {
     let verifier = TotpVerifier { entropy: Arc::new(NoEntropyLeft), ..verifier() };

@@ -143,9 +143,10 @@ impl Inner {
             }
         }
         Ok(match opened {
-            Err(Damaged) if owner.is_some() => PasswordVerdict::Damaged,
+            // The decoy always opens, so it is an account's.
+            Err(Damaged) => PasswordVerdict::Damaged,
             Ok(_) if right && owner.is_some() => PasswordVerdict::Right { rehashed },
-            Ok(_) | Err(Damaged) => PasswordVerdict::Wrong,
+            Ok(_) => PasswordVerdict::Wrong,
         })
     }
 

@@ -197,6 +197,12 @@ fn parameters_have_bounds() {
     }
     assert_eq!(Argon2Parameters::new(19_456, 2, 1), Ok(Argon2Parameters::default()));
     assert_eq!(Argon2Parameters::new(65_536, 10, 4), Ok(Argon2Parameters::MOST));
+    // Stored ones may be as low as argon2 itself allows: 8 KiB for each lane.
+    for (text, sound) in
+        [("m=8,t=1,p=1", true), ("m=7,t=1,p=1", false), ("m=32,t=1,p=4", true), ("m=31,t=1,p=4", false)]
+    {
+        assert_eq!(text.parse::<Argon2Parameters>().is_ok(), sound, "{text}");
+    }
 }
 
 #[test]

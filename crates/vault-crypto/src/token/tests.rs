@@ -93,6 +93,11 @@ fn every_other_character_is_refused() {
 #[test]
 fn what_is_too_long_is_not_looked_at() {
     let token = issue(&issuer());
+    // As long as a token may be, it is looked at: whether it is authentic is the last question.
+    let footer = &issuer().newest.encoded_footer;
+    let body = |length: usize| format!("v4.local.{}.{footer}", "A".repeat(length - "v4.local..".len() - footer.len()));
+    assert_eq!(issuer().verify(&body(PasetoIssuer::LONGEST), NOW), Err(TokenRefusal::NotAuthentic));
+    assert_eq!(issuer().verify(&body(PasetoIssuer::LONGEST + 1), NOW), Err(TokenRefusal::Malformed));
     let long = format!("{}{}", &token[..token.len() - 1], "A".repeat(10_240));
     assert_eq!(issuer().verify(&long, NOW), Err(TokenRefusal::Malformed));
 }

@@ -11,7 +11,7 @@ use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
-use crate::lockout::{AttemptClass, CLOSING_ATTEMPTS, DECOYS, FREE_ATTEMPTS};
+use crate::lockout::{AttemptClass, CLOSING_ATTEMPTS, FREE_ATTEMPTS, decoy_of};
 use crate::network::Network;
 use crate::passcode::{Passcode, PasscodeProof};
 use crate::password;
@@ -305,8 +305,6 @@ impl Accounts {
     }
 
     fn decoy_number(&self, email: &EmailAddress) -> u16 {
-        let digest = self.digester.digest(DigestPurpose::AttemptBucket, &[email.as_str().as_bytes()]);
-        let [high, low, ..] = *digest.as_bytes();
-        u16::from_be_bytes([high, low]) % DECOYS
+        decoy_of(&self.digester.digest(DigestPurpose::AttemptBucket, &[email.as_str().as_bytes()]))
     }
 }

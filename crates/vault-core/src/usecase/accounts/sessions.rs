@@ -118,3 +118,56 @@ impl SessionUses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORGANIZATION: OrganizationId = OrganizationId::from_bytes([1; 16]);
+
+    fn session(number: u8) -> SessionId {
+        SessionId::from_bytes([number; 16])
+    }
+
+    fn at(minute: i64, millis: i64) -> Timestamp {
+        Timestamp::from_millis(minute * MINUTE + millis)
+    }
+
+    fn used(number: u8, minute: i64) -> SessionUse {
+        SessionUse { organization: ORGANIZATION, session: session(number), at: at(minute, 0) }
+    }
+
+    #[test]
+    fn a_use_is_written_once_a_minute() {
+        let uses = SessionUses::default();
+        uses.note(ORGANIZATION, session(1), at(7, 1));
+        assert_eq!(uses.take(), [used(1, 7)]);
+        uses.note(ORGANIZATION, session(1), at(7, MINUTE - 1));
+        uses.note(ORGANIZATION, session(1), at(6, 0));
+        assert_eq!(uses.take(), [], "the minute is written, and the clock was set back");
+        uses.note(ORGANIZATION, session(1), at(8, 0));
+        assert_eq!(uses.take(), [used(1, 8)]);
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_written_later() {
+        let uses = SessionUses::default();
+        uses.note(ORGANIZATION, session(1), at(7, 0));
+        let taken = uses.take();
+        uses.give_back(taken.iter());
+        uses.forget_before(at(9, 0));
+        assert_eq!(uses.take(), [used(1, 7)]);
+    }
+
+    #[test]
+    fn written_uses_are_forgotten_after_their_minute() {
+        let uses = SessionUses::default();
+        uses.note(ORGANIZATION, session(1), at(7, 0));
+        uses.take();
+        uses.note(ORGANIZATION, session(2), at(7, 0));
+        uses.forget_before(at(7, MINUTE - 1));
+        assert_eq!(uses.lock().len(), 2, "the minute lasts");
+        uses.forget_before(at(8, 0));
+        assert_eq!(uses.lock().keys().copied().collect::<Vec<_>>(), [session(2)], "not written yet");
+    }
+}

@@ -300,12 +300,24 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_an_organization_that_seals_stays() {
-        let mut allowances = Allowances::new(3);
-        for number in 1..=200 {
-            allowances.add(organization(number), key(number), 10);
-            allowances.add(organization(1), key(1), 1);
-            assert_eq!(allowances.take(organization(1), 1), Some(key(1)));
-            assert!(allowances.by_organization.len() <= 3);
+        // Several maps: each has an order of its own.
+        for _ in 0..16 {
+            let mut allowances = Allowances::new(3);
+            allowances.add(organization(1), key(1), 1_000);
+            for number in 2..=50 {
+                assert_eq!(allowances.take(organization(1), 1), Some(key(1)), "it is not added again");
+                allowances.add(organization(number), key(number), 10);
+                assert!(allowances.by_organization.len() <= 3);
+            }
         }
+    }
+
+    #[test]
+    fn further_uses_of_an_organization_take_no_others_place() {
+        let mut allowances = Allowances::new(2);
+        allowances.add(organization(1), key(1), 1);
+        allowances.add(organization(2), key(2), 1);
+        allowances.add(organization(2), key(2), 1);
+        assert_eq!([1, 2].map(|number| allowances.take(organization(number), 1)), [Some(key(1)), Some(key(2))]);
     }
 }

@@ -1,0 +1,185 @@
+//! Reading the audit, page by page and filtered, on the store in memory.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use std::sync::Arc;
+use uuid::Uuid;
+use vault_core::Error;
+use vault_core::audit::{Actor, AuditAction, AuditEntry, Subject};
+use vault_core::cursor::PageRequest;
+use vault_core::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
+use vault_core::port::{AuditLog as _, AuditOrder, Clock as _};
+use vault_core::principal::{Principal, Scope};
+use vault_core::role::Role;
+use vault_core::time::Timestamp;
+use vault_core::usecase::{AuditFilter, AuditReader};
+use vault_testkit::crypto::FakeDigester;
+use vault_testkit::fake::FakeVault;
+
+const ACTIONS: [AuditAction; 2] = [AuditAction::CredentialSaved, AuditAction::CredentialDeleted];
+
+fn uuid(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+fn actors() -> [Actor; 4] {
+    let integration = |number| Actor::Integration(IntegrationId::from_uuid(uuid(number)));
+    [Actor::Operator, Actor::Embedder(AccountId::from_uuid(uuid(1))), integration(2), integration(3)]
+}
+
+fn subjects() -> [Subject; 3] {
+    [
+        Subject::Vault,
+        Subject::Credential(CredentialId::from_uuid(uuid(4))),
+        Subject::Account(AccountId::from_uuid(uuid(5))),
+    ]
+}
+
+/// An entry: how many milliseconds after the one before, and which actor, action and subject.
+type Written = (i64, usize, usize, usize);
+
+fn written() -> impl Strategy<Value = Vec<Written>> {
+    vec((0_i64..3, 0..actors().len(), 0..ACTIONS.len(), 0..subjects().len()), 0..40)
+}
+
+struct Setting {
+    fake: FakeVault,
+    reader: AuditReader,
+    start: Timestamp,
+}
+
+impl Setting {
+    fn new() -> Self {
+        let fake = FakeVault::new();
+        let digester = Arc::new(FakeDigester::default());
+        let reader = AuditReader::new(fake.ambient.clone(), fake.tally.clone(), fake.store.clone(), digester);
+        let start = fake.clock.now();
+        Self { fake, reader, start }
+    }
+
+    async fn write(&self, written: &[Written]) -> Vec<AuditEntry> {
+        let mut records = Vec::new();
+        for (later, actor, action, subject) in written {
+            self.fake.clock.advance_millis(*later);
+            let (actor, action, subject) = (actors()[*actor], ACTIONS[*action], subjects()[*subject]);
+            records.push(self.fake.ambient.record(self.fake.clock.now(), None, actor, action, subject));
+        }
+        let entries = records.iter().map(vault_core::audit::SealedAuditRecord::to_entry).collect();
+        self.fake.store.append(records).await.unwrap();
+        entries
+    }
+
+    /// All pages of a list as an operator.
+    async fn pages(&self, order: AuditOrder, filter: &AuditFilter, limit: usize) -> Vec<Vec<AuditEntry>> {
+        let (mut pages, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = PageRequest { limit, cursor };
+            let read = self.reader.list(&Principal::Operator, Scope::All, order, filter, &page).await.unwrap();
+            pages.push(read.items);
+            cursor = read.next;
+            if cursor.is_none() {
+                return pages;
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Page after page a list gives every entry that fits once, in its order, and nothing else.
+    #[test]
+    fn pages_make_up_the_list(
+        written in written(),
+        since in option::of(0_i64..60),
+        until in option::of(0_i64..60),
+        action in option::of(select(&ACTIONS[..])),
+        subject in option::of((0..subjects().len(), any::<bool>())),
+        actor in option::of((0..actors().len(), any::<bool>())),
+        newest_first in any::<bool>(),
+        limit in 1_usize..8,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let setting = Setting::new();
+            let entries = setting.write(&written).await;
+            let moment = |millis: i64| Timestamp::from_millis(setting.start.as_millis() + millis);
+            let (since, until) = (since.map(moment), until.map(moment));
+            // By the whole subject or its id, by the kind of the actor or its id.
+            let subject = subject.map(|(index, whole)| (subjects()[index], whole));
+            let actor = actor.map(|(index, kind)| (actors()[index], kind));
+            let id = |subject: Subject| subject.text().rsplit(':').next().unwrap().to_owned();
+            let whose = |actor: Actor| {
+                let account = actor.account().map(|id| id.to_string());
+                account.or(actor.integration().map(|id| id.to_string())).unwrap_or_else(|| actor.kind().to_owned())
+            };
+            let filter = AuditFilter {
+                since,
+                until,
+                action: action.map(|action| action.as_str().to_owned()),
+                subject: subject.map(|(subject, whole)| if whole { subject.text() } else { id(subject) }),
+                actor: actor.map(|(actor, kind)| if kind { actor.kind().to_owned() } else { whose(actor) }),
+            };
+            let mut expected: Vec<_> = entries.iter().zip(&written).filter(|(entry, (_, by, done, on))| {
+                let by = actors()[*by];
+                since.is_none_or(|since| since <= entry.at)
+                    && until.is_none_or(|until| until > entry.at)
+                    && action.is_none_or(|action| action == ACTIONS[*done])
+                    && subject.is_none_or(|(subject, _)| subject == subjects()[*on])
+                    && actor.is_none_or(|(actor, kind)| if kind { actor.kind() == by.kind() } else { actor == by })
+            }).map(|(entry, _)| entry.clone()).collect();
+            if newest_first {
+                expected.reverse();
+            }
+            let order = if newest_first { AuditOrder::NewestFirst } else { AuditOrder::OldestFirst };
+            let pages = setting.pages(order, &filter, limit).await;
+            assert_eq!(pages.concat(), expected);
+            assert!(pages.iter().all(|page| page.len() <= limit));
+            assert_eq!(pages.len(), expected.len().div_ceil(limit).max(1), "no page is empty for nothing");
+            // Read again from the beginning or from a cursor: recorded once.
+            setting.fake.tally.flush(true).await.unwrap();
+            let listed = setting.fake.store.audit().into_iter().filter(|one| one.action == AuditAction::AuditListed);
+            assert_eq!(listed.map(|one| one.count).collect::<Vec<_>>(), [1]);
+        });
+    }
+}
+
+/// A page looks at 10,000 entries at most: it may be empty and still have a successor.
+#[tokio::test]
+async fn a_page_looks_at_a_bounded_number_of_entries() {
+    let setting = Setting::new();
+    let mut written: Vec<Written> = vec![(0, 0, 0, 0); 10_500];
+    written[10_400].2 = 1;
+    let entries = setting.write(&written).await;
+    let filter =
+        AuditFilter { action: Some(AuditAction::CredentialDeleted.as_str().to_owned()), ..AuditFilter::default() };
+    let pages = setting.pages(AuditOrder::OldestFirst, &filter, 5).await;
+    assert_eq!(pages, [vec![], vec![entries[10_400].clone()]]);
+    // As many as fit to one page, and not one more read.
+    let pages = setting.pages(AuditOrder::OldestFirst, &AuditFilter::default(), 10_000).await;
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [10_000, 500]);
+}
+
+/// An id may be ahead of its entry's time, where the clock was set back: for an hour the entry is found all the same.
+#[tokio::test]
+async fn entries_are_found_by_their_time_after_a_clock_was_set_back() {
+    let setting = Setting::new();
+    setting.write(&[(0, 0, 0, 0)]).await;
+    setting.fake.clock.advance_seconds(-3_500);
+    let before = setting.write(&[(0, 0, 0, 0)]).await;
+    let filter = AuditFilter { until: Some(setting.start), ..AuditFilter::default() };
+    assert_eq!(setting.pages(AuditOrder::OldestFirst, &filter, 5).await, [before]);
+}
+
+#[tokio::test]
+async fn only_admins_and_operators_read_the_audit() {
+    let setting = Setting::new();
+    let organization = OrganizationId::from_uuid(uuid(9));
+    for (role, may) in [(Role::Admin, true), (Role::Editor, false), (Role::Viewer, false)] {
+        let principal = Principal::embedder(organization, AccountId::from_uuid(uuid(1)), role);
+        let (filter, page) = (AuditFilter::default(), PageRequest::default());
+        let scope = Scope::One(organization);
+        let read = setting.reader.list(&principal, scope, AuditOrder::OldestFirst, &filter, &page).await;
+        assert!(may || matches!(read, Err(Error::Denied(_))), "{role}");
+    }
+}

@@ -1,0 +1,208 @@
+//! A rotation may end between reading a row and reading the keys: then the row is read once more, and only then is it
+//! damaged.
+
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use vault_core::Error;
+use vault_core::activation::{ActivationTtl, VendMode};
+use vault_core::credential::{CredentialData, CredentialType, Information, Metadata};
+use vault_core::id::{AccountId, CredentialId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::port::{CredentialContext, Event, InformationOpener, Opener, SealError, SealedInformation};
+use vault_core::principal::Principal;
+use vault_core::role::Role;
+use vault_core::sealed::SealedCredential;
+use vault_core::usecase::activations::{ActivationRequest, CheckNamespaceRequest};
+use vault_core::usecase::integrations::CreateIntegrationRequest;
+use vault_core::usecase::{Activations, DescribeRequest, ReplaceRequest, SaveRequest, Vault};
+use vault_testkit::crypto::{FakeDigester, PlainSealer};
+use vault_testkit::fake::FakeVault;
+
+/// An opener that does not know the keys of the first rows it is given.
+struct Stale {
+    sealer: Arc<PlainSealer>,
+    /// How often it knows none.
+    times: usize,
+    calls: AtomicUsize,
+}
+
+impl Stale {
+    fn new(sealer: &Arc<PlainSealer>, times: usize) -> Arc<Self> {
+        Arc::new(Self { sealer: sealer.clone(), times, calls: AtomicUsize::new(0) })
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.calls.fetch_add(1, Ordering::SeqCst) < self.times
+    }
+}
+
+fn unknown(context: CredentialContext) -> SealError {
+    let object = context.credential.to_string();
+    SealError::UnknownKey { table: "credentials", column: "key_id", object, key: KeyId::from_bytes([9; 16]) }
+}
+
+#[async_trait]
+impl InformationOpener for Stale {
+    async fn open_information<'a>(
+        &self,
+        organization: OrganizationId,
+        rows: &[SealedInformation<'a>],
+    ) -> Result<Vec<Result<Information, SealError>>, SealError> {
+        if self.is_unknown() {
+            return Ok(rows.iter().map(|row| Err(unknown(row.context))).collect());
+        }
+        self.sealer.open_information(organization, rows).await
+    }
+
+    async fn open_metadata<'a>(
+        &self,
+        organization: OrganizationId,
+        rows: &[SealedInformation<'a>],
+    ) -> Result<Vec<Result<Metadata, SealError>>, SealError> {
+        self.sealer.open_metadata(organization, rows).await
+    }
+}
+
+#[async_trait]
+impl Opener for Stale {
+    async fn open(
+        &self,
+        context: CredentialContext,
+        namespace: &Namespace,
+        kind: CredentialType,
+        sealed: &SealedCredential,
+        ruled: bool,
+    ) -> Result<CredentialData, SealError> {
+        if self.is_unknown() {
+            return Err(unknown(context));
+        }
+        self.sealer.open(context, namespace, kind, sealed, ruled).await
+    }
+}
+
+fn link(path: &str) -> CredentialData {
+    let json = format!(r#"{{"url":"https://files.example/{path}"}}"#);
+    CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Act {
+    List,
+    Show,
+    Versions,
+    Matches,
+    Describe,
+    Promote,
+    Destroy,
+}
+
+struct Setting {
+    fake: FakeVault,
+    organization: OrganizationId,
+    editor: Principal,
+    credential: CredentialId,
+}
+
+impl Setting {
+    /// A vault with one credential that has a staged version.
+    async fn new() -> Self {
+        let fake = FakeVault::new();
+        let organization = fake.operator().ensure_organization("Acme").await.unwrap().id;
+        let editor = Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor);
+        let request = SaveRequest::new("imports".parse().unwrap(), link("a"));
+        let credential = fake.vault().save(&editor, request).await.unwrap();
+        let staged = ReplaceRequest {
+            credential: credential.into(),
+            data: link("b"),
+            expires_at: None,
+            stage: true,
+            idempotency: None,
+            verify: false,
+        };
+        fake.vault().replace(&editor, staged).await.unwrap();
+        Self { fake, organization, editor, credential }
+    }
+
+    async fn act(&self, act: Act, opener: Arc<Stale>) -> Result<(), Error> {
+        let FakeVault { ambient, tally, store, sealer, .. } = &self.fake;
+        let digester = Arc::new(FakeDigester::default());
+        let vault = Vault::new(ambient.clone(), tally.clone(), store.clone(), sealer.clone(), opener, digester);
+        let (editor, id) = (&self.editor, self.credential);
+        match act {
+            Act::List => vault.list(editor, Default::default(), Default::default()).await.map(drop),
+            Act::Show => vault.show(editor, id).await.map(drop),
+            Act::Versions => vault.versions(editor, id).await.map(drop),
+            Act::Matches => vault.matches(editor, id, &link("a")).await.map(|matches| assert!(matches)),
+            Act::Describe => {
+                let expires_at = Some(Some(self.fake.ambient.now().plus_seconds(60)));
+                let request = DescribeRequest { labels: None, description: None, expires_at, vend: None };
+                vault.describe(editor, id.into(), request).await
+            }
+            Act::Promote => vault.promote(editor, id.into(), 2).await,
+            Act::Destroy => vault.destroy_version(editor, id.into(), 2).await,
+        }
+    }
+
+    /// How often damage was reported.
+    fn damage(&self) -> usize {
+        let events = self.fake.events.events().into_iter();
+        events.filter(|event| matches!(event, Event::IntegrityFailure { .. })).count()
+    }
+}
+
+#[tokio::test]
+async fn a_row_of_an_unknown_key_is_read_once_more() {
+    for act in [Act::List, Act::Show, Act::Versions, Act::Matches, Act::Describe, Act::Promote, Act::Destroy] {
+        let setting = Setting::new().await;
+        let opener = Stale::new(&setting.fake.sealer, 1);
+        setting.act(act, opener.clone()).await.unwrap();
+        assert_eq!((setting.damage(), opener.calls.load(Ordering::SeqCst)), (0, 2), "{act:?}");
+
+        // Read twice, it is damaged: a list shows what is left, and what needs the content fails.
+        let setting = Setting::new().await;
+        let opener = Stale::new(&setting.fake.sealer, usize::MAX);
+        let done = setting.act(act, opener.clone()).await;
+        let fails = matches!(act, Act::Matches | Act::Promote);
+        assert_eq!(matches!(done, Err(Error::Seal(SealError::UnknownKey { .. }))), fails, "{act:?}: {done:?}");
+        assert_eq!(done.is_ok(), !fails, "{act:?}: {done:?}");
+        let damaged = if act == Act::Versions { 2 } else { 1 };
+        assert_eq!((setting.damage(), opener.calls.load(Ordering::SeqCst)), (damaged, 2), "{act:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_activation_begins_again_once_if_a_key_is_unknown() {
+    for (checks, times) in [(false, 1), (true, 1), (false, usize::MAX), (true, usize::MAX)] {
+        let setting = Setting::new().await;
+        let opener = Stale::new(&setting.fake.sealer, times);
+        let FakeVault { ambient, tally, store, .. } = &setting.fake;
+        let digester = Arc::new(FakeDigester::default());
+        let activations = Activations::new(ambient.clone(), tally.clone(), store.clone(), opener.clone(), digester);
+        let request = CreateIntegrationRequest {
+            name: "nightly".to_owned(),
+            namespaces: vec!["imports".to_owned()],
+            expires_at: None,
+        };
+        let made =
+            setting.fake.integrations().create(&Principal::Operator, setting.organization, request).await.unwrap();
+        let principal = activations.authenticate(made.token.text(), None).await.unwrap();
+        let namespace: Namespace = "imports".parse().unwrap();
+        let done = if checks {
+            let request = CheckNamespaceRequest { namespace, operations: Vec::new(), until: None, vend: VendMode::Raw };
+            activations.check(&principal, request).await.map(drop)
+        } else {
+            let ttl = ActivationTtl::parse(Some(600)).unwrap();
+            let request = ActivationRequest { namespace, purpose: None, ttl, vend: VendMode::Raw };
+            activations.activate(&principal, request).await.map(drop)
+        };
+        let calls = opener.calls.load(Ordering::SeqCst);
+        if times == 1 {
+            done.unwrap();
+            assert_eq!((setting.damage(), calls), (0, 2), "checks: {checks}");
+        } else {
+            assert!(matches!(done, Err(Error::Seal(SealError::UnknownKey { .. }))), "{done:?}");
+            assert_eq!((setting.damage(), calls), (1, 2), "checks: {checks}");
+        }
+    }
+}
