@@ -1,4 +1,4 @@
-//! Cases of [`AuditSealer`](vault_core::port::AuditSealer) that fakes pass, too.
+//! Cases of [`AuditSealer`] that fakes pass, too.
 
 use super::crypto::DigestSubject;
 use crate::clock::ManualClock;

@@ -1,4 +1,4 @@
-//! Cases of [`PasscodeVerifier`](vault_core::port::PasscodeVerifier) that fakes pass, too.
+//! Cases of [`PasscodeVerifier`] that fakes pass, too.
 
 use super::crypto::PasscodeSubject;
 use crate::clock::ManualClock;

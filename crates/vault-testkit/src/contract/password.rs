@@ -1,4 +1,4 @@
-//! Cases of [`PasswordHasher`](vault_core::port::PasswordHasher) that fakes pass, too.
+//! Cases of [`PasswordHasher`] that fakes pass, too.
 
 use super::crypto::PasswordSubject;
 use vault_core::id::AccountId;

@@ -1,4 +1,4 @@
-//! Cases of [`TokenIssuer`](vault_core::port::TokenIssuer) that fakes pass, too.
+//! Cases of [`TokenIssuer`] that fakes pass, too.
 
 use super::crypto::TokenSubject;
 use crate::clock::ManualClock;
