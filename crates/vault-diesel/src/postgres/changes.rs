@@ -1,6 +1,7 @@
 //! Changes of credentials that share a transaction.
 
-use super::decision::credential::versions::{is_under_one_key, sealing_key};
+use super::decision::credential::credentials::under_one_key;
+use super::decision::credential::versions::{new_metadata, sealing_key};
 use super::gather::Gathered;
 use super::store::PostgresStore;
 use super::together::{Fate, Fates, Group, Judged, Together, carry_out_in_turn, judge_each, of_credentials};
@@ -34,9 +35,9 @@ impl Together for Command<ChangeCredential> {
     async fn decide_all(connection: &mut AsyncPgConnection, group: Group, commands: &[Self]) -> Fates<Self::Outcome> {
         let judged = judge_each(connection, commands, group.organization, sealing_key).await?;
         hold(connection, group.organization, commands).await?;
-        let hold = |(command, judged): (&Self, Judged)| match judged {
+        let hold = |(Command { act, .. }, judged): (&Self, Judged)| match judged {
             Judged::May(key_active) => {
-                Ok(key_active && sealing_key(&command.act).is_none_or(|key| is_under_one_key(&command.act, key)))
+                Ok(key_active && sealing_key(act).is_none_or(|key| under_one_key(key, new_metadata(act))))
             }
             Judged::Denied(denial) => Err(Fate::Denied(denial)),
             Judged::Unknown => Err(Fate::Alone),

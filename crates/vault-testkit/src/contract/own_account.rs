@@ -106,8 +106,8 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
     }
 }
 
-/// A new seed changes nothing until it is confirmed; then it is the account's, its confirming step spent, wrong
-/// passcodes forgotten, every other session ended.
+/// A new seed changes nothing until a session of its account confirms it; then it is the account's, its confirming step
+/// spent, wrong passcodes forgotten, every other session ended.
 pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -122,6 +122,9 @@ pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
     world.clock.advance_seconds(5);
     assert_eq!(reserve(&world, &sessions[1]).await, Some(seed.clone()), "any session of the account confirms");
     let step = TimeStep::at(world.now());
+    let colleague = world.log_in(&world.holder(Role::Admin).await).await;
+    let theirs = confirm(&world, &holder, &colleague, &seed, step);
+    assert_eq!(world.store.confirm_passcode(theirs).await.settled(), Err(Denial::AccountChanged), "nobody else does");
     let confirmation = confirm(&world, &holder, &sessions[1], &seed, step);
     assert!(world.store.confirm_passcode(confirmation).await.unwrap());
     assert_eq!(facts(&world, &holder).await.seed, seed);

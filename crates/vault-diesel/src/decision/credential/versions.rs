@@ -6,7 +6,7 @@
 use super::super::authorize::{self, facts_of, judge_and_hold, judge_and_hold_with_key, judged_facts, load_judged};
 use super::super::backend::{Connection, RunQuery, execute_together, for_update, load_beside, load_page};
 use super::super::{Answer, Decided, Decision, Verdict, audit};
-use super::credentials::{claim, find_earlier};
+use super::credentials::{claim, find_earlier, under_one_key};
 use super::labels;
 use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credential};
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
     ChangeCredential, CredentialChange, Find, Idempotency, NewVersion, StoredVersion, StoredVersions,
 };
-use vault_core::sealed::{Blob, SealedCredential};
+use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
@@ -102,7 +102,7 @@ impl Decision for ChangeCredential {
         match sealing_key(act) {
             Some(key) => {
                 let active = judge_and_hold_with_key(connection, principal, act.organization, key, *now).await?;
-                Ok(active && is_under_one_key(act, key))
+                Ok(active && under_one_key(key, new_metadata(act)))
             }
             None => {
                 judge_and_hold(connection, principal, *now).await??;
@@ -152,18 +152,13 @@ fn new_version(change: &CredentialChange) -> Option<&NewVersion> {
 
 /// The key that something new is sealed under.
 pub(crate) fn sealing_key(act: &ChangeCredential) -> Option<KeyId> {
-    new_version(&act.change).map(|new| new.sealed.key).or(key_of_new_metadata(act))
+    new_version(&act.change).map(|new| new.sealed.key).or(new_metadata(act).map(|said| said.key))
 }
 
-/// Whether everything new is sealed under this key: another one was replaced meanwhile.
-pub(crate) fn is_under_one_key(act: &ChangeCredential, key: KeyId) -> bool {
-    key_of_new_metadata(act).is_none_or(|other| other == key)
-}
-
-fn key_of_new_metadata(act: &ChangeCredential) -> Option<KeyId> {
+/// The metadata that is new: what was sealed for an earlier revision is stored again as it was.
+pub(crate) fn new_metadata(act: &ChangeCredential) -> Option<&SealedMetadata> {
     let metadata = act.description.as_ref().and_then(|said| said.metadata.as_ref());
-    // What was sealed for an earlier revision is stored again as it was.
-    metadata.filter(|said| said.revision > act.revision).map(|said| said.key)
+    metadata.filter(|said| said.revision > act.revision)
 }
 
 async fn remember(
