@@ -11,7 +11,7 @@ use vault_core::trace::TARGET;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreLoad {
     /// Changes that wait for the one writer of the embedded database, without those that it is making. On PostgreSQL:
-    /// saves, changes, deletes and activations that wait to share a transaction; others wait for a connection.
+    /// saves, changes and deletes that wait to share a transaction; others wait for a connection.
     pub waiting: usize,
     /// Connections that are used now. Of the embedded database only readers are counted.
     pub in_use: usize,

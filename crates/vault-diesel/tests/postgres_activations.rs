@@ -123,41 +123,6 @@ async fn hand_outs_and_replacements_do_not_wait_for_each_other_for_ever() {
     assert_eq!(deadlocks(&address, [here, there]).await, 0);
 }
 
-/// One integration's activations do not wait for the commits of the others.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn activations_of_one_integration_share_a_transaction() {
-    let (address, here, _there) = servers().await;
-    let (blocker, observer) = (client(&address).await, client(&address).await);
-    let world = World::make(&*here, 1).await;
-    let saved = world.save_activated(&*here).await.id;
-    let principal = &world.activator(&world.integration(&*here).await);
-    let begins: Vec<_> = (0..20).map(|_| world.take(principal)).collect();
-    let begun: Vec<_> = begins.iter().map(|begin| begin.act.activation.as_ref().unwrap().id).collect();
-    let transactions =
-        |of: &str| query(&address, &format!("SELECT count(*) || ' in ' || count(DISTINCT xmin::text) FROM {of}"));
-    let take_row = format!("BEGIN; SELECT 1 FROM integrations WHERE id = '{}' FOR UPDATE", principal.integration);
-
-    blocker.batch_execute(&take_row).await.unwrap();
-    let mut takings: Vec<_> = begins.into_iter().map(|begin| here.take_credentials(begin).boxed()).collect();
-    assert!((&mut takings[0]).now_or_never().is_none());
-    wait_for_waiting(&observer, 1, || false).await;
-    assert!(takings.iter_mut().skip(1).all(|taking| taking.now_or_never().is_none()));
-    blocker.batch_execute("COMMIT").await.unwrap();
-    assert!(join_all(takings).await.into_iter().all(|taken| taken.unwrap().len() == 1));
-    // The first was alone when it began.
-    assert_eq!(transactions("activations"), "20 in 2");
-
-    blocker.batch_execute(&take_row).await.unwrap();
-    let mut hand_outs: Vec<_> =
-        begun.iter().map(|id| here.hand_out(world.hand_out(principal, *id, &[saved])).boxed()).collect();
-    assert!((&mut hand_outs[0]).now_or_never().is_none());
-    wait_for_waiting(&observer, 1, || false).await;
-    assert!(hand_outs.iter_mut().skip(1).all(|hand_out| hand_out.now_or_never().is_none()));
-    blocker.batch_execute("COMMIT").await.unwrap();
-    assert!(join_all(hand_outs).await.into_iter().all(|refusal| refusal.unwrap().is_none()));
-    assert_eq!(transactions("audit WHERE action = 'namespace.activated'"), "20 in 2");
-}
-
 /// How many deadlocks the stores came to. Their connections close with them, and PostgreSQL has counted what they did
 /// once they are gone.
 async fn deadlocks(address: &str, stores: [Arc<PostgresStore>; 2]) -> i64 {

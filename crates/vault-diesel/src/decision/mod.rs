@@ -9,7 +9,7 @@
 //! invitation or the integration.
 
 mod account;
-pub(super) mod activation;
+mod activation;
 mod audit;
 pub(super) mod authorize;
 pub(super) mod credential;

@@ -4,7 +4,7 @@ use super::decision::credential::credentials::under_one_key;
 use super::decision::credential::versions::{new_metadata, sealing_key};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, Fates, Group, Judged, Together, carry_out_in_turn, judge_each, of_credentials};
+use super::together::{Fate, Fates, Judged, Together, carry_out_in_turn, judge_each, of_credentials};
 use crate::failure::Failure;
 use crate::stored::{IdText, ToIdText as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
@@ -19,8 +19,8 @@ impl Together for Command<ChangeCredential> {
         &store.gathered().changes
     }
 
-    fn group(&self) -> Group {
-        Group::of(self.act.organization)
+    fn organization(&self) -> OrganizationId {
+        self.act.organization
     }
 
     fn size(&self) -> usize {
@@ -32,9 +32,13 @@ impl Together for Command<ChangeCredential> {
         }
     }
 
-    async fn decide_all(connection: &mut AsyncPgConnection, group: Group, commands: &[Self]) -> Fates<Self::Outcome> {
-        let judged = judge_each(connection, commands, group.organization, sealing_key).await?;
-        hold(connection, group.organization, commands).await?;
+    async fn decide_all(
+        connection: &mut AsyncPgConnection,
+        organization: OrganizationId,
+        commands: &[Self],
+    ) -> Fates<Self::Outcome> {
+        let judged = judge_each(connection, commands, organization, sealing_key).await?;
+        hold(connection, organization, commands).await?;
         let hold = |(Command { act, .. }, judged): (&Self, Judged)| match judged {
             Judged::May(key_active) => {
                 Ok(key_active && sealing_key(act).is_none_or(|key| under_one_key(key, new_metadata(act))))

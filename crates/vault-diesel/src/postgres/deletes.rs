@@ -3,7 +3,7 @@
 use super::decision::credential::count::{self, Count};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, Fates, Group, Judged, Together, judge_each, of_credentials};
+use super::together::{Fate, Fates, Judged, Together, judge_each, of_credentials};
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry};
 use crate::schema::credentials;
@@ -24,12 +24,15 @@ impl Together for Command<DeleteCredential> {
         &store.gathered().deletes
     }
 
-    fn group(&self) -> Group {
-        Group::of(self.act.organization)
+    fn organization(&self) -> OrganizationId {
+        self.act.organization
     }
 
-    async fn decide_all(connection: &mut AsyncPgConnection, group: Group, commands: &[Self]) -> Fates<Outcome> {
-        let organization = group.organization;
+    async fn decide_all(
+        connection: &mut AsyncPgConnection,
+        organization: OrganizationId,
+        commands: &[Self],
+    ) -> Fates<Outcome> {
         // The count first, for the reason given at a single save.
         count::hold(connection, organization).await?;
         let judged = judge_each(connection, commands, organization, |_| None).await?;

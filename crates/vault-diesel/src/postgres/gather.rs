@@ -1,18 +1,19 @@
-//! Decisions of one kind and group that wait together and share a transaction: durable writes rise with load, where
-//! otherwise each would wait for the commit of the one before. Groups take turns at the connections.
+//! Decisions of one kind in one organization that wait together and share a transaction: durable writes rise with load, where
+//! otherwise each would wait for the commit of the one before. Organizations take turns at the connections.
 
 use super::connections::{Connections, Failed, Haste, Taken};
-use super::together::{AT_ONCE, Fate, Group, Together, decide_together};
+use super::together::{AT_ONCE, Fate, Together, decide_together};
 use crate::failure::{NoSpace, fault, no_space, unavailable};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::oneshot;
+use vault_core::id::OrganizationId;
 use vault_core::port::StoreError;
 
 /// The most bytes in one transaction, unless the first decision has more.
 const LARGEST_SIZE: usize = 1024 * 1024;
-/// The most decisions that wait, of all groups.
+/// The most decisions that wait, of all organizations.
 const LONGEST_QUEUE: usize = 4_096;
 
 /// Decisions of one kind, where they wait.
@@ -22,8 +23,8 @@ pub(super) struct Gathered<C: Together> {
 }
 
 struct Queues<C: Together> {
-    /// A queue for each group that has a worker. The worker removes it when it ends.
-    of: HashMap<Group, VecDeque<Waiting<C>>>,
+    /// A queue for each organization that has a worker. The worker removes it when it ends.
+    of: HashMap<OrganizationId, VecDeque<Waiting<C>>>,
     /// How many decisions there are in all of them.
     count: usize,
 }
@@ -61,17 +62,17 @@ impl<C: Together> Gathered<C> {
     }
 
     fn queue(self: &Arc<Self>, waiting: Waiting<C>) -> Result<(), StoreError> {
-        let group = waiting.command.group();
+        let organization = waiting.command.organization();
         let mut queues = self.queues();
         if queues.count >= LONGEST_QUEUE {
             return Err(unavailable("too many writes are queued"));
         }
         queues.count += 1;
-        match queues.of.get_mut(&group) {
+        match queues.of.get_mut(&organization) {
             Some(queue) => queue.push_back(waiting),
             None => {
-                queues.of.insert(group, VecDeque::from([waiting]));
-                let worker = Worker { gathered: Arc::clone(self), group, ended: false };
+                queues.of.insert(organization, VecDeque::from([waiting]));
+                let worker = Worker { gathered: Arc::clone(self), organization, ended: false };
                 tokio::spawn(worker.work());
             }
         }
@@ -88,10 +89,10 @@ impl<C: Together> Gathered<C> {
     }
 }
 
-/// Makes the decisions of a group until none waits.
+/// Makes the decisions of an organization until none waits.
 struct Worker<C: Together> {
     gathered: Arc<Gathered<C>>,
-    group: Group,
+    organization: OrganizationId,
     /// Whether its queue is gone. There may be another's by then.
     ended: bool,
 }
@@ -103,7 +104,7 @@ impl<C: Together> Drop for Worker<C> {
             return;
         }
         let mut queues = self.gathered.queues();
-        let left = queues.of.remove(&self.group);
+        let left = queues.of.remove(&self.organization);
         queues.count -= left.map_or(0, |left| left.len());
     }
 }
@@ -123,9 +124,9 @@ impl<C: Together> Worker<C> {
     /// Whether a decision waits. If not, the next that comes has a worker of its own.
     fn has_waiting(&mut self) -> bool {
         let mut queues = self.gathered.queues();
-        let waits = queues.of.get(&self.group).is_some_and(|queue| !queue.is_empty());
+        let waits = queues.of.get(&self.organization).is_some_and(|queue| !queue.is_empty());
         if !waits {
-            queues.of.remove(&self.group);
+            queues.of.remove(&self.organization);
             self.ended = true;
         }
         waits
@@ -138,7 +139,7 @@ impl<C: Together> Worker<C> {
         let (mut taken, mut size) = (Vec::new(), 0);
         let mut queues = self.gathered.queues();
         let Queues { of, count } = &mut *queues;
-        let Some(queue) = of.get_mut(&self.group) else { return taken };
+        let Some(queue) = of.get_mut(&self.organization) else { return taken };
         while let Some(next) = queue.front() {
             size += next.command.size();
             if taken.len() >= most || (size > LARGEST_SIZE && !taken.is_empty()) {
@@ -162,7 +163,7 @@ impl<C: Together> Worker<C> {
     fn put_back(&self, again: Vec<Waiting<C>>) {
         let mut queues = self.gathered.queues();
         queues.count += again.len();
-        let queue = queues.of.entry(self.group).or_default();
+        let queue = queues.of.entry(self.organization).or_default();
         again.into_iter().rev().for_each(|one| queue.push_front(one));
     }
 
@@ -193,11 +194,11 @@ impl<C: Together> Worker<C> {
         let (commands, callers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|Waiting { command, caller }| (command, caller)).unzip();
         let connections = &self.gathered.connections;
-        let all = (self.group, &commands[..]);
+        let all = (self.organization, &commands[..]);
         let decision = connections.write(
             Some(taken),
             &all,
-            |connection, (group, commands)| Box::pin(decide_together(connection, *group, commands)),
+            |connection, (organization, commands)| Box::pin(decide_together(connection, *organization, commands)),
             Haste::Usual,
         );
         let outcome = connections.in_time(decision).await;

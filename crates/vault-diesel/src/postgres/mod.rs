@@ -1,6 +1,5 @@
 //! PostgreSQL 13 or later.
 
-mod activations;
 mod backend;
 mod changes;
 mod connect;

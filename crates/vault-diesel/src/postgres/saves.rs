@@ -4,7 +4,7 @@ use super::decision::credential::count::{self, Count};
 use super::decision::credential::credentials::{Earlier, Room, repeated, under_one_key};
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, Fates, Group, Judged, Together, judge_each};
+use super::together::{Fate, Fates, Judged, Together, judge_each};
 use crate::failure::Failure;
 use crate::new_row::{NewClaim, NewClaims, NewCredential, NewCredentials, NewEntries, NewEntry, NewLabel, NewLabels};
 use crate::new_row::{NewSecret, NewSecrets};
@@ -29,8 +29,8 @@ impl Together for Command<SaveCredential> {
         &store.gathered().saves
     }
 
-    fn group(&self) -> Group {
-        Group::of(self.act.organization)
+    fn organization(&self) -> OrganizationId {
+        self.act.organization
     }
 
     fn size(&self) -> usize {
@@ -39,8 +39,11 @@ impl Together for Command<SaveCredential> {
         sealed.data.as_bytes().len() + sealed.information.as_bytes().len() + metadata
     }
 
-    async fn decide_all(connection: &mut AsyncPgConnection, group: Group, commands: &[Self]) -> Fates<Outcome> {
-        let organization = group.organization;
+    async fn decide_all(
+        connection: &mut AsyncPgConnection,
+        organization: OrganizationId,
+        commands: &[Self],
+    ) -> Fates<Outcome> {
         // The count first, for the reason given at a single save.
         let credentials = count::hold(connection, organization).await?;
         let judged = judge_each(connection, commands, organization, |save| Some(save.sealed.key)).await?;

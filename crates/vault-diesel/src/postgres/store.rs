@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument as _;
 use vault_core::Command;
-use vault_core::port::{
-    ChangeCredential, DeleteCredential, EventSink, ForIntegration, HandOut, SaveCredential, StoreError, TakeCredentials,
-};
+use vault_core::port::{ChangeCredential, DeleteCredential, EventSink, SaveCredential, StoreError};
 use vault_core::time::Timestamp;
 
 /// The store on PostgreSQL. Implements every port.
@@ -31,8 +29,6 @@ pub(super) struct AllGathered {
     pub(super) saves: Arc<Gathered<Command<SaveCredential>>>,
     pub(super) changes: Arc<Gathered<Command<ChangeCredential>>>,
     pub(super) deletes: Arc<Gathered<Command<DeleteCredential>>>,
-    pub(super) takings: Arc<Gathered<ForIntegration<TakeCredentials>>>,
-    pub(super) hand_outs: Arc<Gathered<ForIntegration<HandOut>>>,
 }
 
 impl PostgresStore {
@@ -47,8 +43,6 @@ impl PostgresStore {
             saves: Gathered::new(&connections),
             changes: Gathered::new(&connections),
             deletes: Gathered::new(&connections),
-            takings: Gathered::new(&connections),
-            hand_outs: Gathered::new(&connections),
         };
         Ok(Arc::new(Self { connections, gathered, reports }))
     }
@@ -65,9 +59,8 @@ impl PostgresStore {
 
     /// How busy it is.
     pub fn load(&self) -> StoreLoad {
-        let AllGathered { saves, changes, deletes, takings, hand_outs } = &self.gathered;
-        let waiting = [saves.waiting(), changes.waiting(), deletes.waiting(), takings.waiting(), hand_outs.waiting()];
-        self.connections.busy(waiting.iter().sum())
+        let AllGathered { saves, changes, deletes } = &self.gathered;
+        self.connections.busy(saves.waiting() + changes.waiting() + deletes.waiting())
     }
 
     /// What decisions told of the store.

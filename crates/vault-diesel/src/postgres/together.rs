@@ -10,26 +10,12 @@ use diesel::result::Error as SqlError;
 use diesel_async::AsyncPgConnection;
 use std::sync::Arc;
 use vault_core::Command;
-use vault_core::id::{IntegrationId, KeyId, OrganizationId};
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
 
 /// The most decisions in one transaction that reads and writes for all of them at once.
 pub(super) const AT_ONCE: usize = 64;
-
-/// Decisions of one kind share transactions if they are alike in this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Group {
-    pub(super) organization: OrganizationId,
-    /// Of decisions that integrations make: which. All of one take the same row.
-    pub(super) integration: Option<IntegrationId>,
-}
-
-impl Group {
-    pub(super) const fn of(organization: OrganizationId) -> Self {
-        Self { organization, integration: None }
-    }
-}
 
 /// A command to decide.
 pub(super) trait Decidable: Send + Sync + Sized + 'static {
@@ -56,19 +42,19 @@ pub(super) trait Together: Decidable {
     /// Where decisions of this kind wait.
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>>;
 
-    /// Whom it may share a transaction with.
-    fn group(&self) -> Group;
+    /// Its organization.
+    fn organization(&self) -> OrganizationId;
 
     /// About how many bytes it brings.
     fn size(&self) -> usize {
         0
     }
 
-    /// Makes decisions of one group, in the order of locks, and records them. What each came to, in their order, and
+    /// Makes decisions in one organization, in the order of locks, and records them. What each came to, in their order, and
     /// whether anything was written.
     fn decide_all(
         connection: &mut AsyncPgConnection,
-        group: Group,
+        organization: OrganizationId,
         commands: &[Self],
     ) -> impl Future<Output = Fates<Self::Outcome>> + Send;
 }
@@ -92,10 +78,10 @@ pub(super) type Fates<T> = Result<(Vec<Fate<T>>, bool), Failure>;
 /// Makes the decisions in one transaction.
 pub(super) async fn decide_together<C: Together>(
     connection: &mut AsyncPgConnection,
-    group: Group,
+    organization: OrganizationId,
     commands: &[C],
 ) -> Decided<Vec<Fate<C::Outcome>>> {
-    let (fates, written) = C::decide_all(connection, group, commands).await?;
+    let (fates, written) = C::decide_all(connection, organization, commands).await?;
     Ok(if written { Verdict::Recorded(fates) } else { Verdict::Refused(fates) })
 }
 

@@ -35,11 +35,11 @@ impl ActivationRepository for Store {
         &self,
         command: ForIntegration<TakeCredentials>,
     ) -> Result<Vec<TakenCredential>, StoreError> {
-        Ok(self.write_together(command).await??)
+        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
     }
 
     async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError> {
-        self.write_together(command).await
+        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {
